@@ -72,7 +72,7 @@ race:
 	$(GO) test -race -short -vet=off $$($(GO) list ./... | grep -v /policies)
 
 bench: ## speed, with the peers beside it (BENCHTIME=1s)
-	@$(GO) test -run '^$$' -bench 'LRU|Decode|Workers|Policy|Delta|Cells|Mechanisms' -benchtime $(BENCHTIME) -count 6 ./replay | $(GO) tool benchstat -filter '.unit:Maccess/s' -col /engine -row .name,/trace,/policy,/workers,/mechanism -
+	@$(GO) test -run '^$$' -bench 'LRU|Decode|Workers|Policy|Delta|Cells|Mechanisms' -benchtime $(BENCHTIME) -count 6 ./replay/run | $(GO) tool benchstat -filter '.unit:Maccess/s' -col /engine -row .name,/trace,/policy,/workers,/mechanism -
 
 bench-once:
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./...

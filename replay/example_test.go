@@ -7,6 +7,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/setting"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -38,4 +39,24 @@ func ExampleRun() {
 	// Output:
 	// lru: 20751 of 146880 blocks missed
 	// opt: 13210 of 146880 blocks missed
+}
+
+func ExampleParseCapacity() {
+	for _, text := range []string{"1.5x", "0.2ctx", "6400", "64MiB"} {
+		c, err := replay.ParseCapacity(text)
+		if err != nil {
+			panic(err)
+		}
+		bytes := 656
+		blocks, err := c.Blocks(setting.Sizing{TopK: 256, BlockTokens: 1, PromptLen: 8192, EntryBytes: &bytes, Streams: 61})
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(c, blocks)
+	}
+	// Output:
+	// 1.5x 384
+	// 0.2ctx 1638
+	// 6400 6400
+	// 64MiB 1677
 }

@@ -209,3 +209,21 @@ func Medium(r *rand.Rand) Options {
 		Pinned: []float64{0, 0.3, 1}[r.IntN(3)],
 	}.defaults()
 }
+
+// Damage breaks a random place of a random list, often so that a rule of the format
+// breaks, sometimes not.
+func Damage(r *rand.Rand, s *trace.Stream, blocks int) {
+	at := r.IntN(len(s.Indices))
+	switch r.IntN(5) {
+	case 0:
+		s.Indices[at] = -1 - int32(r.IntN(3))
+	case 1:
+		s.Indices[at] = int32(blocks + r.IntN(3) - 2)
+	case 2:
+		s.Indices[at] = s.Indices[r.IntN(len(s.Indices))]
+	case 3:
+		s.Indices[at] = 1<<31 - 1
+	case 4:
+		s.Indices[at] = int32(r.IntN(blocks))
+	}
+}

@@ -1,0 +1,356 @@
+package cache
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/demand"
+	"github.com/kvreplay/kvreplay/replay/setting"
+)
+
+// State of a block in a cell.
+const (
+	absent   uint8 = iota
+	outside        // resident, not demanded: member of E
+	demanded       // resident by rule
+	keptOut        // demanded, fetched, not kept
+)
+
+// Cell replays one policy at one capacity on a View. It is the step machine of every cache:
+// exact, lossy, or a lower tier. A step is arrive, classify, keep, evict, report (SEMANTICS
+// S3, S4). Its miss rule says what happens to demanded blocks that are absent. A cell keeps
+// its memory from stream to stream. Each goroutine has its own.
+type Cell struct {
+	Policy   policies.Policy // decides about resident blocks
+	needs    policies.Needs
+	bypasser policies.Bypasser // nil for most
+	admits   bool              // the policy is an Admitter
+	resizer  policies.Resizer  // nil if the policy does not follow a capacity
+	rule     missRule
+	lossy    *lose // the rule of a lossy policy; nil for all others
+	Lower    *Tier // the tier below; nil for most
+
+	state    []uint8
+	weight   []int32 // entries that each unit takes; nil if each is a block, which counts one
+	size     int     // resident blocks, or their weight
+	capacity int     // likewise
+	later    []CapacityAt
+	ranks    bool  // lists are in rank order
+	unit     int64 // entries of a block
+	windows  int
+	picked   bool // the view knows the demanded entries of blocks
+	scope    policies.Scope
+	step     policies.Step
+	change   demand.Change
+	staging  staging
+	counter  counter
+	last     StepReport
+
+	hit, miss, victims []int32
+	fetched            []int32 // misses that were not staged
+	arrived            []int32 // blocks that became resident without being demanded
+	overflow           int     // demanded blocks beyond the capacity
+	pass, passed       []int32 // demanded blocks that are not kept: in this step, and in the one before
+	leftOut            int     // blocks of pass that are not kept after the step
+	keptWeight         int     // weight of the kept part of D_t, if units are weighed
+	emptied            bool    // nothing of D_{t-1} was kept: all of D_t enters
+	unmarked           bool    // and nothing of D_t was resident: its blocks are not marked as demanded
+
+	following                    demand.Change // of the next row, for policies that see the future
+	left, leftNext, merged, ones []int32
+}
+
+// missRule is the part of a step that depends on the kind of cache.
+type missRule interface {
+	// arrive makes the blocks resident that come before the demand is looked at.
+	arrive(c *Cell, v demand.View, i int) error
+	// classify finds hits and misses and fills the policy's step.
+	classify(c *Cell, v demand.View, i int)
+	// keep decides which demanded blocks stay, after the policy's update.
+	keep(c *Cell, v demand.View, i int) error
+}
+
+// fetch is the rule of exact policies: a missed block is fetched, and kept if there is room.
+// moveUp is that of exclusive tiers: a demanded block leaves for the tier above, found or not,
+// and what that tier gave up arrives after it. For lose see lossy.go.
+type (
+	fetch  struct{}
+	moveUp struct{}
+)
+
+// NewCell makes the cell of a policy that fetches its misses.
+func NewCell(p policies.Policy) *Cell {
+	c := &Cell{Policy: p, needs: policies.NeedsOf(p), rule: fetch{}}
+	c.bypasser, _ = p.(policies.Bypasser)
+	_, c.admits = p.(policies.Admitter)
+	c.resizer, _ = p.(policies.Resizer)
+	return c
+}
+
+// Start is how a cell begins on a stream.
+type Start struct {
+	Capacity  int          // blocks
+	Later     []CapacityAt // the capacities that follow
+	Divided   bool         // they follow because memory is divided anew
+	Placed    []int32      // resident before step 0: importance or staging warm-up, ascending
+	Ranks     bool         // lists are in rank order
+	Seed      uint64
+	Unit      int64 // entries of a block
+	Prefetch  setting.PrefetchSource
+	Staging   int              // blocks of the buffer
+	Swap      bool             // prefetched blocks go into the cache: there is no buffer
+	Attention demand.Attention // for lossy policies
+}
+
+// Reported is the smallest and the largest capacity to report for each of the streams that
+// share it. A capacity that only grows reports its final size.
+func (st *Start) Reported(streams int) (least, most int64) {
+	if n := len(st.Later); n > 0 && !st.Divided {
+		return int64(st.Later[n-1].Capacity / streams), int64(st.Later[n-1].Capacity / streams)
+	}
+	least, most = int64(st.Capacity/streams), int64(st.Capacity/streams)
+	for _, g := range st.Later {
+		least, most = min(least, int64(g.Capacity)), max(most, int64(g.Capacity))
+	}
+	return least, most
+}
+
+// CapacityAt is a capacity, in blocks, from a decode step on.
+type CapacityAt struct {
+	Step     int32
+	Capacity int
+}
+
+// Run replays a view, and the tiers below along with it. It returns the counts of the first
+// stream. Counts has those of all.
+func (c *Cell) Run(v demand.View, st Start, observer Observer, lower ...TierStart) (Counts, error) {
+	if err := c.reset(v, st); err != nil {
+		return Counts{}, err
+	}
+	n := 0
+	for t := c.Lower; t != nil; t = t.Cell.Lower {
+		if err := t.reset(v, lower[n]); err != nil {
+			return Counts{}, err
+		}
+		n++
+	}
+	for i := range v.Bounds().Rows {
+		err := c.apply(v, i, observer)
+		above := c
+		for t := c.Lower; t != nil && err == nil; t = t.Cell.Lower {
+			t.push(above)
+			if err = t.Cell.apply(&t.view, i, t.observer); err != nil {
+				err = fmt.Errorf("tier below the GPU's: %w", err)
+			}
+			above = t.Cell
+		}
+		if err != nil {
+			return Counts{}, fmt.Errorf("step %d: %w", v.Step(i), err)
+		}
+	}
+	return c.counter.finish(), nil
+}
+
+// Counts are those of the latest run, one for each stream that shares the cache.
+func (c *Cell) Counts() []Counts { return c.counter.streams }
+
+// Peak is the most blocks that streams which share the cache had together.
+func (c *Cell) Peak() int64 { return c.counter.peak }
+
+// reset starts a stream.
+func (c *Cell) reset(v demand.View, st Start) error {
+	x := v.Bounds()
+	c.scope = policies.Scope{Blocks: x.Blocks, Capacity: st.Capacity, Steps: x.Rows, Windows: x.Windows, Demand: x.MaxDemand, Seed: st.Seed}
+	if x.Streams > 1 {
+		c.scope.PerStep = x.Streams
+	}
+	if err := c.Policy.Reset(&c.scope); err != nil {
+		return err
+	}
+	c.weight, c.later, c.capacity, c.ranks, c.unit, c.windows, c.picked = x.Weight, st.Later, st.Capacity, st.Ranks, st.Unit, x.Windows, x.HasPicked
+	c.size, c.passed, c.leftOut, c.emptied, c.unmarked = 0, c.passed[:0], 0, false, false
+	c.fetched = nil
+	c.counter.reset(x, st.Unit, st.Placed)
+	c.last = StepReport{}
+	if c.lossy != nil {
+		c.state = policies.Fill(c.state, x.Blocks, outside)
+		return c.lossy.reset(c, v, st.Attention)
+	}
+	c.state = policies.Fill(c.state, x.Blocks, absent)
+	c.staging.reset(v, &st)
+	c.place(x.FirstUse, st.Placed)
+	return nil
+}
+
+// place makes a warm-up's blocks resident, last used and inserted at step -1.
+func (c *Cell) place(firstUse, placed []int32) {
+	if len(placed) == 0 {
+		return
+	}
+	c.step = policies.Step{Offered: placed}
+	for _, x := range placed {
+		c.state[x] = outside
+	}
+	c.size = len(placed)
+	if c.needs&policies.NeedNext != 0 {
+		next := make([]int32, len(placed))
+		for i, x := range placed {
+			next[i] = firstUse[x]
+		}
+		c.step.OfferedNext = next
+	}
+	c.Policy.Update(&c.step)
+}
+
+// apply replays row i.
+func (c *Cell) apply(v demand.View, i int, observer Observer) error {
+	if len(c.later) > 0 {
+		c.resize(v.Step(i))
+	}
+	s := &c.step
+	v.Change(i, &c.change)
+	c.last.Demand = c.change.Demand
+	s.T, s.Demand, s.Pass = int32(i-c.windows), c.last.Demand, nil
+	c.victims = c.victims[:0]
+	if err := c.rule.arrive(c, v, i); err != nil {
+		return err
+	}
+	c.rule.classify(c, v, i)
+	c.Policy.Update(s)
+	if err := c.rule.keep(c, v, i); err != nil {
+		return err
+	}
+	if c.lossy == nil || i >= c.windows {
+		if err := c.evict(); err != nil {
+			return err
+		}
+	}
+	c.report(v, i, observer)
+	return nil
+}
+
+// resize gives the cell its capacity at a decode step, which may be smaller than before.
+func (c *Cell) resize(step int32) {
+	for len(c.later) > 0 && step >= c.later[0].Step {
+		c.capacity = c.later[0].Capacity
+		c.later = c.later[1:]
+		if c.resizer != nil {
+			c.resizer.Resize(c.capacity)
+		}
+	}
+}
+
+// arrive makes births resident, and the blocks that are fetched ahead.
+func (fetch) arrive(c *Cell, v demand.View, i int) error {
+	born := c.change.Born
+	prefetches := c.prefetches(i)
+	c.arrived, c.step.Offered = born, born
+	if prefetches && c.staging.swaps {
+		if err := c.swapIn(i); err != nil {
+			return err
+		}
+		c.step.Offered = c.staging.offer(born)
+	}
+	for _, x := range born {
+		c.state[x] = outside
+	}
+	c.size += c.weigh(born)
+	if prefetches && !c.staging.swaps {
+		c.staging.fill(c.state, i)
+	}
+	return nil
+}
+
+// prefetches reports whether blocks are fetched ahead of row i.
+func (c *Cell) prefetches(i int) bool {
+	return c.staging.source != setting.PrefetchNothing && i >= c.windows
+}
+
+// classify makes the misses resident. Those that were fetched ahead are not counted.
+func (fetch) classify(c *Cell, v demand.View, i int) {
+	c.split(v, i)
+	c.size += c.weigh(c.miss)
+	c.fetched = c.miss
+	switch {
+	case !c.prefetches(i):
+	case c.staging.swaps:
+		c.useSwapped()
+	default:
+		c.fetched = c.staging.take(c.miss)
+	}
+	c.chooseOverflow(v, i)
+}
+
+// keep takes the demanded blocks out that the capacity or the policy keeps out.
+func (fetch) keep(c *Cell, _ demand.View, _ int) error {
+	if err := c.keepOut(); err != nil {
+		return err
+	}
+	c.leftOut = 0
+	if c.bypasser != nil || c.overflow > 0 {
+		c.leftOut = len(c.pass)
+	}
+	return nil
+}
+
+// arrive does nothing: what the tier above gives up comes after the demand.
+func (moveUp) arrive(*Cell, demand.View, int) error { return nil }
+
+func (moveUp) classify(c *Cell, v demand.View, i int) {
+	demand := v.Members(i)
+	c.classify(demand)
+	c.fetched = c.miss
+	c.step = policies.Step{T: c.step.T, Demand: len(demand), Hit: c.hit, Miss: c.miss, Pass: demand}
+	if c.needs != 0 {
+		c.columns(v, i)
+	}
+}
+
+// keep lets the demand leave, and takes in what the tier above gave up, in that order.
+func (moveUp) keep(c *Cell, v demand.View, i int) error {
+	s := &c.step
+	for _, x := range v.Members(i) {
+		c.state[x] = absent
+	}
+	c.arrived = c.change.Born
+	for _, x := range c.arrived {
+		c.state[x] = outside
+	}
+	c.size += len(c.arrived) - len(c.hit)
+	s.T, s.Demand, s.Hit, s.Miss, s.Pass, s.Offered = s.T+1, 0, nil, nil, nil, c.arrived
+	c.Policy.Update(s)
+	return nil
+}
+
+// report counts row i and tells an observer of it. Fields of the report that only observers
+// read are left as they are without one.
+func (c *Cell) report(v demand.View, i int, observer Observer) {
+	if i < c.windows && observer == nil && !c.counter.pooled() {
+		return
+	}
+	r := &c.last
+	r.T, r.Positions = int32(i-c.windows), c.change.Positions
+	r.Misses, r.Victims, r.Births, r.Overflow, r.Resident = c.fetched, c.victims, len(c.arrived), c.overflow, c.size
+	c.addTraffic(r, v, i)
+	if c.counter.pooled() {
+		r.Stream = i % len(c.counter.streams)
+		r.First, r.arrived, r.own = int32(r.Stream)*c.counter.stride, c.arrived, len(c.miss)-c.leftOut
+		if _, exclusive := c.rule.(moveUp); exclusive {
+			r.own = -len(c.hit)
+		}
+	}
+	if c.lossy != nil {
+		r.Lost, r.KeptMass, r.CoveredMass = c.lossy.lost, c.lossy.kept, c.lossy.covered
+	}
+	c.counter.observe(r)
+	if observer == nil {
+		return
+	}
+	r.Step, r.Pinned, r.KeptOut = v.Step(i), v.Pinned(i), c.step.Members
+	if !c.emptied {
+		slices.Sort(c.passed)
+		r.KeptOut = c.passed
+	}
+	observer(r)
+}

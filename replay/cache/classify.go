@@ -1,0 +1,166 @@
+package cache
+
+import (
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/demand"
+)
+
+// split finds the hits and misses among the blocks that enter the demand of row i, and the
+// blocks that left it.
+func (c *Cell) split(v demand.View, i int) {
+	s := &c.step
+	s.Exit = c.change.Exit
+	if c.needs != 0 {
+		c.columns(v, i)
+	}
+	switch {
+	case c.emptied:
+		s.Exit, s.ExitNext = nil, nil
+		if c.onlyBirths(s.Members, c.arrived) {
+			c.hit, c.miss, c.unmarked = c.hit[:0], append(c.miss[:0], s.Members...), true
+		} else {
+			c.classify(s.Members)
+		}
+	case len(c.passed) == 0:
+		c.classify(c.change.Enter)
+		for _, x := range s.Exit {
+			c.state[x] = outside
+		}
+	case 8*len(c.passed) > s.Demand && v.Bounds().HasMembers:
+		c.leave(s)
+		c.reclassify(v.Members(i))
+	default:
+		c.classify(c.change.Enter)
+		c.leave(s)
+		c.returnPassed()
+	}
+	c.passed = c.passed[:0]
+	s.Hit, s.Miss = c.hit, c.miss
+}
+
+// onlyBirths reports whether births are the only resident blocks and none is demanded: then
+// every member is a miss.
+func (c *Cell) onlyBirths(members, born []int32) bool {
+	return c.size == len(born) && (len(born) == 0 || len(members) == 0 || members[len(members)-1] < born[0])
+}
+
+// classify splits the blocks that enter the demand into hits and misses, by the residents at
+// the step's start.
+func (c *Cell) classify(enter []int32) {
+	n := len(enter)
+	c.hit, c.miss = slices.Grow(c.hit[:0], n+1)[:n+1], slices.Grow(c.miss[:0], n+1)[:n+1]
+	hit, miss, state := c.hit, c.miss, c.state
+	h, m := 0, 0
+	for _, x := range enter { // both are written, one is kept: no branch to mispredict
+		hit[h], miss[m] = x, x
+		was := int(state[x])
+		h += was
+		m += 1 - was
+		state[x] = demanded
+	}
+	c.hit, c.miss = hit[:h], miss[:m]
+}
+
+// reclassify splits all of D_t. It is quicker if many of its blocks were kept out a step ago.
+func (c *Cell) reclassify(members []int32) {
+	n := len(members)
+	c.hit, c.miss = slices.Grow(c.hit[:0], n+1)[:n+1], slices.Grow(c.miss[:0], n+1)[:n+1]
+	hit, miss, state := c.hit, c.miss, c.state
+	h, m := 0, 0
+	for _, x := range members {
+		hit[h], miss[m] = x, x
+		was := state[x]
+		h += int(was & 1 &^ (was >> 1)) // outside
+		m += 1 - int((was^(was>>1))&1)  // absent or keptOut
+		state[x] = demanded
+	}
+	c.hit, c.miss = hit[:h], miss[:m]
+}
+
+// leave handles the blocks that left the demand if some were kept out a step ago: these are
+// gone. A branch on it would be mispredicted: every block is written, and only those that
+// stay are counted.
+func (c *Cell) leave(s *policies.Step) {
+	state, left := c.state, s.Exit
+	c.left = slices.Grow(c.left[:0], len(left)+1)[:len(left)+1]
+	exit, n := c.left, 0
+	if next := s.ExitNext; next != nil {
+		c.leftNext = slices.Grow(c.leftNext[:0], len(left)+1)[:len(left)+1]
+		nexts, m := c.leftNext, 0
+		for j, x := range left { // before states change
+			nexts[m] = next[j]
+			m += 1 - int(isKeptOut(state[x]))
+		}
+		s.ExitNext = nexts[:m]
+	}
+	for _, x := range left {
+		out := isKeptOut(state[x])
+		exit[n] = x
+		n += 1 - int(out)
+		state[x] = outside - out // or absent
+	}
+	s.Exit = exit[:n]
+}
+
+// returnPassed adds the blocks to the misses that were kept out a step ago and are still
+// demanded. Those that left the demand are absent by now.
+func (c *Cell) returnPassed() {
+	state, again, n := c.state, c.passed, 0
+	for _, x := range c.passed {
+		out := isKeptOut(state[x])
+		again[n] = x
+		n += int(out)
+		state[x] -= (keptOut - demanded) * out
+	}
+	if again = again[:n]; n > 0 {
+		slices.Sort(again)
+		c.merged = mergeSorted(c.merged[:0], c.miss, again)
+		c.miss, c.merged = c.merged, c.miss
+	}
+}
+
+// isKeptOut is 1 for keptOut and 0 for every other state.
+func isKeptOut(state uint8) uint8 { return state & (state >> 1) & 1 }
+
+func mergeSorted(dst, a, b []int32) []int32 {
+	for len(a) > 0 && len(b) > 0 {
+		if a[0] < b[0] {
+			dst, a = append(dst, a[0]), a[1:]
+		} else {
+			dst, b = append(dst, b[0]), b[1:]
+		}
+	}
+	return append(append(dst, a...), b...)
+}
+
+// columns fills the columns that the policy asked for.
+func (c *Cell) columns(v demand.View, i int) {
+	s := &c.step
+	if c.needs&policies.NeedCandidates != 0 {
+		s.Candidates = v.Candidates(i)
+	}
+	if c.needs&policies.NeedDemand != 0 {
+		s.Members = v.Members(i)
+	}
+	if c.needs&policies.NeedPicked != 0 {
+		for len(c.ones) < len(s.Members) {
+			c.ones = append(c.ones, 1)
+		}
+		if s.Picked = c.ones[:len(s.Members)]; c.picked {
+			s.Picked = v.Picked(i)
+		}
+	}
+	if c.needs&policies.NeedScores != 0 {
+		s.List, s.Scores = v.Scored(i)
+	}
+	if c.needs&policies.NeedNext == 0 {
+		return
+	}
+	s.ExitNext, s.OfferedNext = c.change.ExitNext, c.change.BornNext
+	if s.Leaving, s.LeavingNext = nil, nil; i+1 < c.scope.Steps {
+		v.Change(i+1, &c.following)
+		s.Leaving, s.LeavingNext = c.following.Exit, c.following.ExitNext
+	}
+}

@@ -1,0 +1,191 @@
+package cache
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/demand"
+)
+
+// weigh is the part of the capacity that blocks take: their number, or their entries if
+// units have unequal sizes.
+func (c *Cell) weigh(blocks []int32) int {
+	if c.weight == nil {
+		return len(blocks)
+	}
+	n := 0
+	for _, x := range blocks {
+		n += int(c.weight[x])
+	}
+	return n
+}
+
+// chooseOverflow finds how many blocks of D_t exceed the capacity, and chooses them unless
+// the policy does: worst rank first, without ranks lowest index first (SEMANTICS S5).
+func (c *Cell) chooseOverflow(v demand.View, i int) {
+	excess := c.step.Demand - c.capacity
+	if c.weight != nil {
+		c.keptWeight = c.weigh(v.Members(i))
+		excess = c.keptWeight - c.capacity
+	}
+	c.overflow = max(0, excess)
+	if c.overflow == 0 || c.bypasser != nil && c.weight == nil {
+		return
+	}
+	c.pass = c.surplus(v.Ranked(i), excess)
+	c.step.Pass = c.pass
+	if c.weight != nil {
+		c.overflow = len(c.pass)
+		c.keptWeight -= c.weigh(c.pass)
+	}
+}
+
+// surplus chooses members of D_t that weigh at least excess.
+func (c *Cell) surplus(list []int32, excess int) []int32 {
+	pass := c.pass[:0]
+	for at := 0; at < len(list) && excess > 0; at++ {
+		x := list[at]
+		if c.ranks {
+			x = list[len(list)-1-at]
+		}
+		switch {
+		case c.weight != nil: // no unit in the list is pinned
+			excess -= int(c.weight[x])
+		case c.state[x] == demanded:
+			excess--
+		default:
+			continue
+		}
+		pass = append(pass, x)
+	}
+	return pass
+}
+
+// keepOut takes the engine's or the policy's choice of members of D_t out of the cache.
+func (c *Cell) keepOut() error {
+	if c.bypasser != nil {
+		c.pass = c.bypasser.Bypass(c.overflow, c.pass[:0])
+	} else if c.overflow == 0 {
+		c.emptied = false
+		if c.unmarked {
+			c.unmarked = false
+			c.markMembers()
+		}
+		return nil
+	}
+	if len(c.pass) < c.overflow {
+		return fmt.Errorf("policy keeps %d demanded blocks out, the demand exceeds the capacity by %d", len(c.pass), c.overflow)
+	}
+	if c.unmarked {
+		c.unmarked = false
+		if slices.Equal(c.pass, c.step.Members) { // again nothing is kept
+			c.size -= c.weigh(c.pass)
+			return nil
+		}
+		c.markMembers()
+	}
+	out := keptOut
+	c.emptied = len(c.pass) == c.step.Demand && c.needs&policies.NeedDemand != 0
+	if c.emptied {
+		out = absent
+	}
+	for _, x := range c.pass {
+		if uint32(x) >= uint32(len(c.state)) || c.state[x] != demanded {
+			return fmt.Errorf("policy keeps block %d out, which is not in the demand (or named twice)", x)
+		}
+		c.state[x] = out
+	}
+	c.size -= c.weigh(c.pass)
+	if c.emptied {
+		c.passed = c.passed[:0]
+		return nil
+	}
+	c.passed = append(c.passed[:0], c.pass...)
+	return nil
+}
+
+func (c *Cell) markMembers() {
+	for _, x := range c.step.Members {
+		c.state[x] = demanded
+	}
+}
+
+// notKept are the members of D_t that left with the step, ascending.
+func (c *Cell) notKept() []int32 {
+	c.merged = append(c.merged[:0], c.pass[:c.leftOut]...)
+	slices.Sort(c.merged)
+	return c.merged
+}
+
+// evict asks for as many victims as the capacity needs.
+func (c *Cell) evict() error {
+	if c.weight != nil {
+		return c.evictByWeight()
+	}
+	need, before := max(0, c.size-c.capacity), len(c.victims)
+	c.victims = c.Policy.Evict(need, c.victims)
+	if n := len(c.victims) - before; n < need {
+		if c.lossy != nil {
+			return fmt.Errorf("policy named %d victims, %d are needed (budget %d blocks, %d held)", n, need, c.capacity, c.size)
+		}
+		return fmt.Errorf("policy named %d victims, %d are needed (capacity %d blocks, %d resident)", n, need, c.capacity, c.size)
+	}
+	return c.remove(c.victims[before:])
+}
+
+// evictByWeight asks for victims one by one, because the number of units that make room is
+// not known, and checks each. If part of D_t was not kept, all blocks go first that it does
+// not demand.
+func (c *Cell) evictByWeight() error {
+	for asked := false; ; asked = true {
+		need := 0
+		if outside := c.size > c.keptWeight; c.size > c.capacity || outside && c.leftOut > 0 {
+			need = 1
+		} else if asked {
+			return nil
+		}
+		before := len(c.victims)
+		c.victims = c.Policy.Evict(need, c.victims)
+		if len(c.victims)-before < need {
+			return fmt.Errorf("policy named no victim (capacity %d entries, %d resident)", c.capacity, c.size)
+		}
+		if err := c.remove(c.victims[before:]); err != nil {
+			return err
+		}
+	}
+}
+
+// remove checks each victim and takes it out of the cache.
+func (c *Cell) remove(victims []int32) error {
+	state, first := c.state, 0
+	if c.lossy != nil { // the other blocks are pinned
+		state, first = state[:c.lossy.local], c.lossy.free
+	}
+	for _, x := range victims {
+		if uint(x) >= uint(len(state)) || int(x) < first || state[x] != outside {
+			return c.illegalVictim(x)
+		}
+		state[x] = absent
+	}
+	if c.staging.swaps {
+		for _, x := range victims {
+			c.staging.evicted(x)
+		}
+	}
+	c.size -= c.weigh(victims)
+	return nil
+}
+
+func (c *Cell) illegalVictim(x int32) error {
+	why := "is not resident (or was named twice)"
+	switch {
+	case c.lossy != nil:
+		why = "is not held (dropped before, pinned, or named twice)"
+	case uint32(x) >= uint32(len(c.state)):
+		why = fmt.Sprintf("does not exist, blocks are 0 to %d", len(c.state)-1)
+	case c.state[x] == demanded || c.state[x] == keptOut:
+		why = "is in the step's demand"
+	}
+	return fmt.Errorf("policy named block %d as a victim, which %s", x, why)
+}

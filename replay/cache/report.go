@@ -1,0 +1,222 @@
+package cache
+
+import (
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/demand"
+	"github.com/kvreplay/kvreplay/replay/setting"
+)
+
+// StepReport is one step of one cell on one stream, warm-up included. Slices belong
+// to the engine and are valid until the observer returns.
+type StepReport struct {
+	T         int32 // as policies.Step.T
+	Step      int32 // the trace's step
+	Stream    int   // which of the streams that share the cache the row belongs to; 0 for one alone
+	First     int32 // its first block: block b of the stream is First + b
+	Demand    int
+	Misses    []int32 // ascending; prefetched blocks are no misses
+	Births    int
+	Victims   []int32 // blocks evicted at the end of the step, in the policy's order
+	KeptOut   []int32 // members of D_t not kept: overflow or bypass, ascending
+	Overflow  int
+	Resident  int   // blocks of the stream after the step, pinned ones not counted
+	Pinned    int   // pinned blocks
+	Positions int   // decoded
+	Moved     int64 // entries fetched, ahead or on demand
+
+	Prefetched Prefetched
+
+	// DemandEntries and MissedEntries are the entries of D_t and of its misses; 0 if a block
+	// holds one.
+	DemandEntries, MissedEntries int64
+
+	// Of lossy policies: the demanded blocks that were dropped, ascending, and the step's
+	// masses as in Counts.
+	Lost                  []int32
+	KeptMass, CoveredMass int64
+
+	staged  int64   // entries that were demanded and not kept
+	own     int     // blocks of the stream that arrived because they were demanded, less those that left for it
+	arrived []int32 // all other blocks that arrived
+}
+
+// Observer sees every step of a cell. It may be nil.
+type Observer func(*StepReport)
+
+// addTraffic adds the entries that the step carries over the link. An entry is one token of
+// one head. A step fetches whole blocks. With an Admitter it fetches the demanded entries,
+// and whole blocks only if they are kept; all demanded entries are then staged.
+func (c *Cell) addTraffic(r *StepReport, v demand.View, i int) {
+	r.staged = int64(c.weigh(c.pass[:c.leftOut])) * c.unit
+	r.Moved = int64(c.weigh(c.fetched)) * c.unit
+	if c.picked {
+		if r.DemandEntries, r.MissedEntries = 0, 0; c.admits {
+			r.Moved, r.staged = 0, 0
+		}
+		c.addEntries(r, v.Members(i), v.Picked(i))
+	}
+	if c.staging.source != setting.PrefetchNothing {
+		r.Prefetched = c.staging.counts
+		r.Moved += r.Prefetched.Moved * c.unit
+	}
+}
+
+// addEntries counts the entries of a demand whose blocks hold several.
+func (c *Cell) addEntries(r *StepReport, members, picked []int32) {
+	for _, n := range picked {
+		r.DemandEntries += int64(n)
+	}
+	at := 0
+	for _, x := range c.fetched {
+		for members[at] != x { // both ascend, and every fetched block is demanded
+			at++
+		}
+		n := int64(picked[at])
+		r.MissedEntries += n
+		if !c.admits {
+			continue
+		}
+		r.Moved += n
+		r.staged += n
+		if c.state[x] == demanded {
+			r.Moved += c.unit
+		}
+	}
+}
+
+// Counts are the sums of a cell's counted steps. They are integers, so that pooling is
+// exact in any order.
+type Counts struct {
+	Streams      int64
+	Steps        int64
+	Demand       int64
+	Misses       int64
+	Evictions    int64
+	Births       int64
+	Overflow     int64
+	ResidentSum  int64 // blocks resident after each step, summed
+	ResidentPeak int64
+	Positions    int64 `json:"Made"` // decoded
+	Picked       int64 // entries demanded; Missed of them were absent; 0 if a block holds one
+	Missed       int64
+	Moved        int64 // entries fetched
+	StagingPeak  int64 // most entries of a step that were demanded and not kept
+	PinnedPeak   int64 // most entries of a stream that are pinned: sinks, local window, outliers
+
+	Prefetched, PrefetchUseful, PrefetchLate, PrefetchUseless int64 // blocks (Prefetch)
+
+	// Of lossy policies: demanded blocks that were dropped, and attention mass in parts of
+	// 2⁻³², summed over steps: of listed blocks that were still there, and of all listed.
+	Lost, KeptMass, CoveredMass int64
+}
+
+// Add pools o into c.
+func (c *Counts) Add(o *Counts) {
+	c.Streams += o.Streams
+	c.Steps += o.Steps
+	c.Demand += o.Demand
+	c.Misses += o.Misses
+	c.Evictions += o.Evictions
+	c.Births += o.Births
+	c.Overflow += o.Overflow
+	c.ResidentSum += o.ResidentSum
+	c.ResidentPeak = max(c.ResidentPeak, o.ResidentPeak)
+	c.Positions += o.Positions
+	c.Picked += o.Picked
+	c.Missed += o.Missed
+	c.Moved += o.Moved
+	c.StagingPeak = max(c.StagingPeak, o.StagingPeak)
+	c.PinnedPeak = max(c.PinnedPeak, o.PinnedPeak)
+	c.Prefetched += o.Prefetched
+	c.PrefetchUseful += o.PrefetchUseful
+	c.PrefetchLate += o.PrefetchLate
+	c.PrefetchUseless += o.PrefetchUseless
+	c.Lost += o.Lost
+	c.KeptMass += o.KeptMass
+	c.CoveredMass += o.CoveredMass
+}
+
+// counter is the observer that adds up the steps of a cell. In a pool, a row's demand, misses,
+// births and bytes count for its stream. Blocks that leave the cache or stay there count for
+// the stream that they belong to, whichever row made room.
+type counter struct {
+	streams []Counts // one for each stream that shares the cache
+	stride  int32
+	size    []int // resident blocks of each stream, in a pool
+	peak    int64 // most blocks of all streams together, in a pool
+}
+
+func (n *counter) reset(x *demand.Extent, unit int64, placed []int32) {
+	n.streams, n.stride = policies.Fill(n.streams, x.Streams, Counts{Streams: 1}), x.Stride
+	for i, blocks := range x.PinnedPeaks {
+		n.streams[i].PinnedPeak = int64(blocks) * unit
+	}
+	n.size, n.peak = policies.Fill(n.size, x.Streams, 0), 0
+	for _, b := range placed {
+		n.size[n.owner(b)]++
+	}
+}
+
+func (n *counter) pooled() bool      { return len(n.streams) > 1 }
+func (n *counter) owner(b int32) int { return int(b / n.stride) }
+
+// observe adds a step. In a pool it sets r.Resident to the blocks of the row's stream.
+func (n *counter) observe(r *StepReport) {
+	evicted, born := len(r.Victims), r.Births
+	if n.pooled() {
+		n.share(r)
+		evicted, born = 0, 0
+	}
+	if r.T < 0 {
+		return
+	}
+	c := &n.streams[r.Stream]
+	c.Steps++
+	c.Demand += int64(r.Demand)
+	c.Misses += int64(len(r.Misses))
+	c.Evictions += int64(evicted)
+	c.Births += int64(born)
+	c.Overflow += int64(r.Overflow)
+	c.ResidentSum += int64(r.Resident)
+	c.ResidentPeak = max(c.ResidentPeak, int64(r.Resident))
+	c.Positions += int64(r.Positions)
+	c.Picked += r.DemandEntries
+	c.Missed += r.MissedEntries
+	c.Moved += r.Moved
+	c.StagingPeak = max(c.StagingPeak, r.staged)
+	c.Prefetched += r.Prefetched.Moved
+	c.PrefetchUseful += r.Prefetched.Useful
+	c.PrefetchLate += r.Prefetched.Late
+	c.Lost += int64(len(r.Lost))
+	c.KeptMass += r.KeptMass
+	c.CoveredMass += r.CoveredMass
+}
+
+// share counts the blocks that arrive and leave by the stream that they belong to.
+func (n *counter) share(r *StepReport) {
+	n.size[r.Stream] += r.own
+	for _, b := range r.arrived {
+		n.size[n.owner(b)]++
+	}
+	for _, b := range r.Victims {
+		n.size[n.owner(b)]--
+	}
+	if r.T >= 0 {
+		for _, b := range r.arrived {
+			n.streams[n.owner(b)].Births++
+		}
+		for _, b := range r.Victims {
+			n.streams[n.owner(b)].Evictions++
+		}
+		n.peak = max(n.peak, int64(r.Resident))
+	}
+	r.Resident = n.size[r.Stream]
+}
+
+// finish ends a stream and returns the counts of the first one. A prefetched block that no
+// step demanded was useless, even if it is still in the buffer.
+func (n *counter) finish() Counts {
+	c := &n.streams[0]
+	c.PrefetchUseless = c.Prefetched - c.PrefetchUseful
+	return *c
+}

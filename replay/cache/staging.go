@@ -1,0 +1,235 @@
+package cache
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/demand"
+	"github.com/kvreplay/kvreplay/replay/setting"
+)
+
+// staging is where blocks go that a cell fetches ahead: a buffer next to its cache, or with
+// swaps the cache itself.
+type staging struct {
+	source     setting.PrefetchSource
+	swaps      bool
+	view       *demand.Delta // of the stream; pools and tiers fetch nothing ahead
+	size       int
+	blocks     []int32 // in the buffer, best rank first
+	next       []int32 // to be in the buffer, or swapped in
+	crowd      []int32 // named at the step, but there was no room
+	state      []stagedState
+	candidates []int32 // named at the step, pinned ones left out
+	misses     []int32 // of the step that were not staged
+	offered    []int32
+	rank       []int32 // of the candidates of the step before, by block: 1 for the best, 0 for none
+
+	counts Prefetched // of the current step
+}
+
+// Prefetched counts blocks fetched ahead.
+type Prefetched struct {
+	Moved   int64 // fetched
+	Useful  int64 // demanded while they were staged
+	Late    int64 // named and missed all the same: the buffer was full
+	Useless int64 // left the buffer without ever being demanded
+}
+
+type stagedState uint8
+
+const (
+	unstaged stagedState = iota
+	carried              // in the buffer, not named again so far
+	staged               // in the buffer for the current step
+	crowded              // named, but the buffer is full, or the cached blocks rank better
+	ousted               // swapped out for the current step
+)
+
+// reset empties the buffer for a stream.
+func (g *staging) reset(v demand.View, st *Start) {
+	g.source, g.size, g.blocks, g.counts, g.swaps = st.Prefetch, st.Staging, g.blocks[:0], Prefetched{}, st.Swap
+	if g.source == setting.PrefetchNothing {
+		return
+	}
+	g.view = v.(*demand.Delta)
+	g.state = policies.Fill(g.state, g.view.Blocks, unstaged)
+	if g.swaps {
+		g.rank = policies.Fill(g.rank, g.view.Blocks, 0)
+	}
+}
+
+// begin finds the blocks that the source names for row i, best rank first. Blocks that are
+// pinned at row at are left out.
+func (g *staging) begin(i, at int) {
+	g.counts, g.next, g.crowd, g.candidates = Prefetched{}, g.next[:0], g.crowd[:0], g.candidates[:0]
+	switch {
+	case g.source == setting.PrefetchPredicted:
+		g.candidates = g.view.Unpinned(g.candidates, g.view.Predicted(i), at)
+	case i > 0:
+		g.candidates = g.view.Unpinned(g.candidates, g.view.Candidates(i-1), at)
+	}
+}
+
+// fill fetches the blocks ahead of row i that the source names and neither the cache nor the
+// buffer holds, before the step is classified. cached is the state of the cell's blocks.
+func (g *staging) fill(cached []uint8, i int) {
+	g.begin(i, i)
+	for _, x := range g.blocks {
+		g.state[x] = carried
+	}
+	for _, x := range g.candidates {
+		switch {
+		case cached[x] == outside || cached[x] == demanded:
+		case len(g.next) < g.size:
+			if g.state[x] != carried {
+				g.counts.Moved++
+			}
+			g.state[x] = staged
+			g.next = append(g.next, x)
+		default:
+			g.state[x] = crowded
+			g.crowd = append(g.crowd, x)
+		}
+	}
+	for _, x := range g.blocks {
+		if g.state[x] != staged {
+			g.counts.Useless++
+		}
+		if g.state[x] == carried {
+			g.state[x] = unstaged
+		}
+	}
+	g.blocks, g.next = g.next, g.blocks
+}
+
+// take serves the misses of a step that are staged and returns the others.
+func (g *staging) take(miss []int32) []int32 {
+	g.misses = g.misses[:0]
+	for _, x := range miss {
+		switch g.state[x] {
+		case staged:
+			g.state[x] = unstaged
+			g.counts.Useful++
+			continue
+		case crowded:
+			g.counts.Late++
+		}
+		g.misses = append(g.misses, x)
+	}
+	stay := g.blocks[:0]
+	for _, x := range g.blocks {
+		switch {
+		case g.state[x] != staged: // demanded
+		case g.source == setting.PrefetchPredicted: // it was predicted for this step
+			g.state[x] = unstaged
+			g.counts.Useless++
+		default:
+			stay = append(stay, x)
+		}
+	}
+	g.blocks = stay
+	g.clearCrowd()
+	return g.misses
+}
+
+func (g *staging) clearCrowd() {
+	for _, x := range g.crowd {
+		g.state[x] = unstaged
+	}
+}
+
+// swapIn fetches ahead of row i into the cache itself. The candidates are the ranks K … M-1
+// of the step before, best first, that are neither pinned nor resident. At most size of them
+// are fetched, while there is room in the cache, or while the block that the policy would
+// evict next ranks worse in that step's list. Blocks that are not listed rank last. That
+// block is evicted, and does not come back at this step. The policy sees fetched blocks as
+// offered: last used and inserted at the step before, after the blocks that left the demand.
+func (c *Cell) swapIn(i int) error {
+	g := &c.staging
+	g.begin(i, max(0, i-1)) // blocks that have left the local window since are born
+	for r, x := range g.candidates {
+		g.rank[x] = int32(r) + 1
+	}
+	open := true
+	for _, x := range g.candidates {
+		if c.state[x] != absent || g.state[x] == ousted {
+			continue
+		}
+		open = open && len(g.next) < g.size
+		if open && c.size >= c.capacity {
+			var err error
+			if open, err = c.oust(g.rank[x]); err != nil {
+				return err
+			}
+		}
+		if open {
+			c.state[x], g.state[x] = outside, staged
+			c.size++
+			g.next = append(g.next, x)
+		} else {
+			g.state[x] = crowded
+			g.crowd = append(g.crowd, x)
+		}
+	}
+	for _, x := range g.candidates {
+		g.rank[x] = 0
+	}
+	for _, x := range c.victims {
+		g.state[x] = unstaged
+	}
+	g.counts.Moved = int64(len(g.next))
+	slices.Sort(g.next)
+	return nil
+}
+
+// oust evicts the policy's next victim if it ranks worse than rank.
+func (c *Cell) oust(rank int32) (bool, error) {
+	peeker := c.Policy.(policies.Peeker) // the table of conflicts refuses all other policies
+	x, ok := peeker.Peek()
+	if ok && (uint32(x) >= uint32(len(c.state)) || c.state[x] != outside) {
+		return false, c.illegalVictim(x)
+	}
+	if !ok || c.staging.rank[x] != 0 && c.staging.rank[x] < rank {
+		return false, nil
+	}
+	n := len(c.victims)
+	if c.victims = c.Policy.Evict(1, c.victims); len(c.victims) != n+1 || c.victims[n] != x {
+		return false, fmt.Errorf("policy names block %d as its next victim and evicts %v", x, c.victims[n:])
+	}
+	err := c.remove(c.victims[n:])
+	c.staging.state[x] = ousted
+	return true, err
+}
+
+// offer merges the swapped blocks with the step's births.
+func (g *staging) offer(born []int32) []int32 {
+	g.offered = mergeSorted(g.offered[:0], g.next, born)
+	return g.offered
+}
+
+// useSwapped counts the swapped blocks that a step demands, and its misses that were named
+// and not fetched.
+func (c *Cell) useSwapped() {
+	g := &c.staging
+	for _, x := range c.hit {
+		if g.state[x] == staged {
+			g.state[x] = unstaged
+			g.counts.Useful++
+		}
+	}
+	for _, x := range c.miss {
+		if g.state[x] == crowded {
+			g.counts.Late++
+		}
+	}
+	g.clearCrowd()
+}
+
+// evicted counts a victim that was swapped in for nothing.
+func (g *staging) evicted(x int32) {
+	if g.state[x] == staged {
+		g.state[x] = unstaged
+		g.counts.Useless++
+	}
+}

@@ -1,0 +1,159 @@
+package cache
+
+import (
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/lru"
+	"github.com/kvreplay/kvreplay/replay/demand"
+)
+
+// Sweep replays all cells of a stack algorithm on a stream in one pass. It is an algorithm of
+// its own next to the step machine: no capacity is simulated. The policy computes distances
+// and sizes, and the sweep derives from them every count of a single run.
+type Sweep struct {
+	Pass   policies.Sweep // of the policy
+	step   policies.Step
+	change demand.Change
+
+	distances []int32
+	resident  []int32 // at each size, after the step
+	before    []int32 // at each size, when the first counted step began
+	at        []int32 // counted entries by distance; all larger ones in the last
+	sums      []int64 // of resident over the counted steps
+	peaks     []int32
+	counts    []Counts
+}
+
+// Run returns the counts of a view at each of sizes, which ascend. They are valid until the
+// next run.
+func (w *Sweep) Run(v demand.View, sizes []int32, at Start) ([]Counts, error) {
+	if err := w.reset(v, sizes, at.Seed); err != nil {
+		return nil, err
+	}
+	x := v.Bounds()
+	for i := range x.Rows {
+		w.load(v, i)
+		w.distances = w.Pass.Distances(&w.step, w.distances[:0])
+		switch {
+		case i >= x.Windows:
+			w.count(sizes)
+		case i == x.Windows-1:
+			w.before = w.Pass.Residents(sizes, w.before[:0])
+		}
+	}
+	w.finish(v, sizes, at.Unit)
+	return w.counts, nil
+}
+
+func (w *Sweep) reset(v demand.View, sizes []int32, seed uint64) error {
+	x := v.Bounds()
+	w.at = policies.Fill(w.at, max(x.Blocks, x.Rows)+2, 0) // no distance is larger: blocks, or steps
+	w.counts = policies.Fill(w.counts, len(sizes), Counts{Streams: 1})
+	w.sums, w.peaks = policies.Fill(w.sums, len(sizes), 0), policies.Fill(w.peaks, len(sizes), 0)
+	w.before = policies.Fill(w.before, len(sizes), 0)
+	w.resident = policies.Fill(w.resident, len(sizes), 0)
+	most := int(sizes[len(sizes)-1])
+	return w.Pass.Reset(&policies.Scope{Blocks: x.Blocks, Capacity: most, Steps: x.Rows, Windows: x.Windows, Demand: x.MaxDemand, Seed: seed})
+}
+
+// load fills the step with row i. Births happen before the step is classified
+// (SEMANTICS S3): one that is demanded at once is a hit at every size. Births end where
+// the local window begins, and no demand goes beyond: what enters from the first
+// birth on was born.
+func (w *Sweep) load(v demand.View, i int) {
+	s := &w.step
+	v.Change(i, &w.change)
+	enter, born := w.change.Enter, w.change.Born
+	known := len(enter)
+	if len(born) > 0 {
+		known, _ = slices.BinarySearch(enter, born[0])
+	}
+	s.T, s.Demand = int32(i-v.Bounds().Windows), w.change.Demand
+	s.Hit, s.Miss, s.Exit, s.Offered = enter[known:], enter[:known], w.change.Exit, born
+}
+
+// count notes a counted step.
+func (w *Sweep) count(sizes []int32) {
+	at := w.at
+	for _, n := range w.distances {
+		at[min(int(n), len(at)-1)]++
+	}
+	w.resident = w.Pass.Residents(sizes, w.resident[:0])
+	sums, peaks := w.sums[:len(w.resident)], w.peaks[:len(w.resident)]
+	for j, n := range w.resident {
+		sums[j] += int64(n)
+		peaks[j] = max(peaks[j], n)
+	}
+}
+
+// finish turns distances into misses, largest size first, and what came and stayed
+// into evictions.
+func (w *Sweep) finish(v demand.View, sizes []int32, unit int64) {
+	var stream Counts // the same at every size
+	x := v.Bounds()
+	for i := x.Windows; i < x.Rows; i++ {
+		v.Change(i, &w.change)
+		stream.Steps++
+		stream.Positions += int64(w.change.Positions)
+		stream.Demand += int64(w.change.Demand)
+		stream.Births += int64(len(w.change.Born))
+	}
+	misses, n := int64(0), len(w.at)-1
+	for j := len(sizes) - 1; j >= 0; j-- {
+		for least := min(int(sizes[j]), len(w.at)-2); n > least; n-- {
+			misses += int64(w.at[n])
+		}
+		c := &w.counts[j]
+		c.Steps, c.Demand, c.Births, c.Misses = stream.Steps, stream.Demand, stream.Births, misses
+		c.Positions, c.Moved, c.PinnedPeak = stream.Positions, misses*unit, int64(x.PinnedPeaks[0])*unit
+		c.ResidentSum, c.ResidentPeak = w.sums[j], int64(w.peaks[j])
+		if stream.Steps > 0 {
+			c.Evictions = stream.Births + misses - int64(w.resident[j]-w.before[j])
+		}
+	}
+}
+
+// StackCounter runs the LRU stack over streams.
+type StackCounter struct {
+	sweep     Sweep
+	distances []int32
+}
+
+// NewStackCounter returns a counter for streams one after the other.
+func NewStackCounter() *StackCounter {
+	return &StackCounter{sweep: Sweep{Pass: policies.SweepOf(new(lru.Policy))}}
+}
+
+// Misses counts a stream's misses by interval and size, in blocks, ascending.
+func (w *StackCounter) Misses(v demand.View, every int, sizes []int32) (map[int][]int64, error) {
+	s := &w.sweep
+	if err := s.reset(v, sizes, 0); err != nil {
+		return nil, err
+	}
+	misses := map[int][]int64{}
+	x := v.Bounds()
+	for i := range x.Rows {
+		s.load(v, i)
+		w.distances = s.Pass.Distances(&s.step, w.distances[:0])
+		if i < x.Windows {
+			continue
+		}
+		interval := int(v.Step(i)) / every
+		if misses[interval] == nil {
+			misses[interval] = make([]int64, len(sizes))
+		}
+		at := misses[interval]
+		for _, distance := range w.distances {
+			if n, _ := slices.BinarySearch(sizes, distance); n > 0 {
+				at[n-1]++ // the largest size that misses: all smaller ones do, too
+			}
+		}
+	}
+	for _, at := range misses {
+		for j := len(at) - 2; j >= 0; j-- {
+			at[j] += at[j+1]
+		}
+	}
+	return misses, nil
+}

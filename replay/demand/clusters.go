@@ -1,0 +1,222 @@
+package demand
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// Clusters says which tokens of a stream are fetched, kept and evicted together, where
+// units have unequal sizes: RetroInfer's clusters of similar keys (Chen et al. 2025,
+// arXiv:2505.02922; its block cache is LRU over clusters and evicts until there is room).
+// Tokens that are in no cluster are units of one.
+//
+// A cluster is demanded where a step demands any of its tokens, is fetched whole, and takes
+// the room of all of them, rounded up to whole pages. A token that leaves the local window
+// is born if it is a unit of its own; larger clusters come by being fetched.
+type Clusters struct {
+	source string
+	page   int
+	file   map[trace.Key][]int32 // cluster of each token, negative for none; nil for clustersOfLists
+}
+
+// clustersOfLists takes the clusters from the lists themselves: see chains.
+const clustersOfLists = "lists"
+
+// ClustersError is of a text that ParseClusters does not understand, not of a file.
+type ClustersError struct{ text string }
+
+func (e *ClustersError) Error() string { return e.text }
+
+// ParseClusters reads "lists", the path of a file of clusters, or either with the tokens of
+// a page, "lists,page=8". The file has a JSON object a stream, each on a line of its own:
+// request_id, layer_id, head (null or left out where the layer shares its selection) and
+// token_clusters, the cluster of each token from the first on, -1 for none; tokens beyond
+// the list are in none. nil for the empty text.
+func ParseClusters(text string) (*Clusters, error) {
+	if text == "" {
+		return nil, nil
+	}
+	c := &Clusters{source: text, page: 1}
+	if source, page, paged := strings.Cut(text, ",page="); paged {
+		n, err := strconv.Atoi(page)
+		if err != nil || n < 1 || n > 1<<20 {
+			return nil, &ClustersError{fmt.Sprintf("clusters %q: expected a page of 1 to %d tokens, as in lists,page=8", text, 1<<20)}
+		}
+		c.source, c.page = source, n
+	}
+	if c.source == clustersOfLists {
+		return c, nil
+	}
+	return c, c.read(c.source)
+}
+
+// clusterRow is a line of a file of clusters.
+type clusterRow struct {
+	Request  *string       `json:"request_id"`
+	Layer    *int32        `json:"layer_id"`
+	Head     *int32        `json:"head"`
+	Clusters tokenClusters `json:"token_clusters"`
+}
+
+// tokenClusters are numbers alone: null would be read as cluster 0.
+type tokenClusters []int32
+
+// UnmarshalJSON reads an array of numbers.
+func (c *tokenClusters) UnmarshalJSON(text []byte) error {
+	if bytes.Contains(text, []byte("null")) {
+		return fmt.Errorf("token_clusters: null, expected numbers, -1 for a token in no cluster")
+	}
+	return json.Unmarshal(text, (*[]int32)(c))
+}
+
+// read takes the clusters of a file, which its digest names from then on.
+func (c *Clusters) read(path string) error {
+	if err := files.CheckStream(path); err != nil {
+		return fmt.Errorf("clusters: %w", err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("clusters: %w (expected lists, or a file of clusters)", err)
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return fmt.Errorf("clusters %s: the file is empty; `kvreplay clusters` writes one", path)
+	}
+	if c.file, err = decodeClusters(text); err != nil {
+		return fmt.Errorf("clusters %s: %w", path, err)
+	}
+	sum := sha256.Sum256(text)
+	c.source = "sha256:" + hex.EncodeToString(sum[:8])
+	return nil
+}
+
+// decodeClusters reads the clusters of each stream.
+func decodeClusters(text []byte) (map[trace.Key][]int32, error) {
+	streams := map[trace.Key][]int32{}
+	for n := 1; len(text) > 0; n++ {
+		line, rest, _ := bytes.Cut(text, []byte("\n"))
+		text = rest
+		var row clusterRow
+		decoder := json.NewDecoder(bytes.NewReader(line))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&row); err != nil {
+			return nil, fmt.Errorf("line %d: expected an object with request_id, layer_id, head, token_clusters: %w", n, names.OfFields(err, row))
+		}
+		if behind := bytes.TrimSpace(line[decoder.InputOffset():]); len(behind) > 0 {
+			return nil, fmt.Errorf("line %d: %d bytes behind its object", n, len(behind))
+		}
+		if row.Request == nil || row.Layer == nil || row.Clusters == nil {
+			return nil, fmt.Errorf("line %d: request_id, layer_id and token_clusters must be there", n)
+		}
+		k := trace.Key{Request: *row.Request, Layer: *row.Layer, Head: trace.NoHead}
+		if row.Head != nil {
+			k.Head = *row.Head
+		}
+		if _, twice := streams[k]; twice {
+			return nil, fmt.Errorf("line %d: %v a second time", n, k)
+		}
+		if at := slices.IndexFunc(row.Clusters, func(n int32) bool { return n < -1 }); at >= 0 {
+			return nil, fmt.Errorf("line %d: token %d is in cluster %d, expected one from 0 on, or -1", n, at, row.Clusters[at])
+		}
+		streams[k] = row.Clusters
+	}
+	return streams, nil
+}
+
+// NewClusters groups the tokens of each stream as given: the cluster of each token from the
+// first on, negative for none. The room of a cluster is rounded up to pages of page tokens.
+func NewClusters(streams map[trace.Key][]int32, page int) *Clusters {
+	return &Clusters{page: page, file: streams}
+}
+
+// Check reports why the clusters cannot be those of streams of a trace with metadata m.
+func (c *Clusters) Check(m *trace.Meta, streams []trace.Key) error {
+	switch {
+	case m.BlockTokens > 1:
+		return fmt.Errorf("clusters group single tokens, and the trace lists blocks of %d", m.BlockTokens)
+	case c.file == nil && listsClusters(m) != nil:
+		return fmt.Errorf("%w: give a file of clusters", listsClusters(m))
+	}
+	for _, k := range streams {
+		if c.file != nil && c.file[k] == nil {
+			return fmt.Errorf("clusters %s: nothing of %v", c.source, k)
+		}
+	}
+	return nil
+}
+
+// TokenClusters is the cluster of each token of s, negative for none. candidates is the most
+// blocks that a list of s has.
+func (c *Clusters) TokenClusters(s *trace.Stream, candidates int) []int32 {
+	if c.file == nil {
+		return numbered(chains(s, candidates))
+	}
+	return c.file[s.Key]
+}
+
+// Page is the number of tokens to which the room of a cluster is rounded up.
+func (c *Clusters) Page() int { return c.page }
+
+// String is how rows name the clusters: "lists", or the digest of their file. Only the
+// former parses back.
+func (c *Clusters) String() string {
+	switch {
+	case c == nil:
+		return ""
+	case c.page > 1:
+		return fmt.Sprintf("%s,page=%d", c.source, c.page)
+	}
+	return c.source
+}
+
+// WriteClusters writes the clusters of every stream of a trace as a file of clusters,
+// streams in the trace's order, clusters numbered by their first token. They are read off
+// the lists, as `--clusters lists` does; tokens that are alone are in none. A cancelled
+// context ends it between two streams, with the context's error.
+func WriteClusters(ctx context.Context, w io.Writer, f *trace.File) error {
+	if err := listsClusters(f.Meta()); err != nil {
+		return fmt.Errorf("%s: %w", f.Path(), err)
+	}
+	r := f.NewReader(0)
+	defer r.Close()
+	out := bufio.NewWriter(w)
+	lines := json.NewEncoder(out)
+	var s trace.Stream
+	for i := range f.Streams() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := r.Read(i, &s); err != nil {
+			return err
+		}
+		row := clusterRow{Request: &s.Request, Layer: &s.Layer, Clusters: numbered(chains(&s, f.Meta().Candidates))}
+		if s.Head != trace.NoHead {
+			row.Head = &s.Head
+		}
+		if err := lines.Encode(row); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// listsClusters reports whether a trace's selector ranks clusters.
+func listsClusters(m *trace.Meta) error {
+	if m.Order != trace.OrderRank || m.BlockTokens != 1 || m.Selector != "retroinfer" && m.Selector != "kvdrive" {
+		return fmt.Errorf("clusters from lists need a selector that ranks clusters of tokens (retroinfer, kvdrive), the trace's is %q", m.Selector)
+	}
+	return nil
+}

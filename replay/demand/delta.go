@@ -1,0 +1,505 @@
+package demand
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/setting"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// Delta is the View of a single stream. It holds what changes in the demand from row to row,
+// derived once for all policies and capacities. While C ≥ |D_t|, every block that stays in
+// the demand hits, so that only the changes need work.
+type Delta struct {
+	Extent
+	nexts
+	size                       []int32
+	enter, exit, born, members lists
+	picked                     []int32 // parallel to members; empty if a block holds one entry
+
+	stream   *trace.Stream
+	rows     rows
+	recorded recorded
+	joined   *Joiner // nil if the rows are recorded
+	units    units
+	pins     Pins
+	meta     *trace.Meta // the rules for lists; nil if a joiner has checked them
+	first    int         // row of the stream that is row 0
+	base     int32       // added to the ids in members and born, in a pool
+	pooled   bool        // all of a row's demand enters, and leaves with the next row
+
+	cur, prev []uint64 // demand as bitsets
+	all       []uint64 // the whole list of the row being checked
+	changed   []int32  // words in which they differ
+	kept      []uint64 // outliers that are pinned for good; empty if none are
+	unlisted  int      // outliers that no list names
+}
+
+// rows are the lists that a Delta is built from: those of a stream as recorded, or those
+// that a joiner made.
+type rows interface {
+	// list is the list of a row up to M, and how many of its first blocks are demanded.
+	list(row int) (list []int32, demand int)
+	// span is the steps from a row's first position to its last, both included.
+	span(row int) int
+}
+
+// recorded are the rows of a stream as the trace has them.
+type recorded struct {
+	stream *trace.Stream
+	k, m   int
+}
+
+func (r *recorded) list(row int) ([]int32, int) {
+	list := r.stream.List(row)
+	list = list[:min(r.m, len(list))]
+	return list, min(r.k, len(list))
+}
+
+func (r *recorded) span(int) int { return 1 }
+
+// Options say which part of a stream is replayed.
+type Options struct {
+	K, M     int // demand and candidates, in blocks
+	Pins     Pins
+	Meta     *trace.Meta
+	Windows  int     // warm-up rows to replay
+	Members  bool    // the view has Members
+	NextUses bool    // changes have the steps of the next demands
+	Joined   *Joiner // that made the stream; nil for one as recorded
+
+	Outliers setting.Outliers
+	pooled   bool // the stream is a member of a pool
+	at       int  // its number there
+}
+
+// Build derives the delta of s. The reader has not checked the lists of a recorded stream:
+// every rule for them is checked here. The delta keeps s until the next build.
+func (d *Delta) Build(s *trace.Stream, o Options, check *trace.Checker) error {
+	d.reset(s, &o)
+	if d.meta != nil {
+		for row := range d.first { // not replayed, but no score may come from a broken file
+			if n, sound := d.load(row); !sound || population(d.cur) != n {
+				return brokenList(s, check)
+			}
+		}
+	}
+	peak := 0
+	for i := range d.Rows {
+		if !d.addDemand(d.first + i) {
+			return brokenList(s, check)
+		}
+		d.addBirths(i)
+		if i >= d.Windows {
+			peak = max(peak, d.Pinned(i))
+		}
+	}
+	d.PinnedPeaks = append(d.PinnedPeaks[:0], peak)
+	if d.known = false; o.NextUses {
+		d.fill(d)
+	}
+	return nil
+}
+
+// brokenList names the rule that a list breaks.
+func brokenList(s *trace.Stream, check *trace.Checker) error {
+	if e := check.First(s); e != nil {
+		return e
+	}
+	panic("replay: the delta refused a list that breaks no rule")
+}
+
+// reset starts a stream without rows.
+func (d *Delta) reset(s *trace.Stream, o *Options) {
+	d.stream, d.pins, d.meta, d.first, d.pooled = s, o.Pins, o.Meta, s.Windows-o.Windows, o.pooled
+	d.recorded = recorded{s, o.K, o.M}
+	d.rows = &d.recorded
+	if d.joined = o.Joined; d.joined != nil {
+		d.rows, d.meta = d.joined, nil
+	}
+	d.units = o.Pins
+	d.Extent = Extent{Blocks: o.Pins.Blocks(s.MaxSeqLen()), Rows: s.Rows - d.first, Windows: o.Windows, Streams: 1,
+		PinnedPeaks: d.PinnedPeaks, FirstUse: d.FirstUse, HasPicked: o.Joined != nil && o.Joined.HasPicked()}
+	d.HasMembers = o.Members || o.pooled || d.HasPicked
+	if c := o.Joined.units(); c != nil {
+		c.pins = o.Pins
+		d.units, d.Blocks, d.Weight = c, len(c.tokens), c.weight
+	}
+	d.Stride = int32(d.Blocks)
+	d.base = int32(o.at) * d.Stride
+	d.size, d.picked = d.size[:0], d.picked[:0]
+	for _, l := range []*lists{&d.enter, &d.exit, &d.born, &d.members} {
+		l.reset()
+	}
+	if d.HasMembers {
+		d.reserve()
+	}
+	words := d.Blocks>>6 + 1
+	d.cur, d.prev = policies.Fill(d.cur, words, 0), policies.Fill(d.prev, words, 0)
+	d.all = policies.Fill(d.all, words, 0)
+	d.keepOutliers(o.Outliers)
+}
+
+// reserve makes room for all members at once, so that they are never moved.
+func (d *Delta) reserve() {
+	total := 2
+	for row := d.first; row < d.stream.Rows; row++ {
+		_, n := d.rows.list(row)
+		total += n
+	}
+	d.members.items = slices.Grow(d.members.items, total)
+}
+
+// load sets d.cur to the demand of a row, n blocks. It reports whether the row's list breaks
+// no rule, apart from the demand being distinct: then d.cur has n members.
+func (d *Delta) load(row int) (n int, sound bool) {
+	list, n := d.rows.list(row)
+	clear(d.cur)
+	if !mark(d.cur, list[:n]) {
+		return n, false
+	}
+	if d.meta == nil {
+		return n, true
+	}
+	list = d.stream.List(row)
+	if len(list) == 0 || len(list) > d.meta.Candidates || d.meta.Order == trace.OrderIndex && !slices.IsSorted(list) {
+		return n, false
+	}
+	blocks := d.units.Blocks(d.stream.SeqLen(row))
+	if n == len(list) {
+		return n, noneFrom(d.cur, blocks)
+	}
+	return n, d.soundTail(list[n:], blocks)
+}
+
+// mark adds the list to the set and reports whether the set has room for all of it. It has
+// no room for negative indices.
+func mark(set []uint64, list []int32) bool {
+	for _, x := range list {
+		w := int(uint32(x) >> 6)
+		if w >= len(set) {
+			return false
+		}
+		set[w] |= 1 << (uint32(x) & 63)
+	}
+	return true
+}
+
+// noneFrom reports whether the set has no member from blocks on. The bitsets cover
+// the stream's last context; earlier ones are shorter.
+func noneFrom(set []uint64, blocks int) bool {
+	w := blocks >> 6
+	if w >= len(set) {
+		return true
+	}
+	past := set[w] >> (blocks & 63)
+	for _, c := range set[w+1:] {
+		past |= c
+	}
+	return past == 0
+}
+
+// soundTail checks the candidates against the context, the demand in d.cur and each
+// other, and the demand against the context.
+func (d *Delta) soundTail(rest []int32, blocks int) bool {
+	all := d.all[:len(d.cur)]
+	copy(all, d.cur)
+	var twice uint64
+	for _, x := range rest {
+		w, bit := uint32(x)>>6, uint64(1)<<(uint32(x)&63)
+		if w >= uint32(len(all)) {
+			return false
+		}
+		twice |= all[w] & bit
+		all[w] |= bit
+	}
+	return twice == 0 && noneFrom(all, blocks)
+}
+
+// addDemand appends the demand of a row and reports whether its list breaks no rule. It takes
+// the pinned blocks out of d.cur, compares it with the row before, and swaps the two.
+func (d *Delta) addDemand(row int) bool {
+	n, sound := d.load(row)
+	if !sound {
+		return false
+	}
+	free, local := d.units.unpinned(d.stream.SeqLen(row))
+	pinned := unpin(d.cur, free, local)
+	if len(d.kept) > 0 {
+		pinned += d.unpinKept(d.cur)
+	}
+	size := 0
+	if d.pooled {
+		size = d.addMembers(n)
+	} else {
+		size = d.addChanges(n)
+		if d.HasMembers {
+			d.addMembers(size)
+		}
+	}
+	if d.HasPicked {
+		d.picked = d.joined.pickedIn(row, d.members.Row(len(d.size)), d.base, d.picked)
+	}
+	d.size = append(d.size, int32(size))
+	d.MaxDemand = max(d.MaxDemand, size)
+	d.cur, d.prev = d.prev, d.cur
+	return size+pinned == n
+}
+
+// addMembers appends the members of d.cur, at most n, and returns their number.
+func (d *Delta) addMembers(n int) int {
+	members, k, base := d.members.free(n+2), 0, d.base
+	for w, c := range d.cur {
+		k += appendBits(members[k:], base+int32(w<<6), c)
+	}
+	d.members.take(k)
+	return k
+}
+
+// addChanges appends what entered d.cur and what left it, and returns its size, at most n.
+func (d *Delta) addChanges(n int) int {
+	cur := d.cur
+	prev := d.prev[:len(cur)]
+	before := 0
+	if rows := len(d.size); rows > 0 {
+		before = int(d.size[rows-1])
+	}
+	enter, exit := d.enter.free(n+2), d.exit.free(before+2)
+	a, b := 0, 0
+	for _, w := range d.differing(cur, prev) {
+		c, p := cur[w], prev[w]
+		a += appendBits(enter[a:], w<<6, c&^p)
+		b += appendBits(exit[b:], w<<6, p&^c)
+	}
+	d.enter.take(a)
+	d.exit.take(b)
+	return before + a - b
+}
+
+// differing returns the words in which two sets of one length differ. Branches on it would
+// be mispredicted: every word is written down, and most are written over.
+func (d *Delta) differing(a, b []uint64) []int32 {
+	b = b[:len(a)]
+	d.changed = slices.Grow(d.changed[:0], len(a)+1)
+	changed := d.changed[:len(a)+1]
+	n := 0
+	for w, x := range a {
+		x ^= b[w]
+		changed[n] = int32(w)
+		n += int((x | -x) >> 63)
+	}
+	return changed[:n]
+}
+
+// appendBits writes base plus the position of each bit of set to dst, which has two
+// places to spare, and returns their number. Two are written before their number is known:
+// a word with at most two costs no mispredicted branch.
+func appendBits(dst []int32, base int32, set uint64) int {
+	n := bits.OnesCount64(set)
+	two := (*[2]int32)(dst)
+	two[0] = base + int32(bits.TrailingZeros64(set))
+	set &= set - 1
+	two[1] = base + int32(bits.TrailingZeros64(set))
+	if n > 2 {
+		more := dst[2:n]
+		for i := range more {
+			set &= set - 1
+			more[i] = base + int32(bits.TrailingZeros64(set))
+		}
+	}
+	return n
+}
+
+// unpin clears the bits before free and from local on and returns how many it cleared.
+func unpin(set []uint64, free, local int) (cleared int) {
+	clearWord := func(w int, mask uint64) {
+		cleared += bits.OnesCount64(set[w] & mask)
+		set[w] &^= mask
+	}
+	for w := 0; w < min(free>>6, len(set)); w++ {
+		clearWord(w, ^uint64(0))
+	}
+	if w := free >> 6; w < len(set) {
+		clearWord(w, 1<<(free&63)-1)
+	}
+	if w := local >> 6; w < len(set) {
+		clearWord(w, ^uint64(0)<<(local&63))
+		for w++; w < len(set); w++ {
+			clearWord(w, ^uint64(0))
+		}
+	}
+	return cleared
+}
+
+func population(set []uint64) (n int) {
+	for _, w := range set {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// addBirths appends the blocks that left the local window with row i. Outliers are never born.
+func (d *Delta) addBirths(i int) {
+	row, born, from := d.first+i, &d.born, len(d.born.items)
+	seqLen := d.stream.SeqLen(row)
+	before := seqLen - d.rows.span(row)
+	if i > 0 {
+		before = d.stream.SeqLen(row - 1)
+	}
+	born.items = d.units.appendBirths(born.items, before, seqLen)
+	if len(d.kept) > 0 {
+		born.items = born.items[:from+len(slices.DeleteFunc(born.items[from:], d.isKept))]
+	}
+	for j := range born.items[from:] {
+		born.items[from+j] += d.base
+	}
+	born.close()
+}
+
+// Change implements View, as the methods below do. For a member of a pool, Enter and Exit are
+// not known.
+func (d *Delta) Change(i int, c *Change) {
+	c.Demand, c.Positions, c.Born = int(d.size[i]), 1, d.born.Row(i)
+	if !d.pooled {
+		c.Enter, c.Exit = d.enter.Row(i), d.exit.Row(i)
+	}
+	if d.joined != nil {
+		c.Positions = d.joined.positions(d.first + i)
+	}
+	d.nexts.add(i, c)
+}
+
+func (d *Delta) Members(i int) []int32 { return d.members.Row(i) }
+func (d *Delta) Picked(i int) []int32  { return d.picked[d.members.ends[i]:d.members.ends[i+1]] }
+func (d *Delta) Step(i int) int32      { return d.stream.Steps[d.first+i] }
+
+func (d *Delta) Ranked(i int) []int32 {
+	list, demand := d.rows.list(d.first + i)
+	return list[:demand]
+}
+
+func (d *Delta) Candidates(i int) []int32 {
+	list, demand := d.rows.list(d.first + i)
+	return list[demand:]
+}
+
+func (d *Delta) Listed(i int) []int32 {
+	list, _ := d.rows.list(d.first + i)
+	return list
+}
+
+func (d *Delta) Scored(i int) ([]int32, []float32) { return d.scored(d.first + i) }
+
+// scored is the list up to M of a row of the stream.
+func (d *Delta) scored(row int) ([]int32, []float32) {
+	list, _ := d.rows.list(row)
+	scores := d.stream.ScoreList(row)
+	return list, scores[:min(len(list), len(scores))]
+}
+
+// Pinned counts sinks, local window and outliers. The last block may not be full yet.
+func (d *Delta) Pinned(i int) int {
+	seqLen := d.stream.SeqLen(d.first + i)
+	all, local := d.pins.Blocks(seqLen), d.pins.firstLocal(seqLen)
+	pinned := all - max(0, local-min(d.pins.firstFree(), all)) + d.unlisted // all but those between sinks and local window
+	for w, kept := range d.kept {
+		for ; kept != 0 && w<<6|bits.TrailingZeros64(kept) < local; kept &= kept - 1 { // in a prompt window it may be local still
+			pinned++
+		}
+	}
+	return pinned
+}
+
+// FirstLocal is the first block that the local window pins at row i.
+func (d *Delta) FirstLocal(i int) int { return d.pins.firstLocal(d.stream.SeqLen(d.first + i)) }
+
+// AppendLeaving appends the blocks to dst that leave the local window with the token of row i.
+// Births are these, and those of skipped steps before.
+func (d *Delta) AppendLeaving(dst []int32, i int) []int32 {
+	seqLen := d.stream.SeqLen(d.first + i)
+	return d.pins.appendBirths(dst, seqLen-1, seqLen)
+}
+
+// deltas is d alone.
+func (d *Delta) deltas() []*Delta { return []*Delta{d} }
+
+// Predicted are the blocks that were predicted for row i one layer ahead, best rank first.
+func (d *Delta) Predicted(i int) []int32 { return d.stream.PredictedList(d.first + i) }
+
+// Unpinned appends the blocks of list that are not pinned at row i to dst.
+func (d *Delta) Unpinned(dst, list []int32, i int) []int32 {
+	free, local := d.units.unpinned(d.stream.SeqLen(d.first + i))
+	for _, x := range list {
+		if int(x) >= free && int(x) < local && !d.isKept(x) {
+			dst = append(dst, x)
+		}
+	}
+	return dst
+}
+
+// keepOutliers chooses the blocks that are pinned for good. Lists that break a rule are
+// refused later.
+func (d *Delta) keepOutliers(o setting.Outliers) {
+	d.kept, d.unlisted = d.kept[:0], 0
+	if o.Source == setting.OutliersUnlisted {
+		d.unlisted = o.Count
+	}
+	if o.Source != setting.OutliersWindows {
+		return
+	}
+	free, end := d.pins.unpinned(int(d.stream.PromptLen))
+	windows := make([]int32, d.Blocks) // that demand each block
+	for row := range d.stream.Windows {
+		list, demand := d.rows.list(row)
+		local := min(end, d.pins.firstLocal(d.stream.SeqLen(row)), d.Blocks)
+		for _, x := range list[:demand] {
+			if int(x) >= free && int(x) < local {
+				windows[x]++
+			}
+		}
+	}
+	var blocks []int32
+	for x, n := range windows {
+		if n > 0 {
+			blocks = append(blocks, int32(x))
+		}
+	}
+	slices.SortStableFunc(blocks, func(a, b int32) int { return int(windows[b] - windows[a]) })
+	d.kept = policies.Fill(d.kept, d.Blocks>>6+1, 0)
+	mark(d.kept, blocks[:min(o.Count, len(blocks))])
+}
+
+// isKept reports whether x is an outlier.
+func (d *Delta) isKept(x int32) bool {
+	return len(d.kept) > 0 && d.kept[x>>6]>>(x&63)&1 == 1
+}
+
+// unpinKept clears the outliers of a set and returns how many it cleared.
+func (d *Delta) unpinKept(set []uint64) (cleared int) {
+	for w, kept := range d.kept {
+		cleared += bits.OnesCount64(set[w] & kept)
+		set[w] &^= kept
+	}
+	return cleared
+}
+
+// Prompt fills p for the stream of d. It leaves the windows out.
+func (d *Delta) Prompt(p *policies.Prompt) {
+	s := d.stream
+	before := s.SeqLen(s.Windows) - 1 // the context in front of the first counted step
+	*p = policies.Prompt{Layer: s.Layer, Head: s.Head, Blocks: d.pins.Blocks(int(s.PromptLen)), First: d.pins.firstFree(), End: d.pins.firstLocal(before)}
+	p.Most = max(0, d.pins.firstLocal(s.MaxSeqLen())-p.First)
+	if len(s.PromptMass) > 0 {
+		p.Mass = s.PromptMass
+	}
+}
+
+// PromptWindows are the prompt windows of d, which was built with members.
+func (d *Delta) PromptWindows() (windows []policies.Window) {
+	for i := range d.Windows {
+		windows = append(windows, policies.Window{Demand: d.Members(i), Local: int32(d.pins.firstLocal(d.stream.SeqLen(d.first + i)))})
+	}
+	return windows
+}

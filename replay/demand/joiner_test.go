@@ -1,0 +1,168 @@
+package demand
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/replaytest"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// A multiplication and a shift divide every number that an entry can have.
+func TestDivider(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 98))
+	for d := 1; d <= 64; d++ {
+		v := divideBy(d)
+		for range 2000 {
+			x := uint32(r.Int32())
+			for _, x := range []uint32{x, x / uint32(d) * uint32(d), x | (1<<31 - 1), 0} {
+				if got := v.quotient(x); got != x/uint32(d) {
+					t.Fatalf("%d ÷ %d = %d, not %d", x, d, x/uint32(d), got)
+				}
+			}
+		}
+	}
+}
+
+// drawn is how a drawn stream is read.
+type drawn struct {
+	meta    trace.Meta
+	topk, m int
+	ranks   bool
+	pins    Pins
+	layout  Layout
+}
+
+// drawLists draws a stream, K and M.
+func drawLists(r *rand.Rand, o replaytest.Options) (*trace.Stream, *drawn) {
+	s := replaytest.Stream(r, o)
+	m := o.Meta(1 + r.IntN(max(o.M, 1)))
+	d := &drawn{meta: m, topk: m.TopK, m: m.TopK, ranks: m.Order == trace.OrderRank}
+	if d.ranks {
+		d.m += r.IntN(m.Candidates - m.TopK + 1)
+	}
+	d.pins.Sink, d.pins.Local, _ = m.Pins()
+	d.pins.BlockTokens = m.BlockTokens
+	return s, d
+}
+
+// joinedRow is a row that naiveRow makes.
+type joinedRow struct {
+	Blocks, picked []int32
+	scores         []float32
+	demand         int
+}
+
+// naiveRow joins the lists of rows of streams, as the comment of joiner says, with maps.
+func naiveRow(p *drawn, heads []trace.Stream, rows []int) (out joinedRow) {
+	type entry struct {
+		head int
+		x    int32
+	}
+	place, seen := map[int32]int{}, map[entry]bool{}
+	for r := range p.m {
+		if r == p.topk {
+			out.demand = len(out.Blocks)
+		}
+		for _, row := range rows {
+			for h := range heads {
+				list := heads[h].List(row)
+				if r >= len(list) {
+					continue
+				}
+				b := list[r] / int32(p.layout.Factor)
+				at, has := place[b]
+				if !has {
+					at = len(out.Blocks)
+					place[b] = at
+					out.Blocks, out.picked, out.scores = append(out.Blocks, b), append(out.picked, 0), append(out.scores, float32(math.Inf(-1)))
+				}
+				if scores := heads[h].ScoreList(row); scores != nil {
+					out.scores[at] = max(out.scores[at], scores[r])
+				}
+				if e := (entry{h, list[r]}); r < p.topk && !seen[e] {
+					seen[e] = true
+					out.picked[at]++
+				}
+			}
+		}
+	}
+	if p.topk == p.m {
+		out.demand = len(out.Blocks)
+	}
+	return out
+}
+
+// Rows are joined as a literal version does it: the same blocks, demand, entries, scores.
+func TestJoinedRows(t *testing.T) {
+	j := new(Joiner)
+	for seed := uint64(0); seed < 2000; seed++ {
+		r := rand.New(rand.NewPCG(seed, 99))
+		o := replaytest.Medium(r)
+		o.BlockTokens, o.Gap, o.Ascending = 1+r.IntN(2), 0, false
+		s, p := drawLists(r, o)
+		p.layout = Layout{Factor: 1 + r.IntN(63), Heads: 1 + r.IntN(3), Positions: 1 + r.IntN(3)}
+		if r.IntN(2) == 0 {
+			p.layout.Factor = 1 + r.IntN(5)
+		}
+		heads := []trace.Stream{*s}
+		for len(heads) < p.layout.Heads {
+			heads = append(heads, *replaytest.Stream(r, o))
+		}
+		j.Layout, j.K, j.M, j.Ranks, j.Checks = p.layout, p.topk, p.m, true, p.m == p.meta.Candidates
+		j.Pins.BlockTokens = o.BlockTokens * p.layout.Factor
+		if _, err := j.Join(heads); err != nil {
+			t.Fatal(err)
+		}
+		for row, n := 0, 0; row < s.Rows; n++ {
+			end := j.groupEnd(s, row)
+			var rows []int
+			for ; row < end; row++ {
+				rows = append(rows, row)
+			}
+			want := naiveRow(p, heads, rows)
+			list, demand := j.list(n)
+			picked, scores := j.picked[j.out.Offsets[n]:][:demand], j.out.ScoreList(n)
+			if !slices.Equal(list, want.Blocks) || demand != want.demand || p.layout.HasPicked() && !slices.Equal(picked, want.picked[:demand]) || scores != nil && !slices.Equal(scores, want.scores) {
+				t.Fatalf("seed %d, row %d of %+v: %v, %d demanded, %v picked, scores %v, literally %+v", seed, n, p.layout, list, demand, picked, scores, want)
+			}
+			if j.positions(n) != len(rows) || j.out.Steps[n] != s.Steps[end-1] || j.span(n) != int(s.Steps[end-1]-s.Steps[rows[0]])+1 {
+				t.Fatalf("seed %d, row %d: %d positions", seed, n, j.positions(n))
+			}
+		}
+	}
+}
+
+// Lists that the reader has not checked are refused if and only if the format forbids them.
+func TestBlocksRefuseWhatTheFormatForbids(t *testing.T) {
+	j := new(Joiner)
+	refused := uint64(0)
+	for seed := uint64(0); seed < 4000; seed++ {
+		r := rand.New(rand.NewPCG(seed, 32))
+		o := replaytest.Medium(r)
+		o.Steps++ // at least one row to break
+		s, p := drawLists(r, o)
+		if !p.ranks {
+			s.Scores = nil
+		}
+		if seed%16 == 0 {
+			p.meta.Candidates = max(p.topk, p.meta.Candidates-1)
+		}
+		replaytest.Damage(r, s, p.pins.Blocks(s.MaxSeqLen()))
+		want := trace.NewChecker("stream", &p.meta).First(s)
+		j.Layout, j.K, j.M, j.Ranks, j.Checks = Layout{Factor: 2 + r.IntN(20), Heads: 1, Positions: 1}, p.topk, p.meta.Candidates, p.ranks, true
+		j.Pins.BlockTokens = p.pins.BlockTokens * j.Factor
+		_, err := j.Join([]trace.Stream{*s})
+		if err != nil && err != ErrBroken || (err == nil) != (want == nil) {
+			t.Fatalf("seed %d: joining says %v, the format %v", seed, err, want)
+		}
+		if err != nil {
+			refused++
+		}
+	}
+	if refused < 1000 {
+		t.Errorf("%d streams were refused: the draw no longer covers what it should", refused)
+	}
+}

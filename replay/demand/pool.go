@@ -1,0 +1,132 @@
+package demand
+
+import (
+	"slices"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// Pool is the View of streams that share a cache. All are in memory. Its rows are those of
+// all streams in decode order: step by step, and at each step stream by stream. Row i is row
+// i / Streams of stream i mod Streams. Rows next to each other belong to different streams:
+// all of a row's demand enters, and leaves with the next row.
+type Pool struct {
+	Extent
+	nexts
+	streams []*Delta // ids in their members and births are those of the pool, all others the stream's
+	merged  []int32  // candidates of a row
+	raised  []int32
+}
+
+// Grow makes room for n streams.
+func (p *Pool) Grow(n int) {
+	for len(p.streams) < n {
+		p.streams = append(p.streams, new(Delta))
+	}
+	p.streams = p.streams[:n]
+}
+
+// Add derives the demand of stream n.
+func (p *Pool) Add(n int, stream *trace.Stream, o Options, check *trace.Checker) error {
+	o.NextUses, o.pooled, o.at = false, true, n
+	return p.streams[n].Build(stream, o, check)
+}
+
+// Build joins the streams, which have been added.
+func (p *Pool) Build(nexts bool) {
+	n, first := len(p.streams), p.streams[0]
+	p.Extent = Extent{Blocks: n * first.Blocks, Rows: n * first.Rows, Windows: n * first.Windows, Streams: n, Stride: first.Stride,
+		PinnedPeaks: p.PinnedPeaks[:0], FirstUse: p.FirstUse, HasMembers: true, HasPicked: first.HasPicked}
+	for _, d := range p.streams {
+		p.MaxDemand = max(p.MaxDemand, d.MaxDemand)
+		p.PinnedPeaks = append(p.PinnedPeaks, d.PinnedPeaks...)
+	}
+	if p.known = false; nexts {
+		p.fill(p)
+	}
+}
+
+// Unequal is the first stream whose rows are not at the steps of the first one's; nil for none.
+func (p *Pool) Unequal() *trace.Stream {
+	for _, d := range p.streams {
+		if !slices.Equal(d.stream.Steps, p.streams[0].stream.Steps) {
+			return d.stream
+		}
+	}
+	return nil
+}
+
+func (p *Pool) deltas() []*Delta { return p.streams }
+
+// at is the stream of row i, and its own row.
+func (p *Pool) at(i int) (d *Delta, row int) {
+	n := len(p.streams)
+	return p.streams[i%n], i / n
+}
+
+// raise returns a list of a stream in ids of the pool.
+func (p *Pool) raise(m *Delta, list []int32) []int32 {
+	p.raised = p.raised[:0]
+	for _, b := range list {
+		p.raised = append(p.raised, m.base+b)
+	}
+	return p.raised
+}
+
+func (p *Pool) Change(i int, c *Change) {
+	m, row := p.at(i)
+	m.Change(row, c)
+	c.Enter, c.Exit = m.Members(row), nil
+	if i > 0 {
+		c.Exit = p.Members(i - 1)
+	}
+	p.nexts.add(i, c)
+}
+
+func (p *Pool) Members(i int) []int32 { m, row := p.at(i); return m.Members(row) }
+func (p *Pool) Ranked(i int) []int32  { m, row := p.at(i); return p.raise(m, m.Ranked(row)) }
+func (p *Pool) Picked(i int) []int32  { m, row := p.at(i); return m.Picked(row) }
+func (p *Pool) Pinned(i int) int      { m, row := p.at(i); return m.Pinned(row) }
+func (p *Pool) Step(i int) int32      { m, row := p.at(i); return m.Step(row) }
+
+func (p *Pool) Scored(i int) ([]int32, []float32) {
+	m, row := p.at(i)
+	list, scores := m.Scored(row)
+	return p.raise(m, list), scores
+}
+
+// Candidates are the ranks behind the demand of the row's own list, and rank by rank all of
+// the latest list of every other stream. Of one rank, that of the newest list comes first.
+func (p *Pool) Candidates(i int) []int32 { return p.candidates(i, false) }
+
+// Listed has the demand of the row's own list, too.
+func (p *Pool) Listed(i int) []int32 { return p.candidates(i, true) }
+
+// candidates are those of row i; with all, the demand of its own list is among them.
+func (p *Pool) candidates(i int, all bool) []int32 {
+	n := len(p.streams)
+	own, row := i%n, i/n
+	p.merged = p.merged[:0]
+	for rank, more := 0, true; more; rank++ {
+		more = false
+		for age := range n {
+			s, at := own-age, row
+			if s < 0 {
+				s, at = s+n, row-1
+			}
+			if at < 0 {
+				break // not replayed
+			}
+			m := p.streams[s]
+			list, demand := m.rows.list(m.first + at)
+			if rank >= len(list) {
+				continue
+			}
+			more = true
+			if age > 0 || all || rank >= demand {
+				p.merged = append(p.merged, m.base+list[rank])
+			}
+		}
+	}
+	return p.merged
+}

@@ -1,0 +1,167 @@
+package replay
+
+import (
+	"context"
+	"io"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/allocate"
+	"github.com/kvreplay/kvreplay/replay/cache"
+	"github.com/kvreplay/kvreplay/replay/demand"
+	"github.com/kvreplay/kvreplay/replay/run"
+	"github.com/kvreplay/kvreplay/replay/setting"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// EngineVersion names the replay semantics, see package run.
+const EngineVersion = run.EngineVersion
+
+// Run plans the work that o asks for on the trace of f, and does it.
+func Run(ctx context.Context, f *trace.File, o Options) (*Result, error) { return run.Run(ctx, f, o) }
+
+// Plan plans the work that o asks for on the trace of f. Errors are of the options, or of a
+// trace that cannot serve them. Nothing has been replayed yet.
+func Plan(f *trace.File, o Options) (*Job, error) { return run.Plan(f, o) }
+
+// Runs over a trace file: what is asked, the planned work, and what it gives.
+type (
+	Options     = run.Options
+	Detail      = run.Detail
+	Job         = run.Job
+	Result      = run.Result
+	LeftOut     = run.LeftOut
+	PlanError   = run.PlanError
+	Interrupted = run.Interrupted
+)
+
+// Pooling of a cell's rows, see run.Detail.
+const (
+	PerCell    = run.PerCell
+	PerRequest = run.PerRequest
+	PerLayer   = run.PerLayer
+	PerStream  = run.PerStream
+)
+
+// SummaryOf is one line about policies that were left out.
+func SummaryOf(list []LeftOut) string { return run.SummaryOf(list) }
+
+// UnstatedPins says which pins neither the options nor the trace states.
+func UnstatedPins(m *trace.Meta, o *Options) (note string, names []string) {
+	return run.UnstatedPins(m, o)
+}
+
+// CheckContext refuses a stream whose context is too long to be held in memory.
+func CheckContext(m *trace.Meta, s *trace.StreamInfo) error { return demand.CheckContext(m, s) }
+
+// Fingerprint names a policy by every decision that it takes on a fixed set of streams.
+func Fingerprint(spec policies.Spec) string { return run.Fingerprint(spec) }
+
+// Single streams in memory.
+type (
+	Engine        = run.Engine
+	StreamOptions = run.StreamOptions
+	CapacityAt    = cache.CapacityAt
+	Counts        = cache.Counts
+	Observer      = cache.Observer
+	StepReport    = cache.StepReport
+)
+
+// Store keeps finished work in a folder.
+type Store = run.Store
+
+// DefaultCheckpoint is how often a worker keeps what it has counted.
+const DefaultCheckpoint = run.DefaultCheckpoint
+
+// OpenStore opens the store in dir, which is made if need be.
+func OpenStore(dir string) (*Store, error) { return run.OpenStore(dir) }
+
+// Asked returns the cells that runs into the results folder dir were asked for.
+func Asked(dir string) ([]result.Row, error) { return run.Asked(dir) }
+
+// Stem is how the files that a run keeps of a trace begin.
+func Stem(trace string) string { return run.Stem(trace) }
+
+// RowsName is the name of the file that has the rows of a trace.
+func RowsName(trace string) string { return run.RowsName(trace) }
+
+// Profiles: the counts of every step.
+type (
+	Profile     = run.Profile
+	ProfileMeta = run.ProfileMeta
+	ProfileRow  = run.ProfileRow
+	ProfileSum  = run.ProfileSum
+)
+
+// ProfileSchema is the version of the profile's columns.
+const ProfileSchema = run.ProfileSchema
+
+// CreateProfile opens a profile at path. With indices it has the missed blocks of each step.
+func CreateProfile(path string, indices bool) (*Profile, error) {
+	return run.CreateProfile(path, indices)
+}
+
+// NewProfileSum returns the sum of no rows.
+func NewProfileSum() *ProfileSum { return run.NewProfileSum() }
+
+// Clusters of tokens, see package demand.
+type (
+	Clusters      = demand.Clusters
+	ClustersError = demand.ClustersError
+)
+
+// ParseClusters reads "lists", the path of a file of clusters, or either with ",page=N".
+func ParseClusters(text string) (*Clusters, error) { return demand.ParseClusters(text) }
+
+// WriteClusters writes the clusters of every stream of a trace as a file of clusters.
+func WriteClusters(ctx context.Context, w io.Writer, f *trace.File) error {
+	return demand.WriteClusters(ctx, w, f)
+}
+
+// PlannedCapacity is the capacity that a plan gives each layer and head.
+func PlannedCapacity(p *allocate.Plan) Capacity { return run.PlannedCapacity(p) }
+
+// Types of packages setting and allocate that Options has.
+type (
+	Capacity       = setting.Capacity
+	Warmup         = setting.Warmup
+	WarmupKind     = setting.WarmupKind
+	Shape          = setting.Shape
+	Pool           = setting.Pool
+	Outliers       = setting.Outliers
+	Prefetch       = setting.Prefetch
+	PrefetchSource = setting.PrefetchSource
+	Reallocation   = allocate.Reallocation
+	Tier           = setting.Tier
+)
+
+// Values of these types, see package setting.
+const (
+	WarmupAuto         = setting.WarmupAuto
+	WarmupRun          = setting.WarmupRun
+	WarmupCold         = setting.WarmupCold
+	WarmupImportance   = setting.WarmupImportance
+	WarmupStaging      = setting.WarmupStaging
+	ScopeRequest       = setting.ScopeRequest
+	PoolNone           = setting.PoolNone
+	PoolLayer          = setting.PoolLayer
+	PoolRequest        = setting.PoolRequest
+	OutliersNone       = setting.OutliersNone
+	OutliersWindows    = setting.OutliersWindows
+	OutliersUnlisted   = setting.OutliersUnlisted
+	PrefetchNothing    = setting.PrefetchNothing
+	PrefetchPredicted  = setting.PrefetchPredicted
+	PrefetchCandidates = setting.PrefetchCandidates
+)
+
+// Readers of their texts.
+var (
+	ParseCapacity     = setting.ParseCapacity
+	ParseCapacities   = setting.ParseCapacities
+	ParseWarmup       = setting.ParseWarmup
+	ParsePool         = setting.ParsePool
+	ParseOutliers     = setting.ParseOutliers
+	ParsePrefetch     = setting.ParsePrefetch
+	ParseTier         = setting.ParseTier
+	ParseReallocation = allocate.ParseReallocation
+)

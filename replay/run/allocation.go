@@ -1,0 +1,99 @@
+package run
+
+import (
+	"fmt"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/allocate"
+	"github.com/kvreplay/kvreplay/replay/cache"
+	"github.com/kvreplay/kvreplay/replay/setting"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// PlannedCapacity is the capacity that a plan gives each layer and head. Its text names the
+// method and the memory, as in "plan:2d-greedy@2x".
+func PlannedCapacity(p *allocate.Plan) setting.Capacity {
+	return setting.Planned("plan:" + p.Method + "@" + p.Memory)
+}
+
+// checkAllocation checks that the plan is one for these streams.
+func (p *plan) checkAllocation() error {
+	a := p.opt.Allocation
+	if a == nil {
+		return nil
+	}
+	var keys []allocate.Key
+	for i := range p.streams {
+		keys = append(keys, p.allocated(i))
+	}
+	units := allocate.Units{TopK: p.topk, BlockTokens: p.pins.BlockTokens, StepTokens: p.layout.Positions, SharedHeads: p.layout.Heads}
+	return a.Covers(units, keys)
+}
+
+// allocated is the layer and head that a plan names for the i-th selected stream.
+func (p *plan) allocated(i int) allocate.Key {
+	s := p.selected(i)
+	k := allocate.Key{Layer: s.Layer, Head: s.Head}
+	if p.layout.Heads > 1 {
+		k.Head = trace.NoHead
+	}
+	return k
+}
+
+// applyAllocation puts the plan in the place of the run's capacities, or its windows in
+// that of the policies without capacity.
+func (p *plan) applyAllocation() error {
+	a := p.opt.Allocation
+	switch {
+	case a == nil:
+	case a.Family == allocate.Windows:
+		if len(p.opt.Capacities) > 0 {
+			return fmt.Errorf("the plan allocates windows, and capacities were given beside it")
+		}
+		if len(p.opt.Policies) != 1 || p.opt.Policies[0].Entry.Name != "window" {
+			return fmt.Errorf("the plan allocates windows: the one policy that runs under it is window:N, whose N the plan replaces")
+		}
+	case len(p.opt.Capacities) > 0:
+		return fmt.Errorf("the plan allocates capacities, and others were given beside it")
+	default:
+		c := PlannedCapacity(a)
+		if r := p.opt.Reallocation; r.Every > 0 {
+			c = setting.Planned(c.String() + "/" + r.String())
+		}
+		p.opt.Capacities = []setting.Capacity{c}
+	}
+	return nil
+}
+
+// windowed returns the cell that runs the plan's window of the i-th selected stream,
+// and the name of the policy that it runs.
+func (w *worker) windowed(i int, c *cellPlan) (*cache.Cell, string, error) {
+	own := w.runners[c.runner]
+	a := w.plan.opt.Allocation
+	if a == nil || a.Family != allocate.Windows || c.capacity != nil {
+		return own, c.spec.Name(), nil
+	}
+	k := w.plan.allocated(i)
+	steps, _ := a.Window(k.Layer, k.Head) // there: checkAllocation has looked
+	name := fmt.Sprintf("%s:%d", c.spec.Entry.Name, steps)
+	if w.windows == nil {
+		w.windows = map[int]*cache.Cell{}
+	}
+	if w.windows[steps] == nil {
+		make, _, err := c.spec.Entry.New(fmt.Sprint(steps))
+		if err != nil {
+			return nil, name, fmt.Errorf("the plan's window of layer %d: %w", k.Layer, err)
+		}
+		w.windows[steps] = cache.NewCell(make())
+		w.windows[steps].Lower = own.Lower
+	}
+	return w.windows[steps], name, nil
+}
+
+// plannedSpec is how rows name a policy whose windows a plan allocates: "window:plan:2d-greedy@2x".
+func (p *plan) plannedSpec(spec policies.Spec) policies.Spec {
+	if a := p.opt.Allocation; a != nil && a.Family == allocate.Windows {
+		spec.Options = "plan:" + a.Method + "@" + a.Memory
+	}
+	return spec
+}

@@ -1,0 +1,184 @@
+package run
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/lru"
+	"github.com/kvreplay/kvreplay/replay/allocate"
+	"github.com/kvreplay/kvreplay/replay/setting"
+)
+
+// behaviour is a policy and what it does. The windows of a plan have no name of their own.
+type behaviour struct{ policy, fingerprint string }
+
+func behaviourOf(spec policies.Spec) behaviour { return behaviour{spec.Name(), Fingerprint(spec)} }
+
+// behaviours are the policies on whose decisions the rows of a cell depend. The cell's own
+// policy comes first. Others are the policy whose peak is the capacity, those of the caches
+// above a tier, and LRU where its misses divide the memory anew.
+func (p *plan) behaviours(c *cellPlan) (all []behaviour) {
+	if p.plansWindows(c) {
+		all = p.plannedWindows(c)
+	} else {
+		all = []behaviour{behaviourOf(c.spec)}
+	}
+	if c.capacity != nil && c.capacity.Peak() != "" {
+		at := slices.IndexFunc(p.opt.Policies, func(s policies.Spec) bool { return s.Name() == c.capacity.Peak() })
+		if at >= 0 {
+			all = append(all, behaviourOf(p.opt.Policies[at]))
+		}
+	}
+	if c.capacity != nil && c.capacity.Form() == setting.OfPlan && p.opt.Reallocation.Every > 0 {
+		all = append(all, behaviourOf(policies.Spec{Entry: &lru.Entry, Make: func() policies.Policy { return new(lru.Policy) }}))
+	}
+	if c.tier > 0 {
+		all = append(all, p.behaviours(&p.cells[c.top])...)
+		for _, t := range p.opt.Tiers[:c.tier-1] {
+			all = append(all, behaviourOf(t.Policy))
+		}
+	}
+	return all
+}
+
+// plansWindows reports whether a plan gives the cell's policy its windows.
+func (p *plan) plansWindows(c *cellPlan) bool {
+	return p.opt.Allocation != nil && p.opt.Allocation.Family == allocate.Windows && c.capacity == nil
+}
+
+// plannedWindows are the behaviours of a cell whose windows a plan allocates. The first is
+// that of the window which the policy's entry shows as its example: rows state it, and it
+// is the same under every plan. The windows of the plan follow.
+func (p *plan) plannedWindows(c *cellPlan) (all []behaviour) {
+	options := map[int]string{-1: c.spec.Entry.Example}
+	for i := range p.streams {
+		k := p.allocated(i)
+		steps, _ := p.opt.Allocation.Window(k.Layer, k.Head) // there: checkAllocation has looked
+		options[steps] = fmt.Sprint(steps)
+	}
+	var own, planned []string
+	for _, steps := range slices.Sorted(maps.Keys(options)) {
+		make, canonical, err := c.spec.Entry.New(options[steps])
+		if err != nil {
+			continue // the run ends with this error
+		}
+		f := Fingerprint(policies.Spec{Entry: c.spec.Entry, Options: canonical, Make: make})
+		if steps < 0 {
+			own = append(own, f)
+		} else {
+			planned = append(planned, f)
+		}
+	}
+	return []behaviour{{c.spec.Name(), strings.Join(own, "")}, {"", hashOf(planned)}}
+}
+
+// dependsOn is the text by which rows state the other behaviours on which a cell depends.
+func dependsOn(others []behaviour) string {
+	var texts []string
+	for _, b := range others {
+		if b.policy != "" {
+			texts = append(texts, b.policy+"="+b.fingerprint)
+		}
+	}
+	return strings.Join(texts, " ")
+}
+
+// behaviourDigest names what the policies of all cells do.
+func (p *plan) behaviourDigest() string {
+	names := make([]string, len(p.cells))
+	for i, k := range p.keys() {
+		names[i] = k.name()
+	}
+	return hashOf(names)
+}
+
+// outdated is what the store has of a cell from before its policies did what they do now.
+type outdated struct {
+	policies []string // that have changed since
+	files    []string // to remove when the cell is kept anew
+}
+
+func (o *outdated) remove() {
+	for _, path := range o.files {
+		_ = os.Remove(path) // a file that stays is never read
+	}
+}
+
+// findOutdated finds the cells of the plan that the store has under other fingerprints.
+func (p *plan) findOutdated() error {
+	p.outdated = make([]outdated, len(p.cells))
+	if p.opt.Store == nil {
+		return nil
+	}
+	kept, err := p.opt.Store.cellNames()
+	if err != nil {
+		return err
+	}
+	for i := range p.cells {
+		k, o := p.key(&p.cells[i]), &p.outdated[i]
+		for _, name := range kept[hashOf(k)] {
+			if name != k.name() {
+				o.files = append(o.files, p.opt.Store.cellPath(name))
+				o.policies = append(o.policies, k.changed(name)...)
+			}
+		}
+		slices.Sort(o.policies)
+		o.policies = slices.Compact(o.policies)
+	}
+	return nil
+}
+
+// changed are the policies of the key that have another fingerprint in the name of a cell.
+func (k *cellKey) changed(name string) (policies []string) {
+	old, now := strings.Split(name, "-")[1:], k.fingerprints()
+	if len(old) != len(now) {
+		return []string{k.Policy}
+	}
+	for i := range now {
+		switch {
+		case old[i] == now[i]:
+		case len(k.Behaviours) > len(now) && i == len(now)-1:
+			policies = append(policies, k.Policy)
+		default:
+			policies = append(policies, cmp.Or(k.Behaviours[i].policy, k.Policy))
+		}
+	}
+	return policies
+}
+
+// cellNames lists the cells that the store has, by the setting that their names begin with.
+func (s *Store) cellNames() (map[string][]string, error) {
+	entries, err := os.ReadDir(filepath.Join(s.dir, "cells"))
+	if err != nil {
+		return nil, fmt.Errorf("read finished cells: %w", err)
+	}
+	names := map[string][]string{}
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".jsonl"); ok && e.Type().IsRegular() {
+			setting, _, _ := strings.Cut(name, "-")
+			names[setting] = append(names[setting], name)
+		}
+	}
+	return names, nil
+}
+
+// noteChanged counts in r the cells that are replayed because policies have changed.
+func (p *plan) noteChanged(r *Result) {
+	for i, o := range p.outdated {
+		if p.kept[i] != nil {
+			continue
+		}
+		for _, policy := range o.policies {
+			if r.Changed == nil {
+				r.Changed = map[string]int{}
+			}
+			r.Changed[policy]++
+		}
+	}
+}

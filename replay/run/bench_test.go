@@ -1,0 +1,380 @@
+package run
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/replay/cache"
+	"github.com/kvreplay/kvreplay/replay/demand"
+	"github.com/kvreplay/kvreplay/replay/replaytest"
+	"github.com/kvreplay/kvreplay/replay/setting"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// The synthetic stream of the speed targets: K = 2048, M = 2560, 90 % overlap, 32K context.
+const (
+	benchN    = 32 << 10
+	benchK    = 2048
+	benchM    = 2560
+	benchRows = 512
+)
+
+// workload is a stream in memory, with K and M.
+type workload struct {
+	name   string
+	stream *trace.Stream
+	plan   *plan
+}
+
+func synthetic(seed uint64) *trace.Stream {
+	return replaytest.Overlapping(seed, benchN, benchK, benchM, benchRows, 0.9)
+}
+
+func workloads(b *testing.B) []workload {
+	b.Helper()
+	meta := &trace.Meta{Version: 1, Order: trace.OrderRank, TopK: benchK, Candidates: benchM, BlockTokens: 1}
+	list := []workload{{"synthetic", synthetic(1), testPlan(meta, benchK, benchM, setting.Warmup{Kind: setting.WarmupCold})}}
+	f, err := trace.Open(realTrace)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	r := f.NewReader(trace.ReadScores)
+	defer r.Close()
+	var s trace.Stream
+	if err := r.Read(3, &s); err != nil {
+		b.Fatal(err)
+	}
+	m := *f.Meta()
+	return append(list, workload{"real", &s, testPlan(&m, m.TopK, m.Candidates, setting.Warmup{Kind: setting.WarmupRun, Windows: s.Windows})})
+}
+
+// realTrace is a bundled trace with ranks and scores.
+const realTrace = "../../datasets/bundled/smollm2_multi_news_8k.parquet"
+
+// policies are those to measure: all exact ones that can run on the synthetic stream, which
+// has no scores (BenchmarkLossy has the others); on the real one a few, among them what scores are for.
+func (w workload) policies() (list []string) {
+	if w.stream.Scores != nil {
+		return []string{"lookahead", "lru", "near-lrfu", "opt", "s3-fifo", "score-ewma"}
+	}
+	for _, e := range all.Table() {
+		name := strings.TrimSuffix(e.Name+":"+e.Example, ":")
+		if name != "score-ewma" && !e.Traits.Lossy {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+func (w workload) build(b *testing.B, d *demand.Delta, needs policies.Needs) {
+	b.Helper()
+	err := d.Build(w.stream, demand.Options{K: w.plan.topk, M: w.plan.m, Pins: w.plan.pins, Meta: w.plan.meta, Windows: w.plan.warmup.Replayed(),
+		Members: needs&policies.NeedDemand != 0, NextUses: needs&policies.NeedNext != 0}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// perAccess reports demanded blocks a second.
+func perAccess(b *testing.B, accesses int64) {
+	b.ReportMetric(float64(accesses)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Maccess/s")
+	b.ReportMetric(0, "ns/op")
+}
+
+func accesses(v demand.View) (n int64) {
+	var c demand.Change
+	for i := range v.Bounds().Rows {
+		v.Change(i, &c)
+		n += int64(c.Demand)
+	}
+	return n
+}
+
+// BenchmarkDelta derives what changes, all list rules checked.
+func BenchmarkDelta(b *testing.B) {
+	for _, w := range workloads(b) {
+		b.Run("trace="+w.name, func(b *testing.B) {
+			var d demand.Delta
+			w.build(b, &d, 0)
+			b.ReportAllocs()
+			b.ResetTimer()
+			for range b.N {
+				w.build(b, &d, 0)
+			}
+			perAccess(b, accesses(&d))
+		})
+	}
+}
+
+// BenchmarkPolicy replays one cell at 2 × K on a delta that is there: what every
+// further cell of a run costs.
+func BenchmarkPolicy(b *testing.B) {
+	for _, w := range workloads(b) {
+		for _, name := range w.policies() {
+			b.Run(fmt.Sprintf("trace=%s/policy=%s", w.name, name), func(b *testing.B) {
+				spec, err := all.Table().Parse(name)
+				if err != nil {
+					b.Fatal(err)
+				}
+				run := cache.NewCell(spec.Make())
+				var d demand.Delta
+				w.build(b, &d, policies.NeedsOf(run.Policy))
+				st := cache.Start{Capacity: 2 * w.plan.topk, Ranks: true}
+				if spec.Entry.Traits.Windowed {
+					st.Capacity = policies.Unbounded
+				}
+				if _, err := run.Run(&d, st, nil); err != nil {
+					b.Fatal(err)
+				}
+				b.ReportAllocs()
+				b.ResetTimer()
+				for range b.N {
+					if _, err := run.Run(&d, st, nil); err != nil {
+						b.Fatal(err)
+					}
+				}
+				perAccess(b, accesses(&d))
+			})
+		}
+	}
+}
+
+// BenchmarkLRU compares LRU at 2 × K: the whole way from a Parquet file to counts,
+// rules and checksums verified, against hashicorp's simplelru fed from memory. A second
+// file has the candidates that other policies need behind each demand: LRU does not,
+// but every index of a file is decoded and checked.
+func BenchmarkLRU(b *testing.B) {
+	for _, file := range []struct {
+		engine string
+		m      int
+	}{{"kvreplay", benchK}, {fmt.Sprintf("kvreplay-M%d", benchM), benchM}} {
+		f := syntheticFile(b, 48, file.m)
+		b.Run("engine="+file.engine, func(b *testing.B) {
+			o := Options{Policies: specs(b, "lru"), Capacities: capacities(b, "2x")}
+			var demand int64
+			for range b.N {
+				r, err := Run(context.Background(), f, o)
+				if err != nil {
+					b.Fatal(err)
+				}
+				demand = r.Rows[0].Demand
+			}
+			perAccess(b, demand)
+		})
+	}
+	b.Run("engine=simplelru", func(b *testing.B) {
+		perPeer(b, func() func(int32) {
+			cache, err := simplelru.NewLRU[int32, struct{}](2*benchK, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return func(x int32) {
+				if _, ok := cache.Get(x); !ok {
+					cache.Add(x, struct{}{})
+				}
+			}
+		})
+	})
+	b.Run("engine=golang-lru-2Q", func(b *testing.B) {
+		perPeer(b, func() func(int32) {
+			cache, err := lru.New2Q[int32, struct{}](2 * benchK)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return func(x int32) {
+				if _, ok := cache.Get(x); !ok {
+					cache.Add(x, struct{}{})
+				}
+			}
+		})
+	})
+	b.Run("engine=Python-OrderedDict", pythonLRU)
+}
+
+// perPeer feeds a cache the accesses of the synthetic stream from memory, one by one.
+func perPeer(b *testing.B, fresh func() (access func(int32))) {
+	s := synthetic(1)
+	var accesses int64
+	b.ResetTimer()
+	for range b.N {
+		access := fresh()
+		accesses = 0
+		for i := range s.Steps {
+			list := s.List(i)[:benchK]
+			for _, x := range list {
+				access(x)
+			}
+			accesses += int64(len(list))
+		}
+	}
+	perAccess(b, accesses)
+}
+
+// pythonLRU times the loop that people write first, over the same accesses.
+func pythonLRU(b *testing.B) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		b.Skip("python3 not found")
+	}
+	s := synthetic(1)
+	var raw []byte
+	for i := range s.Steps {
+		for _, x := range s.List(i)[:benchK] {
+			raw = binary.LittleEndian.AppendUint32(raw, uint32(x))
+		}
+	}
+	path := filepath.Join(b.TempDir(), "accesses.bin")
+	if err := os.WriteFile(path, raw, 0o644); err != nil {
+		b.Fatal(err)
+	}
+	var seconds float64
+	for range b.N {
+		out, err := exec.Command("python3", "../../scripts/peers/ordereddict.py", path, strconv.Itoa(2*benchK)).Output()
+		if err != nil {
+			b.Fatal(err)
+		}
+		once, err := strconv.ParseFloat(strings.TrimSpace(string(out)), 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		seconds += once
+	}
+	b.ReportMetric(float64(len(raw)/4)*float64(b.N)/seconds/1e6, "Maccess/s")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkDecode reads a file and does nothing with it: what a run cannot do without.
+func BenchmarkDecode(b *testing.B) {
+	f := syntheticFile(b, 16, benchM)
+	b.ResetTimer()
+	var indices int64
+	for range b.N {
+		r := f.NewReader(trace.ReadScores | trace.TrustLists)
+		var s trace.Stream
+		indices = 0
+		for i := range f.Streams() {
+			if err := r.Read(i, &s); err != nil {
+				b.Fatal(err)
+			}
+			indices += int64(len(s.Steps)) * benchK
+		}
+		r.Close()
+	}
+	perAccess(b, indices)
+}
+
+// BenchmarkCells is a whole run of 56 cells, 14 policies at 4 capacities, beside reading
+// the same file: its time ÷ BenchmarkDecode's is what the cells cost.
+func BenchmarkCells(b *testing.B) {
+	f := syntheticFile(b, 4, benchM)
+	o := Options{Capacities: capacities(b, "1.25x", "1.5x", "2x", "4x"), Policies: specs(b, "2q", "arc", "clock", "fifo", "lfu", "lfu-decay",
+		"lirs", "lookahead", "lrfu", "lru", "opt", "random", "s3-fifo", "sieve")}
+	var demand int64
+	b.ResetTimer()
+	for range b.N {
+		r, err := Run(context.Background(), f, o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		demand = r.Rows[0].Demand
+	}
+	perAccess(b, demand)
+	b.ReportMetric(float64(demand)*float64(b.N)*56/b.Elapsed().Seconds()/1e6, "Mcellaccess/s")
+}
+
+// BenchmarkWorkers is the same run with one worker and two.
+func BenchmarkWorkers(b *testing.B) {
+	f := syntheticFile(b, 8, benchM)
+	for workers := 1; workers <= 2; workers++ {
+		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
+			o := Options{Policies: specs(b, "lru", "lookahead", "opt"), Capacities: capacities(b, "1.5x", "2x"), Workers: workers}
+			var demand int64
+			for range b.N {
+				r, err := Run(context.Background(), f, o)
+				if err != nil {
+					b.Fatal(err)
+				}
+				demand = r.Rows[0].Demand
+			}
+			perAccess(b, demand)
+		})
+	}
+}
+
+// syntheticFile writes streams of lists of m, one a layer.
+func syntheticFile(b *testing.B, layers, m int) *trace.File {
+	b.Helper()
+	return windowedFile(b, layers, m, 0)
+}
+
+// windowedFile is syntheticFile with its first rows as prompt windows.
+func windowedFile(b *testing.B, layers, m, windows int) *trace.File {
+	b.Helper()
+	path := filepath.Join(b.TempDir(), "synthetic.parquet")
+	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: benchK, Candidates: m, BlockTokens: 1, EntryBytes: 656})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for layer := range layers {
+		s := replaytest.Overlapping(uint64(layer), benchN, benchK, m, benchRows, 0.9)
+		s.Layer = int32(layer)
+		s.PromptLen += int32(windows)
+		for i := range s.Steps {
+			s.Steps[i] -= int32(windows)
+		}
+		if err := w.Write(s); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return reopen(b, w, path)
+}
+
+// reopen ends a trace that is written at path, and opens it for the test.
+func reopen(t testing.TB, w *trace.Writer, path string) *trace.File {
+	t.Helper()
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func specs(t testing.TB, names ...string) (list []policies.Spec) {
+	t.Helper()
+	for _, name := range names {
+		spec, err := all.Table().Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, spec)
+	}
+	return list
+}
+
+func capacities(t testing.TB, texts ...string) (list []setting.Capacity) {
+	t.Helper()
+	for _, text := range texts {
+		c, err := setting.ParseCapacity(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, c)
+	}
+	return list
+}

@@ -1,0 +1,235 @@
+package run
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/replay/cache"
+)
+
+// DefaultCheckpoint is how often a worker keeps what it has counted: what a kill can
+// cost at most. Results do not depend on it.
+const DefaultCheckpoint = 2 * time.Second
+
+// checkpoint is one worker's part of an unfinished pass: the units it has finished
+// and their pooled counts.
+type checkpoint struct {
+	Policies string        `json:"policies"` // digest of the behaviours of all cells
+	Units    []int         `json:"units"`
+	Cells    []int         `json:"cells"` // that were counted, by position in the plan
+	Tallies  []keptTallies `json:"tallies"`
+}
+
+// keptTallies is one non-empty tally.
+type keptTallies struct {
+	Cell   int          `json:"cell"`
+	Part   int          `json:"part"`
+	Counts cache.Counts `json:"counts"`
+	Min    int64        `json:"min"`
+	Max    int64        `json:"max"`
+	Whole  int64        `json:"whole"`
+}
+
+// pass is one pass over a trace: which units are done, and where that is kept.
+type pass struct {
+	dir   string // empty: nothing is kept
+	of    string // digest of the behaviours of all cells
+	todo  []int  // cells of the pass
+	every time.Duration
+	done  map[int]bool
+
+	unchanged func() error // whether what was counted is of the trace as it was opened
+}
+
+// openPass finds what earlier runs of the same pass have counted and pools it into total.
+func (p *plan) openPass(units [][2]int, total [][]tally) (*pass, error) {
+	ps := &pass{todo: p.todo, done: map[int]bool{}, every: cmp.Or(p.opt.Checkpoint, DefaultCheckpoint), unchanged: func() error { return p.file.Unchanged(p.digest) }}
+	if p.opt.Store == nil || len(units) < 2 || p.opt.Profile != nil || p.opt.Referee {
+		return ps, nil
+	}
+	ps.dir, ps.of = p.passDir(units), p.behaviourDigest()
+	if p.opt.Fresh {
+		p.tidy()
+	}
+	if err := makeFolder(ps.dir); err != nil {
+		return nil, fmt.Errorf("keep results: %w", err)
+	}
+	kept, err := files.Matching(ps.dir, "*.json")
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range kept { // sorted by name
+		ps.resume(f, len(units), total)
+	}
+	return ps, nil
+}
+
+// passDir is where the store keeps the pass: named by all cells of the run, so that a
+// run killed while it kept them goes on in the same pass.
+func (p *plan) passDir(units [][2]int) string {
+	return filepath.Join(p.opt.Store.dir, "partial", hashOf([]any{units, p.keys()}))
+}
+
+// resume pools one kept file, unless it is damaged, lacks a cell, or overlaps what is
+// pooled already (two runs worked on the same pass at once).
+func (ps *pass) resume(path string, units int, total [][]tally) {
+	text, err := readKept(path)
+	if err != nil {
+		return
+	}
+	var c checkpoint
+	if text, ok := unseal(filepath.Base(path), text); !ok || json.Unmarshal(text, &c) != nil {
+		return
+	}
+	if c.Policies != ps.of { // a policy was edited since
+		return
+	}
+	for _, u := range c.Units {
+		if u < 0 || u >= units || ps.done[u] {
+			return
+		}
+	}
+	for _, cell := range ps.todo {
+		if !slices.Contains(c.Cells, cell) {
+			return
+		}
+	}
+	for _, u := range c.Units {
+		ps.done[u] = true
+	}
+	for _, k := range c.Tallies {
+		if k.Cell < len(total) && k.Part < len(total[k.Cell]) { // not of a cell that is finished since
+			total[k.Cell][k.Part].merge(&tally{counts: k.Counts, minEntries: k.Min, maxEntries: k.Max, whole: k.Whole})
+		}
+	}
+}
+
+// keeper keeps one worker's progress.
+type keeper struct {
+	pass  *pass
+	path  string
+	units []int
+	last  time.Time
+}
+
+func (ps *pass) keeper() *keeper {
+	return &keeper{pass: ps, path: filepath.Join(ps.dir, uuid.NewString()+".json"), last: time.Now()}
+}
+
+// finished notes a unit and keeps everything so far when it is time.
+func (k *keeper) finished(unit int, tallies [][]tally) error {
+	k.units = append(k.units, unit)
+	if k.pass.dir == "" || time.Since(k.last) < k.pass.every {
+		return nil
+	}
+	return k.keep(tallies)
+}
+
+// keep writes the worker's counts; they replace the ones it kept before.
+func (k *keeper) keep(tallies [][]tally) error {
+	if k.pass.dir == "" || len(k.units) == 0 {
+		return nil
+	}
+	if err := k.pass.unchanged(); err != nil {
+		return err
+	}
+	c := checkpoint{Policies: k.pass.of, Units: k.units, Cells: k.pass.todo}
+	for i := range tallies {
+		for j, t := range tallies[i] {
+			if t.counts.Streams > 0 {
+				c.Tallies = append(c.Tallies, keptTallies{i, j, t.counts, t.minEntries, t.maxEntries, t.whole})
+			}
+		}
+	}
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	k.last = time.Now()
+	if err := writeSealed(k.path, append(text, '\n')); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil // another run has finished the same pass, kept its cells and tidied up
+}
+
+// tidy removes what was kept of a pass whose cells are all kept: by this run, or by one
+// that was killed before it could.
+func (p *plan) tidy() {
+	if p.opt.Store != nil {
+		dir := p.passDir(p.units())
+		_ = os.RemoveAll(dir)            // what stays is stale at worst: a finished pass is never resumed
+		_ = os.Remove(filepath.Dir(dir)) // unless another pass is kept there
+	}
+}
+
+// makeFolder makes the folder of a pass, again where another run that has finished takes
+// away the one around it meanwhile.
+func makeFolder(dir string) (err error) {
+	for range 100 {
+		if err = os.MkdirAll(dir, 0o755); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return err
+}
+
+// Interrupted is the error of a run that was told to stop.
+type Interrupted struct {
+	Trace         string
+	Done, Streams int    // streams of the trace that are counted, of all
+	Kept          bool   // they are kept, and the same run continues from them
+	Why           string // they are not; empty where there is no store to keep them
+	Err           error
+}
+
+// interrupted says how far a run came, which has finished some of its units.
+func (p *plan) interrupted(units [][2]int, finished map[int]bool, ps *pass, err error) error {
+	e := &Interrupted{Trace: p.file.Path(), Kept: ps.dir != "" && len(finished) > 0, Err: err}
+	for u, unit := range units {
+		for _, c := range p.caches[unit[0]:unit[1]] {
+			streams := c.streams() * p.layout.Heads
+			if e.Streams += streams; finished[u] {
+				e.Done += streams
+			}
+		}
+	}
+	switch {
+	case p.opt.Store == nil:
+	case p.opt.Profile != nil:
+		e.Why = "a profile is written as a whole; traces that are finished are kept"
+	case p.opt.Referee:
+		e.Why = "with --referee every cell is replayed"
+	default:
+		e.Why = "none of its parts was counted"
+	}
+	return e
+}
+
+// Error says what is kept and how to go on.
+func (e *Interrupted) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "interrupted in %s after %d of %d streams", e.Trace, e.Done, e.Streams)
+	if e.Kept {
+		b.WriteString("; what is counted is kept, run the same command again to go on")
+		return b.String()
+	}
+	b.WriteString("; nothing of this trace is kept")
+	if e.Why != "" {
+		b.WriteString(": " + e.Why)
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause, a context's error.
+func (e *Interrupted) Unwrap() error { return e.Err }

@@ -1,0 +1,89 @@
+package run
+
+import (
+	"errors"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/replay/demand"
+	"github.com/kvreplay/kvreplay/replay/setting"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// A stream of a few rows that states a context which no memory holds is refused, with what
+// makes it shorter; larger blocks do.
+func TestLongestContext(t *testing.T) {
+	spec, err := all.Table().Parse("lru")
+	if err != nil {
+		t.Fatal(err)
+	}
+	double, err := setting.ParseCapacity("2x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for blockTokens, want := range map[int]string{1: "a context of 2147483646 tokens in 2147483646 blocks", 1 << 16: ""} {
+		path := filepath.Join(t.TempDir(), "long.parquet")
+		w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: blockTokens})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := new(trace.Stream)
+		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: trace.NoHead}, PromptLen: math.MaxInt32 - 3})
+		for step := range int32(2) {
+			s.Append(trace.Row{Step: step, Indices: []int32{step}})
+		}
+		if err := errors.Join(w.Write(s), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		f, err := trace.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Run(t.Context(), f, Options{Policies: []policies.Spec{spec}, Capacities: []setting.Capacity{double}})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "derive --block-tokens")) {
+			t.Errorf("blocks of %d tokens: %v, expected %q", blockTokens, err, want)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The streams of a pool are held at once: it is their contexts together that are bounded.
+func TestLongestPool(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pool.parquet")
+	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for layer := range int32(3) {
+		s := new(trace.Stream)
+		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Layer: layer, Head: trace.NoHead}, PromptLen: demand.MostBlocks/2 - 1})
+		s.Append(trace.Row{Indices: []int32{7}})
+		if err := w.Write(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	want := "the contexts of the 3 streams of request \"r\" layer 0 are 201326592 blocks in all; every block is held in memory, so that 134217728 is the most"
+	if _, err := Plan(f, Options{Pool: setting.PoolRequest}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, expected %q", err, want)
+	}
+	for _, o := range []Options{{Pool: setting.PoolRequest, Layers: []int32{0, 2}}, {Pool: setting.PoolRequest, Shape: setting.Shape{BlockTokens: 2}}, {}} {
+		o.Policies, o.Capacities = specs(t, "lru"), capacities(t, "2x")
+		if _, err := Plan(f, o); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package run
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"hash"
+	"slices"
+	"sync"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/lru"
+	"github.com/kvreplay/kvreplay/replay/cache"
+	"github.com/kvreplay/kvreplay/replay/demand"
+	"github.com/kvreplay/kvreplay/replay/setting"
+)
+
+// Fingerprint returns a name for what a policy does: a digest of every decision that it
+// takes on a fixed set of streams. A policy whose rule is edited gets another fingerprint,
+// although its name and options stay the same, unless the edit changes no decision there.
+//
+// The engine replays the streams as it replays traces. They have births, pinned blocks,
+// ties, gaps, lists without ranks and every warm-up, at capacities from one block to three
+// times the demand. A policy is also asked in the other ways that it supports: blocks of
+// several entries, clusters, pools, capacities that change, swaps, tiers, passes of a
+// Sweeper, budgets of a Divider. Only integers go into the digest, so it does not depend on
+// the processor. An error or a panic of the policy counts as a decision.
+//
+// Fingerprint remembers its answer for each entry of a policies.Table and its options, so a
+// run computes it once. It takes a few milliseconds.
+func Fingerprint(spec policies.Spec) string {
+	key := fingerprintKey{spec.Entry, spec.Options}
+	fingerprints.Lock()
+	defer fingerprints.Unlock()
+	if known, ok := fingerprints.of[key]; ok {
+		return known
+	}
+	f := fingerprinter{spec: spec, sum: sha256.New()}
+	fingerprints.of[key] = f.run()
+	return fingerprints.of[key]
+}
+
+// fingerprints are those that are known. The lock also guards the trials.
+var fingerprints = struct {
+	sync.Mutex
+	of map[fingerprintKey]string
+}{of: map[fingerprintKey]string{}}
+
+type fingerprintKey struct {
+	entry   *policies.Entry
+	options string
+}
+
+// fingerprintVersion changes with the trials, and with how decisions are digested.
+const fingerprintVersion = 1
+
+// fingerprintBytes is the length of a fingerprint. 64 bits are enough to notice an edit.
+const fingerprintBytes = 8
+
+// fingerprinter digests the decisions of one policy.
+type fingerprinter struct {
+	spec   policies.Spec
+	policy policies.Policy // made anew after a panic
+	sum    hash.Hash
+	text   []byte // that is not in sum yet
+	errors int    // and panics, for tests
+}
+
+// Marks in the digest of what is no list.
+const (
+	markError = -1 - iota
+	markPanic
+	markTrial
+)
+
+func (f *fingerprinter) run() string {
+	traits := f.spec.Entry.Traits
+	f.attempt(func() {
+		f.number(fingerprintVersion, int64(policies.NeedsOf(f.policy)), int64(abilities(f.policy)))
+		f.flags(traits.Windowed, traits.Lossy, traits.Sized)
+	})
+	all := trials()
+	for i := range all {
+		t := &all[i]
+		f.number(markTrial, int64(i))
+		f.attempt(func() {
+			switch {
+			case traits.Lossy:
+				f.lossy(t)
+			case f.suits(t):
+				f.exact(t)
+			}
+		})
+	}
+	f.attempt(func() { f.passes(all) })
+	f.attempt(func() { f.divisions() })
+	f.sum.Write(f.text)
+	return hex.EncodeToString(f.sum.Sum(nil)[:fingerprintBytes])
+}
+
+// abilities are the optional interfaces of a policy that change what a run counts.
+func abilities(p policies.Policy) (set int) {
+	_, bypasses := p.(policies.Bypasser)
+	_, admits := p.(policies.Admitter)
+	_, resizes := p.(policies.Resizer)
+	_, peeks := p.(policies.Peeker)
+	_, lossy := p.(policies.Lossy)
+	_, divides := p.(policies.Divider)
+	for i, has := range []bool{bypasses, admits, resizes, peeks, lossy, divides} {
+		if has {
+			set |= 1 << i
+		}
+	}
+	return set
+}
+
+// attempt does what asks the policy. A panic is digested, and the policy made anew.
+func (f *fingerprinter) attempt(ask func()) {
+	defer func() {
+		if recover() != nil {
+			f.number(markPanic)
+			f.policy, f.errors = nil, f.errors+1
+		}
+	}()
+	if f.policy == nil {
+		f.policy = f.spec.Make()
+	}
+	ask()
+}
+
+// suits reports whether a run would let an exact policy replay so. The table of conflicts
+// decides about mechanisms.
+func (f *fingerprinter) suits(t *trial) bool {
+	needs, windowed := policies.NeedsOf(f.policy), f.spec.Entry.Traits.Windowed
+	switch {
+	case needs&policies.NeedCandidates != 0 && !t.start.Ranks, needs&policies.NeedPicked != 0 && t.kind != inBlocksOf && t.kind != inClusters:
+		return false
+	case windowed && (t.again || len(t.start.Placed) > 0 || t.kind == grows):
+		return false // it has no capacity
+	}
+	with, ok := trialMechanisms[t.kind]
+	return !ok || setting.Unfit(f.spec, with) == ""
+}
+
+// trialMechanisms are those of the trials that some exact policies do not combine with.
+var trialMechanisms = map[trialKind]setting.Mechanism{inClusters: setting.UseClusters, grows: setting.AtChanging, swaps: setting.UseSwap,
+	belowLRU: setting.AsTier, belowLRUCopy: setting.AsTier}
+
+// exact replays a trial with an exact policy and digests what every step did.
+func (f *fingerprinter) exact(t *trial) {
+	st, c := t.start, cache.NewCell(f.policy)
+	if f.spec.Entry.Traits.Windowed {
+		st.Capacity = policies.Unbounded
+	}
+	var err error
+	if t.kind == belowLRU || t.kind == belowLRUCopy {
+		top, lower := cache.NewCell(new(lru.Policy)), st
+		top.Lower = cache.NewTier(c, t.kind == belowLRUCopy)
+		st.Capacity = max(1, st.Capacity/2)
+		_, err = top.Run(t.view, st, nil, cache.TierStart{Start: lower, Observer: f.look})
+	} else {
+		_, err = c.Run(t.view, st, f.look)
+	}
+	f.failed(err)
+}
+
+// lossy replays a trial with a lossy policy and digests what every step did.
+func (f *fingerprinter) lossy(t *trial) {
+	if t.kind != asRecorded || policies.NeedsOf(f.policy)&policies.NeedCandidates != 0 && !t.start.Ranks {
+		return
+	}
+	st := t.start
+	st.Attention = demand.Attention{Weights: true}
+	_, err := cache.NewLossyCell(f.policy).Run(t.view, st, f.look)
+	f.failed(err)
+}
+
+// passes digests what a Sweeper answers: runs at several capacities take its word.
+func (f *fingerprinter) passes(all []trial) {
+	pass := policies.SweepOf(f.policy)
+	if pass == nil {
+		return
+	}
+	w := cache.Sweep{Pass: pass}
+	for i := range all {
+		t := &all[i]
+		if t.kind != asRecorded || t.again || len(t.start.Placed) > 0 {
+			continue
+		}
+		sizes := []int32{pass.Size(policies.Unbounded)}
+		if !f.spec.Entry.Traits.Windowed {
+			sizes = sizes[:0]
+			for _, more := range []int{0, 1, 5, 20} {
+				sizes = append(sizes, pass.Size(t.view.Bounds().MaxDemand+more))
+			}
+		}
+		counts, err := w.Run(t.view, sizes, t.start)
+		f.failed(err)
+		for _, n := range counts {
+			f.number(n.Misses, n.Evictions, n.ResidentSum, n.ResidentPeak)
+		}
+	}
+}
+
+// divisions digests the budgets that a Divider gives the streams of a request.
+func (f *fingerprinter) divisions() {
+	divider, ok := f.policy.(policies.Divider)
+	if !ok {
+		return
+	}
+	var streams []policies.Surveyed
+	prompts := heads()
+	for i := range prompts {
+		p := &prompts[i]
+		streams = append(streams, policies.Surveyed{Layer: p.Layer, Head: p.Head, Most: p.Most, Values: divider.Survey(p, nil)})
+	}
+	for _, share := range []int{1, 4, 16, 48, 96, 127} { // of what a stream can use, in 128ths
+		given := slices.Clone(streams)
+		for i := range given {
+			given[i].Capacity = 1 + given[i].Most*share/128
+		}
+		for _, budget := range divider.Divide(given) {
+			f.number(int64(budget))
+		}
+	}
+}
+
+// look digests a step.
+func (f *fingerprinter) look(r *cache.StepReport) {
+	f.list(r.Misses)
+	f.list(r.Victims)
+	f.list(r.KeptOut)
+	f.list(r.Lost)
+	f.number(int64(r.Resident), r.Moved, r.Prefetched.Moved)
+}
+
+// failed digests that a replay ended with an error, and not its text.
+func (f *fingerprinter) failed(err error) {
+	if err != nil {
+		f.number(markError)
+		f.errors++
+	}
+}
+
+func (f *fingerprinter) flags(all ...bool) {
+	for _, set := range all {
+		n := int64(0)
+		if set {
+			n = 1
+		}
+		f.number(n)
+	}
+}
+
+func (f *fingerprinter) number(all ...int64) {
+	for _, n := range all {
+		f.text = binary.AppendVarint(f.text, n)
+	}
+}
+
+func (f *fingerprinter) list(blocks []int32) {
+	f.number(int64(len(blocks)))
+	for _, x := range blocks {
+		f.text = binary.AppendVarint(f.text, int64(x))
+	}
+	if len(f.text) > 1<<12 {
+		f.sum.Write(f.text)
+		f.text = f.text[:0]
+	}
+}

@@ -1,0 +1,100 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kvreplay/kvreplay/replay/replaytest"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// A run that is stopped says what is kept, and if nothing is, why.
+func TestInterruptedSays(t *testing.T) {
+	f := manyStreams(t)
+	store, err := OpenStore(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, set := range map[string]func(*Options){
+		"nothing of this trace is kept":                   func(*Options) {},
+		"nothing of this trace is kept: a profile":        func(o *Options) { o.Store, o.Profile = store, newProfile(t) },
+		"nothing of this trace is kept: with --referee":   func(o *Options) { o.Store, o.Referee = store, true },
+		"nothing of this trace is kept: none of its part": func(o *Options) { o.Store = store },
+	} {
+		o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x")}
+		set(&o)
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		_, err := Run(ctx, f, o)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "after 0 of ") {
+			t.Errorf("%v, expected %q", err, want)
+		}
+	}
+	kept := &Interrupted{Trace: "t", Done: 2, Streams: 3, Kept: true}
+	if want := "interrupted in t after 2 of 3 streams; what is counted is kept, run the same command again to go on"; kept.Error() != want {
+		t.Errorf("%v", kept)
+	}
+}
+
+// A run that is stopped keeps the units that it has finished, however rarely it keeps its
+// progress otherwise, and the next one replays the others only.
+func TestInterruptedKeeps(t *testing.T) {
+	f, rows := manyUnits(t)
+	streams := len(f.Streams())
+	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Workers: 1, Checkpoint: time.Hour}
+	calm := mustRun(t, f, o)
+	var err error
+	if o.Store, err = OpenStore(t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	o.Progress = func(int) { stop() }
+	_, err = Run(ctx, f, o)
+	var stopped *Interrupted
+	if !errors.As(err, &stopped) || !stopped.Kept || stopped.Done != 1 || stopped.Streams != streams {
+		t.Fatalf("stopped in the first stream: %v", err)
+	}
+	replayed := 0
+	o.Progress = func(rows int) { replayed += rows }
+	if again := mustRun(t, f, o); !reflect.DeepEqual(again, calm) {
+		t.Errorf("the run that went on has other rows")
+	}
+	if want := (streams - 1) * rows; replayed != want {
+		t.Errorf("the run that went on replays %d rows, expected %d", replayed, want)
+	}
+}
+
+// manyUnits is a trace of three streams, each of so many rows that it is a unit of work.
+func manyUnits(t *testing.T) (f *trace.File, rows int) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "t.parquet")
+	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 64, BlockTokens: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const streams = 3
+	rows = unitIndices/1024 + 1
+	for layer := range int32(streams) {
+		s := replaytest.Overlapping(uint64(layer), 4096, 64, 1024, rows, 0.9)
+		s.Layer = layer
+		if err := w.Write(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return reopen(t, w, path), rows
+}
+
+func newProfile(t *testing.T) *Profile {
+	t.Helper()
+	p, err := CreateProfile(filepath.Join(t.TempDir(), "p.parquet"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Abort)
+	return p
+}

@@ -1,0 +1,62 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/allocate"
+	"github.com/kvreplay/kvreplay/replay/setting"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// BenchmarkMechanisms is one LRU cell from a file with each mechanism beside it: what it
+// costs in speed. Demand is that of the plain run.
+func BenchmarkMechanisms(b *testing.B) {
+	f, windowed := syntheticFile(b, 4, benchM), windowedFile(b, 4, benchM, 32)
+	clusters := mustClusters(b, clusterFile(b, f))
+	for _, m := range []struct {
+		name   string
+		change func(*Options)
+	}{
+		{"plain", func(*Options) {}},
+		{"blocks", func(o *Options) { // their demand fits: overflow is another matter
+			o.Shape.BlockTokens, o.Capacities = 8, capacities(b, "8x")
+		}},
+		{"multi-token", func(o *Options) { o.Shape.StepTokens = 2 }},
+		{"prefetch", func(o *Options) {
+			o.Prefetch = setting.Prefetch{Source: setting.PrefetchCandidates, Staging: capacities(b, "0.1x")[0]}
+		}},
+		{"swap", func(o *Options) {
+			o.Prefetch = setting.Prefetch{Source: setting.PrefetchCandidates, Staging: capacities(b, "0.1x")[0], Swap: true}
+		}},
+		{"clusters", func(o *Options) { o.Clusters, o.Capacities = clusters, capacities(b, "8x") }},
+		{"outliers", func(o *Options) { o.Outliers = setting.Outliers{Source: setting.OutliersWindows, Count: 48} }},
+		{"tiers", func(o *Options) { o.Tiers = tiers(b, "dram=lru@4x") }},
+		{"inclusive-tiers", func(o *Options) { o.Tiers, o.Inclusive = tiers(b, "dram=lru@4x"), true }},
+		{"pool", func(o *Options) { o.Pool = setting.PoolRequest }},
+		{"pool-lookahead", func(o *Options) { o.Pool, o.Policies = setting.PoolRequest, specs(b, "lookahead") }},
+		{"lookahead", func(o *Options) { o.Policies = specs(b, "lookahead") }},
+		{"reallocating", func(o *Options) {
+			p := &allocate.Plan{Method: "uniform", Family: allocate.Capacities, Memory: "2x", Floor: benchK, Units: allocate.Units{TopK: benchK, BlockTokens: 1, StepTokens: 1, SharedHeads: 1}}
+			for layer := range int32(4) {
+				p.Streams = append(p.Streams, allocate.Share{Key: allocate.Key{Layer: layer, Head: trace.NoHead}, Size: 2 * benchK})
+			}
+			o.Capacities, o.Allocation, o.Reallocation = nil, p, reallocation(b, fmt.Sprint(benchRows/8))
+		}},
+		{"growing", func(o *Options) { o.Capacities = capacities(b, fmt.Sprintf("1.5x+2x@%d", benchRows/2)) }},
+	} {
+		b.Run("mechanism="+m.name, func(b *testing.B) {
+			o, f := Options{Policies: specs(b, "lru"), Capacities: capacities(b, "2x")}, f
+			if m.change(&o); o.Outliers.Source != setting.OutliersNone {
+				f = windowed
+			}
+			for range b.N {
+				if _, err := Run(context.Background(), f, o); err != nil {
+					b.Fatal(err)
+				}
+			}
+			perAccess(b, 4*benchRows*benchK)
+		})
+	}
+}

@@ -1,0 +1,85 @@
+package run
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/allocate"
+	"github.com/kvreplay/kvreplay/replay/demand"
+	"github.com/kvreplay/kvreplay/replay/setting"
+)
+
+// Detail is how far a cell's counts are pooled.
+type Detail string
+
+// Pooling of a cell's rows.
+const (
+	PerCell    Detail = "cell"    // everything pooled: one row a cell
+	PerRequest Detail = "request" // one row a request
+	PerLayer   Detail = "layer"   // one row a layer, requests pooled
+	PerStream  Detail = "stream"  // one row a stream
+)
+
+// Options say what is replayed on a trace. The zero value of each field but Policies
+// is usable.
+type Options struct {
+	Policies   []policies.Spec
+	Capacities []setting.Capacity // of the policies that have one
+	Warmup     setting.Warmup     // zero: auto
+	TopK       int                // K in the unit of the trace's lists; 0: the trace's
+	Candidates int                // M in that unit; 0: the trace's
+	Sink       *int               // pinned first tokens; nil: the trace's, 0 where it says nothing
+	Local      *int               // pinned last tokens; nil: the trace's, 1 where it says nothing
+	EntryBytes *int               // bytes of a token's entry in a head; nil: the trace's
+	Shape      setting.Shape      // what makes a row; zero: rows as recorded
+	Clusters   *demand.Clusters   // units of unequal sizes; nil: blocks
+	Pool       setting.Pool       // streams that share a cache; empty: none do
+	Outliers   setting.Outliers   // blocks that stay on the GPU for good; zero: none
+	Prefetch   setting.Prefetch   // zero: none
+	Tiers      []setting.Tier     // below the GPU's cache, fastest first
+	Inclusive  bool               // tiers keep what passes through them; otherwise what the one above gives up
+	Layers     []int32            // nil: all
+	Allocation *allocate.Plan     // in the place of capacities, or of the N of window:N; nil: none
+	Requests   []string           // nil: all
+	// Reallocation divides the memory of Allocation anew every so many steps; zero: never.
+	Reallocation allocate.Reallocation
+	Per          Detail // empty: cell
+	Workers      int    // 0: one
+	Seed         uint64
+
+	// SkipUnable leaves out policies that the trace cannot serve, with a note; otherwise
+	// they are an error.
+	SkipUnable bool
+	// Referee replays every cell with package referee too and stops at the first difference.
+	Referee bool
+	// Profile receives the steps of every cell, in the order of streams, cells, steps.
+	Profile *Profile
+	// Store keeps finished cells and gives them back; nil keeps nothing. With Referee or
+	// Profile every cell is replayed.
+	Store *Store
+	// Fresh replays cells that the store has, too.
+	Fresh bool
+	// Checkpoint is how often what is counted of an unfinished trace is kept in the
+	// store; 0: DefaultCheckpoint.
+	Checkpoint time.Duration
+	// Progress is told of rows that were replayed, once for every cell, from any goroutine.
+	Progress func(rows int)
+
+	oneByOne bool // no sweeps: what tests compare them with
+}
+
+// check refuses options that the texts of rows could not stand for: words that are none, and
+// parts that go together.
+func (o *Options) check() error {
+	switch o.Per {
+	case "", PerCell, PerRequest, PerLayer, PerStream:
+	default:
+		return fmt.Errorf("rows per %q: expected %s, %s, %s or %s", o.Per, PerCell, PerRequest, PerLayer, PerStream)
+	}
+	_, pool := setting.ParsePool(string(o.Pool))
+	_, prefetch := setting.ParsePrefetch(o.Prefetch.String())
+	_, outliers := setting.ParseOutliers(o.Outliers.String())
+	return cmp.Or(o.Warmup.Check(), pool, prefetch, outliers)
+}

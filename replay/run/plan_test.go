@@ -1,0 +1,39 @@
+package run
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// A request without an id is one that rows by request cannot name: that is told before the
+// work, and pooled rows do without.
+func TestEmptyRequestID(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "unnamed.parquet")
+	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s trace.Stream
+	s.Reset(trace.StreamInfo{Key: trace.Key{Head: trace.NoHead}, PromptLen: 9})
+	for step := range int32(3) {
+		s.Append(trace.Row{Step: step, Indices: []int32{step}})
+	}
+	if err := w.Write(&s); err != nil {
+		t.Fatal(err)
+	}
+	f := reopen(t, w, path)
+	for per, ok := range map[Detail]bool{PerCell: true, PerLayer: true, PerRequest: false, PerStream: false} {
+		o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2"), Per: per}
+		if ok {
+			mustRun(t, f, o)
+			continue
+		}
+		if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), "a request id is empty, which rows per "+string(per)+" cannot state") {
+			t.Errorf("per %s: %v", per, err)
+		}
+	}
+}

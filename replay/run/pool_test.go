@@ -1,0 +1,365 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/replay/cache"
+	"github.com/kvreplay/kvreplay/replay/demand"
+	"github.com/kvreplay/kvreplay/replay/replaytest"
+	"github.com/kvreplay/kvreplay/replay/setting"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// drawPool draws streams of one request that share a cache, each perhaps of several heads,
+// and how their rows are joined.
+func drawPool(r *rand.Rand, o replaytest.Options) ([]*member, *plan) {
+	o.Gap = 0 // recorded at the same steps
+	if r.IntN(3) > 0 {
+		o.BlockTokens = 1
+	}
+	_, p := draw(r, o)
+	if r.IntN(2) == 0 {
+		p.layout = demand.Layout{Factor: 1 + r.IntN(3), Heads: 1 + r.IntN(2), Positions: 1 + r.IntN(3)}
+		p.pins.BlockTokens *= p.layout.Factor
+	}
+	var members []*member
+	for layer := range 2 + r.IntN(3) {
+		m := &member{}
+		for head := range p.layout.Heads {
+			s := replaytest.Stream(r, o)
+			s.Key = trace.Key{Request: "r", Layer: int32(layer), Head: int32(head)}
+			m.recorded = append(m.recorded, *s)
+		}
+		if !p.layout.Plain() {
+			m.joiner = &demand.Joiner{Layout: p.layout, K: p.topk, M: p.m, Ranks: p.ranks, Pins: p.pins}
+		}
+		members = append(members, m)
+	}
+	return members, p
+}
+
+// pooled is a worker whose pool are the members.
+func pooled(t *testing.T, p *plan, members []*member, needs policies.Needs) *worker {
+	t.Helper()
+	p.opt.Pool, p.needs = setting.PoolRequest, needs
+	w := &worker{plan: p, check: trace.NewChecker("test", p.meta), cache: span{0, len(members)}, members: members}
+	w.pool.Grow(len(members))
+	for n, m := range members {
+		stream := &m.recorded[0]
+		if m.joiner != nil {
+			var err error
+			if stream, err = m.joiner.Join(m.recorded); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.pool.Add(n, stream, p.deltaOptions(m.joiner), w.check); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.pool.Build(needs&policies.NeedNext != 0)
+	return w
+}
+
+// runPool replays a cell on a pool and holds every step of every stream against the
+// referee; the counts are the streams'.
+func (b *bench) runPool(t *testing.T, w *worker, name string, capacity int) []cache.Counts {
+	t.Helper()
+	p := w.plan
+	spec, c := b.runner(t, name)
+	later := b.later
+	if spec.Entry.Traits.Windowed {
+		capacity, later = policies.Unbounded, nil
+	}
+	st := cache.Start{Capacity: capacity, Later: later, Ranks: p.ranks, Unit: p.layout.Unit(p.pins), Placed: w.placed(capacity)}
+	checks, err := newRefereeChecks(p, name, w.recorded(), w.request.importanceStreams(), st, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Run(&w.pool, st, checks[0].Observer(nil))
+	if err == nil {
+		err = checks[0].Verdict()
+	}
+	if err != nil {
+		t.Fatalf("%s capacity %d warm-up %v K %d M %d pins %+v layout %+v %d streams: %v", name, capacity, p.warmup, p.topk, p.m, p.pins, p.layout, len(w.members), err)
+	}
+	return c.Counts()
+}
+
+// Pools of streams, joined to blocks, over heads and positions or not, with every warm-up,
+// births, pins, overflow and growth, are replayed as the referee replays them.
+func TestPoolsAgreeWithReferee(t *testing.T) {
+	var b bench
+	cells := 0
+	for seed := uint64(0); seed < draws(150); seed++ {
+		r := rand.New(rand.NewPCG(seed, 121))
+		members, p := drawPool(r, replaytest.Medium(r))
+		w := pooled(t, p, members, ^policies.Needs(0))
+		b.later = nil
+		if seed%3 == 0 {
+			_, b.later, _ = growing(r, 1+r.IntN(2*p.topk*len(members)), members[0].recorded[0].Rows)
+		}
+		for _, name := range exactNames {
+			spec, _ := all.Table().Parse(name)
+			if p.unable(spec, policies.NeedsOf(spec.Make())) != "" {
+				continue
+			}
+			capacity := 1 + r.IntN(2*p.topk*len(members))
+			if len(b.later) > 0 {
+				capacity = max(1, b.later[0].Capacity-1)
+			}
+			b.runPool(t, w, name, capacity)
+			if cells++; t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		}
+	}
+	if cells < int(draws(800)) {
+		t.Errorf("%d cells, expected thousands", cells)
+	}
+}
+
+// A window keeps in a pool what it keeps stream by stream: its steps are decode steps.
+func TestPooledWindowsAreTheStreamsWindows(t *testing.T) {
+	f := manyStreams(t)
+	o := Options{Policies: specs(t, "window:1", "window:3", "none"), Per: PerStream}
+	alone := mustRun(t, f, o)
+	o.Pool = setting.PoolRequest
+	for i, row := range mustRun(t, f, o) {
+		if row.Misses != alone[i].Misses || row.Demand != alone[i].Demand || row.Births != alone[i].Births {
+			t.Errorf("%s on %v: %d misses of %d in the pool, %d of %d alone", row.Policy, *row.LayerID, row.Misses, row.Demand, alone[i].Misses, alone[i].Demand)
+		}
+	}
+}
+
+// Pools of requests and of layers are as the referee counts them, with tiers, shapes,
+// growth and every warm-up, and do not depend on workers; their profile has every stream.
+func TestRunOfPools(t *testing.T) {
+	f := manyStreams(t)
+	for n, pool := range []setting.Pool{setting.PoolRequest, setting.PoolLayer} {
+		for _, w := range []string{"lru:8", "importance:4", "importance:3,scope=request", "staging"} {
+			warmup, err := setting.ParseWarmup(w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := Options{Policies: specs(t, "lru", "lookahead", "opt-bypass"), Capacities: capacities(t, "1x", "1x+2x@9")[n:], Warmup: warmup, Pool: pool,
+				Layers: []int32{0, 3}, Requests: []string{"a"}, Per: PerStream, Referee: true}
+			if testing.Short() {
+				o.Policies = o.Policies[1:2]
+			}
+			switch {
+			case w == "lru:8" && n == 0:
+				o.Tiers = tiers(t, "dram=lru@1x", "cxl=fifo@1x")
+			case w == "lru:8":
+				o.Tiers, o.Inclusive = tiers(t, "dram=lookahead@2x"), true
+			case w == "importance:4" && n == 0:
+				o.Shape = setting.Shape{BlockTokens: 4, ShareHeads: true, StepTokens: 2}
+			case w == "importance:4":
+				o.Tiers = tiers(t, "dram=lfu@1x")
+			}
+			want := mustRun(t, f, o)
+			o.Referee, o.Workers = false, 3
+			if got := mustRun(t, f, o); !reflect.DeepEqual(got, want) {
+				t.Fatalf("pool %s, warm-up %s: three workers give other rows", pool, w)
+			}
+			checkPooled(t, pool, want)
+		}
+	}
+}
+
+// checkPooled holds what rows state of a pool.
+func checkPooled(t *testing.T, pool setting.Pool, rows []result.Row) {
+	t.Helper()
+	for _, r := range rows {
+		if r.Pool != string(pool) || r.Tier == 0 && *r.CapacityEntries != map[string]int64{"1x": 24, "1x+2x@9": 48}[*r.Capacity] || r.Tier > 0 && *r.CapacityEntries > 48 {
+			t.Fatalf("%s: pool %q, %s is %d entries", r.Policy, r.Pool, *r.Capacity, *r.CapacityEntries)
+		}
+		if (r.Tier == 0) != (r.PinnedPeakEntries > 0) {
+			t.Fatalf("%s, tier %d: %d entries are pinned, which only the GPU's caches have", r.Policy, r.Tier, r.PinnedPeakEntries)
+		}
+		if r.Tier == 0 && (r.Demand == 0 || r.Steps != 40/int64(r.StepTokens)) {
+			t.Fatalf("%s: %d steps, demand %d", r.Policy, r.Steps, r.Demand)
+		}
+	}
+}
+
+// OPT of a pool misses no more than OPT of caches of the same sum, and a pool that holds
+// everything misses what these miss.
+func TestPoolsBeatTheirParts(t *testing.T) {
+	f := manyStreams(t)
+	for _, capacity := range []string{"1x", "2x", "100x"} {
+		o := Options{Policies: specs(t, "opt", "lru"), Capacities: capacities(t, capacity), Per: PerRequest}
+		alone := mustRun(t, f, o)
+		o.Pool = setting.PoolRequest
+		for i, row := range mustRun(t, f, o) {
+			if row.Policy == "opt" && row.Misses > alone[i].Misses || capacity == "100x" && row.Misses != alone[i].Misses || row.Demand != alone[i].Demand {
+				t.Errorf("%s at %s: %d misses of %d, alone %d of %d", row.Policy, capacity, row.Misses, row.Demand, alone[i].Misses, alone[i].Demand)
+			}
+		}
+	}
+}
+
+// A run over pools that was stopped goes on where it was, and a profile has a row for
+// every stream and step.
+func TestPoolsAreKeptAndProfiled(t *testing.T) {
+	f := manyStreams(t)
+	store, err := OpenStore(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Pool: setting.PoolRequest, Per: PerStream, Store: store}
+	want := mustRun(t, f, o)
+	again, err := Run(context.Background(), f, o)
+	if err != nil || again.Recalled != 1 || !reflect.DeepEqual(again.Rows, want) {
+		t.Errorf("%d cells recalled, %v", again.Recalled, err)
+	}
+	o.Pool = setting.PoolNone
+	if other, err := Run(context.Background(), f, o); err != nil || other.Recalled != 0 {
+		t.Errorf("a pool's cell is taken for that of streams: %v", err)
+	}
+	o.Pool, o.Store = setting.PoolRequest, nil
+	path := filepath.Join(t.TempDir(), "profile.parquet")
+	if o.Profile, err = CreateProfile(path, true); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, f, o)
+	if err := o.Profile.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := parquet.ReadFile[ProfileRow](path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byStream := map[string]int64{}
+	for _, r := range rows {
+		byStream[fmt.Sprint(r.RequestID, r.LayerID, *r.Head)] += int64(r.Misses)
+		for _, b := range r.MissedIndices {
+			if b < 0 || b > r.SeqLen {
+				t.Fatalf("%s layer %d misses block %d of %d", r.RequestID, r.LayerID, b, r.SeqLen)
+			}
+		}
+	}
+	for _, r := range want {
+		if got := byStream[fmt.Sprint(*r.RequestID, *r.LayerID, *r.Head)]; got != r.Misses {
+			t.Errorf("%s layer %d head %d: %d misses in the profile, %d in the row", *r.RequestID, *r.LayerID, *r.Head, got, r.Misses)
+		}
+	}
+}
+
+// Policies whose options count steps keep to decode steps in a pool: a half-life of H
+// there is one of H × streams over the pool's rows, laid out as one stream.
+func TestStepsOfAPoolAreDecodeSteps(t *testing.T) {
+	const streams, rows, blocks = 3, 60, 40
+	meta := &trace.Meta{Version: trace.Version, Order: trace.OrderRank, TopK: 6, Candidates: 6, BlockTokens: 1000} // nothing is born
+	r := rand.New(rand.NewPCG(5, 141))
+	var members []*member
+	flat := trace.Stream{}
+	flat.Reset(trace.StreamInfo{PromptLen: streams*blocks*1000 + 20})
+	for range streams {
+		s := trace.Stream{}
+		s.Reset(trace.StreamInfo{PromptLen: blocks*1000 - rows})
+		members = append(members, &member{recorded: []trace.Stream{s}})
+	}
+	for step := range int32(rows) {
+		for n, m := range members {
+			var list, raised []int32
+			for _, b := range r.Perm(12 + int(step)/4)[:6] {
+				list, raised = append(list, int32(b)), append(raised, int32(n*blocks+b))
+			}
+			m.recorded[0].Append(trace.Row{Step: step, Indices: list})
+			flat.Append(trace.Row{Step: step*streams + int32(n), Indices: raised})
+		}
+	}
+	p := testPlan(meta, 6, 6, setting.Warmup{Kind: setting.WarmupCold})
+	w := pooled(t, p, members, 0)
+	for _, c := range [][2]string{{"lfu-decay:half_life=4", "lfu-decay:half_life=12"}, {"window:2", "window:6"}, {"lru", "lru"}, {"arc", "arc"}, {"s3-fifo", "s3-fifo"}} {
+		capacity := 30
+		if c[0] == "window:2" {
+			capacity = policies.Unbounded
+		}
+		cell := cache.NewCell(specs(t, c[0])[0].Make())
+		if _, err := cell.Run(&w.pool, cache.Start{Capacity: capacity, Ranks: true, Unit: 1}, nil); err != nil {
+			t.Fatal(err)
+		}
+		got := cache.Counts{}
+		for i := range cell.Counts() {
+			got.Add(&cell.Counts()[i])
+		}
+		var e Engine
+		want, err := e.RunStream(&flat, meta, specs(t, c[1])[0].Make(), StreamOptions{Capacity: capacity})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Misses != want.Misses || got.Evictions != want.Evictions || got.Demand != want.Demand {
+			t.Errorf("%s misses %d and evicts %d in a pool; %s misses %d and evicts %d on its rows", c[0], got.Misses, got.Evictions, c[1], want.Misses, want.Evictions)
+		}
+	}
+}
+
+// What no pool can be.
+func TestPoolErrors(t *testing.T) {
+	if _, err := setting.ParsePool("requets"); err == nil || !strings.Contains(err.Error(), "did you mean request") {
+		t.Error(err)
+	}
+	many := manyStreams(t)
+	shared, err := trace.Open(realTrace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shared.Close()
+	for want, c := range map[string]struct {
+		f *trace.File
+		o Options
+	}{
+		"only stream of its request": {shared, Options{Pool: setting.PoolRequest, Layers: []int32{0}}},
+		"only stream of its layer":   {shared, Options{Pool: setting.PoolLayer}},
+		"buffer belongs to one":      {many, Options{Pool: setting.PoolRequest, Prefetch: setting.Prefetch{Source: setting.PrefetchCandidates, Staging: capacities(t, "4")[0]}}},
+	} {
+		c.o.Policies, c.o.Capacities = specs(t, "lru"), capacities(t, "2x")
+		if _, err := Run(context.Background(), c.f, c.o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected %q", err, want)
+		}
+	}
+	for _, text := range []string{"lru:4,scope=request", "importance:4,scope=layer", "importance:0,scope=request", "staging,scope=request"} {
+		if _, err := setting.ParseWarmup(text); err == nil {
+			t.Errorf("warm-up %q is read", text)
+		}
+	}
+}
+
+// Every policy that a trace with scores can serve runs on a pool; the engine checks each
+// victim, and nobody who keeps the demand beats OPT.
+func TestEveryPolicyOnAPool(t *testing.T) {
+	f := manyStreams(t)
+	o := Options{Capacities: capacities(t, "1.5x"), Pool: setting.PoolRequest, SkipUnable: true, Requests: []string{"b"}, Layers: []int32{1, 2}}
+	for _, e := range all.Table() {
+		o.Policies = append(o.Policies, specs(t, strings.TrimSuffix(e.Name+":"+e.Example, ":"))...)
+	}
+	rows, least := mustRun(t, f, o), int64(0)
+	for _, r := range rows {
+		if r.Policy == "opt" && *r.Capacity == "1.5x" {
+			least = r.Misses
+		}
+	}
+	for _, r := range rows {
+		if r.Lossy {
+			t.Errorf("%s is lossy, a pool has none", r.Policy)
+		}
+		if !r.Bypasses && r.Capacity != nil && *r.Capacity == "1.5x" && r.Misses < least {
+			t.Errorf("%s misses %d, opt %d", r.Policy, r.Misses, least)
+		}
+	}
+	if len(rows) < 15 {
+		t.Errorf("%d rows, expected most policies", len(rows))
+	}
+}

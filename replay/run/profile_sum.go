@@ -1,0 +1,56 @@
+package run
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"hash"
+)
+
+// ProfileSum is a digest of a profile's rows and metadata. Pages have checksums; their
+// headers and the footer, metadata among it, have none.
+type ProfileSum struct {
+	hash hash.Hash
+	row  []byte
+}
+
+// NewProfileSum returns the sum of no rows.
+func NewProfileSum() *ProfileSum { return &ProfileSum{hash: sha256.New()} }
+
+// Add adds the next row.
+func (s *ProfileSum) Add(r *ProfileRow) {
+	b := s.row[:0]
+	number := func(n int64) { b = binary.LittleEndian.AppendUint64(b, uint64(n)) }
+	text := func(t string) {
+		number(int64(len(t)))
+		b = append(b, t...)
+	}
+	head, capacity := int64(-1), ""
+	if r.Head != nil {
+		head = int64(*r.Head)
+	}
+	if r.Capacity != nil {
+		capacity = *r.Capacity // never empty
+	}
+	text(r.RequestID)
+	text(r.Policy)
+	text(capacity)
+	text(r.Above)
+	for _, n := range []int64{int64(r.LayerID), head, int64(r.Tier), int64(r.Step), int64(r.SeqLen), int64(r.Demand), int64(r.Misses), int64(r.MissRuns),
+		int64(r.Births), int64(r.Resident), r.Moved, int64(r.Positions), int64(len(r.MissedIndices))} {
+		number(n)
+	}
+	for _, i := range r.MissedIndices {
+		b = binary.LittleEndian.AppendUint32(b, uint32(i))
+	}
+	s.hash.Write(b)
+	s.row = b
+}
+
+// Digest is that of the rows so far and the metadata's text.
+func (s *ProfileSum) Digest(meta string) string {
+	sum := sha256.New()
+	sum.Write(s.hash.Sum(nil))
+	sum.Write([]byte(meta))
+	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
+}

@@ -1,0 +1,171 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/replay/cache"
+)
+
+// rows returns the result rows, cells in the order asked for, parts in stream order,
+// and keeps the cells that are new.
+func (p *plan) rows(total [][]tally) ([]result.Row, error) {
+	rows := make([]result.Row, 0, len(p.cells)*len(p.parts))
+	for c := range p.cells {
+		from := len(rows)
+		rows = append(rows, p.kept[c]...)
+		if p.kept[c] == nil {
+			settings := p.settingRow(&p.cells[c])
+			for j := range p.parts {
+				rows = append(rows, p.row(settings, &p.cells[c], &p.parts[j], &total[c][j]))
+			}
+			if p.opt.Store != nil {
+				if err := p.opt.Store.save(p.key(&p.cells[c]), rows[from:]); err != nil {
+					return nil, err
+				}
+			}
+		}
+		p.outdated[c].remove()
+		p.kept[c] = slices.Clip(rows[from:]) // in memory once
+	}
+	return rows, nil
+}
+
+// settingRow has what all rows of a cell share: the settings and traits, without counts.
+func (p *plan) settingRow(c *cellPlan) result.Row {
+	does, traits := p.behaviours(c), c.spec.Entry.Traits
+	r := result.Row{
+		Schema: result.RowSchema, Setting: p.setting,
+		Policy: c.spec.Name(), Options: c.spec.Options, PolicyFingerprint: does[0].fingerprint, DependsOn: dependsOn(does[1:]),
+		Offline: traits.Offline, Bypasses: c.spec.Bypasses(), Lossy: traits.Lossy, Tier: c.tier, Above: c.above,
+		Labels: p.labels(c).String(), Warnings: slices.Clone(p.warn),
+	}
+	if c.capacity != nil {
+		text := c.capacity.String()
+		r.Capacity = &text
+	}
+	if r.SelectorRecall != nil && p.topk != p.meta.TopK {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("selector_recall was measured at K = %d, not at %d", p.meta.TopK, p.topk))
+	}
+	r.Warnings = slices.Clip(r.Warnings)
+	return r
+}
+
+// labels are the conditions that limit the figures of a cell, whichever part of it they are of.
+func (p *plan) labels(c *cellPlan) result.Labels {
+	labels := p.traceLabels()
+	if c.spec.Entry.Traits.Offline {
+		labels = labels.With(result.LabelOraclePolicy)
+	}
+	return labels
+}
+
+// traceLabels are the labels that hold for all policies.
+func (p *plan) traceLabels() (labels result.Labels) {
+	if p.meta.Synthetic() {
+		labels = labels.With(result.LabelSynthetic)
+	}
+	first := p.selected(0).Request
+	for i := range p.streams {
+		if p.selected(i).Request != first {
+			return labels
+		}
+	}
+	return labels.With(result.LabelOneRequest)
+}
+
+// row is the row of a part of a cell, r the settings of the cell.
+func (p *plan) row(r result.Row, c *cellPlan, at *part, t *tally) result.Row {
+	n := &t.counts
+	r.RequestID, r.LayerID, r.Head = at.request, at.layer, at.head
+	r.Streams, r.Steps, r.Demand, r.Hits, r.Misses = n.Streams, n.Steps, n.Demand, n.Demand-n.Misses, n.Misses
+	r.Evictions, r.Births, r.Overflow, r.ResidentPeak = n.Evictions, n.Births, n.Overflow, n.ResidentPeak
+	r.Prefetched, r.PrefetchUseful, r.PrefetchLate, r.PrefetchUseless = n.Prefetched, n.PrefetchUseful, n.PrefetchLate, n.PrefetchUseless
+	if n.Steps > 0 {
+		r.DemandMean = float64(n.Demand) / float64(n.Steps)
+		r.ResidentMean = float64(n.ResidentSum) / float64(n.Steps)
+	}
+	if c.capacity != nil && t.minEntries == t.maxEntries {
+		entries := t.minEntries
+		r.CapacityEntries = &entries
+	}
+	if p.bytes != nil {
+		in := n.Moved * int64(*p.bytes)
+		out := n.Positions * int64(p.layout.Heads) * int64(*p.bytes)
+		if c.tier > 0 {
+			out = n.Births * p.layout.Unit(p.pins) * int64(*p.bytes)
+		}
+		r.HostToDeviceBytes, r.DeviceToHostBytes = &in, &out
+	}
+	p.entries(c, &r, n)
+	p.losses(&r, n)
+	r.Warnings = append(r.Warnings, p.sizeWarnings(c, t)...)
+	if n.Demand == 0 && n.Steps > 0 && c.tier == 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("no demand: all that is selected is pinned (sink %d, local %d, blocks of %d tokens)", p.pins.Sink, p.pins.Local, p.pins.BlockTokens))
+	}
+	if n.Overflow > 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("overflow: the demand exceeded the capacity by %d blocks in all", n.Overflow))
+	}
+	return r
+}
+
+// sizeWarnings say of a capacity of the GPU's cache that it decides more than the policy:
+// it holds a whole context, or not even a step's demand.
+func (p *plan) sizeWarnings(c *cellPlan, t *tally) (warnings []string) {
+	if c.capacity == nil || c.tier > 0 {
+		return nil
+	}
+	if t.whole > 0 {
+		warnings = append(warnings, fmt.Sprintf("capacity %v is larger than the context in %d of %d streams: no entry ever has to be evicted there", c.capacity, t.whole, t.counts.Streams))
+	}
+	least := t.minEntries
+	if c.spec.Entry.Traits.Lossy {
+		least = t.maxEntries // lossy methods give some streams less than they were given
+	}
+	if k := int64(p.topk * p.meta.BlockTokens); least < k && c.capacity.Peak() == "" {
+		warnings = append(warnings, fmt.Sprintf("capacity %v is under K: a stream keeps %d entries, a full demand of %d cannot fit", c.capacity, least, k))
+	}
+	return warnings
+}
+
+// losses fills what a lossy policy lost.
+func (p *plan) losses(r *result.Row, n *cache.Counts) {
+	if !r.Lossy {
+		return
+	}
+	recall := result.RecallOf(n.Demand, n.Lost)
+	r.Lost, r.Recall = n.Lost, &recall
+	r.Hits = n.Demand - n.Lost
+	if r.DeviceToHostBytes != nil {
+		*r.DeviceToHostBytes = 0 // nothing is kept anywhere else
+	}
+	a, steps := p.attention(), cache.MassUnit*float64(n.Steps)
+	if (a.Masses || a.Covered) && n.Steps > 0 {
+		covered := float64(n.CoveredMass) / steps
+		r.CoveredMass = &covered
+	}
+	if a.Masses && n.Steps > 0 {
+		kept := float64(n.KeptMass) / steps
+		r.KeptMass = &kept
+	}
+}
+
+// entries fills what is counted in entries: as blocks where a block is one.
+func (p *plan) entries(c *cellPlan, r *result.Row, n *cache.Counts) {
+	r.MovedEntries, r.StagingPeakEntries, r.PinnedPeakEntries = n.Moved, n.StagingPeak, n.PinnedPeak
+	picked, missed := n.Demand, n.Misses
+	switch {
+	case p.meta.BlockTokens > 1:
+		return // the trace lists blocks: what of them is demanded is not known
+	case p.layout.HasPicked() && c.tier > 0:
+		return // a lower tier is asked for blocks
+	case p.layout.HasPicked():
+		picked, missed = n.Picked, n.Missed
+	}
+	r.DemandEntries, r.MissedEntries = &picked, &missed
+	if missed > 0 && n.Prefetched == 0 {
+		amplification := float64(n.Moved) / float64(missed)
+		r.ReadAmplification = &amplification
+	}
+}

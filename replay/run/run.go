@@ -1,0 +1,226 @@
+package run
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// Result is what a run on one trace gives.
+type Result struct {
+	Rows     []result.Row
+	Recalled int // cells that the store had
+	// Changed counts, by policy, the cells that were replayed because the policy takes other
+	// decisions than when the store kept them.
+	Changed map[string]int
+	Notes   []string // what the user should know, as of Job.Notes
+	LeftOut []LeftOut
+}
+
+// Job is the work on one trace, planned: every option checked against the trace, what
+// the store has taken into account.
+type Job struct {
+	plan *plan
+	rows []result.Row // of the run
+}
+
+// Plan plans the work that o asks for on the trace of f. Errors are of the options, or
+// of a trace that cannot serve them; nothing has been replayed yet.
+func Plan(f *trace.File, o Options) (*Job, error) {
+	p, err := newPlan(f, &o)
+	if err != nil {
+		return nil, err
+	}
+	return &Job{plan: p}, nil
+}
+
+// Work is what is left to replay, in rows of the trace times cells: the total of
+// Options.Progress.
+func (j *Job) Work() int64 {
+	var rows int64
+	for i := range j.plan.streams {
+		rows += int64(j.plan.selected(i).Rows)
+	}
+	return rows * int64(len(j.plan.todo))
+}
+
+// Cells is the number of cells that are left to replay.
+func (j *Job) Cells() int { return len(j.plan.todo) }
+
+// Notes are what the user should know before the work, such as defaults that are used.
+func (j *Job) Notes() []string { return j.plan.notes }
+
+// LeftOut lists the policies that cannot run on the trace.
+func (j *Job) LeftOut() []LeftOut { return j.plan.leftOut }
+
+// Key names the job by all that its rows depend on: the trace and every cell.
+func (j *Job) Key() string { return hashOf(j.plan.keys())[:8] }
+
+// Digest is that of the job's trace.
+func (j *Job) Digest() string { return j.plan.digest }
+
+// Record makes the job replay every cell and write its steps to p. Lossy policies, which
+// fetch nothing, cannot be recorded.
+func (j *Job) Record(p *Profile) error {
+	j.plan.opt.Profile = p
+	if err := j.plan.checkProfile(); err != nil {
+		return err
+	}
+	return j.plan.recall()
+}
+
+// Recorded reports whether nothing is left to do where the job's profile is to lie at
+// path: the store has every cell, and the file there is the profile that a run of the same
+// cells has finished. Record would replay them all.
+func (j *Job) Recorded(path string, indices bool) bool {
+	p := j.plan
+	return p.opt.Store != nil && len(p.todo) == 0 && p.opt.Store.hasProfile(p.profileKey(indices), p.behaviourDigest(), path)
+}
+
+// Run plans and runs.
+func Run(ctx context.Context, f *trace.File, o Options) (*Result, error) {
+	j, err := Plan(f, o)
+	if err != nil {
+		return nil, err
+	}
+	return j.Run(ctx)
+}
+
+// Run does the work. The rows are the same at any number of workers and after any
+// number of interruptions. A cancelled context ends in an *Interrupted once the parts
+// in hand are counted and kept.
+func (j *Job) Run(ctx context.Context) (*Result, error) {
+	p := j.plan
+	p.opt.Profile.bind(p)
+	r := &Result{Recalled: len(p.cells) - len(p.todo), Notes: p.notes, LeftOut: p.leftOut}
+	p.noteChanged(r)
+	total := p.newTallies()
+	if len(p.todo) > 0 {
+		units := p.units()
+		ps, err := p.openPass(units, total)
+		if err != nil {
+			return nil, err
+		}
+		if err := p.execute(ctx, units, ps, total); err != nil {
+			return nil, err
+		}
+		if err := p.file.Unchanged(p.digest); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if r.Rows, err = p.rows(total); err != nil {
+		return nil, err
+	}
+	j.rows = r.Rows
+	p.tidy()
+	return r, nil
+}
+
+// unitIndices is the work a worker takes at a time, in indices: runs of streams
+// within a row group, so that reading stays sequential.
+const unitIndices = 1 << 20
+
+// units cuts the caches into runs [from, to).
+func (p *plan) units() [][2]int {
+	var units [][2]int
+	from, size := 0, 0
+	for n, c := range p.caches {
+		s := p.selected(c.from)
+		if n > from && (size >= unitIndices || s.RowGroup != p.selected(c.from-1).RowGroup) {
+			units = append(units, [2]int{from, n})
+			from, size = n, 0
+		}
+		size += c.streams() * s.Rows * p.meta.Candidates
+	}
+	return append(units, [2]int{from, len(p.caches)})
+}
+
+// failure keeps the error of the first stream, whatever order workers fail in.
+type failure struct {
+	sync.Mutex
+	stream int
+	err    error
+	any    atomic.Bool
+}
+
+func (f *failure) note(stream int, err error) {
+	f.Lock()
+	defer f.Unlock()
+	if f.err == nil || stream < f.stream {
+		f.stream, f.err = stream, err
+	}
+	f.any.Store(true)
+}
+
+// execute replays the units that are not done and adds their counts to total.
+func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]tally) error {
+	var open []int
+	for u := range units {
+		if !ps.done[u] {
+			open = append(open, u)
+		}
+	}
+	var merge sync.Mutex
+	var next atomic.Int64
+	finished := maps.Clone(ps.done)
+	var failed failure
+	var g errgroup.Group
+	for range min(max(1, p.opt.Workers), len(open)) {
+		g.Go(func() error {
+			w := newWorker(p)
+			defer w.close()
+			keep := ps.keeper()
+			for ctx.Err() == nil && !failed.any.Load() { // units begun before a failure are finished: the first error is then unique
+				i := int(next.Add(1)) - 1
+				if i >= len(open) {
+					break
+				}
+				if stream, err := w.unit(units[open[i]]); err != nil {
+					failed.note(stream, err)
+					break
+				}
+				merge.Lock()
+				finished[open[i]] = true
+				merge.Unlock()
+				if err := keep.finished(open[i], w.tallies); err != nil {
+					return err
+				}
+			}
+			merge.Lock()
+			defer merge.Unlock()
+			addTallies(total, w.tallies)
+			if ctx.Err() == nil && !failed.any.Load() {
+				return nil
+			}
+			p.opt.Profile.stop()
+			return keep.keep(w.tallies)
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if failed.err != nil {
+		return failed.err
+	}
+	if err := ctx.Err(); err != nil && len(finished) < len(units) {
+		return p.interrupted(units, finished, ps, err)
+	}
+	return nil
+}
+
+// unit replays the caches of a unit; with an error, the first stream that it is about.
+func (w *worker) unit(u [2]int) (stream int, err error) {
+	for _, c := range w.plan.caches[u[0]:u[1]] {
+		if err := w.replay(c); err != nil {
+			return c.from, err
+		}
+	}
+	return 0, nil
+}

@@ -1,0 +1,409 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/replay/replaytest"
+	"github.com/kvreplay/kvreplay/replay/setting"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// manyStreams is a file of three requests of differing prompt, four layers, two heads,
+// in several row groups.
+func manyStreams(t *testing.T) *trace.File {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "many.parquet")
+	writeStreams(t, path, 7)
+	f, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// writeStreams writes the trace of manyStreams, drawn from a seed.
+func writeStreams(t *testing.T, path string, seed uint64) {
+	t.Helper()
+	sink, local := 2, 3
+	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 24, Candidates: 32, BlockTokens: 1, EntryBytes: 100, Sink: &sink, Local: &local})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(seed, 7))
+	for i, request := range []string{"a", "b", "c"} {
+		for layer := range int32(4) {
+			for head := range int32(2) {
+				s := replaytest.Stream(r, replaytest.Options{Prompt: 200 + 40*i, Steps: 40, Windows: 8, M: 32, Locality: 0.95, Scores: true, Sink: 2, Local: 3, Pinned: 0.3})
+				s.Key = trace.Key{Request: request, Layer: layer, Head: head}
+				if err := w.Write(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func everyCell(t *testing.T, per Detail, workers int) Options {
+	return Options{Policies: specs(t, "lru", "lookahead", "opt", "window:2", "none"), Capacities: capacities(t, "1x", "2x", "0.2ctx", "30"), Per: per, Workers: workers}
+}
+
+func mustRun(t *testing.T, f *trace.File, o Options) []result.Row {
+	t.Helper()
+	r, err := Run(context.Background(), f, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range r.Rows {
+		if err := r.Rows[i].Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r.Rows
+}
+
+// Rows do not depend on the number of workers.
+func TestRowsAtAnyParallelism(t *testing.T) {
+	f := manyStreams(t)
+	for _, per := range []Detail{PerCell, PerRequest, PerLayer, PerStream} {
+		want := mustRun(t, f, everyCell(t, per, 1))
+		for workers := 2; workers <= 5; workers++ {
+			if got := mustRun(t, f, everyCell(t, per, workers)); !reflect.DeepEqual(got, want) {
+				t.Fatalf("per %s: %d workers give other rows", per, workers)
+			}
+		}
+	}
+}
+
+// Instances of a policy run side by side. Under the race detector this finds what they
+// share, of every policy, whose own tests run one instance at a time.
+func TestEveryPolicyInParallel(t *testing.T) {
+	f := manyStreams(t)
+	var named []string
+	lossy := 0 // which this trace has too little for, but for some
+	for _, e := range all.Table() {
+		named = append(named, strings.TrimSuffix(e.Name+":"+e.Example, ":"))
+		if e.Traits.Lossy {
+			lossy++
+		}
+	}
+	run := func(workers int) []result.Row {
+		return mustRun(t, f, Options{Policies: specs(t, named...), Capacities: capacities(t, "1x", "2x"), Per: PerStream, Workers: workers, SkipUnable: true})
+	}
+	want := run(1)
+	ran := map[string]bool{}
+	for _, r := range want {
+		ran[r.Policy] = true
+	}
+	if len(ran) < len(named)-lossy {
+		t.Errorf("of %d policies, %d of them lossy, %d ran: %v", len(named), lossy, len(ran), ran)
+	}
+	if got := run(4); !reflect.DeepEqual(got, want) {
+		t.Error("4 workers give other rows")
+	}
+}
+
+// Detail pools to the whole: counts of requests, layers and streams sum to the cell's.
+func TestDetailSumsToTheCell(t *testing.T) {
+	f := manyStreams(t)
+	whole := map[string]result.Row{}
+	name := func(r result.Row) string {
+		if r.Capacity == nil {
+			return r.Policy
+		}
+		return r.Policy + " " + *r.Capacity
+	}
+	for _, r := range mustRun(t, f, everyCell(t, PerCell, 2)) {
+		whole[name(r)] = r
+	}
+	for per, parts := range map[Detail]int{PerRequest: 3, PerLayer: 4, PerStream: 24} {
+		rows := mustRun(t, f, everyCell(t, per, 2))
+		if len(rows) != parts*len(whole) {
+			t.Fatalf("per %s: %d rows for %d cells, expected %d each", per, len(rows), len(whole), parts)
+		}
+		sums := map[string]result.Row{}
+		for _, r := range rows {
+			s := sums[name(r)]
+			s.Streams, s.Steps, s.Demand, s.Misses = s.Streams+r.Streams, s.Steps+r.Steps, s.Demand+r.Demand, s.Misses+r.Misses
+			s.Evictions, s.Births, s.Overflow = s.Evictions+r.Evictions, s.Births+r.Births, s.Overflow+r.Overflow
+			sums[name(r)] = s
+		}
+		for cell, s := range sums {
+			w := whole[cell]
+			if s.Streams != w.Streams || s.Steps != w.Steps || s.Demand != w.Demand || s.Misses != w.Misses || s.Evictions != w.Evictions || s.Births != w.Births || s.Overflow != w.Overflow {
+				t.Errorf("per %s: %s sums to %+v, the cell has %+v", per, cell, s, w)
+			}
+		}
+	}
+}
+
+// A layer or request selection gives the rows that those streams give in the whole.
+func TestSelectionsGiveTheSameRows(t *testing.T) {
+	f := manyStreams(t)
+	o := everyCell(t, PerStream, 2)
+	o.Layers, o.Requests = []int32{1, 3}, []string{"b"}
+	got := mustRun(t, f, o)
+	want := slices.DeleteFunc(mustRun(t, f, everyCell(t, PerStream, 2)), func(r result.Row) bool {
+		return *r.RequestID != "b" || *r.LayerID%2 == 0
+	})
+	for i := range got {
+		got[i].Layers, got[i].Requests = "", ""
+		if of := result.ParseLabels(want[i].Labels).With(result.LabelOneRequest).String(); got[i].Labels != of {
+			t.Errorf("row %d: labels %q, expected %q", i, got[i].Labels, of)
+		}
+		got[i].Labels = want[i].Labels
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%d rows of the selection differ from the %d of the whole", len(got), len(want))
+	}
+}
+
+// LRU and OPT get the peak of every window of the run, stream by stream.
+func TestPeakCompanions(t *testing.T) {
+	f := manyStreams(t)
+	byCell := map[string]result.Row{}
+	for _, r := range mustRun(t, f, everyCell(t, PerStream, 1)) {
+		if *r.RequestID == "a" && *r.LayerID == 2 && *r.Head == 1 {
+			capacity := ""
+			if r.Capacity != nil {
+				capacity = *r.Capacity
+			}
+			byCell[r.Policy+" "+capacity] = r
+		}
+	}
+	window, lru, opt := byCell["window:2 "], byCell["lru peak:window:2"], byCell["opt peak:window:2"]
+	if lru.CapacityEntries == nil || *lru.CapacityEntries != window.ResidentPeak || *opt.CapacityEntries != window.ResidentPeak {
+		t.Fatalf("window:2 peaks at %d, LRU was given %v, OPT %v", window.ResidentPeak, lru.CapacityEntries, opt.CapacityEntries)
+	}
+	if lru.Misses > window.Misses || opt.Misses > lru.Misses {
+		t.Errorf("misses of window:2 %d, LRU at its peak %d, OPT %d, expected falling", window.Misses, lru.Misses, opt.Misses)
+	}
+}
+
+// A profile's steps sum to the rows of the same run, and its bytes do not depend on the
+// number of workers.
+func TestProfileSumsToRows(t *testing.T) {
+	f := manyStreams(t)
+	var first []ProfileRow
+	for workers := 1; workers <= 3; workers++ {
+		path := filepath.Join(t.TempDir(), "profile.parquet")
+		p, err := CreateProfile(path, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := everyCell(t, PerStream, workers)
+		o.Profile = p
+		rows := mustRun(t, f, o)
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		steps, err := parquet.ReadFile[ProfileRow](path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if workers == 1 {
+			first = steps
+			sumsToRows(t, steps, rows)
+		} else if !reflect.DeepEqual(steps, first) {
+			t.Fatalf("%d workers give another profile", workers)
+		}
+	}
+}
+
+// A profile whose writing fails on the way is told of at once and leaves nothing; the rows are
+// those of a run without it, and Close has the error.
+func TestProfileThatFails(t *testing.T) {
+	f, dir := manyStreams(t), t.TempDir()
+	o := everyCell(t, PerStream, 2)
+	want := mustRun(t, f, o)
+	p, err := CreateProfile(filepath.Join(dir, "profile.parquet"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.writer = parquet.NewGenericWriter[ProfileRow](full{}, parquet.MaxRowsPerRowGroup(16), parquet.WriteBufferSize(0))
+	told := 0
+	p.Failing = func(err error) {
+		if left, _ := os.ReadDir(dir); len(left) > 0 || !strings.Contains(err.Error(), "write profile "+dir) {
+			t.Errorf("%v, with %v there", err, left)
+		}
+		told++
+	}
+	o.Profile = p
+	if rows := mustRun(t, f, o); !reflect.DeepEqual(rows, want) {
+		t.Error("the rows are others than without the profile")
+	}
+	if err := p.Close(); told != 1 || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("told %d times, closed with %v", told, err)
+	}
+}
+
+// full is a disk that is full.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// A profile says what its readers need beside the rows: the cache's unit, and all that stays
+// outside the capacity.
+func TestProfileMeta(t *testing.T) {
+	f := manyStreams(t)
+	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Workers: 1, Outliers: setting.Outliers{Source: setting.OutliersWindows, Count: 3}}
+	o.Shape.BlockTokens = 4
+	sink, local := 2, 5
+	o.Sink, o.Local = &sink, &local
+	var err error
+	path := filepath.Join(t.TempDir(), "profile.parquet")
+	if o.Profile, err = CreateProfile(path, false); err != nil {
+		t.Fatal(err)
+	}
+	rows := mustRun(t, f, o)
+	if err := o.Profile.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile, err := parquet.OpenFile(file, info.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := profile.Lookup("kvreplay.profile")
+	var got ProfileMeta
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	r := &rows[0]
+	want := ProfileMeta{Schema: ProfileSchema, Setting: r.Setting, ListTokens: 1,
+		Labels: result.ParseLabels(r.Labels), Fingerprints: map[string]string{r.Policy: r.PolicyFingerprint}}
+	if !reflect.DeepEqual(got, want) || got.Outliers != "windows:3" || got.Sink != 2 || got.Local != 5 || got.BlockTokens != 4 {
+		t.Errorf("%+v, expected %+v", got, want)
+	}
+}
+
+func sumsToRows(t *testing.T, steps []ProfileRow, rows []result.Row) {
+	t.Helper()
+	type cell struct {
+		request          string
+		layer, head      int32
+		policy, capacity string
+	}
+	text := func(s *string) string {
+		if s == nil {
+			return ""
+		}
+		return *s
+	}
+	type sum struct{ steps, demand, misses, births int64 }
+	sums := map[cell]sum{}
+	for _, s := range steps {
+		if int(s.Misses) != len(s.MissedIndices) || !slices.IsSorted(s.MissedIndices) || int(s.MissRuns) != countRuns(s.MissedIndices) {
+			t.Fatalf("%+v: misses, runs and indices disagree", s)
+		}
+		k := cell{s.RequestID, s.LayerID, *s.Head, s.Policy, text(s.Capacity)}
+		v := sums[k]
+		sums[k] = sum{v.steps + 1, v.demand + int64(s.Demand), v.misses + int64(s.Misses), v.births + int64(s.Births)}
+	}
+	for _, r := range rows {
+		got := sums[cell{*r.RequestID, *r.LayerID, *r.Head, r.Policy, text(r.Capacity)}]
+		if want := (sum{r.Steps, r.Demand, r.Misses, r.Births}); got != want {
+			t.Errorf("%s %s: the profile sums to %+v, the row says %+v", r.Policy, text(r.Capacity), got, want)
+		}
+	}
+}
+
+// countRuns counts runs the plain way: a block begins one unless its neighbour is there.
+func countRuns(blocks []int32) (n int) {
+	for _, x := range blocks {
+		if !slices.Contains(blocks, x-1) {
+			n++
+		}
+	}
+	return n
+}
+
+// A store gives finished cells back, recomputes damaged ones, and never mixes engines
+// or settings.
+func TestStoreRecallsOnlyWhatFits(t *testing.T) {
+	f := manyStreams(t)
+	dir := t.TempDir()
+	run := func(change func(*Options)) *Result {
+		store, err := OpenStore(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := everyCell(t, PerRequest, 2)
+		o.Store = store
+		change(&o)
+		r, err := Run(context.Background(), f, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	first := run(func(*Options) {})
+	cells := len(first.Rows) / 3
+	if first.Recalled != 0 {
+		t.Fatalf("%d cells recalled from an empty folder", first.Recalled)
+	}
+	if again := run(func(*Options) {}); again.Recalled != cells || !reflect.DeepEqual(again.Rows, first.Rows) {
+		t.Fatalf("%d of %d cells recalled, or other rows", again.Recalled, cells)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "profiles")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder of profiles is there, and none was asked for (%v)", err)
+	}
+	if more := run(func(o *Options) { o.Policies = append(o.Policies, specs(t, "fifo")...) }); more.Recalled != cells {
+		t.Errorf("with one more policy %d of %d cells recalled", more.Recalled, cells)
+	}
+	for name, change := range map[string]func(*Options){
+		"seed": func(o *Options) { o.Seed = 1 }, "top-k": func(o *Options) { o.TopK = 20 }, "per": func(o *Options) { o.Per = PerLayer },
+		"layers": func(o *Options) { o.Layers = []int32{0} }, "warm-up": func(o *Options) { o.Warmup = setting.Warmup{Kind: setting.WarmupCold} },
+	} {
+		if r := run(change); r.Recalled != 0 {
+			t.Errorf("another %s: %d cells recalled", name, r.Recalled)
+		}
+	}
+	damageCells(t, dir)
+	if healed := run(func(*Options) {}); healed.Recalled != 0 || !reflect.DeepEqual(healed.Rows, first.Rows) {
+		t.Errorf("damaged cells: %d recalled, or other rows", healed.Recalled)
+	}
+}
+
+// Rows without demand say so, and what pins all that is selected.
+func TestWarnsOfNoDemand(t *testing.T) {
+	f := manyStreams(t)
+	many := 100000
+	for want, change := range map[string]func(*Options){
+		"no demand: all that is selected is pinned (sink 100000, local 3, blocks of 1 tokens)": func(o *Options) { o.Sink = &many },
+		"no demand: all that is selected is pinned (sink 2, local 100000, blocks of 1 tokens)": func(o *Options) { o.Local = &many },
+		"no demand: all that is selected is pinned (sink 2, local 3, blocks of 100000 tokens)": func(o *Options) { o.Shape.BlockTokens = many },
+	} {
+		o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x")}
+		change(&o)
+		if rows := mustRun(t, f, o); rows[0].Demand != 0 || !slices.Contains(rows[0].Warnings, want) {
+			t.Errorf("demand %d, warnings %q; want %q", rows[0].Demand, rows[0].Warnings, want)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/cache"
+)
+
+// storeRun runs LRU at a few capacities with the store in dir.
+func storeRun(t *testing.T, dir string) func() (*Result, error) {
+	t.Helper()
+	f := manyStreams(t)
+	return func() (*Result, error) {
+		store, err := OpenStore(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Run(context.Background(), f, Options{Policies: specs(t, "lru"), Capacities: capacities(t, "1x", "2x"), Per: PerRequest, Store: store})
+	}
+}
+
+// Whatever bit of a kept cell is flipped, and wherever it is cut, its rows are not believed:
+// the cell is replayed and the file healed.
+func TestDamagedCell(t *testing.T) {
+	dir := t.TempDir()
+	run := storeRun(t, dir)
+	first, err := run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells, _ := filepath.Glob(filepath.Join(dir, "cells", "*.jsonl"))
+	if len(cells) != 2 {
+		t.Fatalf("cells %q", cells)
+	}
+	good, err := os.ReadFile(cells[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := os.ReadFile(cells[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := [][]byte{nil, good[:len(good)/2], append(bytes.Clone(good), "{}\n"...), append(bytes.Clone(good), 0), other}
+	r := rand.New(rand.NewPCG(1, 3))
+	for at := r.IntN(20); at < len(good); at += 1 + r.IntN(40) {
+		flipped := bytes.Clone(good)
+		flipped[at] ^= 1 << r.IntN(8)
+		damaged = append(damaged, flipped)
+	}
+	for _, text := range damaged {
+		if err := os.WriteFile(cells[0], text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		again, err := run()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again.Recalled != 1 || !reflect.DeepEqual(again.Rows, first.Rows) {
+			t.Fatalf("%d cells recalled, or other rows, of the cell\n%s", again.Recalled, text)
+		}
+		if healed, err := os.ReadFile(cells[0]); err != nil || !bytes.Equal(healed, good) {
+			t.Fatalf("not healed: %v\n%s", err, healed)
+		}
+	}
+}
+
+// What is no file in the place of a cell is an error before the work, which names it.
+func TestCellIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	run := storeRun(t, dir)
+	if _, err := run(); err != nil {
+		t.Fatal(err)
+	}
+	cells, _ := filepath.Glob(filepath.Join(dir, "cells", "*.jsonl"))
+	for name, put := range map[string]func(string) error{
+		"folder": func(path string) error { return os.Mkdir(path, 0o755) },
+		"link":   func(path string) error { return os.Symlink("nowhere", path) },
+		"pipe":   func(path string) error { return syscall.Mkfifo(path, 0o644) },
+	} {
+		if err := os.Remove(cells[0]); err != nil {
+			t.Fatal(err)
+		}
+		if err := put(cells[0]); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := run(); err == nil || !strings.Contains(err.Error(), cells[0]) || !strings.Contains(err.Error(), "remove it") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Whatever bit of a kept pass is flipped, nothing of it is counted.
+func TestDamagedPass(t *testing.T) {
+	kept := &pass{dir: t.TempDir(), todo: []int{0}, done: map[int]bool{}, unchanged: func() error { return nil }}
+	k := kept.keeper()
+	k.units = []int{1}
+	tallies := [][]tally{make([]tally, 1)}
+	tallies[0][0].add(&cache.Counts{Streams: 3, Steps: 9, Demand: 70, Misses: 12}, 4, 4, 2)
+	if err := k.keep(tallies); err != nil {
+		t.Fatal(err)
+	}
+	resume := func() (done int, total [][]tally) {
+		ps := &pass{dir: kept.dir, todo: kept.todo, done: map[int]bool{}}
+		total = [][]tally{make([]tally, 1)}
+		ps.resume(k.path, 2, total)
+		return len(ps.done), total
+	}
+	if done, total := resume(); done != 1 || !reflect.DeepEqual(total, tallies) {
+		t.Fatalf("%d units resumed, %+v", done, total)
+	}
+	good, err := os.ReadFile(k.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for bit := range 8 * len(good) {
+		flipped := bytes.Clone(good)
+		flipped[bit/8] ^= 1 << (bit % 8)
+		if err := os.WriteFile(k.path, flipped, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if done, total := resume(); done != 0 || total[0][0].counts.Streams != 0 {
+			t.Fatalf("bit %d of byte %d: %d units resumed, %+v", bit%8, bit/8, done, total)
+		}
+	}
+}

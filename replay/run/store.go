@@ -1,0 +1,208 @@
+package run
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/metrics/result"
+)
+
+// Store keeps what is finished in a folder, so that a run that was stopped, by Ctrl-C,
+// a kill, a full disk or a power cut, continues where it was and a larger run replays
+// only what is new:
+//
+//	NAME.rows.jsonl      the rows of a trace, of all runs into the folder
+//	asked/NAME.json      the cells of a trace that runs were asked for, finished or not
+//	cells/KEY-F.jsonl    the rows of a finished cell. KEY names the setting, F is the
+//	                     fingerprint of its policy, and of others that it depends on
+//	partial/KEY/*.json   what is counted of an unfinished pass over a trace
+//	profiles/KEY.sha256  the digest of a finished profile, whose bytes lie elsewhere
+//
+// Every file appears whole or not at all, and those of cells and passes end in a seal, so
+// that damage is seen later on. Several runs may share a folder.
+type Store struct{ dir string }
+
+// OpenStore opens the store in dir, which is made if need be.
+func OpenStore(dir string) (*Store, error) {
+	for _, made := range []string{"cells", askedFolder} {
+		if err := files.MakeFolder(filepath.Join(dir, made)); err != nil {
+			return nil, fmt.Errorf("open results folder: %w", err)
+		}
+	}
+	for _, written := range []string{".", "cells", "profiles", askedFolder} {
+		files.Sweep(filepath.Join(dir, written))
+	}
+	return &Store{dir: dir}, nil
+}
+
+// cellKey is everything that a cell's rows depend on. Behaviours stay out of the hash, so
+// that a cell that was kept before its policy was edited is found by the rest of the key.
+type cellKey struct {
+	Behaviours []behaviour `json:"-"`
+	result.Setting
+	Policy, Capacity, Above string
+	Tier                    int
+	Selected                []string // requests: their ids may have commas, at which Setting joins them
+	Per                     Detail
+	Schema                  int
+}
+
+func (p *plan) key(c *cellPlan) cellKey {
+	k := cellKey{Behaviours: p.behaviours(c), Setting: p.setting, Policy: c.spec.Name(), Above: c.above, Tier: c.tier,
+		Selected: p.opt.Requests, Per: p.opt.Per, Schema: result.RowSchema}
+	if c.capacity != nil {
+		k.Capacity = c.capacity.String()
+	}
+	return k
+}
+
+// keys are the keys of all cells of the plan.
+func (p *plan) keys() []cellKey {
+	keys := make([]cellKey, len(p.cells))
+	for c := range p.cells {
+		keys[c] = p.key(&p.cells[c])
+	}
+	return keys
+}
+
+// hashOf names a file by the content that v describes.
+func hashOf(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:12])
+}
+
+// name names the cell's file, without its suffix.
+func (k *cellKey) name() string {
+	return strings.Join(append([]string{hashOf(k)}, k.fingerprints()...), "-")
+}
+
+// mostFingerprints is how many a file's name states, so that it fits the 255 bytes that
+// file systems allow.
+const mostFingerprints = 10
+
+// fingerprints are those of the cell's behaviours. The last one digests all if a cell has
+// many, as below many tiers.
+func (k *cellKey) fingerprints() (all []string) {
+	for _, b := range k.Behaviours {
+		all = append(all, b.fingerprint)
+	}
+	if len(all) > mostFingerprints {
+		all = append(all[:mostFingerprints-1:mostFingerprints-1], hashOf(all))
+	}
+	return all
+}
+
+func (s *Store) cellPath(name string) string {
+	return filepath.Join(s.dir, "cells", name+".jsonl")
+}
+
+// load returns the rows of a finished cell; nil if it is not there. A file that cannot be
+// read, is damaged, or is not what its name says, counts as not there: the cell is replayed
+// and the file replaced. What is no file cannot be, which is an error before the work.
+func (s *Store) load(k cellKey, parts int) ([]result.Row, error) {
+	path := s.cellPath(k.name())
+	text, err := readKept(path)
+	if errors.Is(err, errNoFile) {
+		return nil, fmt.Errorf("finished cell %s: %w; remove it", path, err)
+	}
+	if rows := unsealRows(path, text); err == nil && len(rows) == parts {
+		return rows, nil
+	}
+	return nil, nil
+}
+
+// errNoFile is of a name in the store at which something else than a file lies.
+var errNoFile = errors.New("expected a file here")
+
+// readKept reads a file of the store. Nothing else is opened, as a pipe may never end.
+func readKept(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, unlinked := os.Lstat(path); unlinked == nil {
+			return nil, errNoFile // a symbolic link to nothing
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNoFile
+	}
+	return os.ReadFile(path)
+}
+
+// unsealRows are the rows of a sealed file; none where it is damaged.
+func unsealRows(path string, text []byte) []result.Row {
+	text, ok := unseal(filepath.Base(path), text)
+	if !ok {
+		return nil
+	}
+	rows, err := result.DecodeRows(bytes.NewReader(text), path)
+	if err != nil {
+		return nil
+	}
+	return rows
+}
+
+// save keeps the rows of a finished cell.
+func (s *Store) save(k cellKey, rows []result.Row) error {
+	var text bytes.Buffer
+	if err := result.WriteJSONL(&text, rows); err != nil {
+		return err
+	}
+	return writeSealed(s.cellPath(k.name()), text.Bytes())
+}
+
+func (s *Store) digestPath(key string) string {
+	return filepath.Join(s.dir, "profiles", key+".sha256")
+}
+
+// saveDigest keeps the digest of a finished profile; of is that of the policies in it.
+func (s *Store) saveDigest(key, of, digest string) error {
+	path := s.digestPath(key)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("keep results: %w", err)
+	}
+	return writeWhole(path, []byte(of+" "+digest+"\n"))
+}
+
+// hasProfile reports whether the file at path is, to the byte, the profile of the key
+// that a run with this store has finished, with policies that did what they do now.
+func (s *Store) hasProfile(key, of, path string) bool {
+	want, err := readKept(s.digestPath(key))
+	if err != nil {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return false
+	}
+	return of+" "+hex.EncodeToString(sum.Sum(nil))+"\n" == string(want)
+}
+
+// writeWhole writes a file so that it is there whole or not at all.
+func writeWhole(path string, text []byte) error {
+	if err := files.Write(path, text); err != nil {
+		return fmt.Errorf("keep results: %w", err)
+	}
+	return nil
+}

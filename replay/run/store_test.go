@@ -1,0 +1,135 @@
+package run
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/setting"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// Whatever changes rows changes the name under which they are kept: every option but those
+// listed, the trace's name and content. Every field of the key changes somewhere.
+func TestStoreKey(t *testing.T) {
+	f := manyStreams(t)
+	sink, local, bytes := 1, 4, 50
+	base := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x")}
+	cases := map[string]func(*Options){
+		"policy": func(o *Options) { o.Policies = specs(t, "fifo") }, "options": func(o *Options) { o.Policies = specs(t, "lfu-decay") },
+		"other options": func(o *Options) { o.Policies = specs(t, "lfu-decay:half_life=3") }, "capacity": func(o *Options) { o.Capacities = capacities(t, "3x") },
+		"warm-up": func(o *Options) { o.Warmup = setting.Warmup{Kind: setting.WarmupCold} }, "windows": func(o *Options) { o.Warmup = setting.Warmup{Kind: setting.WarmupRun, Windows: 3} },
+		"scope": func(o *Options) {
+			o.Warmup = setting.Warmup{Kind: setting.WarmupImportance, Windows: 3, Scope: setting.ScopeRequest}
+		},
+		"K": func(o *Options) { o.TopK = 12 }, "M": func(o *Options) { o.Candidates = 30 },
+		"sink": func(o *Options) { o.Sink = &sink }, "local": func(o *Options) { o.Local = &local }, "bytes": func(o *Options) { o.EntryBytes = &bytes },
+		"blocks": func(o *Options) { o.Shape.BlockTokens = 4 }, "heads": func(o *Options) { o.Shape.ShareHeads = true }, "steps": func(o *Options) { o.Shape.StepTokens = 2 },
+		"clusters": func(o *Options) { o.Clusters = mustClusters(t, clusterFile(t, f)) }, "pages": func(o *Options) { o.Clusters = mustClusters(t, clusterFile(t, f)+",page=4") },
+		"pool": func(o *Options) { o.Pool = setting.PoolLayer }, "request": func(o *Options) { o.Pool = setting.PoolRequest }, "outliers": func(o *Options) { o.Outliers = setting.Outliers{Source: setting.OutliersWindows, Count: 2} },
+		"prefetch": func(o *Options) { o.Prefetch = prefetch(t, "candidates:4") }, "swap": func(o *Options) { o.Prefetch = prefetch(t, "candidates:4,swap") },
+		"tiers": func(o *Options) { o.Tiers = tiers(t, "dram=lru@2x", "cxl=lru@2x") }, "inclusive": func(o *Options) { o.Tiers, o.Inclusive = tiers(t, "dram=lru@2x", "cxl=lru@2x"), true },
+		"layers": func(o *Options) { o.Layers = []int32{0} }, "requests": func(o *Options) { o.Requests = []string{"a"} },
+		"plan":       func(o *Options) { o.Allocation, o.Capacities = uniformPlan(t), nil },
+		"other plan": func(o *Options) { o.Allocation, o.Capacities = uniformPlan(t), nil; o.Allocation.Streams[0].Size-- },
+		"reallocation": func(o *Options) {
+			o.Allocation, o.Capacities, o.Reallocation = uniformPlan(t), nil, reallocation(t, "4")
+		},
+		"detail": func(o *Options) { o.Per = PerStream }, "seed": func(o *Options) { o.Seed = 1 },
+	}
+	named, changed := map[string]string{}, map[string]bool{}
+	var first cellKey
+	add := func(name string, f *trace.File, o Options) {
+		p, err := newPlan(f, &o)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for i, k := range p.keys() {
+			if len(named) == 0 {
+				first = k
+			}
+			if other, taken := named[hashOf(k)]; taken {
+				t.Errorf("%s, cell %d, is kept under the name of %s", name, i, other)
+			}
+			named[hashOf(k)] = name
+			addChanged(changed, first, k)
+		}
+		addChanged(changed, base, o)
+	}
+	add("nothing", f, base)
+	for name, change := range cases {
+		o := base
+		change(&o)
+		add(name, f, o)
+	}
+	add("another trace", otherTrace(t, f, "other.parquet"), base)
+	add("another content", otherTrace(t, nil, filepath.Base(f.Path())), base)
+	for _, same := range []string{"Workers", "SkipUnable", "Referee", "Profile", "Store", "Fresh", "Checkpoint", "Progress", "oneByOne", "Engine", "Schema"} {
+		changed[same] = true // no row depends on it, or it is a constant
+	}
+	for _, about := range []string{"Model", "Selector", "SelectorRecall"} {
+		changed[about] = true // given by the trace's content
+	}
+	for _, of := range []any{Options{}, cellKey{}} {
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(of)) {
+			if !changed[f.Name] && !f.Anonymous {
+				t.Errorf("%T.%s changes in no case", of, f.Name)
+			}
+		}
+	}
+}
+
+// addChanged notes the fields in which two structs of a type differ.
+func addChanged(changed map[string]bool, a, b any) {
+	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
+	for _, f := range reflect.VisibleFields(x.Type()) {
+		if f.IsExported() && !reflect.DeepEqual(x.FieldByIndex(f.Index).Interface(), y.FieldByIndex(f.Index).Interface()) {
+			changed[f.Name] = true
+		}
+	}
+}
+
+// otherTrace is a copy of a trace, of manyStreams with other content where there is none.
+func otherTrace(t *testing.T, f *trace.File, name string) *trace.File {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if f == nil {
+		writeStreams(t, path, 8)
+	} else if text, err := os.ReadFile(f.Path()); err != nil || os.WriteFile(path, text, 0o644) != nil {
+		t.Fatal(err)
+	}
+	other, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { other.Close() })
+	return other
+}
+
+func prefetch(t *testing.T, text string) setting.Prefetch {
+	t.Helper()
+	p, err := setting.ParsePrefetch(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// damageCells cuts every kept cell in half.
+func damageCells(t *testing.T, dir string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "cells", "*.jsonl"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("kept cells %v, %v", files, err)
+	}
+	for _, path := range files {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(path, info.Size()/2); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package run
+
+import (
+	"fmt"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/cache"
+	"github.com/kvreplay/kvreplay/replay/demand"
+	"github.com/kvreplay/kvreplay/replay/setting"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// StreamOptions say how RunStream replays one stream.
+type StreamOptions struct {
+	TopK       int            // K in blocks; 0: the metadata's
+	Candidates int            // M in blocks; 0: the metadata's
+	Capacity   int            // blocks; policies.Unbounded for policies without capacity
+	Warmup     setting.Warmup // zero: cold; auto is an error, as there is nothing to settle it against
+	Seed       uint64
+	Shape      setting.Shape  // but for ShareHeads: one stream is replayed
+	Observer   cache.Observer // sees every step; may be nil
+
+	// Later is what the capacity becomes, by rising steps; nothing of it goes to lossy policies.
+	Later []cache.CapacityAt
+}
+
+// Engine replays streams that are in memory, one after the other, with one policy
+// instance each: what tests of policies and studies of single streams use. A Run over
+// a file does the same work for many cells at once.
+type Engine struct {
+	delta demand.Delta
+	join  demand.Joiner
+	cells map[policies.Policy]*cache.Cell
+}
+
+// RunStream replays s with p. The instance p is reset and may be used again. Every
+// rule of the stream's lists is checked, and that s has the columns that p needs; prompt windows,
+// without which Run leaves some lossy policies out, are what Warmup says.
+func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o StreamOptions) (cache.Counts, error) {
+	if o.TopK == 0 {
+		o.TopK = m.TopK
+	}
+	if o.Candidates == 0 {
+		o.Candidates = m.Candidates
+	}
+	if o.Warmup.Scope != setting.ScopeStream {
+		return cache.Counts{}, fmt.Errorf("replay stream: warm-up %v is over a whole request", o.Warmup)
+	}
+	if err := o.Warmup.Check(); err != nil {
+		return cache.Counts{}, fmt.Errorf("replay stream: %w", err)
+	}
+	if o.Warmup.Kind == setting.WarmupAuto || o.Warmup.Kind == setting.WarmupImportance && len(s.Scores) == 0 {
+		return cache.Counts{}, fmt.Errorf("replay stream: warm-up %v, expected one that is settled, and scores for importance", o.Warmup)
+	}
+	if o.Capacity < 1 || o.TopK < 1 || o.TopK > o.Candidates || o.Warmup.Windows > s.Windows {
+		return cache.Counts{}, fmt.Errorf("replay stream: capacity %d, K %d, M %d, warm-up %v with %d windows", o.Capacity, o.TopK, o.Candidates, o.Warmup, s.Windows)
+	}
+	if s.Windows == s.Rows {
+		return cache.Counts{}, fmt.Errorf("replay stream: %v has no counted step (step ≥ 0)", s.Key)
+	}
+	needs, has := policies.NeedsOf(p), columnsOf(s, m, &o)
+	_, lossy := p.(policies.Lossy)
+	why := has.lack(needs)
+	if lossy && why == "" {
+		why = has.lackLossy(needs &^ policies.NeedWindows)
+	}
+	if why != "" {
+		return cache.Counts{}, fmt.Errorf("replay stream: the policy cannot run here: %s", why)
+	}
+	l, err := demand.NewLayout(o.Shape, m)
+	if err != nil {
+		return cache.Counts{}, fmt.Errorf("replay stream: %w", err)
+	}
+	if lossy && !l.Plain() {
+		return cache.Counts{}, fmt.Errorf("replay stream: a lossy policy runs on streams as recorded, without a shape of their own")
+	}
+	c := e.cell(p, lossy)
+	pins := pinsOf(m, &Options{Shape: o.Shape})
+	check, ranks := trace.NewChecker("stream", m), m.Order == trace.OrderRank
+	do := demand.Options{K: o.TopK, M: o.Candidates, Pins: pins, Meta: m, Windows: o.Warmup.Replayed(),
+		Members: lossy || needs&policies.NeedDemand != 0, NextUses: !lossy && needs&policies.NeedNext != 0}
+	st := cache.Start{Capacity: o.Capacity, Ranks: ranks, Seed: streamSeed(o.Seed, s.Key), Unit: l.Unit(pins), Attention: streamAttention(s, m, &o)}
+	if !l.Plain() {
+		if e := check.First(s); e != nil {
+			return cache.Counts{}, e
+		}
+		e.join.Layout, e.join.K, e.join.M, e.join.Ranks, e.join.Pins = l, o.TopK, o.Candidates, ranks, pins
+		if s, err = e.join.Join([]trace.Stream{*s}); err != nil {
+			return cache.Counts{}, err
+		}
+		do.Joined = &e.join
+	}
+	if err := e.delta.Build(s, do, check); err != nil {
+		return cache.Counts{}, err
+	}
+	if !lossy {
+		for _, at := range o.Later {
+			if at.Capacity < 1 {
+				return cache.Counts{}, fmt.Errorf("replay stream: capacity %d from step %d on", at.Capacity, at.Step)
+			}
+		}
+		st.Later = o.Later
+		st.Placed = demand.Place(o.Warmup, &e.delta, o.Capacity, nil)
+	}
+	return c.Run(&e.delta, st, o.Observer)
+}
+
+// cell is the cell of a policy, always the same.
+func (e *Engine) cell(p policies.Policy, lossy bool) *cache.Cell {
+	c := e.cells[p]
+	switch {
+	case c != nil:
+		return c
+	case e.cells == nil:
+		e.cells = map[policies.Policy]*cache.Cell{}
+	}
+	if c = cache.NewCell(p); lossy {
+		c = cache.NewLossyCell(p)
+	}
+	e.cells[p] = c
+	return c
+}

@@ -1,0 +1,100 @@
+package run
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/cache"
+	"github.com/kvreplay/kvreplay/replay/setting"
+)
+
+// sweepFrom is how many cells a pass must answer to be quicker than single runs.
+const sweepFrom = 3
+
+// group is one cell, or those that one pass can answer: the capacities of a policy, or
+// all windows.
+type group struct {
+	cells []int
+	sizer []policies.Sweep // by cell
+	sweep *cache.Sweep     // nil: one by one
+
+	swept []sweptCell // of the stream at hand
+	sizes []int32
+}
+
+// sweptCell is a cell that the pass answers on a stream.
+type sweptCell struct {
+	cell int
+	size int32
+	at   cache.Start
+}
+
+// group gathers the cells of order that passes can answer. Nothing is gathered where
+// every step of every cell is watched.
+func (p *plan) group(order []int, runners []*cache.Cell) []*group {
+	single := p.opt.Referee || p.opt.Profile != nil || p.opt.oneByOne || p.opt.Prefetch.Source != setting.PrefetchNothing || len(p.opt.Tiers) > 0 || p.opt.Allocation != nil || p.opt.Pool != setting.PoolNone
+	var all []*group
+	known := map[string]*group{}
+	for _, i := range order {
+		c := &p.cells[i]
+		pass := policies.SweepOf(runners[c.runner].Policy)
+		name := c.spec.Name()
+		if c.capacity == nil {
+			name = c.spec.Entry.Name
+		}
+		g := known[name]
+		if g == nil || pass == nil || single {
+			g = new(group)
+			all = append(all, g)
+			if pass != nil && !single {
+				known[name], g.sweep = g, &cache.Sweep{Pass: pass}
+			}
+		}
+		g.cells, g.sizer = append(g.cells, i), append(g.sizer, pass)
+	}
+	return all
+}
+
+// runGroup replays a group on the i-th selected stream; with an error, the cell that
+// it is about. Cells that a pass cannot answer run on their own (policies.Sweeper).
+func (w *worker) runGroup(i int, g *group, steps recording) (int, error) {
+	g.swept = g.swept[:0]
+	for j, c := range g.cells {
+		st, err := w.start(i, c)
+		if err != nil {
+			return c, err
+		}
+		if g.sweep != nil && len(st.Later) == 0 && !w.plan.layout.HasPicked() && len(st.Placed) == 0 && st.Capacity >= w.delta.MaxDemand {
+			g.swept = append(g.swept, sweptCell{c, g.sizer[j].Size(st.Capacity), st})
+		} else if err := w.runCell(i, c, st, steps); err != nil {
+			return c, err
+		}
+	}
+	if len(g.swept) < sweepFrom {
+		for _, s := range g.swept {
+			if err := w.runCell(i, s.cell, s.at, steps); err != nil {
+				return s.cell, err
+			}
+		}
+		return 0, nil
+	}
+	return g.cells[0], w.runSweep(i, g)
+}
+
+// runSweep answers the swept cells of a group in one pass.
+func (w *worker) runSweep(i int, g *group) error {
+	slices.SortFunc(g.swept, func(a, b sweptCell) int { return cmp.Compare(a.size, b.size) })
+	g.sizes = g.sizes[:0]
+	for _, s := range g.swept {
+		g.sizes = append(g.sizes, s.size)
+	}
+	counts, err := g.sweep.Run(w.view(), g.sizes, g.swept[0].at)
+	if err != nil {
+		return err
+	}
+	for j, s := range g.swept {
+		w.tally(i, s.cell, s.at, &counts[j])
+	}
+	return nil
+}

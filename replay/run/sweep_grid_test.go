@@ -1,0 +1,47 @@
+package run
+
+import (
+	"context"
+	"reflect"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/replay/setting"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// A sweep over what the store lacks gives the rows that a fresh run gives, and a run
+// that was stopped on the way goes on to them.
+func TestSweepsResume(t *testing.T) {
+	f, err := trace.Open(realTrace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	store, err := OpenStore(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	grid, err := setting.ParseCapacities([]string{"sweep:16"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(o Options) []result.Row {
+		t.Helper()
+		o.Policies = specs(t, "lru", "window:1", "window:2", "window:3", "window:9")
+		r, err := Run(context.Background(), f, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Rows
+	}
+	run(Options{Capacities: grid[3:5], Store: store})
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	if _, err = Run(ctx, f, Options{Policies: specs(t, "lru"), Capacities: grid[:9], Store: store, Progress: func(int) { stop() }}); err != nil && ctx.Err() == nil {
+		t.Fatal(err)
+	}
+	if got, want := run(Options{Capacities: grid, Store: store, Workers: 2}), run(Options{Capacities: grid, oneByOne: true}); !reflect.DeepEqual(got, want) {
+		t.Errorf("rows differ from those of a fresh run one by one")
+	}
+}

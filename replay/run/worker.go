@@ -1,0 +1,414 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/cache"
+	"github.com/kvreplay/kvreplay/replay/demand"
+	"github.com/kvreplay/kvreplay/replay/setting"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// worker replays streams one after the other, with memory of its own.
+type worker struct {
+	plan    *plan
+	reader  *trace.Reader
+	check   *trace.Checker
+	streams []trace.Stream // the heads that share blocks
+	joiner  *demand.Joiner // nil where rows are replayed as recorded
+	stream  *trace.Stream  // that is replayed; the first one of a pool
+	delta   demand.Delta   // of one stream
+	cache   span           // the streams that share the cache
+	pool    demand.Pool    // if these are several
+	members []*member
+	request requestFacts
+	runners []*cache.Cell // one a policy, shared by its capacities
+	groups  []*group      // cells that are replayed together, windowed ones first
+	tallies [][]tally
+	peaks   map[string]int64
+	windows map[int]*cache.Cell // that a plan allocates
+}
+
+// member is a stream of a pool: the heads that share blocks, and the joiner of their rows.
+type member struct {
+	recorded []trace.Stream
+	joiner   *demand.Joiner // nil if rows are replayed as recorded
+}
+
+func newWorker(p *plan) *worker {
+	w := &worker{plan: p, tallies: p.newTallies(), peaks: map[string]int64{}}
+	w.streams = make([]trace.Stream, p.layout.Heads)
+	columns := trace.ReadScores
+	if p.layout.Plain() || p.checksJoined() {
+		columns |= trace.TrustLists // the delta checks them, or the joiner
+	}
+	if !p.layout.Plain() {
+		w.joiner = p.newJoiner()
+	}
+	if p.opt.Prefetch.Source == setting.PrefetchPredicted {
+		columns |= trace.ReadPredicted
+	}
+	if p.hasLossy() {
+		columns |= trace.ReadMasses | trace.ReadPromptMass
+	}
+	w.reader = p.file.NewReader(columns)
+	w.check = trace.NewChecker(p.file.Path(), p.meta)
+	var windowed, others []int
+	lower := newTiers(p.opt.Tiers, p.opt.Inclusive)
+	for _, i := range p.todo {
+		c := p.cells[i]
+		if c.tier > 0 {
+			continue
+		}
+		for len(w.runners) <= c.runner {
+			w.runners = append(w.runners, nil)
+		}
+		if w.runners[c.runner] == nil {
+			w.runners[c.runner] = cache.NewCell(c.spec.Make())
+			if c.spec.Entry.Traits.Lossy {
+				w.runners[c.runner] = cache.NewLossyCell(c.spec.Make())
+			}
+			w.runners[c.runner].Lower = lower
+		}
+		if c.capacity == nil {
+			windowed = append(windowed, i)
+		} else {
+			others = append(others, i)
+		}
+	}
+	w.groups = p.group(append(windowed, others...), w.runners)
+	return w
+}
+
+// checksJoined reports whether joiners check the rules for lists. They do if they see whole
+// lists, and if nothing reads the lists before them.
+func (p *plan) checksJoined() bool {
+	return !p.layout.Plain() && !p.layout.Clustered && p.m == p.meta.Candidates
+}
+
+// newJoiner makes the rows of the plan's layout.
+func (p *plan) newJoiner() *demand.Joiner {
+	return &demand.Joiner{Layout: p.layout, K: p.topk, M: p.m, Ranks: p.ranks, Pins: p.pins, Checks: p.checksJoined()}
+}
+
+// hasLossy reports whether a cell of the plan has a lossy policy.
+func (p *plan) hasLossy() bool {
+	return slices.ContainsFunc(p.cells, func(c cellPlan) bool { return c.spec.Entry.Traits.Lossy })
+}
+
+// attention is what the trace records of the attention that listed blocks were given.
+func (p *plan) attention() demand.Attention {
+	whole := p.m == p.meta.Candidates // covered_mass is of whole lists
+	return demand.AttentionOf(p.meta, p.file.HasAttentionMass(), p.file.HasScores(), p.file.HasCoveredMass() && whole)
+}
+
+func (w *worker) close() { w.reader.Close() }
+
+// replay reads the streams of a cache, derives its demand and runs every cell.
+func (w *worker) replay(c span) (err error) {
+	p := w.plan
+	w.cache = c
+	if p.opt.Pool != setting.PoolNone {
+		err = w.readPool()
+	} else if w.stream, err = w.read(c.from, w.streams, w.joiner); err == nil {
+		err = w.delta.Build(w.stream, p.deltaOptions(w.joiner), w.check)
+	}
+	if err != nil {
+		return err
+	}
+	if err := w.readRequest(); err != nil {
+		return err
+	}
+	steps := p.opt.Profile.begin(c)
+	for _, g := range w.groups {
+		if cell, err := w.runGroup(c.from, g, steps); err != nil {
+			return fmt.Errorf("%s: %s: %s: %w", p.file.Path(), w.name(), p.cells[cell].name(), err)
+		}
+	}
+	p.opt.Profile.end(c, steps)
+	return nil
+}
+
+// readPool reads the streams of the cache and derives the demand of the pool.
+func (w *worker) readPool() error {
+	p, pool := w.plan, &w.pool
+	pool.Grow(w.cache.streams())
+	for len(w.members) < w.cache.streams() {
+		m := &member{recorded: make([]trace.Stream, p.layout.Heads)}
+		if !p.layout.Plain() {
+			m.joiner = p.newJoiner()
+		}
+		w.members = append(w.members, m)
+	}
+	for n, m := range w.members[:w.cache.streams()] {
+		stream, err := w.read(w.cache.from+n, m.recorded, m.joiner)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			w.stream = stream
+		}
+		if err := pool.Add(n, stream, p.deltaOptions(m.joiner), w.check); err != nil {
+			return err
+		}
+	}
+	if other := pool.Unequal(); other != nil {
+		return fmt.Errorf("%s: pool %s: %v and %v share a cache but not their steps", p.file.Path(), p.opt.Pool, w.stream.Key, other.Key)
+	}
+	pool.Build(p.needs&policies.NeedNext != 0)
+	return nil
+}
+
+// view is the demand of the cache.
+func (w *worker) view() demand.Recorded {
+	if w.plan.opt.Pool != setting.PoolNone {
+		return &w.pool
+	}
+	return &w.delta
+}
+
+// recorded are the streams of the cache as the trace has them: for each stream the heads
+// that share its blocks.
+func (w *worker) recorded() (streams [][]*trace.Stream) {
+	if w.plan.opt.Pool == setting.PoolNone {
+		return [][]*trace.Stream{pointers(w.streams)}
+	}
+	for _, m := range w.members[:w.cache.streams()] {
+		streams = append(streams, pointers(m.recorded))
+	}
+	return streams
+}
+
+func pointers(streams []trace.Stream) (all []*trace.Stream) {
+	for i := range streams {
+		all = append(all, &streams[i])
+	}
+	return all
+}
+
+// name is what is replayed, as messages show it.
+func (w *worker) name() string {
+	if w.plan.opt.Pool == setting.PoolNone {
+		return w.stream.Key.String()
+	}
+	return fmt.Sprintf("pool of %v and %d more streams", w.stream.Key, w.cache.streams()-1)
+}
+
+// deltaOptions say what of a stream the plan replays.
+func (p *plan) deltaOptions(joined *demand.Joiner) demand.Options {
+	return demand.Options{K: p.topk, M: p.m, Pins: p.pins, Meta: p.meta, Windows: p.warmup.Replayed(), Joined: joined, Outliers: p.opt.Outliers,
+		Members: p.needs&policies.NeedDemand != 0, NextUses: p.needs&policies.NeedNext != 0}
+}
+
+// read decodes the i-th selected stream into recorded, with the heads that share its
+// blocks, and joins what is to be joined.
+func (w *worker) read(i int, recorded []trace.Stream, j *demand.Joiner) (*trace.Stream, error) {
+	for h := range recorded {
+		if err := w.reader.Read(w.plan.streams[i]+h, &recorded[h]); err != nil {
+			return nil, err
+		}
+	}
+	if j == nil {
+		return &recorded[0], nil
+	}
+	if c := w.plan.opt.Clusters; c != nil {
+		j.Group(c, &recorded[0], w.plan.meta.Candidates)
+	}
+	s, err := j.Join(recorded)
+	if errors.Is(err, demand.ErrBroken) {
+		for h := range recorded {
+			if e := w.check.First(&recorded[h]); e != nil {
+				return nil, e
+			}
+		}
+		panic("replay: the joiner refused lists that break no rule")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", w.plan.file.Path(), err)
+	}
+	return s, nil
+}
+
+// start resolves how cell c begins on the cache whose first stream is the i-th selected.
+func (w *worker) start(i, c int) (cache.Start, error) {
+	p, plan := w.plan, &w.plan.cells[c]
+	st := cache.Start{Capacity: policies.Unbounded, Ranks: p.ranks, Seed: streamSeed(p.opt.Seed, w.stream.Key), Unit: p.layout.Unit(p.pins), Attention: p.attention()}
+	if plan.capacity != nil {
+		if err := w.room(&st, plan.capacity); err != nil {
+			return st, err
+		}
+	}
+	if f := p.opt.Prefetch; f.Source != setting.PrefetchNothing {
+		blocks, err := f.Staging.Blocks(w.sizing(i))
+		if err != nil {
+			return st, err
+		}
+		st.Prefetch, st.Staging, st.Swap = f.Source, blocks, f.Swap
+	}
+	st.Placed = w.placed(st.Capacity)
+	return st, nil
+}
+
+// room resolves what the cache may keep: in a pool as much as its streams together.
+func (w *worker) room(st *cache.Start, capacity *setting.Capacity) error {
+	st.Capacity = 0
+	for i := w.cache.from; i < w.cache.to; i++ {
+		blocks, err := capacity.Blocks(w.sizing(i))
+		if err != nil {
+			return err
+		}
+		later, err := growthOn(capacity, w.sizing(i))
+		if err != nil {
+			return err
+		}
+		if capacity.Form() == setting.OfPlan && w.request.budgets != nil {
+			later, st.Divided = w.request.budgets[i], true
+		}
+		if st.Capacity += blocks; st.Later == nil {
+			st.Later = later
+		} else {
+			for n := range later {
+				st.Later[n].Capacity += later[n].Capacity
+			}
+		}
+		if capacity.Peak() != "" {
+			break // it is that of the pool
+		}
+	}
+	return nil
+}
+
+// growthOn resolves the later parts of a capacity for a stream.
+func growthOn(c *setting.Capacity, s setting.Sizing) (later []cache.CapacityAt, err error) {
+	for _, g := range c.Later() {
+		blocks, err := g.Capacity.Blocks(s)
+		if err != nil {
+			return nil, err
+		}
+		later = append(later, cache.CapacityAt{Step: g.From, Capacity: blocks})
+	}
+	return later, nil
+}
+
+// sizing is what capacities of the i-th selected stream are resolved against.
+func (w *worker) sizing(i int) setting.Sizing {
+	s := w.plan.sizingOf(i)
+	s.PromptLen, s.Peaks = int(w.stream.PromptLen), w.peaks
+	return s
+}
+
+// runCell replays cell c on the cache whose first stream is the i-th selected.
+func (w *worker) runCell(i, c int, st cache.Start, steps recording) error {
+	p, plan := w.plan, &w.plan.cells[c]
+	runner, policy, err := w.windowed(i, plan)
+	if err != nil {
+		return err
+	}
+	lossy := plan.spec.Entry.Traits.Lossy
+	if _, divides := runner.Policy.(policies.Divider); lossy && divides {
+		if st.Capacity, err = p.divisions.budget(p, i, c); err != nil {
+			return err
+		}
+	}
+	tiers := p.tiersOf(c)
+	lower, err := w.tierStarts(i, st, tiers, steps)
+	if err != nil {
+		return err
+	}
+	observer := steps.observer(c)
+	var checks []*cache.Check
+	if p.opt.Referee {
+		if lossy {
+			checks, err = newLossyChecks(p, i, c, runner, st)
+		} else {
+			checks, err = newRefereeChecks(p, policy, w.recorded(), w.request.importanceStreams(), st, lower)
+		}
+		if err != nil {
+			return err
+		}
+		observer = checks[0].Observer(observer)
+		for n := range lower {
+			lower[n].Observer = checks[n+1].Observer(lower[n].Observer)
+		}
+	}
+	if _, err := runner.Run(w.view(), st, observer, lower...); err != nil {
+		return err
+	}
+	for _, check := range checks {
+		if err := check.Verdict(); err != nil {
+			return err
+		}
+	}
+	w.tallyCache(c, st, runner)
+	t := runner.Lower
+	for n, cell := range tiers {
+		w.tallyCache(cell, lower[n].Start, t.Cell)
+		t = t.Cell.Lower
+	}
+	return nil
+}
+
+// tierStarts returns how the tiers of a cell begin. A warm-up that places blocks goes on
+// behind the blocks that fill the tier above.
+func (w *worker) tierStarts(i int, top cache.Start, tiers []int, steps recording) (lower []cache.TierStart, err error) {
+	capacity := top.Capacity
+	for _, c := range tiers {
+		t := cache.TierStart{Observer: steps.observer(c)}
+		if t.Start, err = w.start(i, c); err != nil {
+			return nil, err
+		}
+		if !w.plan.opt.Inclusive {
+			capacity += t.Capacity
+			above := w.placed(capacity - t.Capacity)
+			t.Placed = slices.DeleteFunc(w.placed(capacity), func(b int32) bool { _, in := slices.BinarySearch(above, b); return in })
+		}
+		lower = append(lower, t)
+	}
+	return lower, nil
+}
+
+// placed are the blocks of a cache of that capacity that are resident before step 0.
+func (w *worker) placed(capacity int) []int32 {
+	return demand.Place(w.plan.warmup, w.view(), capacity, w.request.importance)
+}
+
+// tally pools what cell c counted on the i-th selected stream, and tells of it.
+func (w *worker) tally(i, c int, st cache.Start, counts *cache.Counts) {
+	p, plan := w.plan, &w.plan.cells[c]
+	least, most, whole := int64(0), int64(0), int64(0)
+	tokens := int64(p.pins.BlockTokens)
+	if plan.capacity == nil {
+		w.peaks[plan.spec.Name()] = counts.ResidentPeak
+	} else {
+		least, most = st.Reported(w.cache.streams())
+		if first := int64(st.Capacity / w.cache.streams()); min(first, least)*tokens >= int64(p.selected(i).MaxSeqLen()) {
+			whole = counts.Streams
+		}
+	}
+	w.tallies[c][p.partOf[i]].add(counts, least*tokens, most*tokens, whole)
+	if p.opt.Progress != nil {
+		p.opt.Progress(p.selected(i).Rows)
+	}
+}
+
+// tallyCache pools what cell c counted on the streams that are replayed.
+func (w *worker) tallyCache(c int, st cache.Start, cell *cache.Cell) {
+	counts := cell.Counts()
+	for s := range counts {
+		w.tally(w.cache.from+s, c, st, &counts[s])
+	}
+	if plan := &w.plan.cells[c]; plan.capacity == nil && len(counts) > 1 {
+		w.peaks[plan.spec.Name()] = cell.Peak()
+	}
+}
+
+// streamSeed gives every stream draws of its own, whichever worker replays it.
+func streamSeed(seed uint64, k trace.Key) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d %s %d %d", seed, k.Request, k.Layer, k.Head)
+	return h.Sum64()
+}
