@@ -64,7 +64,7 @@ tidy:
 
 portable: ## what documents state to the digit, from a build that rounds sums of products once (GOAMD64=v3), as Go's builds for arm64 do
 	@if grep -qsw avx2 /proc/cpuinfo; then set -x; GOAMD64=v3 $(GO) test -vet=off -run 'README|Reproduction|CatalogueMakes|Table' ./cmd/cli && \
-	    GOAMD64=v3 $(GO) test -vet=off -run 'FingerprintsStay' ./replay; \
+	    GOAMD64=v3 $(GO) test -vet=off -run 'FingerprintsStay' ./replay/run; \
 	  else echo "make portable: this processor can not run GOAMD64=v3: skipped"; fi
 
 # Policies start no goroutines: those of replay and cmd run all of them side by side.

@@ -98,7 +98,7 @@ func (c *Checker) list(s *Stream, i int, list []int32, column, ruleRange, ruleDi
 		}
 		if c.seen[x>>6]&(1<<(x&63)) != 0 {
 			return streamError(c.path, &s.StreamInfo, i, s.Steps[i], ruleDistinct,
-				"%s[%d] = %d stands twice in the list", column, j, x)
+				"%s[%d] = %d appears twice in the list", column, j, x)
 		}
 		c.seen[x>>6] |= 1 << (x & 63)
 	}

@@ -58,7 +58,7 @@ func firstFault(list []int32, limit int, order string) string {
 			return fmt.Sprintf("topk_indices[%d] = %d, expected 0 ≤ index < %d", j, x, limit)
 		}
 		if seen[x] {
-			return fmt.Sprintf("topk_indices[%d] = %d stands twice", j, x)
+			return fmt.Sprintf("topk_indices[%d] = %d appears twice", j, x)
 		}
 		seen[x] = true
 	}

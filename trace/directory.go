@@ -25,7 +25,7 @@ func (f *File) readDirectory(report func(*Error) bool) error {
 func (f *File) directory(report func(*Error) bool) error {
 	groups := f.parquet.RowGroups()
 	if len(groups) == 0 || f.parquet.NumRows() == 0 {
-		return fileError(f.path, RuleFile, "has no rows, a trace has at least one stream")
+		return fileError(f.path, RuleFile, "has no rows, expected at least one stream")
 	}
 	var k keyRows
 	for g := range groups {
@@ -148,7 +148,7 @@ func (f *File) addGroup(g int, k *keyRows, report func(*Error) bool) bool {
 		} else {
 			switch {
 			case k.step[i] == cur.LastStep:
-				if !fail(cur, RuleKey, "step %d stands twice, expected each (stream, step) once", k.step[i]) {
+				if !fail(cur, RuleKey, "step %d appears twice, expected each (stream, step) once", k.step[i]) {
 					return false
 				}
 			case k.step[i] < cur.LastStep:

@@ -84,7 +84,7 @@ func open(path string, report func(*Error) bool) (*File, error) {
 	}
 	file, err := os.Open(path)
 	if errors.Is(err, syscall.EMFILE) {
-		return nil, fmt.Errorf("open trace: %w (every trace of a command stays open: raise the limit of `ulimit -n`, or name fewer traces at a time; replay's --out and leaderboard take the rest from the same folder)", err)
+		return nil, fmt.Errorf("open trace: %w (a command keeps its traces open: raise `ulimit -n`, or name fewer traces per command and the same --out)", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open trace: %w", err)
@@ -268,7 +268,7 @@ func (f *File) Unchanged(digest string) error {
 		return nil
 	}
 	if got, err := f.ComputeDigest(); err != nil || got != digest {
-		return fileError(f.path, RuleFile, "was changed while it was being read, expected %s to the end; run again on a file that stays", digest)
+		return fileError(f.path, RuleFile, "was changed while it was being read, expected %s to the end: run again when nothing writes to it", digest)
 	}
 	u.last = now
 	return nil

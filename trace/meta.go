@@ -275,7 +275,7 @@ func checkField(dec *json.Decoder, known []string, seen map[string]bool) error {
 	case known != nil && !slices.Contains(known, name):
 		return fmt.Errorf("unknown field %.60q%s; format v1 has %s", name, names.Nearest(name, known), strings.Join(known, ", "))
 	case seen[name]:
-		return fmt.Errorf("field %q stands twice", name)
+		return fmt.Errorf("field %q appears twice", name)
 	}
 	seen[name] = true
 	return nil

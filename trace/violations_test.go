@@ -120,7 +120,7 @@ func TestViolations(t *testing.T) {
 		spoil            func(rows []rawRow)
 		meta             map[string]string
 	}{
-		{name: "step twice", rule: trace.RuleKey, text: `request "a" layer 0 step 0: step 0 stands twice`, spoil: func(r []rawRow) { r[1].Step, r[1].SeqLen = 0, 11 }},
+		{name: "step twice", rule: trace.RuleKey, text: `request "a" layer 0 step 0: step 0 appears twice`, spoil: func(r []rawRow) { r[1].Step, r[1].SeqLen = 0, 11 }},
 		{name: "steps out of order", rule: trace.RuleKey, text: "row 2: request \"a\" layer 0 step 1: step 1 after step 2", spoil: func(r []rawRow) { r[1].Step, r[1].SeqLen, r[2].Step, r[2].SeqLen = 2, 13, 1, 12 }},
 		{name: "streams out of order", rule: trace.RuleKey, text: "comes after request \"a\" layer 3", spoil: func(r []rawRow) { r[0].LayerID, r[1].LayerID, r[2].LayerID = 3, 3, 3 }},
 		{name: "prompt_len changes", rule: trace.RuleKey, text: "prompt_len 11, but 10 at the stream's first row", spoil: func(r []rawRow) { r[2].PromptLen, r[2].SeqLen = 11, 14 }},
@@ -152,7 +152,7 @@ func TestViolations(t *testing.T) {
 		{name: "seq_len", rule: trace.RuleSeqLen, text: "seq_len 12, expected prompt_len + step + 1 = 11", spoil: func(r []rawRow) { r[0].SeqLen = 12 }},
 		{name: "index past the context", rule: trace.RuleIndex, text: "topk_indices[1] = 11, expected 0 ≤ index < 11", spoil: func(r []rawRow) { r[0].TopKIndices = []int32{1, 11, 2} }},
 		{name: "negative index", rule: trace.RuleIndex, text: "topk_indices[0] = -1", spoil: func(r []rawRow) { r[0].TopKIndices = []int32{-1, 1, 2} }},
-		{name: "index twice", rule: trace.RuleDistinct, text: "topk_indices[2] = 4 stands twice", spoil: func(r []rawRow) { r[5].TopKIndices = []int32{4, 1, 4} }},
+		{name: "index twice", rule: trace.RuleDistinct, text: "topk_indices[2] = 4 appears twice", spoil: func(r []rawRow) { r[5].TopKIndices = []int32{4, 1, 4} }},
 		{name: "NaN", rule: trace.RuleScore, text: "scores[0] = NaN", spoil: func(r []rawRow) { r[0].Scores[0] = float32(math.NaN()) }},
 		{name: "infinite score", rule: trace.RuleScore, text: "+Inf", spoil: func(r []rawRow) { r[0].Scores[0] = float32(math.Inf(1)) }},
 		{name: "negative infinite score", rule: trace.RuleScore, text: "scores[2] = -Inf", spoil: func(r []rawRow) { r[0].Scores[2] = float32(math.Inf(-1)) }},
@@ -171,7 +171,7 @@ func TestViolations(t *testing.T) {
 			r[4].CoveredMass = nil
 		}},
 		{name: "predicted past the context", rule: trace.RulePredict, text: "predicted_indices[0] = 11", spoil: func(r []rawRow) { r[0].Predicted[0] = 11 }},
-		{name: "predicted twice", rule: trace.RulePredict, text: "predicted_indices[1] = 5 stands twice", spoil: func(r []rawRow) { r[0].Predicted[1] = 5 }},
+		{name: "predicted twice", rule: trace.RulePredict, text: "predicted_indices[1] = 5 appears twice", spoil: func(r []rawRow) { r[0].Predicted[1] = 5 }},
 		{name: "predicted null in a row", rule: trace.RulePredict, text: "null in 1", spoil: func(r []rawRow) { r[1].Predicted = nil }},
 		{name: "prompt mass below 0", rule: trace.RulePromptMass, text: "prompt_mass[3] = -1, expected a finite number, 0 or more", spoil: func(r []rawRow) { r[0].PromptMass[3] = -1 }},
 		{name: "NaN prompt mass", rule: trace.RulePromptMass, text: "prompt_mass[0] = NaN", spoil: func(r []rawRow) { r[3].PromptMass[0] = float32(math.NaN()) }},

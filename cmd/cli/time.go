@@ -86,7 +86,7 @@ Layer maps, the profiled layer for each layer of the model:
 			fl.StringVar(&f.timeline, "timeline", "", "write the median step to this `FILE` of trace events, for ui.perfetto.dev")
 			fl.format(&f.format, "", "table", "json", "csv")
 			fl.more()
-			fl.BoolVar(&d.static, "static", false, "allocate the whole cache from the first step on, without a profile")
+			fl.BoolVar(&d.static, "static", false, "treat the cache as full from the first step on, without a profile")
 			f.define(fl)
 		},
 		run: func(c *call) error {

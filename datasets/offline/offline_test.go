@@ -316,7 +316,7 @@ func TestErrors(t *testing.T) {
 	for want, o := range map[string]Options{
 		`unknown task "lcc_gp", did you mean lcc_go`:     {Tasks: []string{"lcc_gp"}},
 		"the Go distribution given has no sources":       {Tasks: []string{"lcc_go"}, Places: Places{GoRoot: empty}},
-		"or a text by --text FILE":                       {Tasks: []string{"qa_text"}, Places: Places{GoRoot: empty}},
+		"or a text with --text FILE":                     {Tasks: []string{"qa_text"}, Places: Places{GoRoot: empty}},
 		"--python: no standard library of Python":        {Tasks: []string{"lcc_python"}, Places: Places{Python: empty}},
 		"read text: open no.txt":                         {Tasks: []string{"qa_text"}, Places: Places{Texts: []string{"no.txt"}}},
 		"latin.txt: not UTF-8":                           {Tasks: []string{"qa_text"}, Places: Places{Texts: []string{latin}}},

@@ -103,7 +103,7 @@ func (w *Writer) Write(r *Row) error {
 	case r.ID == "":
 		err = fmt.Errorf("id is empty")
 	case w.seen[r.ID]:
-		err = fmt.Errorf("id %q is there already", r.ID)
+		err = fmt.Errorf("id %q appears twice", r.ID)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: row %d: %w", w.path, w.rows+1, err)

@@ -210,7 +210,7 @@ func mooncakeValue(dec *json.Decoder, values *[4]string) error {
 	case i < 0:
 		return fmt.Errorf("unknown key %.60q%s; expected %s", name, names.Nearest(name, mooncakeKeys), strings.Join(mooncakeKeys, ", "))
 	case values[i] != "":
-		return fmt.Errorf("key %q stands twice", name)
+		return fmt.Errorf("key %q appears twice", name)
 	default:
 		values[i] = string(value)
 	}

@@ -113,7 +113,7 @@ func openText(path string) (*os.File, *bufio.Reader, error) {
 	case err != nil:
 		return nil, nil, fmt.Errorf("read requests: %w", err)
 	case info.IsDir():
-		return nil, nil, fmt.Errorf("read requests: %s is a directory, expected a file; name the files in it", path)
+		return nil, nil, fmt.Errorf("read requests: %s is a directory, expected a file: name the files in it", path)
 	case !info.Mode().IsRegular():
 		return nil, nil, fmt.Errorf("read requests: %s %s", path, files.NotRegular)
 	}

@@ -376,7 +376,7 @@ func TestMalformed(t *testing.T) {
 		{strings.Replace(moonRow, "8]", "[8]]", 1), 1, "hash_ids[1] is [8]"},
 		{strings.Replace(moonRow, "[7, 8]", "7", 1), 1, "hash_ids 7, expected a list"},
 		{strings.Replace(moonRow, "{", `{"chat_id": 3, `, 1), 1, `unknown key "chat_id"`},
-		{strings.Replace(moonRow, "{", `{"timestamp": 3, `, 1), 1, `key "timestamp" stands twice`},
+		{strings.Replace(moonRow, "{", `{"timestamp": 3, `, 1), 1, `key "timestamp" appears twice`},
 		{strings.Replace(moonRow, `"output_length": 3, `, "", 1), 1, `no key "output_length"`},
 		{moonRow + "\n" + moonRow, 2, "empty line"},
 		{moonRow + "7\n", 2, "expected a JSON object"},

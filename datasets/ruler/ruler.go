@@ -179,7 +179,7 @@ func resolve(asked []string) ([]task, error) {
 		case name == "all" && len(asked) == 1:
 			return tasks, nil
 		case name == "all":
-			return nil, fmt.Errorf("ruler: task all and others, expected all by itself")
+			return nil, fmt.Errorf("ruler: task all includes the others: remove them")
 		case wanted[name]:
 			return nil, fmt.Errorf("ruler: task %s is given twice", name)
 		}

@@ -196,7 +196,7 @@ func TestErrors(t *testing.T) {
 	}{
 		"unknown task":     {func(o *Options) { o.Tasks = []string{"niah_singel_1"} }, `unknown task "niah_singel_1", did you mean niah_single_1`},
 		"no task":          {func(o *Options) { o.Tasks = nil }, "0 tasks"},
-		"all and one":      {func(o *Options) { o.Tasks = []string{"all", "vt"} }, "expected all by itself"},
+		"all and one":      {func(o *Options) { o.Tasks = []string{"all", "vt"} }, "task all includes the others"},
 		"task twice":       {func(o *Options) { o.Tasks = []string{"vt", "vt"} }, "vt is given twice"},
 		"length twice":     {func(o *Options) { o.Lengths = []int{512, 512} }, "length 512 is given twice"},
 		"no length":        {func(o *Options) { o.Lengths = []int{0} }, "length 0, expected 1"},

@@ -45,7 +45,7 @@ func Open(name string) (Tokenizer, error) {
 		if found, err := names.Find("tokenizer", name, names.Of(builtinNames...)); err == nil {
 			return builtin(found), nil
 		}
-		return nil, fmt.Errorf("open tokenizer %q: no such file, and not built in%s; built in are %s", name, names.Nearest(name, builtinNames), strings.Join(builtinNames, ", "))
+		return nil, fmt.Errorf("open tokenizer %q: no such file, and not built in%s (built in: %s)", name, names.Nearest(name, builtinNames), strings.Join(builtinNames, ", "))
 	}
 	return openFile(name)
 }

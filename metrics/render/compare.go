@@ -20,7 +20,7 @@ func Comparison(c *board.Comparison, view View) *table.Report {
 		g := &c.Groups[i]
 		names := view.policyNames([]string{c.A, c.B})
 		t := comparisonTable(g, view, names)
-		t.Title = c.Incomplete.Titled(g.Labels.Title(fmt.Sprintf("A = %s against B = %s", names[c.A], names[c.B]) + startText(g.Start)))
+		t.Title = c.Incomplete.Titled(g.Labels.Title(fmt.Sprintf("A = %s against B = %s", c.A, c.B) + startText(g.Start)))
 		t.Notes = view.notes(slices.Concat(g.Notes, c.Legend(g)), mostNotes)
 		r.Tables = append(r.Tables, t)
 	}

@@ -112,7 +112,7 @@ func csvHeader(names []string) ([]field, error) {
 			return nil, fmt.Errorf("header (rows are JSON lines or CSV): %w", err)
 		}
 		if seen[f.at] {
-			return nil, fmt.Errorf("header: field %s stands twice", name)
+			return nil, fmt.Errorf("header: field %s appears twice", name)
 		}
 		fields[i], seen[f.at] = f, true
 	}

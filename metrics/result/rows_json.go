@@ -152,7 +152,7 @@ func decodeField(dec *json.Decoder, row *Row, seen []bool) error {
 		return err
 	}
 	if seen[f.at] {
-		return fmt.Errorf("field %s stands twice", f.name)
+		return fmt.Errorf("field %s appears twice", f.name)
 	}
 	seen[f.at] = true
 	var raw json.RawMessage

@@ -68,7 +68,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		{"unknown field", line(t, `"misses":`, `"mises":`), `rows:1: unknown field "mises", did you mean misses?`},
 		{"other case", line(t, `"misses":`, `"Misses":`), `unknown field "Misses"`},
 		{"missing field", line(t, `"misses":40,`, ``), "field misses is missing"},
-		{"twice", line(t, `"misses":40`, `"misses":40,"misses":40`), "field misses stands twice"},
+		{"twice", line(t, `"misses":40`, `"misses":40,"misses":40`), "field misses appears twice"},
 		{"null", line(t, `"misses":40`, `"misses":null`), "field misses: null"},
 		{"sum", line(t, `"misses":40`, `"misses":41`), "hits 60 + misses 41 + lost 0 ≠ demand 100"},
 		{"negative", line(t, `"evictions":0`, `"evictions":-1`), "field evictions: -1 is negative"},
@@ -88,7 +88,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		{"not UTF-8", line(t, `"lru"`, "\"l\xff\""), "not UTF-8"},
 		{"CSV header", "trace,policy\n", "field schema is missing"},
 		{"CSV column", "trace,foo\n", `unknown field "foo"`},
-		{"CSV repeated", "trace,trace\n", "field trace stands twice"},
+		{"CSV repeated", "trace,trace\n", "field trace appears twice"},
 	} {
 		rows, err := result.DecodeRows(strings.NewReader(c.text), "rows")
 		if err == nil || !strings.Contains(err.Error(), c.want) {

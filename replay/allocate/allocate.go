@@ -88,7 +88,7 @@ func (p *Problem) check() error {
 	}
 	for i := range p.Curves {
 		if i > 0 && p.Curves[i-1].Key == p.Curves[i].Key {
-			return fmt.Errorf("%v stands twice", p.Curves[i].Key)
+			return fmt.Errorf("%v appears twice", p.Curves[i].Key)
 		}
 		if err := p.Curves[i].check(p.Family); err != nil {
 			return fmt.Errorf("%v: %w", p.Curves[i].Key, err)

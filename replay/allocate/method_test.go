@@ -208,7 +208,7 @@ func TestBadProblems(t *testing.T) {
 		"no sizes":         {capacities(Curve{}), 10, "0 sizes"},
 		"no unit":          {&Problem{Capacities, 0, []Curve{good}}, 10, "0 entries a block"},
 		"family":           {&Problem{"heads", 1, []Curve{good}}, 10, "expected capacity or window"},
-		"twice":            {capacities(good, good), 99, "layer 0 stands twice"},
+		"twice":            {capacities(good, good), 99, "layer 0 appears twice"},
 		"unsorted":         {capacities(curveOf(1, shared, 10, 5), good), 99, "not sorted"},
 		"sizes fall":       {capacities(curveOf(0, 1, 20, 5, 10, 5)), 99, "layer 0 head 1: sizes and costs do not ascend"},
 		"size twice":       {&Problem{Windows, 1, []Curve{{Key{}, []Point{{1, 1, 9, 9}, {1, 2, 5, 5}}}}}, 99, "do not ascend at size 1"},

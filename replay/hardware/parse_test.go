@@ -58,7 +58,7 @@ func TestBadFiles(t *testing.T) {
 		"kind":             {change("kind: gpu", "kind: gpus"), []string{"f.yaml:1", `kind "gpus"`, "did you mean gpu?"}},
 		"unknown key":      {change("sms:", "sm:"), []string{"f.yaml:9", `unknown key "sm"`, "did you mean sms?"}},
 		"missing key":      {change("sms: {value: 80, status: datasheet, source: here}\n", ""), []string{"sms is missing"}},
-		"twice":            {good + "sms: {value: 80, status: datasheet, source: here}\n", []string{"sms stands twice"}},
+		"twice":            {good + "sms: {value: 80, status: datasheet, source: here}\n", []string{"sms appears twice"}},
 		"no unit":          {change("24 GB,", "24,"), []string{"f.yaml:6", "memory", `"24" has no unit`, "GiB"}},
 		"wrong unit":       {change("24 GB,", "24 GB/s,"), []string{"f.yaml:6", `unit "GB/s" is none of a size`}},
 		"unit too many":    {change("80,", "80 GB,"), []string{"f.yaml:9", "without one"}},
@@ -109,7 +109,7 @@ func TestBadFiles(t *testing.T) {
 		"stream":           {bundledFile("hosts/dgx-h100", "stream_bandwidth: {value: 246 GB/s", "stream_bandwidth: {value: 308 GB/s"), []string{"stream_bandwidth 308 GB/s exceeds memory_bandwidth 307.2 GB/s"}},
 		"derived, no note": {change("status: datasheet", "status: derived"), []string{"f.yaml:6", "derived numbers need a note"}},
 		"list of sources":  {change("sources:\n  here: \"https://example.org\"", "sources: [here]"), []string{"f.yaml:4", "sources: expected a mapping of names to texts"}},
-		"source twice":     {change("  here:", "  here: \"a\"\n  here:"), []string{"here stands twice"}},
+		"source twice":     {change("  here:", "  here: \"a\"\n  here:"), []string{"here appears twice"}},
 		"list as a title":  {change("title: a test", "title: [a]"), []string{"f.yaml:3", "title: expected a plain value"}},
 
 		"duplex":          {bundledFile("links/pcie5-x16", "copy_engine: {value: 83.4 GB/s", "copy_engine: {value: 83.4 MB/s"), []string{"duplex.copy_engine 83.4 MB/s is less than half of the 55.63 GB/s of one direction alone"}},

@@ -192,7 +192,7 @@ func (b *binder) texts(n *yaml.Node, v reflect.Value, path string) {
 		key, value := n.Content[i], n.Content[i+1]
 		text := reflect.New(v.Type().Elem()).Elem()
 		if v.MapIndex(reflect.ValueOf(key.Value)).IsValid() {
-			b.fail(key, "%s: %s stands twice", path, key.Value)
+			b.fail(key, "%s: %s appears twice", path, key.Value)
 		}
 		b.scalar(value, text, path+"."+key.Value)
 		v.SetMapIndex(reflect.ValueOf(key.Value), text)
@@ -238,7 +238,7 @@ func (b *binder) mapping(n *yaml.Node, into any, path string) bool {
 			known := slice.Map(fields, func(f field) string { return f.name })
 			b.fail(key, "%s: unknown key %q%s; known: %s", orFile(path), key.Value, names.Nearest(key.Value, known), strings.Join(known, ", "))
 		case seen[key.Value]:
-			b.fail(key, "%s stands twice", join(path, key.Value))
+			b.fail(key, "%s appears twice", join(path, key.Value))
 		default:
 			f := fields[at]
 			b.lines[join(path, f.name)] = key.Line

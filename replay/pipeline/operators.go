@@ -356,7 +356,7 @@ func newGrid(points []gridPoint) (*grid, error) {
 	for _, p := range points {
 		at := [2]float64{p.queries, p.context}
 		if _, twice := known[at]; twice {
-			return nil, fmt.Errorf("%g query tokens at context %g are there twice", p.queries, p.context)
+			return nil, fmt.Errorf("%g query tokens at context %g appear twice", p.queries, p.context)
 		}
 		known[at] = p.seconds
 	}
@@ -365,7 +365,7 @@ func newGrid(points []gridPoint) (*grid, error) {
 		for _, c := range g.context {
 			seconds, ok := known[[2]float64{q, c}]
 			if !ok {
-				return nil, fmt.Errorf("a hole: no time for %g query tokens at context %g; the points must fill the grid of all %d × %d values", q, c, len(g.queries), len(g.context))
+				return nil, fmt.Errorf("no time for %g query tokens at context %g: the points must fill the grid of all %d × %d values", q, c, len(g.queries), len(g.context))
 			}
 			row = append(row, seconds)
 		}
@@ -413,7 +413,7 @@ func (t *Timetable) replace(name string, queries, context float64, v *float64) e
 	}
 	seconds, inside := g.at(queries, context)
 	if !inside && !t.extrapolate {
-		return fmt.Errorf("%s: %g query tokens at context %.0f lie %w, %g to %g at %g to %g; measure there, or extrapolate", name, queries, context, ErrBeyond,
+		return fmt.Errorf("%s: %g query tokens at context %.0f lie %w, %g to %g at %g to %g: measure there, or use --extrapolate", name, queries, context, ErrBeyond,
 			g.queries[0], g.queries[len(g.queries)-1], g.context[0], g.context[len(g.context)-1])
 	}
 	if !inside && !t.beyond {

@@ -203,8 +203,8 @@ func TestBadTimetables(t *testing.T) {
 		header + "attend,x,1,1\n":               `query_tokens is "x"`,
 		header + "attend,1,1,-1\n":              "at least 0",
 		header + "attend,1,1,NaN\n":             "time_us",
-		header + "attend,1,1,1\nattend,1,1,2\n": "there twice",
-		header + "attend,1,1,1\nattend,2,2,2\n": "a hole: no time for 1 query tokens at context 2",
+		header + "attend,1,1,1\nattend,1,1,2\n": "appear twice",
+		header + "attend,1,1,1\nattend,2,2,2\n": "no time for 1 query tokens at context 2",
 	} {
 		if _, err := ReadTimetable(strings.NewReader(text), "t.csv", nil, false); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, expected %q", text, err, want)

@@ -111,23 +111,23 @@ func openProfile(path string) (p *profileFile, err error) {
 	case errors.As(err, &failed):
 		return nil, err
 	case err != nil:
-		return nil, fmt.Errorf("no Parquet file, or a truncated one, of %d bytes; expected a file of kvreplay replay --profile", info.Size())
+		return nil, fmt.Errorf("not a Parquet file, or a truncated one (%d bytes): expected a file of kvreplay replay --profile", info.Size())
 	}
 	text, ok := pf.Lookup("kvreplay.profile")
 	if !ok {
-		return nil, errors.New("no key kvreplay.profile in its metadata; expected a file of kvreplay replay --profile")
+		return nil, errors.New("no key kvreplay.profile in its metadata: expected a file of kvreplay replay --profile")
 	}
 	p = &profileFile{path: path, file: file, text: text}
 	p.digest, _ = pf.Lookup("kvreplay.profile.digest")
 	if err := json.Unmarshal([]byte(text), &p.meta); err != nil {
-		return nil, fmt.Errorf("metadata kvreplay.profile: %w; replay the trace again", err)
+		return nil, fmt.Errorf("metadata kvreplay.profile: %w: replay the trace again", err)
 	}
 	if p.meta.Schema != replay.ProfileSchema {
 		return nil, fmt.Errorf("schema %d, expected %d; %w", p.meta.Schema, replay.ProfileSchema, ErrSchema)
 	}
 	outliers, err := replay.ParseOutliers(p.meta.Outliers)
 	if err != nil {
-		return nil, fmt.Errorf("metadata kvreplay.profile: %w; replay the trace again", err)
+		return nil, fmt.Errorf("metadata kvreplay.profile: %w: replay the trace again", err)
 	}
 	p.meta.OutlierBlocks = outliers.Count
 	if m := &p.meta; m.TopK < 1 || min(m.Sink, m.Local, m.BlockTokens, m.SharedHeads, m.StepTokens) < 0 {
@@ -363,7 +363,7 @@ type gatherer struct {
 func (g *gatherer) add(r *replay.ProfileRow) error {
 	switch {
 	case r.Tier > 1:
-		return fmt.Errorf("a second tier below the GPU's cache; one, of host memory, can be priced")
+		return fmt.Errorf("the profile has two tiers below the GPU's cache: only one, of host memory, can be priced")
 	case min(r.Demand, r.Misses, r.MissRuns, r.Resident, r.Positions, r.SeqLen) < 0 || r.Moved < 0:
 		return errors.New("a negative count")
 	case r.MissRuns > r.Misses || r.Tier == 0 && r.Misses > r.Demand:

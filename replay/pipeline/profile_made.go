@@ -35,7 +35,7 @@ const RowContext = 32768
 func (p *RowPricer) Price(ctx context.Context, r *result.Row) (*Result, error) {
 	o := p.Options
 	if o.Schedule.Traits().Moves != MovesMisses {
-		return nil, fmt.Errorf("schedule %s does not move misses: all policies take as long", o.Schedule.Name())
+		return nil, fmt.Errorf("schedule %s moves no misses, so all policies take the same time", o.Schedule.Name())
 	}
 	if o.Model = p.Find(r.Model); o.Model == nil {
 		return nil, unknownShape(r)
@@ -102,7 +102,7 @@ func meanStep(r *result.Row, m *hardware.Model) (*Profile, *Scaling) {
 // Face Transformers' OffloadedStaticCache copies them.
 func Decoding(prompt, generate int, allocated bool, m *hardware.Model) (*Profile, *Scaling, error) {
 	if prompt < 1 || generate < 2 {
-		return nil, nil, fmt.Errorf("a prompt of %d tokens and %d generated, expected at least 1 and 2: the first token is prefill's", prompt, generate)
+		return nil, nil, fmt.Errorf("a prompt of %d tokens and %d generated, expected at least 1 and 2 (prefill generates the first token)", prompt, generate)
 	}
 	if prompt > mostContext || generate > mostSteps {
 		return nil, nil, fmt.Errorf("a prompt of %d tokens and %d generated, expected at most %d and %d", prompt, generate, mostContext, mostSteps)

@@ -136,7 +136,7 @@ func TestRowsRefused(t *testing.T) {
 		"times are not modelled":   func(r *result.Row, _ *RowPricer) { r.Clusters = "lists" },
 		"tiers below it":           func(r *result.Row, _ *RowPricer) { r.Tiers = "dram=lru@8x" },
 		"decodes 2 positions":      func(r *result.Row, _ *RowPricer) { r.StepTokens = 2 },
-		"does not move misses":     func(_ *result.Row, p *RowPricer) { p.Schedule = OnGPU{} },
+		"moves no misses":          func(_ *result.Row, p *RowPricer) { p.Schedule = OnGPU{} },
 		`unknown selection "best"`: func(_ *result.Row, p *RowPricer) { p.Selection = "best" },
 		"batch 0, expected 1":      func(_ *result.Row, p *RowPricer) { p.Batch = 0 },
 	} {

@@ -236,7 +236,7 @@ func TestActivationsInHostMemory(t *testing.T) {
 
 func TestDecodingRefuses(t *testing.T) {
 	machine, m := parts(t, "a100-40", "opt-13b")
-	if _, _, err := Decoding(128, 1, false, m); err == nil || !strings.Contains(err.Error(), "first token is prefill's") {
+	if _, _, err := Decoding(128, 1, false, m); err == nil || !strings.Contains(err.Error(), "prefill generates the first token") {
 		t.Errorf("one token: %v", err)
 	}
 	_, latent := parts(t, "a100-40", "deepseek-v2-lite")
@@ -255,7 +255,7 @@ func TestDecodingRefuses(t *testing.T) {
 		}
 	}
 	o := Options{Machine: machine, Model: latent, Scaling: scaling, Schedule: schedule(t, "flexgen:kv=int4"), Batch: 1}
-	if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "quantises numbers of FP16") {
+	if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "quantises FP16 numbers") {
 		t.Errorf("quantised latents: %v", err)
 	}
 	for text, want := range map[string]string{"kvpr:load=fine": "goes with weights=host", "kvpr:kv=int8": "none of fp16, int4", "flexgen:x=int4": "unknown option"} {

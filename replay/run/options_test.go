@@ -59,7 +59,7 @@ func TestOptionsOutOfBounds(t *testing.T) {
 		"tier dram=arc@1x+2x@4: the policy is built for one capacity":      func(o *Options) { o.Tiers = tiers(t, "dram=arc@1x+2x@4") },
 		"policy arc cannot run here: the policy is built for one capacity": func(o *Options) { o.Policies, o.Capacities = specs(t, "arc"), capacities(t, "1x+2x@4") },
 		"layer 3 is not in the trace, which has 0":                         func(o *Options) { o.Layers = []int32{3} },
-		"capacity 1KiB is in bytes, but neither trace nor --entry-byt":     func(o *Options) { o.Capacities = capacities(t, "1KiB") },
+		"capacity 1KiB is in bytes, but the trace states no entry size":    func(o *Options) { o.Capacities = capacities(t, "1KiB") },
 	} {
 		o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x")}
 		change(&o)

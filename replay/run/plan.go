@@ -390,7 +390,7 @@ func (p *plan) planCells() error {
 		if len(p.leftOut) > 1 {
 			return fmt.Errorf("no policy of the run can replay this trace: %s", SummaryOf(p.leftOut))
 		}
-		return fmt.Errorf("nothing to replay: a policy and, where it needs one, a capacity must be given")
+		return fmt.Errorf("nothing to replay: name a policy, and a capacity if the policy needs one")
 	}
 	return nil
 }

@@ -144,7 +144,7 @@ func TestTwoExclusiveLRUTiersAreOne(t *testing.T) {
 // What no tier can be.
 func TestTierErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"lru@8x": "expected NAME=POLICY@CAPACITY", "dram=lru": "expected NAME=POLICY@CAPACITY", "dram=lruu@8x": "did you mean", "dram=lru@0": "keeps nothing", "dram=@8x": "expected NAME=POLICY@CAPACITY", "dram=lru@8x+4x@9": "sizes of one form that grow",
+		"lru@8x": "expected NAME=POLICY@CAPACITY", "dram=lru": "expected NAME=POLICY@CAPACITY", "dram=lruu@8x": "did you mean", "dram=lru@0": "keeps nothing", "dram=@8x": "expected NAME=POLICY@CAPACITY", "dram=lru@8x+4x@9": "growing sizes of one form",
 		"dram=opt@8x": "see the future", "dram=window:2@8x": "a tier has a capacity", "dram=static@8x": "decides by the demand", "dram=lru@peak:window:2": "capacity of its own",
 	} {
 		if _, err := setting.ParseTier(all.Table(), text); err == nil || !strings.Contains(err.Error(), want) {

@@ -111,14 +111,14 @@ func (c *Capacity) read(text, unit string) error {
 }
 
 func badCapacity(text string) error {
-	return fmt.Errorf("capacity %q: expected a multiple of K (1.5x), a share of the context (0.2ctx), entries (6400), bytes a request (64MiB), peak:POLICY, or one that grows (1x+2x@64)", text)
+	return fmt.Errorf("capacity %q: expected a multiple of K (1.5x), a share of the prompt (0.2ctx), entries (6400), bytes per request (64MiB), peak:POLICY, or a growing one (1x+2x@64)", text)
 }
 
 // bounded refuses a capacity that keeps nothing, or more than any cache.
 func (c Capacity) bounded() error {
 	switch {
 	case c.value.IsZero():
-		return fmt.Errorf("capacity %q keeps nothing; policy none replays a cache of no entries", c.text)
+		return fmt.Errorf("capacity %q keeps nothing: use policy none for an empty cache", c.text)
 	case c.form != InBytes && c.value.Compare(decimal.Int(MostEntries)) > 0:
 		return fmt.Errorf("capacity %q: %w", c.text, ErrTooLarge)
 	}
@@ -140,7 +140,7 @@ func parseGrowing(text string) (Capacity, error) {
 		size, step, timed := strings.Cut(part, "@")
 		from, err := strconv.Atoi(step)
 		if !timed || err != nil || from <= last || from > 1<<30 {
-			return c, fmt.Errorf("capacity %q: expected SIZE+SIZE@STEP+…, as in 1x+2x@64, steps from 1 and rising", text)
+			return c, fmt.Errorf("capacity %q: expected SIZE+SIZE@STEP+…, as in 1x+2x@64, with ascending steps from 1", text)
 		}
 		last = from
 		later, err := ParseCapacity(size)
@@ -148,7 +148,7 @@ func parseGrowing(text string) (Capacity, error) {
 			return c, fmt.Errorf("capacity %q: %w", text, err)
 		}
 		if later.form != first.form || later.form == OfPeak || later.value.Compare(c.last().value) <= 0 {
-			return c, fmt.Errorf("capacity %q: expected sizes of one form that grow, %s follows %s", text, size, c.last().text)
+			return c, fmt.Errorf("capacity %q: expected growing sizes of one form, but %s follows %s", text, size, c.last().text)
 		}
 		c.later = append(c.later, Growth{int32(from), later})
 	}
@@ -205,7 +205,7 @@ func (c Capacity) Blocks(s Sizing) (int, error) {
 		tokens = c.value.Times(1)
 	case InBytes:
 		if s.EntryBytes == nil {
-			return 0, fmt.Errorf("capacity %s is in bytes, but neither trace nor --entry-bytes says what an entry takes", c.text)
+			return 0, fmt.Errorf("capacity %s is in bytes, but the trace states no entry size: set it with --entry-bytes", c.text)
 		}
 		tokens = c.value.Over(s.Streams * *s.EntryBytes)
 	case OfPeak:

@@ -116,7 +116,7 @@ func Combine(used ...Mechanism) error {
 		set[m] = true
 	}
 	if c := conflict(set, set); c != nil {
-		return fmt.Errorf("%s and %s do not combine: %s; leave one out", c.A, c.B, c.Why)
+		return fmt.Errorf("%s and %s do not combine: %s. Remove one of them", c.A, c.B, c.Why)
 	}
 	return nil
 }

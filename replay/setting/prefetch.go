@@ -51,14 +51,14 @@ func ParsePrefetch(text string) (Prefetch, error) {
 			text, names.Nearest(source, []string{string(PrefetchPredicted), string(PrefetchCandidates)}))
 	}
 	if swaps && (option != "swap" || p.Source != PrefetchCandidates) {
-		return p, fmt.Errorf("prefetch %q: expected candidates:SIZE,swap, as in candidates:64,swap; predictions have no rank to compare with that of a cached block", text)
+		return p, fmt.Errorf("prefetch %q: expected candidates:SIZE,swap, as in candidates:64,swap (predictions have no ranks to compare)", text)
 	}
 	var err error
 	if p.Staging, err = ParseCapacity(size); err != nil {
 		return p, fmt.Errorf("prefetch %q: %w", text, err)
 	}
 	if p.Staging.form == OfPeak {
-		return p, fmt.Errorf("prefetch %q: a staging buffer has no policy's peak", text)
+		return p, fmt.Errorf("prefetch %q: expected a size other than peak:POLICY", text)
 	}
 	return p, nil
 }

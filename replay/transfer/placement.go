@@ -51,7 +51,7 @@ func inverse(order []int32, blocks int64) ([]int32, error) {
 	rank := slices.Repeat([]int32{-1}, len(order))
 	for i, x := range order {
 		if x < 0 || int64(x) >= blocks || rank[x] >= 0 {
-			return nil, fmt.Errorf("block %d at place %d is out of range or stands twice", x, i)
+			return nil, fmt.Errorf("block %d at place %d is out of range or appears twice", x, i)
 		}
 		rank[x] = int32(i)
 	}

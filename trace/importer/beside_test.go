@@ -24,8 +24,8 @@ func TestSourceBesideTrace(t *testing.T) {
 	ranked, unranked := traceOf("ranked", trace.OrderRank), traceOf("unranked", trace.OrderIndex)
 	other := func(text string) string { return strings.ReplaceAll(text, `"r"`, `"q"`) }
 	silent := write(t, dir, "silent", []byte(other(line(0, 11, "1,2,3", ""))))
-	mustFail(t, Options{}, []string{silent + ": line 1", "does not say", "--order rank"}, ranked, silent)
-	mustFail(t, Options{}, []string{silent + ": line 1", "does not say", "--order rank"}, unranked, silent)
+	mustFail(t, Options{}, []string{silent + ": line 1", "does not state the order", "--order rank"}, ranked, silent)
+	mustFail(t, Options{}, []string{silent + ": line 1", "does not state the order", "--order rank"}, unranked, silent)
 	result, _ := importAll(t, Options{Meta: trace.Meta{Order: trace.OrderRank}}, ranked, silent)
 	if m := result.Meta; m.TopK != 2 || m.Candidates != 3 {
 		t.Errorf("K %d, M %d, expected the 2 that the trace states and the longest list, 3", m.TopK, m.Candidates)

@@ -110,7 +110,7 @@ func (c *collector) tell(written int64) {
 func (c *collector) admit(s *source, r *record) error {
 	switch {
 	case r.request == "":
-		return s.errorAt(r.at, "request_id is empty; name the request by --request-id")
+		return s.errorAt(r.at, "request_id is empty: name the request with --request-id")
 	case !utf8.ValidString(r.request):
 		return s.errorAt(r.at, "request_id %q, expected UTF-8 text", r.request)
 	case r.layer < 0 || r.head < trace.NoHead:
@@ -135,7 +135,7 @@ func (c *collector) order(s *source, r *record) error {
 	case c.opts.Meta.Order == "":
 		r.rank()
 	case c.opts.Meta.Order == trace.OrderRank && !falling(r.scores):
-		return s.errorAt(r.at, "request %q layer %d step %d: scores rise along the list, but --order rank says that it is best first: leave out --order, and scores rank it", r.request, r.layer, r.step)
+		return s.errorAt(r.at, "request %q layer %d step %d: scores rise along the list, but --order rank says that it is best first: remove --order", r.request, r.layer, r.step)
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func (e *emitter) all() error {
 	}
 	e.c.tell(written)
 	if e.result.Streams == 0 {
-		return fmt.Errorf("no step is left: all are prompt windows and --windows leaves them out")
+		return fmt.Errorf("no step is left, because all are prompt windows that --windows drops: raise it")
 	}
 	return nil
 }

@@ -234,7 +234,7 @@ func TestPyarrow(t *testing.T) {
 		if got.Digest != want.Digest {
 			t.Errorf("%s: digest %s, want %s", name, got.Digest, want.Digest)
 		}
-		unchecked := strings.Contains(strings.Join(got.Warnings, "\n"), "carry no checksum")
+		unchecked := strings.Contains(strings.Join(got.Warnings, "\n"), "have no checksums")
 		if unchecked != (name == "pyarrow.parquet") {
 			t.Errorf("%s: warnings %q", name, got.Warnings)
 		}

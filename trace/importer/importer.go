@@ -146,7 +146,7 @@ type Options struct {
 func (o *Options) Validate() error {
 	switch {
 	case o.PromptLen < 0 || o.PromptLen > math.MaxInt32:
-		return fmt.Errorf("import: prompt length %d, expected 0 (unsaid) to %d", o.PromptLen, math.MaxInt32)
+		return fmt.Errorf("import: prompt length %d, expected 0 (not stated) to %d", o.PromptLen, math.MaxInt32)
 	case o.Layers < 0:
 		return fmt.Errorf("import: %d layers, expected at least 1", o.Layers)
 	case o.IndexTopK < 0:

@@ -42,7 +42,7 @@ func (id *jsonID) UnmarshalJSON(b []byte) error {
 	var s string
 	if err := json.Unmarshal(b, &s); err == nil {
 		if !utf8.Valid(b) || strings.Count(s, "\ufffd") != replacements(b) {
-			return fmt.Errorf("the id %.40q is no UTF-8 text, or has half a surrogate pair; convert the file, as by iconv -f latin1 -t utf-8", b)
+			return fmt.Errorf("the id %.40q is not UTF-8 text, or has half a surrogate pair: convert the file, as with iconv -f latin1 -t utf-8", b)
 		}
 		*id = jsonID(s)
 		return nil
@@ -82,7 +82,7 @@ func decodeJSONL(s *source, c *collector) error {
 		rec, err := line.record(text, c.opts)
 		if err != nil {
 			if _, more := lines.Peek(1); more == nil && errors.Is(err, io.ErrUnexpectedEOF) {
-				err = errors.New("the record does not end in its line, expected one record a line; convert it by `jq -c .`")
+				err = errors.New("the record does not end on its line: convert the file to one record per line with `jq -c .`")
 			}
 			return s.errorAt(n, "%w", err)
 		}
@@ -226,7 +226,7 @@ func checkLineFields(text []byte) error {
 			case name != lineFields[known]:
 				return fmt.Errorf("field %q, expected %q", name, lineFields[known])
 			case seen[known]:
-				return fmt.Errorf("field %q stands twice, expected it once", name)
+				return fmt.Errorf("field %q appears twice, expected it once", name)
 			default:
 				seen[known] = true
 			}
@@ -263,7 +263,7 @@ func jsonCause(err error) error {
 	case strings.Contains(syntax.Error(), "unexpected end"):
 		return fmt.Errorf("the text ends in the middle of a value: the file is incomplete, copy or make it again: %w", io.ErrUnexpectedEOF)
 	case strings.Contains(syntax.Error(), "'N'") || strings.Contains(syntax.Error(), "'I'"):
-		return fmt.Errorf("%w at byte %d: NaN and Infinity are no JSON numbers and no scores", err, syntax.Offset)
+		return fmt.Errorf("%w at byte %d: NaN and Infinity are not JSON numbers", err, syntax.Offset)
 	}
 	return fmt.Errorf("%w at byte %d", err, syntax.Offset)
 }

@@ -86,7 +86,7 @@ func (c *collector) findOrder(m *trace.Meta) error {
 	flag := c.opts.Meta.Order != ""
 	switch {
 	case c.scored != "" && m.Order == trace.OrderIndex && flag:
-		return fmt.Errorf("%s: has scores, which rank the list, but order=index is stated: leave out --order, or import the source without scores", c.scored)
+		return fmt.Errorf("%s: has scores, which rank the list, but order=index is stated: remove --order, or the scores", c.scored)
 	case c.scored != "" && m.Order == trace.OrderIndex:
 		return fmt.Errorf("%s: has scores, which rank the list, but another source says that its lists have no ranks (order=index): make a trace of each", c.scored)
 	case flag:
@@ -94,7 +94,7 @@ func (c *collector) findOrder(m *trace.Meta) error {
 	case c.scored != "" && c.unscored != "":
 		return fmt.Errorf("%s: has scores and %s has none: expected scores in all records or in none", c.scored, c.unscored)
 	case c.unscored != "":
-		return fmt.Errorf("%s: does not say what the order of its lists means: state --order rank (best first) or --order index (no meaning; lists get sorted)", c.unscored)
+		return fmt.Errorf("%s: does not state the order of its lists: add --order rank (best first) or --order index (no order)", c.unscored)
 	case c.scored != "":
 		m.Order = trace.OrderRank
 	}
@@ -146,12 +146,12 @@ func (c *collector) findPrompts() error {
 // warnUnsaid warns about facts that are not stated and that the replay will assume.
 func (c *collector) warnUnsaid(m *trace.Meta) {
 	if _, _, known := m.Pins(); !known {
-		c.warn("sink and local sizes are not both stated (--sink, --local): replay takes 0 and 1 for what is unsaid")
+		c.warn("sink and local sizes are not both stated (--sink, --local): replay assumes 0 and 1")
 	}
 	if m.EntryBytes == 0 {
-		c.warn("entry_bytes is not stated (--entry-bytes): replay cannot turn misses into bytes without being told")
+		c.warn("entry_bytes is not stated (--entry-bytes): replay cannot count bytes")
 	}
 	if !c.ownSeen && m.BlockTokens == 1 && m.Local == nil {
-		c.warn("no list holds the token being decoded: either the selector leaves the local window out (then state --local), or positions are off by one")
+		c.warn("no list has the token being decoded: state --local if the selector omits the local window, else check the positions")
 	}
 }

@@ -35,7 +35,7 @@ type MissingError struct {
 
 // Error names all flags at once.
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("%v does not state everything: give %s", e.Format, strings.Join(e.Flags, " and "))
+	return fmt.Sprintf("%v does not state all facts: add %s", e.Format, strings.Join(e.Flags, " and "))
 }
 
 // Missing returns an error that lists the options that a source of format f needs and o lacks. It
@@ -46,7 +46,7 @@ func (o *Options) Missing(f Format) error {
 		e.Flags = append(e.Flags, "--request-id ID")
 	}
 	if f == NPZ && o.Meta.Order == "" {
-		e.Flags = append(e.Flags, "--order rank (lists are best first) or index (their order means nothing)")
+		e.Flags = append(e.Flags, "--order rank (best first) or index (no order)")
 	}
 	if e.Flags == nil {
 		return nil

@@ -80,7 +80,7 @@ func checkCodecs(pf *parquet.File) error {
 		for i := range g.Columns {
 			m := &g.Columns[i].MetaData
 			if err := hardened.CheckCodec(m.Codec); err != nil {
-				return fmt.Errorf("column %s: %w; write the file again, by pyarrow with compression=\"zstd\"", m.PathInSchema[0], err)
+				return fmt.Errorf("column %s: %w: write the file again, by pyarrow with compression=\"zstd\"", m.PathInSchema[0], err)
 			}
 		}
 	}
@@ -102,10 +102,10 @@ func checkIntegrity(s *source, c *collector, opened *hardened.File, file io.Read
 	}
 	all, err := opened.CheckPages(true)
 	if err != nil {
-		return fmt.Errorf("damaged, or not as Go's library reads it: %w", err)
+		return fmt.Errorf("damaged, or not readable by Go's Parquet library: %w", err)
 	}
 	if !all {
-		c.warn("%s: its pages carry no checksum, so damage would go unseen; have it written with them (pyarrow: write_page_checksum=True)", s.path)
+		c.warn("%s: its pages have no checksums, so damage stays unseen: write them (pyarrow: write_page_checksum=True)", s.path)
 	}
 	return nil
 }

@@ -174,7 +174,7 @@ func (r *sglangResponse) check(o *Options) (string, error) {
 	case *m.Prompt < 1 || *m.Completion < 0 || *m.Prompt > 1<<30 || *m.Completion > 1<<30:
 		return "", fmt.Errorf("prompt_tokens %d, completion_tokens %d, expected 1 to 2^30 and 0 to 2^30", *m.Prompt, *m.Completion)
 	case m.ID == nil && o.RequestID == "":
-		return "", errors.New("meta_info has no id; name the request by --request-id")
+		return "", errors.New("meta_info has no id: name the request with --request-id")
 	case m.ID == nil:
 		return o.RequestID, nil
 	case o.RequestID != "" && string(*m.ID) != o.RequestID:
@@ -219,7 +219,7 @@ func findShape(b []byte, prompt, completion, layers, topk int) (shape, error) {
 	}
 	switch {
 	case wide(b) && (len(fits) != 1 || fits[0].topk > 1):
-		return shape{}, fmt.Errorf("indexer_topk has %d values if they are int32, but every second one is what fills up an int64 (0, or −1 behind a −1): write the array as int32", n)
+		return shape{}, fmt.Errorf("indexer_topk has %d values as int32, but every second one pads an int64 (0, or −1 after −1): write the array as int32", n)
 	case len(fits) == 1:
 		return fits[0], contradiction(b, fits[0])
 	case len(fits) > 1:
@@ -232,10 +232,10 @@ func findShape(b []byte, prompt, completion, layers, topk int) (shape, error) {
 			n, prompt+completion-1, prompt+completion, prompt, completion, layers, topk)
 	}
 	if v, ok := stranger(b[:min(len(b), 4*(n/(prompt+completion)))]); ok {
-		return shape{}, fmt.Errorf("indexer_topk has %d values in %d or %d rows, and the first row, of the query at position 0, lists %d, where there is token 0 alone: expected little-endian int32 of every position from the first on, padded by −1; if it is that, state --layers or --index-topk",
+		return shape{}, fmt.Errorf("indexer_topk has %d values in %d or %d rows, and its first row lists %d, although the query at position 0 sees only token 0: expected little-endian int32 of every position, padded with −1, or state --layers or --index-topk",
 			n, prompt+completion-1, prompt+completion, v)
 	}
-	return shape{}, fmt.Errorf("indexer_topk has %d values in %d or %d rows, and they do not say how a row splits into layers: state --layers or --index-topk",
+	return shape{}, fmt.Errorf("indexer_topk has %d values in %d or %d rows, which do not show how a row splits into layers: state --layers or --index-topk",
 		n, prompt+completion-1, prompt+completion)
 }
 

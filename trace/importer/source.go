@@ -47,7 +47,7 @@ func openSource(path string, o *Options) (*source, error) {
 	case err != nil:
 		return nil, fmt.Errorf("open source: %w", err)
 	case info.IsDir():
-		return nil, fmt.Errorf("%s: is a directory, expected a file; name the files in it", path)
+		return nil, fmt.Errorf("%s: is a directory, expected a file: name the files in it", path)
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s: %s", path, files.NotRegular)
 	case info.Size() == 0:
@@ -262,7 +262,7 @@ func sniffJSON(r io.Reader) (Format, error) {
 		case key == "meta_info":
 			return SGLang, nil
 		case jsonlKeys[key] && list:
-			return Unknown, fmt.Errorf("is a JSON list of records, expected one record a line; convert it by `jq -c '.[]'`")
+			return Unknown, fmt.Errorf("is a JSON list of records: convert it to one record per line with `jq -c '.[]'`")
 		case jsonlKeys[key]:
 			return JSONL, nil
 		}

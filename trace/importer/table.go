@@ -59,7 +59,7 @@ func checkColumns(names []string, o *Options) (ignored []string, err error) {
 	}
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
-			return nil, fmt.Errorf("column %s stands twice", name)
+			return nil, fmt.Errorf("column %s appears twice", name)
 		}
 		if !slices.Contains(columnNames[:], name) {
 			ignored = append(ignored, name)

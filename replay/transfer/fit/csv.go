@@ -82,7 +82,7 @@ func newReading(header []string) (*reading, error) {
 			return nil, fmt.Errorf("unknown column %.60q%s; known: %s", name, names.Nearest(name, columns), strings.Join(columns, ", "))
 		}
 		if _, ok := t.at[name]; ok {
-			return nil, fmt.Errorf("column %s stands twice", name)
+			return nil, fmt.Errorf("column %s appears twice", name)
 		}
 		t.at[name] = i
 		if timeColumns[name] != nil {
