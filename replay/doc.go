@@ -16,7 +16,7 @@
 //
 // The engine is four packages. Each imports only those above it in this list:
 //
-//   - setting has the texts of options, and the table of mechanisms that combine.
+//   - setting has the texts of options, and the table of mechanisms that do not combine.
 //   - demand derives what a step asks for: the blocks that enter and leave, row by row.
 //   - cache does the step: what is hit, fetched, kept and evicted, and the counts of it.
 //   - run spreads the cells of a trace over workers, and keeps rows, checkpoints and profiles.
@@ -26,6 +26,23 @@
 //
 // Package serial is a replay of its own: it goes access by access, as cache simulators do.
 // Package referee is a second, slow engine that shares no code with this one.
+//
+// # Adding a mechanism
+//
+// Prefetch is the example to follow: search for it in these places.
+//
+//   - metrics/result/setting.go: a field of Setting. Rows, cell keys, profiles and verification
+//     then have it.
+//   - setting: a file with its text, and its row in combine.go. run/mechanisms.go says which
+//     options use it.
+//   - run/options.go, run/setting.go: the option, and its way from and to the setting. A flag of
+//     cmd/cli/replay.go reads it.
+//   - cache, or demand if it changes the demand of a step: a file with the mechanism. The step
+//     machine of cache/cell.go calls it, and cache/report.go counts it.
+//   - run/sweep_cells.go: a sweep answers all capacities in one pass and knows no mechanisms.
+//     Options that change a step must exclude it there.
+//   - referee: the same rule, written a second time.
+//   - metrics/board/optimum.go: whether OPT still bounds the misses.
 //
 // # Words
 //

@@ -1,6 +1,9 @@
 // Package transfer turns the misses of a step into requests and bytes, and those into time. It
 // models transfers between host and GPU by copy engine or kernel, and reads from SSD, DRAM and CXL.
 //
+// Package pipeline prices a replay: its miss.go makes the requests of a layer and uses the paths
+// of this package. The command `kvreplay hardware price` uses Layout.Request and Tiers.Fetch.
+//
 // Bytes and requests come first. A Layout describes blocks and their place in memory. It makes a
 // Request from the counts in a replay's profile (missed blocks, runs of adjacent ones). A Request
 // holds the descriptors and bytes of one launch. A Path prices a Request:
