@@ -198,19 +198,18 @@ func lossColumns(v *boardView, _ *board.Ranking) []column {
 	columns := []column{
 		loss("lost/step", func(f *board.Figures) string { return threeDigits(float64(f.Lost) / float64(f.Steps)) }),
 		loss("mass kept", func(f *board.Figures) string { return shareText(f.MassKept) }),
-		loss("recorded", func(f *board.Figures) string { return shareText(f.CoveredMass) }),
-		loss("of all mass", func(f *board.Figures) string {
-			if f.MassLeast == nil {
-				return notAvailable
-			}
-			return fmt.Sprintf("%s–%s %%", threeDigits(100**f.MassLeast), threeDigits(100**f.MassMost))
-		}),
-		loss("held", func(f *board.Figures) string { return threeDigits(f.ResidentMean) }),
 	}
-	if !v.Wide { // of the attention, only the share that is kept
-		columns = slices.Delete(columns, 2, 4)
+	if v.Wide {
+		columns = append(columns,
+			loss("recorded", func(f *board.Figures) string { return shareText(f.CoveredMass) }),
+			loss("of all mass", func(f *board.Figures) string {
+				if f.MassLeast == nil {
+					return notAvailable
+				}
+				return fmt.Sprintf("%s–%s %%", threeDigits(100**f.MassLeast), threeDigits(100**f.MassMost))
+			}))
 	}
-	return columns
+	return append(columns, loss("held", func(f *board.Figures) string { return threeDigits(f.ResidentMean) }))
 }
 
 // rankings lays out the rankings.
@@ -237,7 +236,7 @@ func (v *boardView) rankings() {
 
 // ranking lays out one ranking.
 func (v *boardView) ranking(t *board.Ranking, labels result.Labels, timeNotes []string) {
-	view, lines, shown := keyViews[t.Key], t.Lines(), columns(t.Capacities)
+	view, lines, shown := keyViews[t.Key], t.Lines(), shownCapacities(t.Capacities)
 	columns := []column{
 		{"#", func(l *board.Line) string { return rankText(t, l) }},
 		{"policy", func(l *board.Line) string { return v.policy(l.Policy, l.Notes) }},
@@ -391,7 +390,7 @@ func (v *boardView) traceTable(info *board.TraceInfo, title, other string, cells
 	if capacities == nil {
 		return
 	}
-	shown := columns(capacities)
+	shown := shownCapacities(capacities)
 	header := []string{"policy"}
 	for _, i := range shown {
 		header = append(header, "at "+capacities[i], other)

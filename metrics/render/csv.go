@@ -3,6 +3,8 @@ package render
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/kvreplay/kvreplay/internal/table"
@@ -123,9 +125,15 @@ func (c *boardCSV) add(f *board.Figures, cells map[string]string) {
 		cells["covered_mass"], cells["resident_mean"] = floatText(f.CoveredMass), floatText(&f.ResidentMean)
 	}
 	cells["incomplete"], cells["labels"] = c.Incomplete.Shares(), labels.String()
-	line := make([]string, len(boardColumns))
+	line, placed := make([]string, len(boardColumns)), 0
 	for i, name := range boardColumns {
-		line[i] = cells[name]
+		if text, ok := cells[name]; ok {
+			line[i] = text
+			placed++
+		}
+	}
+	if placed != len(cells) {
+		panic(fmt.Sprintf("render: a value of %v has no column in boardColumns", slices.Sorted(maps.Keys(cells))))
 	}
 	c.table.AddTexts(line)
 }

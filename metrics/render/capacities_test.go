@@ -23,7 +23,7 @@ func TestColumns(t *testing.T) {
 		{context, []string{"0.01ctx", "0.11ctx", "0.21ctx", "0.31ctx", "0.41ctx", "0.51ctx"}},
 	} {
 		var got []string
-		for _, i := range columns(c.all) {
+		for _, i := range shownCapacities(c.all) {
 			got = append(got, c.all[i])
 		}
 		if !slices.Equal(got, c.want) {

@@ -15,9 +15,9 @@ const mostColumns = 6
 // columnMultiples are the multiples of K that a table with more capacities shows.
 var columnMultiples = []float64{1, 1.5, 2, 3, 4}
 
-// columns chooses the capacities that a table shows, by position. capacities are ascending. It
+// shownCapacities chooses the capacities that a table shows, by position. capacities are ascending. It
 // chooses those nearest to columnMultiples by ratio. If too few are near them, it chooses evenly.
-func columns(capacities []string) (shown []int) {
+func shownCapacities(capacities []string) (shown []int) {
 	if len(capacities) <= mostColumns {
 		for i := range capacities {
 			shown = append(shown, i)
