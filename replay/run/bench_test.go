@@ -94,6 +94,20 @@ func perAccess(b *testing.B, accesses int64) {
 	b.ReportMetric(0, "ns/op")
 }
 
+// perRun replays f b.N times, reports the demanded blocks of a cell a second, and returns their
+// number.
+func perRun(b *testing.B, f *trace.File, o Options) (demand int64) {
+	for range b.N {
+		r, err := Run(context.Background(), f, o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		demand = r.Rows[0].Demand
+	}
+	perAccess(b, demand)
+	return demand
+}
+
 func accesses(v demand.View) (n int64) {
 	var c demand.Change
 	for i := range v.Bounds().Rows {
@@ -164,15 +178,7 @@ func BenchmarkLRU(b *testing.B) {
 		f := syntheticFile(b, 48, file.m)
 		b.Run("engine="+file.engine, func(b *testing.B) {
 			o := Options{Policies: specs(b, "lru"), Capacities: capacities(b, "2x")}
-			var demand int64
-			for range b.N {
-				r, err := Run(context.Background(), f, o)
-				if err != nil {
-					b.Fatal(err)
-				}
-				demand = r.Rows[0].Demand
-			}
-			perAccess(b, demand)
+			perRun(b, f, o)
 		})
 	}
 	b.Run("engine=simplelru", func(b *testing.B) {
@@ -281,16 +287,8 @@ func BenchmarkCells(b *testing.B) {
 	f := syntheticFile(b, 4, benchM)
 	o := Options{Capacities: capacities(b, "1.25x", "1.5x", "2x", "4x"), Policies: specs(b, "2q", "arc", "clock", "fifo", "lfu", "lfu-decay",
 		"lirs", "lookahead", "lrfu", "lru", "opt", "random", "s3-fifo", "sieve")}
-	var demand int64
 	b.ResetTimer()
-	for range b.N {
-		r, err := Run(context.Background(), f, o)
-		if err != nil {
-			b.Fatal(err)
-		}
-		demand = r.Rows[0].Demand
-	}
-	perAccess(b, demand)
+	demand := perRun(b, f, o)
 	b.ReportMetric(float64(demand)*float64(b.N)*56/b.Elapsed().Seconds()/1e6, "Mcellaccess/s")
 }
 
@@ -300,15 +298,7 @@ func BenchmarkWorkers(b *testing.B) {
 	for workers := 1; workers <= 2; workers++ {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
 			o := Options{Policies: specs(b, "lru", "lookahead", "opt"), Capacities: capacities(b, "1.5x", "2x"), Workers: workers}
-			var demand int64
-			for range b.N {
-				r, err := Run(context.Background(), f, o)
-				if err != nil {
-					b.Fatal(err)
-				}
-				demand = r.Rows[0].Demand
-			}
-			perAccess(b, demand)
+			perRun(b, f, o)
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -82,15 +81,7 @@ func BenchmarkCurve(b *testing.B) {
 	for _, single := range []bool{false, true} {
 		b.Run(fmt.Sprintf("cells=%d/by=%s", len(grid), map[bool]string{false: "sweep", true: "one"}[single]), func(b *testing.B) {
 			o := Options{Policies: specs(b, "lru"), Capacities: grid, oneByOne: single}
-			var demand int64
-			for range b.N {
-				r, err := Run(context.Background(), f, o)
-				if err != nil {
-					b.Fatal(err)
-				}
-				demand = r.Rows[0].Demand
-			}
-			perAccess(b, demand)
+			perRun(b, f, o)
 		})
 	}
 }
