@@ -39,8 +39,8 @@
 //     cmd/cli/replay.go reads it.
 //   - cache, or demand if it changes the demand of a step: a file with the mechanism. The step
 //     machine of cache/cell.go calls it, and cache/report.go counts it.
-//   - run/sweep_cells.go: a sweep answers all capacities in one pass and knows no mechanisms.
-//     Options that change a step must exclude it there.
+//   - run/mechanisms.go: a sweep answers all capacities in one pass. It runs only with the
+//     mechanisms in the list sweepable.
 //   - referee: the same rule, written a second time.
 //   - metrics/board/optimum.go: whether OPT still bounds the misses.
 //

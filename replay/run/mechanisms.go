@@ -1,6 +1,19 @@
 package run
 
-import "github.com/kvreplay/kvreplay/replay/setting"
+import (
+	"slices"
+
+	"github.com/kvreplay/kvreplay/replay/setting"
+)
+
+// sweepable are the mechanisms that a pass over all capacities serves. It leaves single streams
+// and starts to single runs, see runGroup. Every other mechanism replays the cells one by one.
+var sweepable = []setting.Mechanism{setting.UseBlocks, setting.UseSharing, setting.UsePositions, setting.UseClusters, setting.UseOutliers, setting.UsePlacing}
+
+// sweeps reports whether passes may answer cells of the run.
+func (p *plan) sweeps() bool {
+	return !p.opt.oneByOne && !slices.ContainsFunc(p.used(), func(m setting.Mechanism) bool { return !slices.Contains(sweepable, m) })
+}
 
 // used lists the mechanisms of a run, apart from those of its policies and capacities.
 func (p *plan) used() []setting.Mechanism {
@@ -15,6 +28,7 @@ func (p *plan) used() []setting.Mechanism {
 		{setting.UsePrefetch, o.Prefetch.Source != setting.PrefetchNothing}, {setting.UseSwap, o.Prefetch.Swap}, {setting.UseTiers, len(o.Tiers) > 0},
 		{setting.UsePlan, o.Allocation != nil}, {setting.UseRedivision, o.Reallocation.Every > 0},
 		{setting.UsePlacing, p.warmup.Kind == setting.WarmupImportance || p.warmup.Kind == setting.WarmupStaging}, {setting.UseProfile, o.Profile != nil},
+		{setting.UseReferee, o.Referee},
 	} {
 		if m.on {
 			all = append(all, m.name)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/cache"
-	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
 // sweepFrom is how many cells a pass must answer to be quicker than single runs.
@@ -30,10 +29,10 @@ type sweptCell struct {
 	at   cache.Start
 }
 
-// group gathers the cells of order that passes can answer. Nothing is gathered where
-// every step of every cell is watched.
+// group gathers the cells of order that passes can answer. If the run uses a mechanism that
+// passes do not serve, every group is one cell.
 func (p *plan) group(order []int, runners []*cache.Cell) []*group {
-	single := p.opt.Referee || p.opt.Profile != nil || p.opt.oneByOne || p.opt.Prefetch.Source != setting.PrefetchNothing || len(p.opt.Tiers) > 0 || p.opt.Allocation != nil || p.opt.Pool != setting.PoolNone
+	sweeps := p.sweeps()
 	var all []*group
 	known := map[string]*group{}
 	for _, i := range order {
@@ -44,10 +43,10 @@ func (p *plan) group(order []int, runners []*cache.Cell) []*group {
 			name = c.spec.Entry.Name
 		}
 		g := known[name]
-		if g == nil || pass == nil || single {
+		if g == nil || pass == nil || !sweeps {
 			g = new(group)
 			all = append(all, g)
-			if pass != nil && !single {
+			if pass != nil && sweeps {
 				known[name], g.sweep = g, &cache.Sweep{Pass: pass}
 			}
 		}
