@@ -54,13 +54,13 @@ func (r *Report) RenderTable(w io.Writer) error {
 const (
 	markdownHead = `# Figures that papers print, and what kvreplay computes
 
-` + "`kvreplay reproduce all`" + ` prints this document. [reproduce](reproduce/README.md) says how the figures are made.
+Reference, printed by ` + "`kvreplay reproduce all`" + `. [reproduce](reproduce/README.md) says how the figures are made.
 
 `
-	markdownLegend = `A *gate* is the largest error that passes. A *known miss* is past its gate, or a statement that ` +
-		`does not hold, and its note gives the reason. It counts as judged. A line *past* its gate has no known ` +
-		`reason, and the command fails. *Printed* holds numbers as the paper prints them. *Reference* holds all other numbers ` +
-		`that ours are compared with, and a line below the table says where they come from.
+	markdownLegend = `- A *gate* is the largest error that passes. Each line of this document states its gate.
+- A *known miss* is a figure past its gate, or a statement that does not hold, whose note gives the reason.
+- A line *past* its gate has no known reason. One such line makes the command fail.
+- *Printed* holds numbers as the paper prints them. *Reference* holds all other numbers that ours are compared with. A line below the table says where they come from.
 
 `
 	// The README shows the text between these marks.
@@ -70,12 +70,12 @@ const (
 // RenderMarkdown writes the report as Markdown. figures states whether the figures are next to it.
 func (r *Report) RenderMarkdown(w io.Writer, figures bool) error {
 	p := &printer{markdown: true, figures: figures}
-	fmt.Fprintf(p, "%s%s%s\n\n%s%s\n%s\n", markdownHead, splitBegins, r.Headline(), r.byKind().RawMarkdown(),
-		splitEnds, r.byPaper().RawMarkdown())
+	fmt.Fprintf(p, "%s## Summary\n\n%s%s\n\n%s%s\n%s%s\n", markdownHead, splitBegins, r.Headline(),
+		r.byKind().RawMarkdown(), splitEnds, markdownLegend, r.byPaper().RawMarkdown())
 	if gaps := r.gaps(); gaps != "" {
 		fmt.Fprintf(p, "%s Each paper's part of this document ends with their list.\n\n", gaps)
 	}
-	fmt.Fprintf(p, "%s%s", markdownLegend, r.bySection(p).RawMarkdown())
+	fmt.Fprintf(p, "## Sections\n\n%s", r.bySection(p).RawMarkdown())
 	for _, paper := range r.Papers {
 		fmt.Fprintf(p, "\n## %s\n\n%s\n", paper.Name, escape(paper.Citation))
 		for i := range paper.Sections {
@@ -295,13 +295,13 @@ func (r *Report) gaps() string {
 			prints += len(g.Prints)
 		}
 		if len(p.Gaps) > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d places with %d printed numbers", p.Name, len(p.Gaps), prints))
+			parts = append(parts, fmt.Sprintf("%d places of %s (%d printed numbers)", len(p.Gaps), p.Name, prints))
 		}
 	}
 	if parts == nil {
 		return ""
 	}
-	return "Without a line: " + strings.Join(parts, ", ") + "."
+	return "Not covered: " + strings.Join(parts, ", ") + "."
 }
 
 // text returns the gap as a sentence.

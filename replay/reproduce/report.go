@@ -237,17 +237,14 @@ func (r *Report) lines() (all []Line) {
 	return all
 }
 
-// Headline states the number of judged figures, by verdict and by kind.
+// Headline states the number of judged figures by verdict, the predictions among them, and the
+// number of figures that are not judged.
 func (r *Report) Headline() string {
-	lines := r.lines()
-	all := count(lines, nil)
-	var parts []string
-	for _, s := range split(lines) {
-		if s.Kind.Judged() {
-			parts = append(parts, fmt.Sprintf("%d %s", s.Lines, s.Kind))
-		}
-	}
-	return fmt.Sprintf("%d figures and statements are judged: %d within their gates, %d past them for a known reason, "+
-		"%d past them without one. By kind: %s. Not judged: %d fitted, %d not computable.",
-		all.Judged, all.Within, all.Known, all.Past, strings.Join(parts, ", "), all.Fitted, all.Absent)
+	all, predictions := count(r.lines(), nil), split(r.lines())[0]
+	return fmt.Sprintf("kvreplay checks %d published figures and statements. %d are within their gates. "+
+		"%d are past them for a known reason, and %d without one. %d of the checked figures are predictions: "+
+		"no constant is fitted to their table. %d of these are within. It does not check %d more: "+
+		"%d that a constant is fitted to, and %d that the paper's text does not determine.",
+		all.Judged, all.Within, all.Known, all.Past, predictions.Lines, predictions.Within,
+		all.Fitted+all.Absent, all.Fitted, all.Absent)
 }
