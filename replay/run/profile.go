@@ -278,8 +278,8 @@ func (p *Profile) stop() {
 	p.turn.Broadcast()
 }
 
-// Close finishes the file and moves it to its name. Where the run has a store it then
-// keeps the file's digest, so that the same run again knows the profile as its own.
+// Close finishes the file and moves it to its name. If the run has a store, the store keeps the
+// file's digest. The same run then recognises the profile as its own.
 func (p *Profile) Close() error {
 	err := p.err
 	if p.plan == nil {
