@@ -2,6 +2,7 @@ package reproduce_test
 
 import (
 	"math"
+	"os"
 	"strings"
 	"testing"
 
@@ -26,6 +27,28 @@ func run(t *testing.T, data string, study func(*reproduce.Study)) ([]reproduce.S
 
 func set(ours float64) func(*reproduce.Draft) {
 	return func(d *reproduce.Draft) { d.Set("x", ours) }
+}
+
+// The data file in the README gives a line for each row of its table.
+func TestREADMEExample(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "```yaml\n")
+	data, _, _ := strings.Cut(rest, "```")
+	sections, err := run(t, data, func(s *reproduce.Study) {
+		for _, row := range s.Rows("table-1") {
+			s.Section("table-1").Set("time", 1.03*row.Number("time"), row)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := sections[0].Lines
+	if len(lines) != 2 || lines[1].Item != "batch 64" || lines[1].Result != reproduce.Within {
+		t.Errorf("lines %+v", lines)
+	}
 }
 
 // A line is within its gate or past it.
