@@ -23,15 +23,15 @@ import (
 // ProfileSchema is the version of the profile's columns.
 const ProfileSchema = 2
 
-// ProfileRow is one counted step of one cell on one stream: the input of the time
-// model. A profile is sorted by stream, cell, step.
+// ProfileRow is one counted step of one cell on one stream. The time model reads it. A profile is
+// sorted by stream, cell, step.
 type ProfileRow struct {
 	RequestID string  `parquet:"request_id,dict"`
 	LayerID   int32   `parquet:"layer_id,dict"`
 	Head      *int32  `parquet:"head,optional,dict"`
 	Policy    string  `parquet:"policy,dict"`
 	Capacity  *string `parquet:"capacity,optional,dict"` // null for policies without capacity
-	Tier      int32   `parquet:"tier,dict"`              // 0: the GPU's cache; n: the n-th tier below it
+	Tier      int32   `parquet:"tier,dict"`              // 0 is the GPU's cache, n the n-th tier below it
 	Above     string  `parquet:"above,dict"`             // the caches above a lower tier
 	Step      int32   `parquet:"step,delta"`
 	SeqLen    int32   `parquet:"seq_len,delta"`
@@ -41,8 +41,8 @@ type ProfileRow struct {
 	Births    int32   `parquet:"births,delta,zstd"`    // blocks that left the local window
 	Resident  int32   `parquet:"resident,delta,zstd"`  // blocks resident after the step
 	Moved     int64   `parquet:"moved,delta,zstd"`     // entries fetched: one token of one head each
-	Positions int32   `parquet:"positions,delta,zstd"` // positions decoded: entries written back, a head
-	// MissedIndices are the fetched blocks, ascending; null unless asked for.
+	Positions int32   `parquet:"positions,delta,zstd"` // positions decoded, or entries written back per head
+	// MissedIndices are the fetched blocks, ascending. They are null unless CreateProfile adds them.
 	MissedIndices []int32 `parquet:"missed_indices,optional,list" parquet-element:",delta"`
 }
 
@@ -51,8 +51,8 @@ type ProfileRow struct {
 type ProfileMeta struct {
 	Schema int `json:"schema"`
 	result.Setting
-	// ListTokens are the tokens of an index of the trace's lists, the unit of TopK and
-	// Candidates; 0 in files that are older than it: BlockTokens.
+	// ListTokens is the number of tokens of an index in the trace's lists, the unit of TopK and
+	// Candidates. It is 0 in files older than this field. BlockTokens then takes its place.
 	ListTokens int `json:"list_tokens,omitempty"`
 	// OutlierBlocks is the count of Outliers, which readers of a profile set.
 	OutlierBlocks int `json:"-"`
@@ -60,8 +60,8 @@ type ProfileMeta struct {
 	Labels result.Labels `json:"labels,omitempty"`
 	// Oracles are the policies of the profile that see the future.
 	Oracles []string `json:"oracles,omitempty"`
-	// Fingerprints say what each policy of the profile decides; none in files that are older
-	// than it.
+	// Fingerprints identify the decisions of each policy of the profile. Files older than this
+	// field have none.
 	Fingerprints map[string]string `json:"fingerprints,omitempty"`
 }
 
@@ -87,16 +87,16 @@ func (m *ProfileMeta) Outdated(dir, policy, capacity string) (bool, error) {
 	return slices.Contains(slices.Collect(maps.Values(same)), false), nil
 }
 
-// profileAhead is how many streams a worker may be ahead of the file.
+// profileAhead is the number of streams that a worker may be ahead of the file.
 const profileAhead = 64
 
-// Profile writes ProfileRows to a Parquet file while a run goes on. The file appears
-// under its name when Close succeeds. A nil *Profile records nothing.
+// Profile writes ProfileRows to a Parquet file during a run. The file gets its name when Close
+// succeeds. A nil *Profile records nothing.
 //
-// A write that fails ends the profile and not the run, whose rows are as good without it:
-// what was written is removed, which leaves them the room, and Close has the error.
+// A failed write ends the profile but not the run, because its rows do not need the profile. The
+// unfinished file is removed, which frees its space, and Close returns the error.
 type Profile struct {
-	// Failing, unless it is nil, is told once of a write that fails while the run goes on.
+	// Failing, if not nil, is called once if a write fails during the run.
 	Failing func(error)
 
 	indices bool
@@ -115,7 +115,7 @@ type Profile struct {
 	stopped bool
 }
 
-// CreateProfile opens a profile at path; indices adds the missed blocks of each step.
+// CreateProfile opens a profile at path. With indices, it has the missed blocks of each step.
 func CreateProfile(path string, indices bool) (*Profile, error) {
 	file, err := files.Create(path)
 	if err != nil {
@@ -154,10 +154,10 @@ func (p *plan) checkProfile() error {
 	return p.checkCombination()
 }
 
-// recording is what is recorded of the streams of a cache, stream by stream.
+// recording holds the recorded steps of the streams of a cache, stream by stream.
 type recording []*profileSteps
 
-// begin returns the recorder of a cache; nil where nothing is recorded.
+// begin returns the recorder of a cache, or nil without a profile.
 func (p *Profile) begin(c span) (r recording) {
 	if p == nil {
 		return nil
@@ -221,7 +221,7 @@ func runsOf(blocks []int32) int {
 	return runs
 }
 
-// end hands finished streams over; streams are written in their order.
+// end accepts finished streams and writes streams in their order.
 func (p *Profile) end(c span, r recording) {
 	if p == nil {
 		return
@@ -264,10 +264,10 @@ func (p *Profile) fail(err error) {
 	}
 }
 
-// errorOf says which file could not be written.
+// errorOf adds the name of the file to an error.
 func (p *Profile) errorOf(err error) error { return fmt.Errorf("write profile %s: %w", p.path, err) }
 
-// stop lets waiting workers go after a failure.
+// stop wakes the waiting workers after a failure.
 func (p *Profile) stop() {
 	if p == nil {
 		return
@@ -318,7 +318,7 @@ func (p *Profile) finish() error {
 	return p.file.Commit()
 }
 
-// oracles are the policies that see the future, each once.
+// oracles returns the policies that see the future, each once.
 func (p *plan) oracles() (names []string) {
 	for _, c := range p.cells {
 		if name := c.spec.Name(); c.spec.Entry.Traits.Offline && !slices.Contains(names, name) {
@@ -328,7 +328,7 @@ func (p *plan) oracles() (names []string) {
 	return names
 }
 
-// policyFingerprints are those of the policies of all cells.
+// policyFingerprints returns the fingerprints of the policies of all cells.
 func (p *plan) policyFingerprints() map[string]string {
 	all := map[string]string{}
 	for i := range p.cells {

@@ -7,8 +7,8 @@ import (
 	"hash"
 )
 
-// ProfileSum is a digest of a profile's rows and metadata. Pages have checksums; their
-// headers and the footer, metadata among it, have none.
+// ProfileSum is a digest of a profile's rows and metadata. In the file, pages have checksums. Their
+// headers and the footer with the metadata have none.
 type ProfileSum struct {
 	hash hash.Hash
 	row  []byte
@@ -47,7 +47,7 @@ func (s *ProfileSum) Add(r *ProfileRow) {
 	s.row = b
 }
 
-// Digest is that of the rows so far and the metadata's text.
+// Digest returns the digest of the rows so far and of the metadata's text.
 func (s *ProfileSum) Digest(meta string) string {
 	sum := sha256.New()
 	sum.Write(s.hash.Sum(nil))

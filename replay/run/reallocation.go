@@ -10,7 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
-// checkReallocation checks what budgets that change need.
+// checkReallocation checks that the plan allows --reallocate.
 func (p *plan) checkReallocation() error {
 	r := p.opt.Reallocation
 	switch {
@@ -24,16 +24,16 @@ func (p *plan) checkReallocation() error {
 	return nil
 }
 
-// observed is what is seen of a stream before its budgets are known: for every interval
-// of decode steps, by the size of an LRU cache, what it would have missed.
+// observed holds the misses that LRU caches of several sizes would have had on a stream, for each
+// interval of decode steps.
 type observed struct {
 	key    allocate.Key
-	misses map[int][]int64 // by interval, then size; intervals without a row are missing
+	misses map[int][]int64 // by interval, then size, without intervals that have no row
 	last   int32           // decode step
 }
 
-// budgets are the capacities in entries that are chosen among: the plan's floor, and
-// above it the multiples of K that `sweep` stands for, as far as memory reaches.
+// budgets returns the capacities to choose among, in entries. These are the plan's floor and,
+// above it and up to memory, the multiples of K that `sweep` stands for.
 func (p *plan) budgets(memory int64) (sizes []int) {
 	unit := p.pins.BlockTokens
 	sizes = append(sizes, max(unit, p.opt.Allocation.Floor/unit*unit))
@@ -50,9 +50,9 @@ func (p *plan) budgets(memory int64) (sizes []int) {
 	return sizes
 }
 
-// reallocate works out the budgets of all streams of a request from the first change on: of
-// each stream, in blocks. initial are the plan's, in entries. What no observed miss asks
-// for is shared equally, so that the memory of the request stays what it is.
+// reallocate returns the budgets of each stream of a request from the first change on, in blocks.
+// initial holds the plan's budgets in entries. Memory that saves no observed miss is shared equally,
+// so the request's total stays the same.
 func reallocate(r allocate.Reallocation, streams []observed, initial, sizes []int, unit int) ([][]cache.CapacityAt, error) {
 	memory, last := int64(0), int32(0)
 	for i, s := range streams {
@@ -76,7 +76,7 @@ func reallocate(r allocate.Reallocation, streams []observed, initial, sizes []in
 	return later, nil
 }
 
-// curvesOf are the curves of an interval; not seen where it has no row.
+// curvesOf returns the curves of an interval. seen is false if it has no row.
 func curvesOf(streams []observed, interval int, sizes []int) (curves []allocate.Curve, seen bool) {
 	for _, s := range streams {
 		misses := s.misses[interval]
@@ -94,8 +94,8 @@ func curvesOf(streams []observed, interval int, sizes []int) (curves []allocate.
 	return curves, seen
 }
 
-// spread shares what the sizes leave of the memory, equally in blocks, what is left of
-// that with the first streams.
+// spread adds the memory that the sizes leave, in equal numbers of blocks. The first streams get
+// the remaining blocks.
 func spread(sizes []int, memory int64, unit int) []int {
 	for _, size := range sizes {
 		memory -= int64(size)

@@ -42,8 +42,8 @@ func uniformPlan(t testing.TB) *allocate.Plan {
 	return p
 }
 
-// Budgets that change are counted as the referee counts them, for every policy, warm-up
-// and shape that a plan is for, and do not depend on workers.
+// Replay and referee count the same under budgets that change, for every policy, warm-up and shape
+// of a plan. The counts do not depend on the number of workers.
 func TestReallocatedRunsAgreeWithReferee(t *testing.T) {
 	f := manyStreams(t)
 	for n, every := range []string{"4", "7:2d-exact", "16:layer"} {
@@ -82,7 +82,7 @@ func TestReallocationAfterTheEnd(t *testing.T) {
 	}
 }
 
-// The memory of a request stays what it is, to the block; no budget falls below the floor.
+// The memory of a request stays the same, to the block. No budget falls below the floor.
 func TestMemoryStaysConstant(t *testing.T) {
 	for seed := uint64(0); seed < 200; seed++ {
 		r := rand.New(rand.NewPCG(seed, 131))
@@ -171,7 +171,7 @@ func TestChangingCapacities(t *testing.T) {
 	}
 }
 
-// What is observed is the referee's, on every kind of stream.
+// Replay observes the same misses as the referee, on every kind of stream.
 func TestObservedAgreesWithReferee(t *testing.T) {
 	w := cache.NewStackCounter()
 	for seed := uint64(0); seed < draws(400); seed++ {
