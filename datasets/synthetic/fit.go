@@ -69,7 +69,7 @@ func fit(ctx context.Context, f *trace.File, o FitOptions) (*Dials, error) {
 	return d, d.Validate()
 }
 
-// extentOf is the extent of a trace; where streams differ, the middle one's.
+// extentOf returns the extent of a trace. If streams differ, it is that of the middle one.
 func extentOf(f *trace.File) (*Dials, error) {
 	m := f.Meta()
 	if m.BlockTokens != 1 {

@@ -552,7 +552,7 @@ func decoders(p *hfPart) ([]decoder, error) {
 	return nil, fmt.Errorf("decoder %q is not read; ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace and Sequence are", p.Type)
 }
 
-// fallbackByte is the byte that <0x0A> stands for; other tokens stay.
+// fallbackByte returns the byte that a token such as <0x0A> stands for. Other tokens stay.
 func fallbackByte(token string) string {
 	if len(token) == 6 && strings.HasPrefix(token, "<0x") && token[5] == '>' {
 		if b, err := strconv.ParseUint(token[3:5], 16, 8); err == nil {
