@@ -109,7 +109,7 @@ It counts the misses, which cross PCIe, and ranks the policies against the exact
 		}
 		return checkValues(c, args)
 	}
-	root.AddCommand(newCombinationsTopic())
+	root.AddCommand(newCombinationsTopic(table))
 	return root
 }
 

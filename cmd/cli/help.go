@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
@@ -176,10 +178,41 @@ func newHelpCommand() *cobra.Command {
 }
 
 // newCombinationsTopic returns the help topic that lists the mechanisms which do not combine.
-func newCombinationsTopic() *cobra.Command {
-	text := "Flags, policies and capacities of `kvreplay replay` combine, except for these pairs:\n"
-	for _, c := range setting.Conflicts() {
-		text += fmt.Sprintf("\n%s and %s:\n  %s\n", c.A, c.B, c.Why)
+func newCombinationsTopic(table policies.Table) *cobra.Command {
+	kinds := setting.Kinds(table)
+	text := "The flags, policies and capacities of `kvreplay replay` combine, except for these:\n"
+	all := setting.Conflicts()
+	for i, c := range all {
+		first := i == 0 || all[i-1].A != c.A
+		last := i == len(all)-1 || all[i+1].A != c.A
+		head := string(c.A) + membersOf(kinds, c.A, table)
+		rest := strings.Join(slice.Map(c.With, func(m setting.Mechanism) string { return string(m) }), ", ") + ": " + c.Why
+		switch line := head + " and " + rest; {
+		case first && last && utf8.RuneCountInString(line) <= helpColumns:
+			text += line + "\n"
+		case first:
+			text += head + ":\n  " + rest + "\n"
+		default:
+			text += "  " + rest + "\n"
+		}
 	}
-	return &cobra.Command{Use: "combinations", Short: "List the flags and policies that do not combine", Long: text}
+	return &cobra.Command{Use: "combinations", Short: "List the flags and policies that do not combine", Long: wrapped(text)}
+}
+
+// membersOf returns the policies of a kind in brackets, or those outside it if they are fewer.
+func membersOf(kinds []setting.Kind, m setting.Mechanism, table policies.Table) string {
+	at := slices.IndexFunc(kinds, func(k setting.Kind) bool { return k.Mechanism == m })
+	if at < 0 {
+		return ""
+	}
+	in, out := kinds[at].Policies, []string{}
+	for _, e := range table {
+		if !slices.Contains(in, e.Name) {
+			out = append(out, e.Name)
+		}
+	}
+	if len(out) > 0 && len(out) < len(in) {
+		return " (all except " + strings.Join(out, ", ") + ")"
+	}
+	return " (" + strings.Join(in, ", ") + ")"
 }

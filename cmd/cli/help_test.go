@@ -9,6 +9,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
 // helpCommands returns the words of every command that help lists, with kvreplay itself.
@@ -62,6 +64,26 @@ func TestHelpFitsAScreen(t *testing.T) {
 			sentence := strings.TrimSuffix(regexp.MustCompile(` \(default[^)]*\)`).ReplaceAllString(text, ""), ".")
 			if !unicode.IsLower(first) && !regexp.MustCompile(`^[KM],`).MatchString(text) || strings.Contains(sentence, ". ") {
 				t.Errorf("%s --%s: %q is not one sentence that begins in lower case", name, flag, text)
+			}
+		}
+	}
+}
+
+// The topic of combinations fits a screen and names every mechanism of the table.
+func TestCombinationsFitAScreen(t *testing.T) {
+	page := must(t, "help", "combinations")
+	if lines := strings.Count(page, "\n"); lines > 40 {
+		t.Errorf("%d lines, expected at most 40", lines)
+	}
+	for _, line := range strings.Split(page, "\n") {
+		if utf8.RuneCountInString(line) > 100 {
+			t.Errorf("more than 100 columns: %s", line)
+		}
+	}
+	for _, c := range setting.Conflicts() {
+		for _, m := range append(c.With, c.A) {
+			if !strings.Contains(page, string(m)) {
+				t.Errorf("%q is missing", m)
 			}
 		}
 	}

@@ -206,7 +206,7 @@ func TestClusterErrors(t *testing.T) {
 		"--share-heads":                    {Clusters: c, Shape: setting.Shape{ShareHeads: true}},
 		"--clusters and --outliers":        {Clusters: c, Outliers: setting.Outliers{Source: setting.OutliersWindows, Count: 3}},
 		"--clusters and --warmup":          {Clusters: c, Warmup: setting.Warmup{Kind: setting.WarmupStaging}},
-		"prices blocks of one size":        {Clusters: c, Profile: new(Profile)},
+		"--clusters and --profile":         {Clusters: c, Profile: new(Profile)},
 		"selector that ranks clusters":     {Clusters: lists},
 		"nothing of request":               {Clusters: few},
 		"optimum for blocks":               {Clusters: c, Policies: specs(t, "opt")},

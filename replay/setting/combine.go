@@ -2,6 +2,8 @@ package setting
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/kvreplay/kvreplay/policies"
 )
@@ -20,93 +22,121 @@ const (
 	UseOutliers   Mechanism = "--outliers"     // Options.Outliers
 	UsePrefetch   Mechanism = "--prefetch"     // Options.Prefetch
 	UseSwap       Mechanism = "--prefetch SOURCE,swap"
-	UseTiers      Mechanism = "--tier"                           // Options.Tiers
-	UsePlan       Mechanism = "--allocation"                     // Options.Allocation
-	UseRedivision Mechanism = "--reallocate"                     // Options.Reallocation
-	UsePlacing    Mechanism = "--warmup importance or staging"   // they place blocks
-	UseProfile    Mechanism = "--profile"                        // Options.Profile
-	UseReferee    Mechanism = "--referee"                        // Options.Referee
-	UseCheckpoint Mechanism = "--checkpoint"                     // Options.Checkpoint
-	AsTier        Mechanism = "lower tiers"                      // the policy of a Tier
-	AtPeakOrPlan  Mechanism = "a capacity of single streams"     // peak:POLICY, or of a plan
-	AtChanging    Mechanism = "a capacity that grows or changes" // 1x+2x@64, or with --reallocate
+	UseTiers      Mechanism = "--tier"                                 // Options.Tiers
+	UsePlan       Mechanism = "--allocation"                           // Options.Allocation
+	UseRedivision Mechanism = "--reallocate"                           // Options.Reallocation
+	UsePlacing    Mechanism = "--warmup importance or staging"         // they place blocks
+	UseProfile    Mechanism = "--profile"                              // Options.Profile
+	UseReferee    Mechanism = "--referee"                              // Options.Referee
+	UseCheckpoint Mechanism = "--checkpoint"                           // Options.Checkpoint
+	AsTier        Mechanism = "the policy of a --tier"                 // the policy of a Tier
+	AtPeakOrPlan  Mechanism = "--capacity peak:POLICY or --allocation" // peak:POLICY, or of a plan
+	AtChanging    Mechanism = "a capacity that changes"                // 1x+2x@64, or with --reallocate
 )
 
 // Kinds of policies, from their Traits and optional interfaces.
 const (
-	KindLossy      Mechanism = "lossy policies"                              // Traits.Lossy
-	KindWindowed   Mechanism = "policies without capacity"                   // Traits.Windowed
-	KindBypassing  Mechanism = "policies that bypass the cache"              // Traits.Bypasses
-	KindSized      Mechanism = "policies built for one capacity"             // Traits.Sized
-	KindUnresized  Mechanism = "policies that cannot be resized"             // Sized or Lossy, and no Resizer
-	KindOffline    Mechanism = "policies that see the future"                // Traits.Offline or NeedNext
-	KindUnpeekable Mechanism = "policies that do not name their next victim" // no Peeker
-	KindDividing   Mechanism = "policies that divide memory"                 // a Divider
+	KindLossy      Mechanism = "lossy policies"                           // Traits.Lossy
+	KindWindowed   Mechanism = "policies without capacity"                // Traits.Windowed
+	KindBypassing  Mechanism = "policies that bypass the cache"           // Traits.Bypasses
+	KindSized      Mechanism = "policies that read the capacity"          // Traits.Sized
+	KindUnresized  Mechanism = "policies whose capacity is fixed"         // Sized or Lossy, and no Resizer
+	KindOffline    Mechanism = "policies that see the future"             // Traits.Offline or NeedNext
+	KindUnpeekable Mechanism = "policies that cannot name a victim early" // no Peeker
+	KindDividing   Mechanism = "policies that divide a request's memory"  // a Divider
 )
 
-// Conflict is a pair of mechanisms that do not combine, and the reason.
+// Conflict is a mechanism, those that it does not combine with, and the reason.
 type Conflict struct {
-	A, B Mechanism
+	A    Mechanism
+	With []Mechanism
 	Why  string
 }
 
-// Conflicts lists every pair of mechanisms that do not combine. All other pairs do.
+// Conflicts lists every pair of mechanisms that do not combine. All other pairs do. Rows of one
+// mechanism A follow each other.
 func Conflicts() []Conflict { return conflicts }
 
 var conflicts = []Conflict{
-	{UsePool, UsePrefetch, "a staging buffer belongs to one stream"},
-	{UsePool, UsePlan, "a plan divides memory among layers and heads, a pool shares it"},
-	{UseTiers, UsePrefetch, "a useless prefetch is no demand of the tier below"},
-	{UseClusters, UseBlocks, "clusters group single tokens"},
-	{UseClusters, UseSharing, "each head has clusters of its own"},
-	{UseClusters, UsePrefetch, "a staging buffer holds blocks of one size"},
-	{UseClusters, UseTiers, "tiers hold blocks of one size"},
-	{UseClusters, UsePool, "pools hold blocks of one size"},
-	{UseClusters, UseOutliers, "outliers are blocks of one size"},
-	{UseClusters, UsePlan, "plans count blocks of one size"},
-	{UseClusters, UsePlacing, "this warm-up places blocks of one size, lru:W and cold place none"},
-	{UseClusters, UseProfile, "the time model prices blocks of one size"},
-	{UseCheckpoint, UseProfile, "a profile is written for a whole trace or not at all"},
-	{UseCheckpoint, UseReferee, "the referee checks a whole trace or nothing"},
+	{UsePool, with(UsePrefetch), "a staging buffer belongs to one stream"},
+	{UsePool, with(UsePlan), "a plan divides memory among layers and heads, a pool shares it"},
+	{UseTiers, with(UsePrefetch), "a prefetch that no step demands is no demand of the tier below"},
+	{UseClusters, with(UseBlocks), "clusters group single tokens"},
+	{UseClusters, with(UseSharing), "each head has clusters of its own"},
+	{UseClusters, with(UsePrefetch, UseTiers, UsePool, UseOutliers, UsePlan, UseProfile), "clusters have unequal sizes"},
+	{UseClusters, with(UsePlacing), "this warm-up places blocks of one size, lru:W and cold place none"},
+	{UseCheckpoint, with(UseProfile, UseReferee), "profiles and the referee cover a whole trace or nothing"},
 
-	{KindLossy, UseBlocks, "lossy policies drop single list entries (kvreplay derive makes traces of blocks)"},
-	{KindLossy, UseSharing, "lossy policies drop single list entries"},
-	{KindLossy, UsePositions, "lossy policies drop entries at every position"},
-	{KindLossy, UseClusters, "lossy policies drop single list entries"},
-	{KindLossy, UsePool, "a lossy policy sets its own budgets"},
-	{KindLossy, UseRedivision, "a lossy policy sets its own budgets"},
-	{KindLossy, UseOutliers, "a lossy policy chooses the blocks that stay"},
-	{KindLossy, UsePrefetch, "a lossy policy fetches nothing"},
-	{KindLossy, UseTiers, "a lossy policy keeps nothing below the GPU"},
-	{KindLossy, UsePlacing, "a lossy policy compresses the prompt itself, choose --warmup lru:W or cold"},
-	{KindLossy, UseProfile, "a lossy policy fetches nothing, and a profile records fetches"},
-	{KindLossy, AsTier, "a tier gives back every entry that it is asked for"},
-	{KindDividing, AtPeakOrPlan, "the policy divides the memory of a whole request"},
+	{KindLossy, with(UseBlocks, UseSharing, UseClusters), "the policy drops single entries, see kvreplay derive"},
+	{KindLossy, with(UsePositions), "the policy drops entries after each position, and a step has several"},
+	{KindLossy, with(UsePool, UseRedivision), "the policy sets its own budgets"},
+	{KindLossy, with(UseOutliers), "the policy chooses the blocks that stay"},
+	{KindLossy, with(UsePrefetch, UseTiers, UseProfile), "the policy fetches nothing, its dropped entries are lost"},
+	{KindLossy, with(UsePlacing), "the policy compresses the prompt itself, choose lru:W or cold"},
+	{KindLossy, with(AsTier), "a tier must give back every entry"},
+	{KindDividing, with(AtPeakOrPlan), "the policy divides the memory of a whole request"},
 
-	{KindWindowed, UsePlacing, "this warm-up fills a capacity, and the policy has none"},
-	{KindWindowed, AsTier, "a tier has a capacity"},
-	{KindBypassing, UseClusters, "the policy chooses among blocks of one size"},
-	{KindBypassing, UseSwap, "a swap needs the policy's next victim, and the policy may keep blocks out"},
-	{KindBypassing, AsTier, "the policy decides by the demand of the GPU's cache"},
-	{KindUnpeekable, UseSwap, "a swap asks for the next victim in advance: choose fifo, lfu, lookahead or lru"},
-	{KindSized, UseClusters, "the policy counts blocks of one size"},
-	{KindUnresized, AtChanging, "the policy is built for one capacity"},
-	{KindOffline, UseClusters, "the optimum for blocks of one size is not the optimum for clusters"},
-	{KindOffline, AsTier, "a tier's future depends on the tier above"},
+	{KindWindowed, with(UsePlacing), "this warm-up fills a capacity, and the policy has none"},
+	{KindWindowed, with(AsTier), "a tier has a capacity"},
+	{KindBypassing, with(UseClusters), "the policy chooses among blocks of one size"},
+	{KindBypassing, with(UseSwap), "a swap needs the policy's next victim, and the policy may keep blocks out"},
+	{KindBypassing, with(AsTier), "the policy decides by the demand of the GPU's cache"},
+	{KindUnpeekable, with(UseSwap), "a swap asks for the next victim early, choose fifo, lfu, lookahead or lru"},
+	{KindSized, with(UseClusters), "the policy counts blocks of one size"},
+	{KindUnresized, with(AtChanging), "the policy is built for one capacity"},
+	{KindOffline, with(UseClusters), "the optimum for blocks of one size is not the optimum for clusters"},
+	{KindOffline, with(AsTier), "a tier's future depends on the tier above"},
+}
+
+func with(all ...Mechanism) []Mechanism { return all }
+
+// Kind is a kind of policies that has conflicts.
+type Kind struct {
+	Mechanism
+	Policies []string // names, in the order of the table
+}
+
+// Kinds lists the kinds of policies that have conflicts, in the order of Conflicts. A policy whose
+// example does not parse is of no kind.
+func Kinds(table policies.Table) []Kind {
+	var all []Kind
+	for _, c := range conflicts {
+		if !strings.HasPrefix(string(c.A), "--") && !slices.ContainsFunc(all, func(k Kind) bool { return k.Mechanism == c.A }) {
+			all = append(all, Kind{Mechanism: c.A})
+		}
+	}
+	for _, e := range table {
+		spec, err := table.Parse(strings.TrimSuffix(e.Name+":"+e.Example, ":"))
+		if err != nil {
+			continue
+		}
+		of := kindsOf(spec)
+		for i := range all {
+			if of[all[i].Mechanism] {
+				all[i].Policies = append(all[i].Policies, e.Name)
+			}
+		}
+	}
+	return all
 }
 
 // mechanisms is a set of mechanisms.
 type mechanisms map[Mechanism]bool
 
-// conflict returns the first pair of a and b that does not combine, or nil.
-func conflict(a, b mechanisms) *Conflict {
-	for i := range conflicts {
-		c := &conflicts[i]
-		if a[c.A] && b[c.B] || a[c.B] && b[c.A] {
-			return c
+// conflict returns the first pair of a and b that does not combine, its member of a first, and
+// the reason. Without one the reason is empty.
+func conflict(a, b mechanisms) (in, other Mechanism, why string) {
+	for _, c := range conflicts {
+		for _, w := range c.With {
+			switch {
+			case a[c.A] && b[w]:
+				return c.A, w, c.Why
+			case a[w] && b[c.A]:
+				return w, c.A, c.Why
+			}
 		}
 	}
-	return nil
+	return "", "", ""
 }
 
 // Combine returns an error that names the first two mechanisms that do not combine.
@@ -115,8 +145,8 @@ func Combine(used ...Mechanism) error {
 	for _, m := range used {
 		set[m] = true
 	}
-	if c := conflict(set, set); c != nil {
-		return fmt.Errorf("%s and %s do not combine: %s. Remove one of them", c.A, c.B, c.Why)
+	if a, b, why := conflict(set, set); why != "" {
+		return fmt.Errorf("%s and %s do not combine: %s. Remove one of them", a, b, why)
 	}
 	return nil
 }
@@ -140,13 +170,9 @@ func Unfit(spec policies.Spec, with ...Mechanism) string {
 	for _, m := range with {
 		set[m] = true
 	}
-	c := conflict(kindsOf(spec), set)
-	if c == nil {
+	kind, other, why := conflict(kindsOf(spec), set)
+	if why == "" {
 		return ""
 	}
-	kind, other := c.A, c.B
-	if set[c.A] {
-		kind, other = c.B, c.A
-	}
-	return fmt.Sprintf("%s (%s and %s do not combine)", c.Why, kind, other)
+	return fmt.Sprintf("%s (%s and %s do not combine)", why, kind, other)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
 )
@@ -27,9 +28,13 @@ func TestConflictsDocumented(t *testing.T) {
 		t.Fatalf("%s has no %q … %q", path, begin, end)
 	}
 	var want strings.Builder
-	want.WriteString("| this | and this | do not combine because |\n|---|---|---|\n")
+	want.WriteString("| this | and these | do not combine because |\n|---|---|---|\n")
 	for _, c := range Conflicts() {
-		fmt.Fprintf(&want, "| %s | %s | %s |\n", named(c.A), named(c.B), c.Why)
+		fmt.Fprintf(&want, "| %s | %s | %s |\n", named(c.A), named(c.With...), c.Why)
+	}
+	want.WriteString("\n| kind | policies |\n|---|---|\n")
+	for _, k := range Kinds(all.Table()) {
+		fmt.Fprintf(&want, "| %s | `%s` |\n", k.Mechanism, strings.Join(k.Policies, "`, `"))
 	}
 	if table == want.String() {
 		return
@@ -42,24 +47,36 @@ func TestConflictsDocumented(t *testing.T) {
 	}
 }
 
-// named formats a flag as code.
-func named(m Mechanism) string {
-	if strings.HasPrefix(string(m), "--") {
-		return "`" + string(m) + "`"
-	}
-	return string(m)
+// named formats flags as code.
+func named(ms ...Mechanism) string {
+	return strings.Join(slice.Map(ms, func(m Mechanism) string {
+		if strings.HasPrefix(string(m), "--") {
+			return "`" + string(m) + "`"
+		}
+		return string(m)
+	}), ", ")
 }
 
-// Every conflict appears once and joins two different mechanisms.
+// Every conflict appears once and joins two different mechanisms. The rows of one mechanism
+// follow each other.
 func TestConflictsOnce(t *testing.T) {
-	seen := map[[2]Mechanism]bool{}
+	seen, ended := map[[2]Mechanism]bool{}, map[Mechanism]bool{}
+	var last Mechanism
 	for _, c := range Conflicts() {
-		pair := []Mechanism{c.A, c.B}
-		slices.Sort(pair)
-		if c.A == c.B || c.Why == "" || seen[[2]Mechanism(pair)] {
-			t.Errorf("%q and %q (%q): expected two mechanisms, a reason, and no other row of the pair", c.A, c.B, c.Why)
+		if c.A != last {
+			ended[last], last = true, c.A
 		}
-		seen[[2]Mechanism(pair)] = true
+		if ended[c.A] || len(c.With) == 0 || c.Why == "" {
+			t.Errorf("%q with %q (%q): expected rows of one mechanism in sequence, others, and a reason", c.A, c.With, c.Why)
+		}
+		for _, with := range c.With {
+			pair := []Mechanism{c.A, with}
+			slices.Sort(pair)
+			if c.A == with || seen[[2]Mechanism(pair)] {
+				t.Errorf("%q and %q: expected two mechanisms, and no other row of the pair", c.A, with)
+			}
+			seen[[2]Mechanism(pair)] = true
+		}
 	}
 }
 
