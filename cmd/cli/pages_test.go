@@ -26,7 +26,7 @@ const indexPage = "cmd/README.md"
 // indexHead is the head of the index.
 const indexHead = `# All pages
 
-This reference is for readers who look for a page. A page begins with its kind, and ` + "`go test ./cmd/cli -run Index -update`" + ` collects the pages here. Start with the [README](../README.md), then the tutorial. ` + "`kvreplay --help`" + ` lists the commands. The [glossary](../replay/GLOSSARY.md) defines the terms.
+This reference is for readers who look for a page. Start with the [README](../README.md), then the tutorial. ` + "`kvreplay --help`" + ` lists the commands. The [glossary](../replay/GLOSSARY.md) defines the terms. The first line of a page states its kind. After you add a page, ` + "`go test ./cmd/cli -run Index -update`" + ` lists it here.
 `
 
 // pageKind is a section of the index, with the words by which a page's first sentence states
