@@ -28,11 +28,11 @@ type Cell struct {
 	admits   bool              // the policy is an Admitter
 	resizer  policies.Resizer  // nil if the policy does not follow a capacity
 	rule     missRule
-	lossy    *lose // the rule of a lossy policy; nil for all others
-	Lower    *Tier // the tier below; nil for most
+	lossy    *lose // the rule of a lossy policy. Nil for all others
+	Lower    *Tier // the tier below. Nil for most
 
 	state    []uint8
-	weight   []int32 // entries that each unit takes; nil if each is a block, which counts one
+	weight   []int32 // entries that each unit takes. Nil if each is a block, which counts one
 	size     int     // resident blocks, or their weight
 	capacity int     // likewise
 	later    []CapacityAt

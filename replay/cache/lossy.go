@@ -11,7 +11,7 @@ import (
 
 // lose is the miss rule of lossy policies (policies.Lossy): a block that the policy dropped
 // is never fetched, and a demanded block that is not held is lost. Its cells see single
-// streams only. A block is in state outside if it is held or pinned; in a prompt window all
+// streams only. A block is in state outside if it is held or pinned. In a prompt window all
 // blocks are.
 //
 // Replay is open loop: later demands are those of the full model.

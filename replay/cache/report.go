@@ -14,7 +14,7 @@ type StepReport struct {
 	Stream    int   // which of the streams that share the cache the row belongs to; 0 for one alone
 	First     int32 // its first block: block b of the stream is First + b
 	Demand    int
-	Misses    []int32 // ascending; prefetched blocks are no misses
+	Misses    []int32 // ascending. Prefetched blocks are no misses
 	Births    int
 	Victims   []int32 // blocks evicted at the end of the step, in the policy's order
 	KeptOut   []int32 // members of D_t not kept: overflow or bypass, ascending
@@ -45,7 +45,7 @@ type Observer func(*StepReport)
 
 // addTraffic adds the entries that the step carries over the link. An entry is one token of
 // one head. A step fetches whole blocks. With an Admitter it fetches the demanded entries,
-// and whole blocks only if they are kept; all demanded entries are then staged.
+// and whole blocks only if they are kept. All demanded entries are then staged.
 func (c *Cell) addTraffic(r *StepReport, v demand.View, i int) {
 	r.staged = int64(c.weigh(c.pass[:c.leftOut])) * c.unit
 	r.Moved = int64(c.weigh(c.fetched)) * c.unit

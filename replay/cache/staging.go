@@ -14,7 +14,7 @@ import (
 type staging struct {
 	source     setting.PrefetchSource
 	swaps      bool
-	view       *demand.Delta // of the stream; pools and tiers fetch nothing ahead
+	view       *demand.Delta // of the stream. Pools and tiers fetch nothing ahead
 	size       int
 	blocks     []int32 // in the buffer, best rank first
 	next       []int32 // to be in the buffer, or swapped in

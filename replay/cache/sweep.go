@@ -19,7 +19,7 @@ type Sweep struct {
 	distances []int32
 	resident  []int32 // at each size, after the step
 	before    []int32 // at each size, when the first counted step began
-	at        []int32 // counted entries by distance; all larger ones in the last
+	at        []int32 // counted entries by distance. All larger ones in the last
 	sums      []int64 // of resident over the counted steps
 	peaks     []int32
 	counts    []Counts

@@ -21,16 +21,16 @@ import (
 
 // Clusters says which tokens of a stream are fetched, kept and evicted together, where
 // units have unequal sizes: RetroInfer's clusters of similar keys (Chen et al. 2025,
-// arXiv:2505.02922; its block cache is LRU over clusters and evicts until there is room).
+// arXiv:2505.02922, whose block cache is LRU over clusters and evicts until there is room).
 // Tokens that are in no cluster are units of one.
 //
 // A cluster is demanded where a step demands any of its tokens, is fetched whole, and takes
 // the room of all of them, rounded up to whole pages. A token that leaves the local window
-// is born if it is a unit of its own; larger clusters come by being fetched.
+// is born if it is a unit of its own. Larger clusters come by being fetched.
 type Clusters struct {
 	source string
 	page   int
-	file   map[trace.Key][]int32 // cluster of each token, negative for none; nil for clustersOfLists
+	file   map[trace.Key][]int32 // cluster of each token, negative for none. Nil for clustersOfLists
 }
 
 // clustersOfLists takes the clusters from the lists themselves: see chains.
@@ -44,7 +44,7 @@ func (e *ClustersError) Error() string { return e.text }
 // ParseClusters reads "lists", the path of a file of clusters, or either with the tokens of
 // a page, "lists,page=8". The file has a JSON object a stream, each on a line of its own:
 // request_id, layer_id, head (null or left out where the layer shares its selection) and
-// token_clusters, the cluster of each token from the first on, -1 for none; tokens beyond
+// token_clusters, the cluster of each token from the first on, -1 for none. Tokens beyond
 // the list are in none. nil for the empty text.
 func ParseClusters(text string) (*Clusters, error) {
 	if text == "" {
@@ -184,7 +184,7 @@ func (c *Clusters) String() string {
 
 // WriteClusters writes the clusters of every stream of a trace as a file of clusters,
 // streams in the trace's order, clusters numbered by their first token. They are read off
-// the lists, as `--clusters lists` does; tokens that are alone are in none. A cancelled
+// the lists, as `--clusters lists` does. Tokens that are alone are in none. A cancelled
 // context ends it between two streams, with the context's error.
 func WriteClusters(ctx context.Context, w io.Writer, f *trace.File) error {
 	if err := listsClusters(f.Meta()); err != nil {

@@ -17,7 +17,7 @@ type Delta struct {
 	nexts
 	size                       []int32
 	enter, exit, born, members lists
-	picked                     []int32 // parallel to members; empty if a block holds one entry
+	picked                     []int32 // parallel to members. Empty if a block holds one entry
 
 	stream   *trace.Stream
 	rows     rows
@@ -25,7 +25,7 @@ type Delta struct {
 	joined   *Joiner // nil if the rows are recorded
 	units    units
 	pins     Pins
-	meta     *trace.Meta // the rules for lists; nil if a joiner has checked them
+	meta     *trace.Meta // the rules for lists. Nil if a joiner has checked them
 	first    int         // row of the stream that is row 0
 	base     int32       // added to the ids in members and born, in a pool
 	pooled   bool        // all of a row's demand enters, and leaves with the next row
@@ -33,7 +33,7 @@ type Delta struct {
 	cur, prev []uint64 // demand as bitsets
 	all       []uint64 // the whole list of the row being checked
 	changed   []int32  // words in which they differ
-	kept      []uint64 // outliers that are pinned for good; empty if none are
+	kept      []uint64 // outliers that are pinned for good. Empty if none are
 	unlisted  int      // outliers that no list names
 }
 
@@ -68,7 +68,7 @@ type Options struct {
 	Windows  int     // warm-up rows to replay
 	Members  bool    // the view has Members
 	NextUses bool    // changes have the steps of the next demands
-	Joined   *Joiner // that made the stream; nil for one as recorded
+	Joined   *Joiner // that made the stream. Nil for one as recorded
 
 	Outliers setting.Outliers
 	pooled   bool // the stream is a member of a pool
@@ -188,7 +188,7 @@ func mark(set []uint64, list []int32) bool {
 }
 
 // noneFrom reports whether the set has no member from blocks on. The bitsets cover
-// the stream's last context; earlier ones are shorter.
+// the stream's last context. Earlier ones are shorter.
 func noneFrom(set []uint64, blocks int) bool {
 	w := blocks >> 6
 	if w >= len(set) {

@@ -24,7 +24,7 @@ type Joiner struct {
 	Pins   Pins
 	Checks bool // the rules for lists, which the reader has not checked
 
-	clusters *clustering // of the stream; nil if units are blocks of one size
+	clusters *clustering // of the stream. Nil if units are blocks of one size
 
 	out     trace.Stream
 	demand  []int32 // by row: units that the first K of a list name
@@ -32,10 +32,10 @@ type Joiner struct {
 	decoded []int32 // by row: positions that were decoded
 	steps   []int32 // by row: steps from its first position to its last
 
-	place     []int32   // by unit: 1 + its place in out.Indices; an earlier row's if the current row lacks it
+	place     []int32   // by unit: 1 + its place in out.Indices. An earlier row's if the current row lacks it
 	count     []int32   // by unit, scratch
 	predicted []int32   // by unit: 1 + the row that predicted it last
-	seen      [][]int32 // by head and entry: 1 + the row that demanded it last; if a row joins positions
+	seen      [][]int32 // by head and entry: 1 + the row that demanded it last, if a row joins positions
 	present   []uint64  // entries of the list being checked
 	sources   []source  // of the current row
 	entries   []int32   // of all sources, rank by rank
@@ -58,7 +58,7 @@ func (j *Joiner) Group(c *Clusters, s *trace.Stream, candidates int) {
 	j.clusters = c.units(s, candidates)
 }
 
-// units are the clusters of the stream that is joined; nil if units are blocks.
+// units are the clusters of the stream that is joined. Nil if units are blocks.
 func (j *Joiner) units() *clustering {
 	if j == nil {
 		return nil

@@ -46,7 +46,7 @@ func (p *Pool) Build(nexts bool) {
 	}
 }
 
-// Unequal is the first stream whose rows are not at the steps of the first one's; nil for none.
+// Unequal is the first stream whose rows are not at the steps of the first one's. Nil for none.
 func (p *Pool) Unequal() *trace.Stream {
 	for _, d := range p.streams {
 		if !slices.Equal(d.stream.Steps, p.streams[0].stream.Steps) {
@@ -102,7 +102,7 @@ func (p *Pool) Candidates(i int) []int32 { return p.candidates(i, false) }
 // Listed has the demand of the row's own list, too.
 func (p *Pool) Listed(i int) []int32 { return p.candidates(i, true) }
 
-// candidates are those of row i; with all, the demand of its own list is among them.
+// candidates are those of row i. With all, the demand of its own list is among them.
 func (p *Pool) candidates(i int, all bool) []int32 {
 	n := len(p.streams)
 	own, row := i%n, i/n

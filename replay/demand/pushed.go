@@ -41,7 +41,7 @@ func (p *Pushed) Push(demand []int32, positions int, born ...[]int32) {
 	p.exit = appendDifference(p.exit[:0], p.before, p.demand)
 }
 
-// appendDifference appends the members of a that are not in b to dst; both ascend.
+// appendDifference appends the members of a that are not in b to dst. Both ascend.
 func appendDifference(dst, a, b []int32) []int32 {
 	for _, x := range a {
 		for len(b) > 0 && b[0] < x {

@@ -71,7 +71,7 @@ type Extent struct {
 	Stride      int32
 	PinnedPeaks []int
 
-	Weight     []int32 // entries that each unit takes; nil if all units have one size
+	Weight     []int32 // entries that each unit takes. Nil if all units have one size
 	FirstUse   []int32 // step of each block's first demand, if the view was built with next uses
 	HasMembers bool
 	HasPicked  bool // blocks hold several entries
@@ -132,7 +132,7 @@ func (n *nexts) add(i int, c *Change) {
 // lists are lists of blocks, one a row, in one array.
 type lists struct {
 	items []int32
-	ends  []int32 // ends[i] is where row i-1 ends; len = rows+1
+	ends  []int32 // ends[i] is where row i-1 ends, len = rows+1
 }
 
 func (l *lists) reset() { l.items, l.ends = l.items[:0], append(l.ends[:0], 0) }

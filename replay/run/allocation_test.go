@@ -11,7 +11,7 @@ import (
 )
 
 // planOf allocates 2 × K on the rows of a run, a row a stream, and reads the plan back
-// from its file; with it, the misses that it predicts.
+// from its file. With it, the misses that it predicts.
 func planOf(t *testing.T, o Options, memory string) (*allocate.Plan, int64) {
 	t.Helper()
 	o.Per = PerStream

@@ -126,7 +126,7 @@ func encodeAsked(cells []askedCell) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// readAsked reads the cells that were asked for of a trace; none if no file is there. A
+// readAsked reads the cells that were asked for of a trace. None if no file is there. A
 // damaged file is an error, because results would seem complete without the cells in it.
 func readAsked(path string) ([]askedCell, error) {
 	text, err := readKept(path)

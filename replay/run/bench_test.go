@@ -65,7 +65,7 @@ func workloads(b *testing.B) []workload {
 const realTrace = "../../datasets/bundled/smollm2_multi_news_8k.parquet"
 
 // policies are those to measure: all exact ones that can run on the synthetic stream, which
-// has no scores (BenchmarkLossy has the others); on the real one a few, among them what scores are for.
+// has no scores (BenchmarkLossy has the others). On the real one a few, among them what scores are for.
 func (w workload) policies() (list []string) {
 	if w.stream.Scores != nil {
 		return []string{"lookahead", "lru", "near-lrfu", "opt", "s3-fifo", "score-ewma"}
@@ -281,7 +281,7 @@ func BenchmarkDecode(b *testing.B) {
 	perAccess(b, indices)
 }
 
-// BenchmarkCells is a whole run of 56 cells, 14 policies at 4 capacities, beside reading
+// BenchmarkCells is a whole run of 56 cells, 14 policies at 4 capacities, next to reading
 // the same file: its time ÷ BenchmarkDecode's is what the cells cost.
 func BenchmarkCells(b *testing.B) {
 	f := syntheticFile(b, 4, benchM)

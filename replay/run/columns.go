@@ -24,7 +24,7 @@ func streamAttention(s *trace.Stream, m *trace.Meta, o *StreamOptions) demand.At
 	return demand.AttentionOf(m, len(s.AttentionMass) > 0, len(s.Scores) > 0, len(s.CoveredMass) > 0 && o.Candidates == m.Candidates)
 }
 
-// lack says which column that a policy needs is not there; empty if all are.
+// lack says which column that a policy needs is not there. Empty if all are.
 func (c columns) lack(needs policies.Needs) string {
 	switch {
 	case needs&policies.NeedCandidates != 0 && !c.ranks:

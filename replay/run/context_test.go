@@ -15,7 +15,7 @@ import (
 )
 
 // A stream of a few rows that states a context which no memory holds is refused, with what
-// makes it shorter; larger blocks do.
+// makes it shorter. Larger blocks do.
 func TestLongestContext(t *testing.T) {
 	spec, err := all.Table().Parse("lru")
 	if err != nil {

@@ -173,7 +173,7 @@ func TestEngineAgreesWithReferee(t *testing.T) {
 }
 
 // OPT and opt-bypass miss exactly as little as exhaustive search over every choice of
-// victims, with windows, births and overflow; nobody misses less.
+// victims, with windows, births and overflow. No policy misses less.
 func TestOptimumIsExhaustive(t *testing.T) {
 	var b bench
 	for seed := uint64(0); seed < draws(2500); seed++ {
@@ -203,7 +203,7 @@ func TestOptimumIsExhaustive(t *testing.T) {
 	}
 }
 
-// Nobody who keeps the demand misses less than OPT, and OPT never less than opt-bypass.
+// No policy that keeps the demand misses less than OPT, and OPT never less than opt-bypass.
 func TestNobodyBeatsTheOptimum(t *testing.T) {
 	var b bench
 	for seed := uint64(0); seed < draws(150); seed++ {

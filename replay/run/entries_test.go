@@ -11,8 +11,8 @@ import (
 )
 
 // What moves, worked by hand. Blocks of ten entries, two heads share a cache of one
-// block; a block holds twenty entries. block-lfu fetches what is missed and fills with
-// the block that has most; lru fetches whole blocks.
+// block. A block holds twenty entries. block-lfu fetches what is missed and fills with
+// the block that has most, lru fetches whole blocks.
 func TestMoved(t *testing.T) {
 	meta := &trace.Meta{Version: 1, Order: trace.OrderRank, TopK: 3, Candidates: 3, BlockTokens: 1}
 	lists := [2][][]int32{

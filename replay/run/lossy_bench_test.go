@@ -11,7 +11,7 @@ import (
 )
 
 // BenchmarkLossy is the cost of lossy policies on one stream of 16 Ki tokens and 512 steps,
-// K = 1024, at a budget of 2K: nanoseconds a demanded block, beside lru's. Dividing a
+// K = 1024, at a budget of 2K: nanoseconds a demanded block, next to lru's. Dividing a
 // request is not part of it.
 func BenchmarkLossy(b *testing.B) {
 	r := rand.New(rand.NewPCG(3, 9))

@@ -53,7 +53,7 @@ func lossyFile(t *testing.T, r *rand.Rand, small bool) *trace.File {
 }
 
 // Every step of every lossy policy is that of the referee, on random requests with blocks,
-// gaps, pins, windows and ties; and what rows say adds up.
+// gaps, pins, windows and ties. The figures of rows add up.
 func TestLossyAgreesWithReferee(t *testing.T) {
 	for seed := uint64(0); seed < draws(40); seed++ {
 		r := rand.New(rand.NewPCG(seed, 53))
@@ -129,7 +129,7 @@ func TestLossyWithRoomForAll(t *testing.T) {
 	}
 }
 
-// Sinks and local window are beside the budget of a lossy policy as beside any other's capacity.
+// Sinks and local window are outside the budget of a lossy policy as outside any other's capacity.
 func TestLossyPinsAsMuch(t *testing.T) {
 	for seed := range uint64(8) {
 		f := lossyFile(t, rand.New(rand.NewPCG(seed, 8)), seed%2 == 0)

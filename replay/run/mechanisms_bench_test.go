@@ -10,7 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// BenchmarkMechanisms is one LRU cell from a file with each mechanism beside it: what it
+// BenchmarkMechanisms is one LRU cell from a file with each mechanism added: what it
 // costs in speed. Demand is that of the plain run.
 func BenchmarkMechanisms(b *testing.B) {
 	f, windowed := syntheticFile(b, 4, benchM), windowedFile(b, 4, benchM, 32)

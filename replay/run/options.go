@@ -30,33 +30,33 @@ type Options struct {
 	Warmup     setting.Warmup     // zero: auto
 	TopK       int                // K in the unit of the trace's lists; 0: the trace's
 	Candidates int                // M in that unit; 0: the trace's
-	Sink       *int               // pinned first tokens; nil: the trace's, 0 where it says nothing
-	Local      *int               // pinned last tokens; nil: the trace's, 1 where it says nothing
-	EntryBytes *int               // bytes of a token's entry in a head; nil: the trace's
-	Shape      setting.Shape      // what makes a row; zero: rows as recorded
-	Clusters   *demand.Clusters   // units of unequal sizes; nil: blocks
-	Pool       setting.Pool       // streams that share a cache; empty: none do
-	Outliers   setting.Outliers   // blocks that stay on the GPU for good; zero: none
+	Sink       *int               // pinned first tokens. Nil: the trace's, 0 where it says nothing
+	Local      *int               // pinned last tokens. Nil: the trace's, 1 where it says nothing
+	EntryBytes *int               // bytes of a token's entry in a head. Nil: the trace's
+	Shape      setting.Shape      // what makes a row. Zero: rows as recorded
+	Clusters   *demand.Clusters   // units of unequal sizes. Nil: blocks
+	Pool       setting.Pool       // streams that share a cache. Empty: none do
+	Outliers   setting.Outliers   // blocks that stay on the GPU for good. Zero: none
 	Prefetch   setting.Prefetch   // zero: none
 	Tiers      []setting.Tier     // below the GPU's cache, fastest first
-	Inclusive  bool               // tiers keep what passes through them; otherwise what the one above gives up
+	Inclusive  bool               // tiers keep what passes through them. Otherwise what the one above gives up
 	Layers     []int32            // nil: all
-	Allocation *allocate.Plan     // in the place of capacities, or of the N of window:N; nil: none
+	Allocation *allocate.Plan     // in the place of capacities, or of the N of window:N. Nil: none
 	Requests   []string           // nil: all
-	// Reallocation divides the memory of Allocation anew every so many steps; zero: never.
+	// Reallocation divides the memory of Allocation anew every so many steps. Zero: never.
 	Reallocation allocate.Reallocation
 	Per          Detail // empty: cell
 	Workers      int    // 0: one
 	Seed         uint64
 
-	// SkipUnable leaves out policies that the trace cannot serve, with a note; otherwise
+	// SkipUnable leaves out policies that the trace cannot serve, with a note. Otherwise
 	// they are an error.
 	SkipUnable bool
 	// Referee replays every cell with package referee too and stops at the first difference.
 	Referee bool
 	// Profile receives the steps of every cell, in the order of streams, cells, steps.
 	Profile *Profile
-	// Store keeps finished cells and gives them back; nil keeps nothing. With Referee or
+	// Store keeps finished cells and gives them back. Nil keeps nothing. With Referee or
 	// Profile every cell is replayed.
 	Store *Store
 	// Fresh replays cells that the store has, too.

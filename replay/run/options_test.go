@@ -69,7 +69,7 @@ func TestOptionsOutOfBounds(t *testing.T) {
 	}
 }
 
-// TestSkipUnable: what cannot run is left out with a note, cell by cell; a run of nothing else
+// TestSkipUnable: what cannot run is left out with a note, cell by cell. A run of nothing else
 // is an error that says why.
 func TestSkipUnable(t *testing.T) {
 	f := withWindows(t, []int{8})

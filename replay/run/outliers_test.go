@@ -52,7 +52,7 @@ func TestOutliersAgreeWithReferee(t *testing.T) {
 }
 
 // A run with outliers is the same at any number of workers, one by one or in sweeps, and
-// counts their memory; a file's rows need them to be replayed.
+// counts their memory. A file's rows need them to be replayed.
 func TestRunOfOutliers(t *testing.T) {
 	f := manyStreams(t)
 	o := everyCell(t, PerStream, 1)

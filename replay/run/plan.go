@@ -52,7 +52,7 @@ type cellPlan struct {
 	spec     policies.Spec
 	runner   int               // which instance of the worker runs it
 	capacity *setting.Capacity // nil for windowed policies
-	tier     int               // 0: the GPU's cache; n: the n-th of Options.Tiers
+	tier     int               // 0 for the GPU's cache, n for the n-th of Options.Tiers
 	top      int               // cell of the GPU's cache that it is a tier of
 	tierName string
 	above    string // the caches above, "lru@2x"
@@ -313,7 +313,7 @@ func pinsOf(m *trace.Meta, o *Options) demand.Pins {
 }
 
 // UnstatedPins says which pins neither the options nor the trace states and what is replayed
-// for them, as a note for users, and names these pins; both are empty where all are stated.
+// for them, as a note for users, and names these pins. Both are empty where all are stated.
 func UnstatedPins(m *trace.Meta, o *Options) (note string, names []string) {
 	p := pinsOf(m, o)
 	var used []string
@@ -332,7 +332,7 @@ func UnstatedPins(m *trace.Meta, o *Options) (note string, names []string) {
 	return fmt.Sprintf("the trace does not state %s; replaying %s", strings.Join(names, " and "), strings.Join(used, " and ")), names
 }
 
-// planCells lists policy × capacity; a policy without capacity is one cell. Each
+// planCells lists policy × capacity. A policy without capacity is one cell. Each
 // windowed policy adds LRU and OPT given its peak, where those are in the run.
 func (p *plan) planCells() error {
 	runners := 0
@@ -395,7 +395,7 @@ func (p *plan) planCells() error {
 	return nil
 }
 
-// unable says why a policy cannot run on the trace; empty if it can.
+// unable says why a policy cannot run on the trace. Empty if it can.
 func (p *plan) unable(spec policies.Spec, needs policies.Needs) string {
 	with := p.used()
 	for i := range p.opt.Capacities {

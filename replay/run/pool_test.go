@@ -72,7 +72,7 @@ func pooled(t *testing.T, p *plan, members []*member, needs policies.Needs) *wor
 }
 
 // runPool replays a cell on a pool and holds every step of every stream against the
-// referee; the counts are the streams'.
+// referee. The counts are the streams'.
 func (b *bench) runPool(t *testing.T, w *worker, name string, capacity int) []cache.Counts {
 	t.Helper()
 	p := w.plan
@@ -143,7 +143,7 @@ func TestPooledWindowsAreTheStreamsWindows(t *testing.T) {
 }
 
 // Pools of requests and of layers are as the referee counts them, with tiers, shapes,
-// growth and every warm-up, and do not depend on workers; their profile has every stream.
+// growth and every warm-up, and do not depend on workers. Their profile has every stream.
 func TestRunOfPools(t *testing.T) {
 	f := manyStreams(t)
 	for n, pool := range []setting.Pool{setting.PoolRequest, setting.PoolLayer} {
@@ -337,8 +337,8 @@ func TestPoolErrors(t *testing.T) {
 	}
 }
 
-// Every policy that a trace with scores can serve runs on a pool; the engine checks each
-// victim, and nobody who keeps the demand beats OPT.
+// Every policy that a trace with scores can serve runs on a pool. The engine checks each
+// victim, and no policy that keeps the demand beats OPT.
 func TestEveryPolicyOnAPool(t *testing.T) {
 	f := manyStreams(t)
 	o := Options{Capacities: capacities(t, "1.5x"), Pool: setting.PoolRequest, SkipUnable: true, Requests: []string{"b"}, Layers: []int32{1, 2}}

@@ -10,7 +10,7 @@ import (
 )
 
 // Prefetches of both sources are staged, used and lost as the referee counts them, with
-// every policy and shape; windows prefetch nothing.
+// every policy and shape. Windows prefetch nothing.
 func TestPrefetchAgreesWithReferee(t *testing.T) {
 	var b bench
 	var total cache.Counts

@@ -10,9 +10,9 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// newRefereeChecks replays a cell and its tiers; the checks are theirs, the cell's first.
-// streams share the cache, each with the heads that share its blocks; request are all of
-// a request whose importance is one.
+// newRefereeChecks replays a cell and its tiers. The checks are theirs, the cell's first.
+// streams share the cache, each with the heads that share its blocks. The streams of request
+// are all of a request whose importance is one.
 func newRefereeChecks(p *plan, policy string, streams, request [][]*trace.Stream, st cache.Start, lower []cache.TierStart) ([]*cache.Check, error) {
 	kinds := map[setting.WarmupKind]referee.WarmupKind{setting.WarmupRun: referee.WarmRun, setting.WarmupCold: referee.WarmCold,
 		setting.WarmupImportance: referee.WarmImportance, setting.WarmupStaging: referee.WarmStaging}

@@ -17,8 +17,8 @@ import (
 type requestFacts struct {
 	request    string
 	known      bool
-	importance map[int32]float64          // of each position, over layers and heads; nil unless the warm-up needs it
-	budgets    map[int][]cache.CapacityAt // by selected stream; nil if they stay
+	importance map[int32]float64          // of each position, over layers and heads. Nil unless the warm-up needs it
+	budgets    map[int][]cache.CapacityAt // by selected stream. Nil if they stay
 	streams    [][]*trace.Stream          // of the request, for the referee
 
 	delta    demand.Delta
@@ -105,7 +105,7 @@ func inBlocks(sizes []int, unit int) []int32 {
 	return blocks
 }
 
-// initialBudgets are what the plan gives the streams of the request; it returns the sizes
+// initialBudgets are what the plan gives the streams of the request. It returns the sizes
 // that budgets are chosen among, nil where they stay.
 func (w *worker) initialBudgets() ([]int, error) {
 	p, a := w.plan, &w.request

@@ -90,7 +90,7 @@ func TestWarnsOfOtherPins(t *testing.T) {
 }
 
 // What a capture noted of its selector's recall is stated where it is a share of 1, and of a
-// selector that may miss some; at another K the row says so.
+// selector that may miss some. At another K the row says so.
 func TestRowSelectorRecall(t *testing.T) {
 	other := "selector_recall was measured at K = 4, not at 3"
 	for _, c := range []struct {

@@ -31,7 +31,7 @@ type Job struct {
 }
 
 // Plan plans the work that o asks for on the trace of f. Errors are of the options, or
-// of a trace that cannot serve them; nothing has been replayed yet.
+// of a trace that cannot serve them. Nothing has been replayed yet.
 func Plan(f *trace.File, o Options) (*Job, error) {
 	p, err := newPlan(f, &o)
 	if err != nil {
@@ -215,7 +215,7 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 	return nil
 }
 
-// unit replays the caches of a unit; with an error, the first stream that it is about.
+// unit replays the caches of a unit. With an error, the first stream that it is about.
 func (w *worker) unit(u [2]int) (stream int, err error) {
 	for _, c := range w.plan.caches[u[0]:u[1]] {
 		if err := w.replay(c); err != nil {

@@ -228,7 +228,7 @@ func TestProfileSumsToRows(t *testing.T) {
 	}
 }
 
-// A profile whose writing fails on the way is told of at once and leaves nothing; the rows are
+// A profile whose writing fails on the way is told of at once and leaves nothing. The rows are
 // those of a run without it, and Close has the error.
 func TestProfileThatFails(t *testing.T) {
 	f, dir := manyStreams(t), t.TempDir()
@@ -260,7 +260,7 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// A profile says what its readers need beside the rows: the cache's unit, and all that stays
+// A profile says what its readers need next to the rows: the cache's unit, and all that stays
 // outside the capacity.
 func TestProfileMeta(t *testing.T) {
 	f := manyStreams(t)

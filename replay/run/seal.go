@@ -16,7 +16,7 @@ func seal(name string, text []byte) []byte {
 	return []byte(`{"sha256":"` + hex.EncodeToString(sum.Sum(nil)) + `"}` + "\n")
 }
 
-// unseal returns the lines before the seal; false where a byte of them, of the seal or of
+// unseal returns the lines before the seal. False where a byte of them, of the seal or of
 // the file's name is not as it was written.
 func unseal(name string, text []byte) ([]byte, bool) {
 	at := len(text) - len(seal(name, nil))

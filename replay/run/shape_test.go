@@ -74,7 +74,7 @@ func TestShapesAgreeWithReferee(t *testing.T) {
 	}
 }
 
-// A run joins what its options say, whatever its workers; the referee sees every step,
+// A run joins what its options say, whatever its workers. The referee sees every step,
 // and a policy that looks at entries runs.
 func TestRunOfShapes(t *testing.T) {
 	f := manyStreams(t)

@@ -110,7 +110,7 @@ func (s *Store) cellPath(name string) string {
 	return filepath.Join(s.dir, "cells", name+".jsonl")
 }
 
-// load returns the rows of a finished cell; nil if it is not there. A file that cannot be
+// load returns the rows of a finished cell. Nil if it is not there. A file that cannot be
 // read, is damaged, or is not what its name says, counts as not there: the cell is replayed
 // and the file replaced. What is no file cannot be, which is an error before the work.
 func (s *Store) load(k cellKey, parts int) ([]result.Row, error) {
@@ -145,7 +145,7 @@ func readKept(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// unsealRows are the rows of a sealed file; none where it is damaged.
+// unsealRows are the rows of a sealed file. None where it is damaged.
 func unsealRows(path string, text []byte) []result.Row {
 	text, ok := unseal(filepath.Base(path), text)
 	if !ok {
@@ -171,7 +171,7 @@ func (s *Store) digestPath(key string) string {
 	return filepath.Join(s.dir, "profiles", key+".sha256")
 }
 
-// saveDigest keeps the digest of a finished profile; of is that of the policies in it.
+// saveDigest keeps the digest of a finished profile, and of is that of the policies in it.
 func (s *Store) saveDigest(key, of, digest string) error {
 	path := s.digestPath(key)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -14,13 +14,13 @@ import (
 type StreamOptions struct {
 	TopK       int            // K in blocks; 0: the metadata's
 	Candidates int            // M in blocks; 0: the metadata's
-	Capacity   int            // blocks; policies.Unbounded for policies without capacity
-	Warmup     setting.Warmup // zero: cold; auto is an error, as there is nothing to settle it against
+	Capacity   int            // blocks, or policies.Unbounded for policies without capacity
+	Warmup     setting.Warmup // zero: cold, auto is an error, as there is nothing to settle it against
 	Seed       uint64
 	Shape      setting.Shape  // but for ShareHeads: one stream is replayed
-	Observer   cache.Observer // sees every step; may be nil
+	Observer   cache.Observer // sees every step. May be nil
 
-	// Later is what the capacity becomes, by rising steps; nothing of it goes to lossy policies.
+	// Later is what the capacity becomes, by rising steps. Nothing of it goes to lossy policies.
 	Later []cache.CapacityAt
 }
 
@@ -34,7 +34,7 @@ type Engine struct {
 }
 
 // RunStream replays s with p. The instance p is reset and may be used again. Every
-// rule of the stream's lists is checked, and that s has the columns that p needs; prompt windows,
+// rule of the stream's lists is checked, and that s has the columns that p needs. Prompt windows,
 // without which Run leaves some lossy policies out, are what Warmup says.
 func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o StreamOptions) (cache.Counts, error) {
 	if o.TopK == 0 {

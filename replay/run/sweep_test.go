@@ -32,7 +32,7 @@ func newSweeper() *sweeper {
 		all: cache.Sweep{Pass: policies.SweepOf(new(lru.Policy))}, ages: cache.Sweep{Pass: policies.SweepOf(&window.Policy{Steps: 1})}}
 }
 
-// check compares every count at all of sizes; it returns how many cells it compared.
+// check compares every count at all of sizes. It returns how many cells it compared.
 func (w *sweeper) check(t *testing.T, what string, pass *cache.Sweep, sizes []int32, single func(size int) (*cache.Cell, cache.Start)) int {
 	t.Helper()
 	got, err := pass.Run(&w.delta, sizes, cache.Start{Unit: 3})
@@ -192,7 +192,7 @@ func TestSweepsAreNotInherited(t *testing.T) {
 	}
 }
 
-// Cells are gathered by policy, windows together; nothing is where steps are watched.
+// Cells are gathered by policy, windows together. Nothing is where steps are watched.
 func TestGroups(t *testing.T) {
 	f, err := trace.Open(realTrace)
 	if err != nil {
@@ -203,7 +203,7 @@ func TestGroups(t *testing.T) {
 		o    Options
 		want []int // cells of each group
 	}{
-		{Options{}, []int{2, 1, 2 + 2, 1, 1}}, // windows; none; lru with their peaks; fifo
+		{Options{}, []int{2, 1, 2 + 2, 1, 1}}, // windows, none, lru with their peaks, fifo
 		{Options{Referee: true}, slices.Repeat([]int{1}, 2+1+2+2+2)},
 	} {
 		c.o.Policies, c.o.Capacities = specs(t, "lru", "window:2", "none", "fifo", "window:7"), capacities(t, "1x", "2x")

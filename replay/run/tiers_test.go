@@ -86,7 +86,7 @@ func TestTiersThatGrow(t *testing.T) {
 }
 
 // In an exclusive tier, where no block is demanded twice, these policies are LRU, and those
-// are not, as TIERS.md says; in an inclusive one nearly all differ.
+// are not, as TIERS.md says. In an inclusive one nearly all differ.
 func TestExclusiveTiersAreLRU(t *testing.T) {
 	f := manyStreams(t)
 	misses := func(policy string, inclusive bool) int64 {

@@ -44,7 +44,7 @@ func TestWarmupOfUnequalWindows(t *testing.T) {
 
 // By hand: the window of layer 0 ranks 5 6 8 9, that of layer 1 7 5 3 2. Over the request 5
 // has 1.2, 7 has 1.0 and 6 has 0.8. A cache of two begins with 5 6 and with 7 5, over the
-// request both with 5 7; a tier of two below it with the next two of its stream.
+// request both with 5 7. A tier of two below it with the next two of its stream.
 func TestImportanceByHand(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "importance.parquet")
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 2, Candidates: 4, BlockTokens: 1})

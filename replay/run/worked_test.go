@@ -18,7 +18,7 @@ type worked struct {
 	lists  [][]int32
 	layout demand.Layout
 	tokens bool
-	// windows are the lists that come before step 0; outliers are chosen from them.
+	// windows are the lists that come before step 0. Outliers are chosen from them.
 	windows  int
 	outliers setting.Outliers
 	clusters []int32 // of each token, of a prompt of 100
@@ -77,8 +77,8 @@ func (h worked) run(t *testing.T, st cache.Start, inclusive bool, below ...strin
 	return c, counts
 }
 
-// Positions 0 and 1 demand 1, 2, 3; positions 2 and 3 demand 1, 4, 5, 6. Two tokens are
-// born a step: 99, 100 and 101, 102. At a capacity of four the first step evicts 99; the
+// Positions 0 and 1 demand 1, 2, 3. Positions 2 and 3 demand 1, 4, 5, 6. Two tokens are
+// born a step: 99, 100 and 101, 102. At a capacity of four the first step evicts 99. The
 // second finds 1 and evicts 100, 2, 3, 101, 102.
 func TestWorkedMultiToken(t *testing.T) {
 	h := worked{topk: 2, lists: [][]int32{{1, 2}, {2, 3}, {1, 4}, {5, 6}}, layout: demand.Layout{Factor: 1, Heads: 1, Positions: 2}, tokens: true}
@@ -111,7 +111,7 @@ func TestWorkedPrefetchOfBetterRanks(t *testing.T) {
 
 // K = 1, room for two, one swap a step. Step 0 fetches 1; 2 takes the free room and is found
 // at step 1. Then LRU would evict 1, which step 1 ranks second, before 4: 4 is late at step
-// 2, which evicts 1. Of 5 and 6, 5 takes the place of 2, unlisted; nobody demands it.
+// 2, which evicts 1. Of 5 and 6, 5 takes the place of 2, unlisted. No step demands it.
 func TestWorkedSwap(t *testing.T) {
 	h := worked{topk: 1, lists: [][]int32{{1, 2, 3}, {2, 1, 4}, {4, 5, 6}, {4, 7, 8}}}
 	_, n := h.run(t, cache.Start{Capacity: 2, Prefetch: setting.PrefetchCandidates, Staging: 1, Swap: true}, false)
@@ -160,7 +160,7 @@ func TestWorkedOutliers(t *testing.T) {
 // Clusters of three, two and one tokens, and one of all others, at a capacity of four
 // entries. Step 0 demands the first two, five entries: the second, worst rank, is not kept.
 // Step 1 finds the first and fetches the third: four. Step 2 fetches the second for two of
-// its tokens; the first goes, three entries at once, as step 1 used both that are left.
+// its tokens. The first goes, three entries at once, as step 1 used both that are left.
 // Step 3 finds all. Step 4 finds the second and fetches the first: again five, the second is
 // not kept, and the third goes, though there would be room for it.
 func TestWorkedClusters(t *testing.T) {
@@ -192,8 +192,8 @@ func (h worked) pool(t *testing.T, others ...worked) *worker {
 	return pooled(t, testPlan(meta, h.topk, h.topk, setting.Warmup{Kind: setting.WarmupCold}), members, 0)
 }
 
-// Layer 0 demands 1, 1, 1; layer 1 demands 1, 2, 1. Rows alternate. With two blocks for both,
-// layer 1's block 2 takes the place of its block 1, last used before layer 0's; block 1 then
+// Layer 0 demands 1, 1, 1. Layer 1 demands 1, 2, 1. Rows alternate. With two blocks for both,
+// layer 1's block 2 takes the place of its block 1, last used before layer 0's. Block 1 then
 // takes its place again. With three, layer 0 leaves the third to layer 1.
 func TestWorkedPool(t *testing.T) {
 	w := worked{topk: 1, lists: [][]int32{{1}, {1}, {1}}}.pool(t, worked{lists: [][]int32{{1}, {2}, {1}}})
@@ -209,8 +209,8 @@ func TestWorkedPool(t *testing.T) {
 	}
 }
 
-// 1 and 2 alternate: two blocks hold both; cut to one at step 2, block 2 goes and is missed,
-// then block 1; with two again both stay.
+// 1 and 2 alternate: two blocks hold both. Cut to one at step 2, block 2 goes and is missed,
+// then block 1. With two again both stay.
 func TestWorkedShrinking(t *testing.T) {
 	h := worked{topk: 1, lists: [][]int32{{1}, {2}, {1}, {2}, {1}, {2}}}
 	if _, n := h.run(t, cache.Start{Capacity: 2, Later: []cache.CapacityAt{{Step: 2, Capacity: 1}, {Step: 4, Capacity: 2}}}, false); n.Misses != 4 || n.Evictions != 2 {
