@@ -32,7 +32,7 @@
 // Prefetch is the example to follow: search for it in these places.
 //
 //   - metrics/result/setting.go: a field of Setting. Rows, cell keys, profiles and verification
-//     then have it.
+//     then have it. Its tag "unbound" says that OPT does not bound the misses any more.
 //   - setting: a file with its text, and its row in combine.go. run/mechanisms.go says which
 //     options use it.
 //   - run/options.go, run/setting.go: the option, and its way from and to the setting. A flag of
@@ -42,7 +42,6 @@
 //   - run/mechanisms.go: a sweep answers all capacities in one pass. It runs only with the
 //     mechanisms in the list sweepable.
 //   - referee: the same rule, written a second time.
-//   - metrics/board/optimum.go: whether OPT still bounds the misses.
 //
 // # Words
 //

@@ -25,7 +25,7 @@ type counted struct {
 // checkOptimum rejects counts below the optimum that bounds them (SEMANTICS S9). It compares cells,
 // requests and every other part that both have. opt bounds policies that keep their demand, and
 // opt-bypass bounds all. Some rows have no such bound: lossy policies, policies without capacity,
-// and caches that prefetch or have clusters of unequal sizes.
+// and the settings with the tag "unbound".
 func checkOptimum(rows []*result.Row, cells []*cell) error {
 	least := map[counted]int64{}
 	for at, n := range missCounts(rows, cells) {
@@ -95,7 +95,7 @@ func (c *cell) key() cellKey { return cellKey{c.trace, c.policy, result.OrDash(c
 // the total misses of its streams, not those of each.
 func optimaOf(r *result.Row, p result.Part) []string {
 	switch {
-	case r.Lossy, r.Capacity == nil, r.Prefetch != "", r.Clusters != "":
+	case r.Lossy, r.Capacity == nil, r.Unbound() != "":
 		return nil
 	case r.Pool == "request" && p.Layered, r.Pool != "" && p.Heads:
 		return nil

@@ -113,7 +113,7 @@ type Ranking struct {
 	usable  []CellRef            // cells in which the key exists
 	onTrace map[string][]CellRef // the cells of a line's figures on a trace
 	untimed []string             // policies with all common cells that lack a time in one
-	unbound bool                 // all usable cells are of rows that prefetch, so × OPT ranks no policy
+	unbound []string             // reasons that OPT does not bound some of the cells
 	alone   string               // the only policy that could be ranked
 }
 
@@ -121,11 +121,11 @@ type Ranking struct {
 type Excluded struct {
 	// OptZero are cells in which OPT has no miss. NoOpt are those without a row of OPT. NoMiss are
 	// those in which a contender has no miss although OPT has, which would make a geometric mean 0.
-	// Prefetched are those of rows that prefetch, if there are other rows: OPT does not bound them.
-	OptZero    []CellRef `json:"opt_zero"`
-	NoOpt      []CellRef `json:"no_opt"`
-	NoMiss     []CellRef `json:"no_miss"`
-	Prefetched []CellRef `json:"prefetched_cells"`
+	// Unbound are those that OPT does not bound, as with prefetch, if there are others.
+	OptZero []CellRef `json:"opt_zero"`
+	NoOpt   []CellRef `json:"no_opt"`
+	NoMiss  []CellRef `json:"no_miss"`
+	Unbound []CellRef `json:"prefetched_cells"`
 }
 
 // Line is a policy's line of a ranking.
@@ -207,7 +207,7 @@ func (g *grid) ranking(key *Key) *Ranking {
 		t.Common = t.usable
 	}
 	pool := newCoverage(contenders, cellsOf, t.Common, ranked)
-	if t.unbound {
+	if t.unranked() {
 		ranked, unranked = nil, contenders
 	}
 	if key.Kind == ExactKind {
@@ -297,11 +297,11 @@ func (g *grid) refs(key *Key, policies []string) []CellRef {
 }
 
 // exclude keeps the usable cells, in which × OPT exists and can be part of a mean. It lists the
-// others in Excluded. OPT does not bound rows that prefetch, so a rank by × OPT says nothing about
-// them. If there are no other rows, they stay, unranked.
+// others in Excluded. Cells that OPT does not bound are left out, because a rank by × OPT says
+// nothing about them. If there are no other cells, they stay, unranked.
 func (g *grid) exclude(t *Ranking, policies []string) {
 	t.Excluded = new(Excluded)
-	var usable, prefetched, onDemand []CellRef
+	var usable, unbound, bound []CellRef
 	for _, r := range t.usable {
 		switch opt := g.at(r, OptPolicy); {
 		case opt == nil:
@@ -312,21 +312,21 @@ func (g *grid) exclude(t *Ranking, policies []string) {
 			t.NoMiss = append(t.NoMiss, r)
 		default:
 			usable = append(usable, r)
-			if opt.sample.Prefetch != "" {
-				prefetched = append(prefetched, r)
+			if why := opt.sample.Unbound(); why != "" {
+				unbound, t.unbound = append(unbound, r), text.Union(t.unbound, why)
 			} else {
-				onDemand = append(onDemand, r)
+				bound = append(bound, r)
 			}
 		}
 	}
 	t.usable = usable
-	if t.Key == TimeKey {
-		return
-	}
-	if t.unbound = len(prefetched) > 0 && onDemand == nil; !t.unbound {
-		t.usable, t.Prefetched = onDemand, prefetched
+	if t.Key != TimeKey && bound != nil {
+		t.usable, t.Unbound = bound, unbound
 	}
 }
+
+// unranked reports whether OPT bounds no cell of a ranking by × OPT.
+func (t *Ranking) unranked() bool { return t.Key == MissesKey && t.unbound != nil && t.Unbound == nil }
 
 // missless lists the policies without a miss in some of the cells.
 func (g *grid) missless(policies []string, refs []CellRef) (without []string) {
@@ -463,9 +463,9 @@ func (g *grid) rankingNotes(t *Ranking, c *coverage) []string {
 			"Replay keeps the recorded selections, which is an approximation. Exact policies have recall 1 and are ranked apart%s", mass)
 	}
 	switch {
-	case t.unbound:
-		note("Not ranked: the rows prefetch, so judge misses and bytes together (kvreplay compare A B, or --by time). " +
-			"opt bounds neither the misses nor the bytes of such rows")
+	case t.unranked():
+		note("Not ranked: the rows %s, so judge misses and bytes together (kvreplay compare A B, or --by time). "+
+			"opt bounds neither the misses nor the bytes of such rows", strings.Join(t.unbound, " or "))
 		note("Pooled over %s. Cells: %s", text.Count(len(t.Common), "cell"), refsText(t.Common))
 	case len(t.Common) > 0:
 		notes = append(notes, c.pooledNote())
@@ -497,7 +497,7 @@ func (g *grid) rankingNotes(t *Ranking, c *coverage) []string {
 		}{
 			{t.OptZero, "OPT has no miss there", ""},
 			{t.NoMiss, "only " + strings.Join(g.missless(c.policies, t.NoMiss), ", ") + " has no miss there", ""},
-			{t.Prefetched, "OPT does not bound rows that prefetch", ". Show them with --where trace=NAME"},
+			{t.Unbound, "OPT does not bound rows that " + strings.Join(t.unbound, " or "), ". Show them with --where trace=NAME"},
 			{t.NoOpt, "opt has no row there", ""},
 		} {
 			if n := len(left.cells); n > 0 {

@@ -54,8 +54,8 @@ type summary struct {
 	capacities []string        // in columns, noCapacity last
 	traces     []string        // digests
 	labels     []result.Labels // of each trace
-	prefetch   bool
-	tiers      bool // below the GPU's cache
+	unbound    bool            // by OPT
+	tiers      bool            // below the GPU's cache
 }
 
 func (s *summary) add(r *result.Row) {
@@ -63,7 +63,7 @@ func (s *summary) add(r *result.Row) {
 		s.labels = append(s.labels, r.TraceLabels())
 	}
 	s.traces = text.Union(s.traces, r.TraceDigest)
-	s.prefetch = s.prefetch || r.Prefetch != ""
+	s.unbound = s.unbound || r.Unbound() != ""
 	s.tiers = s.tiers || r.Tier > 0
 	capacity := noCapacity
 	if r.Capacity != nil {
@@ -216,7 +216,7 @@ func (s *summary) cellText(r *result.Row, capacity string) string {
 		return "–"
 	}
 	cell := percent(text.Ratio(c.hits, c.demand))
-	if opt := s.at(board.OptPolicy, capacity); opt != nil && opt.misses > 0 && !r.Lossy && !s.prefetch {
+	if opt := s.at(board.OptPolicy, capacity); opt != nil && opt.misses > 0 && !r.Lossy && !s.unbound {
 		cell += fmt.Sprintf(" %6s", fmt.Sprintf("%.2f×", text.Ratio(c.misses, opt.misses)))
 	}
 	return cell
@@ -225,7 +225,7 @@ func (s *summary) cellText(r *result.Row, capacity string) string {
 // legend explains the figures. The conditions that limit them come first.
 func (s *summary) legend(shown []*result.Row, columns []string) string {
 	text := "hit rate"
-	if slices.ContainsFunc(shown, func(r *result.Row) bool { return r.Policy == board.OptPolicy }) && !s.prefetch {
+	if slices.ContainsFunc(shown, func(r *result.Row) bool { return r.Policy == board.OptPolicy }) && !s.unbound {
 		text += " and misses ÷ OPT's (×)"
 	}
 	text += " at each capacity; misses: their sum"

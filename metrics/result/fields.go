@@ -17,12 +17,13 @@ const null = "null"
 // field is a field of a row in files: its JSON name, its place, and the reading and writing of its
 // value as text.
 type field struct {
-	name  string
-	at    int   // position among the fields
-	index []int // in the struct
-	kind  reflect.Type
-	role  string // the tag "setting"
-	words string // the tag "words"
+	name    string
+	at      int   // position among the fields
+	index   []int // in the struct
+	kind    reflect.Type
+	role    string // the tag "setting"
+	words   string // the tag "words"
+	unbound string // the tag "unbound"
 }
 
 var (
@@ -43,7 +44,8 @@ func fieldsOf(t reflect.Type) (fields []field) {
 		}
 		tag := f.Tag
 		name, _, _ := strings.Cut(tag.Get("json"), ",")
-		fields = append(fields, field{name: name, index: f.Index, kind: f.Type, role: tag.Get("setting"), words: tag.Get("words")})
+		fields = append(fields, field{name: name, index: f.Index, kind: f.Type,
+			role: tag.Get("setting"), words: tag.Get("words"), unbound: tag.Get("unbound")})
 		if before := tag.Get("before"); before != "" {
 			moves = append(moves, name+"<"+before)
 		}

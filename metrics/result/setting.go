@@ -3,6 +3,7 @@ package result
 import (
 	"fmt"
 	"reflect"
+	"slices"
 )
 
 // Setting is the way a trace was replayed: everything that changes counts except the policy and its
@@ -16,7 +17,8 @@ import (
 //	run      equal over all rows of a board
 //	version  as run, and does not identify a cell: rows of a new version replace others
 //
-// The tag "words" is the text on boards of a setting that is neither empty nor 1.
+// The tag "words" is the text on boards of a setting that is neither empty nor 1. The tag "unbound"
+// is on settings under which OPT does not bound the misses. It says in messages what the rows do.
 type Setting struct {
 	// Trace is the trace's file name without its folder.
 	Trace string `json:"trace"`
@@ -51,12 +53,12 @@ type Setting struct {
 	Pool string `json:"pool" words:"one cache a %v"`
 	// Prefetch is the prefetcher and its staging buffer, "predicted:0.5x". With ",swap" the size is
 	// the most that a step swaps into the cache. It is empty for none.
-	Prefetch string `json:"prefetch" words:"prefetch %v"`
+	Prefetch string `json:"prefetch" words:"prefetch %v" unbound:"prefetch"`
 	// Outliers are the blocks of a stream that stay for good in addition to the capacity,
 	// "windows:48", empty for none. Clusters names the units of unequal sizes, "lists" or the digest
 	// of a file. It is empty if units are blocks.
 	Outliers string `json:"outliers" words:"outliers %v"`
-	Clusters string `json:"clusters" words:"clusters %v"`
+	Clusters string `json:"clusters" words:"clusters %v" unbound:"have clusters of unequal sizes"`
 	// Tiers are the caches below the GPU's, as in "dram=lru@8x cxl=lru@16x". "inclusive" at the end
 	// means that they keep the blocks that pass through. It is empty for none.
 	Tiers string `json:"tiers" words:"tiers %v"`
@@ -79,6 +81,21 @@ type Setting struct {
 func (s *Setting) Key() string {
 	r := Row{Setting: *s}
 	return r.texts(settingFields)
+}
+
+// unboundFields are the settings under which OPT does not bound the misses. Their indices are those
+// in Setting.
+var unboundFields = slices.DeleteFunc(fieldsOf(reflect.TypeFor[Setting]()), func(f field) bool { return f.unbound == "" })
+
+// Unbound is the reason that OPT does not bound the misses of rows, as a verb: "prefetch". It is
+// empty if OPT bounds them. A policy can have other reasons.
+func (s *Setting) Unbound() string {
+	for _, f := range unboundFields {
+		if !f.in(reflect.ValueOf(s).Elem()).IsZero() {
+			return f.unbound
+		}
+	}
+	return ""
 }
 
 // wordFields are the settings that boards name, in the order of boards.
