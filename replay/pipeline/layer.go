@@ -1,5 +1,7 @@
 package pipeline
 
+import "github.com/kvreplay/kvreplay/replay/transfer"
+
 // Step is one decode step. It has the layers of the whole batch and, if the schedule divides the
 // batch, the layers of each part.
 type Step struct {
@@ -207,26 +209,14 @@ func (t *Timeline) load(k Kind, d *Dense, layer, part int, seconds float64, afte
 	return op
 }
 
-// fetching returns the time of fetch on idle resources, from the end of the selection. On the GPU,
-// reads ahead hide behind the layer's projections, selection and lookup. The time is
-//
-//	max(host, late) + hop
-//	direct: max(host + early + (1 − accuracy)·hop, late)
-//
-// late is the SSD's time. With reads ahead it is max(0, SSD − hidden) + (1 − accuracy)·SSD. early
-// is the part of the hop that reads ahead do not hide, max(0, hop − hidden). Without reads ahead,
-// nothing is hidden and nothing is read again.
+// fetching returns the time of fetch on idle resources, from the end of the selection. Reads ahead
+// hide behind the layer's projections, selection and lookup on the GPU.
 func (l *Layer) fetching(share float64) float64 {
-	host, late, hop := l.Fetch.Part(share), l.Read*share, l.Hop.Part(share)
 	hidden := 0.
 	if l.Ahead.Accuracy > 0 {
 		hidden = l.Project + share*(l.Select+l.LookupGPU)
-		late = max(0, late-hidden) + l.Ahead.again()*late
 	}
-	if l.Ahead.Direct {
-		return max(host+max(0, hop-hidden)+l.Ahead.again()*hop, late)
-	}
-	return max(host, late) + hop
+	return transfer.Staged(l.Fetch.Part(share), l.Read*share, l.Hop.Part(share), hidden, l.Ahead.again(), l.Ahead.Direct)
 }
 
 // gathering returns the SM time that the fetch of a share takes. Drives that write into the GPU

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
 // staged is a layer with the fetches of transfer's example of KVDrive's levels. It has 8 blocks of
@@ -37,26 +35,6 @@ func TestReadAheadByHand(t *testing.T) {
 			tl := place(t, schedule(t, name), layers(l, 3))
 			near(t, name, tl.End(), 3*(60+c.want+5))
 		}
-	}
-}
-
-// The result equals that of transfer.Tiers, level by level, on a real machine.
-func TestReadAheadIsTiers(t *testing.T) {
-	m, _ := parts(t, "l40s", "llama-3-8b")
-	link := transfer.NewLink(m.Link).Fastest(transfer.HostToDevice)
-	layout := transfer.Layout{EntryBytes: 4096, BlockTokens: 16}
-	ssd := transfer.NewSSD(m.Drive, m.Drives, 32)
-	demand := transfer.Demand{DRAM: 260, SSD: 40, Ahead: 200e-6}
-	rate := float64(m.GPUDirect.Value)
-	for _, direct := range []bool{false, true} {
-		tiers := transfer.Tiers{Link: link, SSD: ssd, Layout: layout, Direct: direct, DirectRate: rate}
-		var drive transfer.Path = ssd
-		if direct {
-			drive = transfer.Capped(ssd, rate)
-		}
-		l := Layer{Select: demand.Ahead, Fetch: Transfer{Seconds: link.Time(layout.Request(260, 260))}, Read: drive.Time(layout.Request(40, 40)),
-			Hop: Transfer{Seconds: link.Time(layout.Request(40, 40))}, Ahead: ReadAhead{1, direct}}
-		near(t, "hierarchical", (place(t, schedule(t, "sequential"), layers(l, 1)).End()-demand.Ahead)*1e6, tiers.Fetch(transfer.Hierarchical, demand).Seconds*1e6)
 	}
 }
 

@@ -102,13 +102,24 @@ func (t *Tiers) through(ssd, hop float64) float64 {
 
 func (t *Tiers) staged(d Demand, fromDRAM, fromSSD int64) TierCost {
 	c, dram, ssd, hop := t.parts(d, fromDRAM, fromSSD)
-	late := math.Max(0, ssd-d.Ahead)
-	if t.Direct {
-		c.Seconds = math.Max(dram+math.Max(0, hop-d.Ahead), late)
-	} else {
-		c.Seconds = math.Max(dram, late) + hop
-	}
+	c.Seconds = Staged(dram, ssd, hop, d.Ahead, 0, t.Direct)
 	return c
+}
+
+// Staged returns the seconds of a fetch that are not hidden, if the SSD reads while blocks from DRAM
+// pass the link, and begins hidden seconds before the demand is known:
+//
+//	max(dram, late) + hop
+//	direct: max(dram + max(0, hop − hidden) + again·hop, late)
+//
+// late is max(0, ssd − hidden) + again·ssd. again is the share of wrong reads, which are made again.
+// hop is the time of the SSD's blocks over the link. If direct, they pass it while they are read.
+func Staged(dram, ssd, hop, hidden, again float64, direct bool) float64 {
+	late := max(0, ssd-hidden) + again*ssd
+	if direct {
+		return max(dram+max(0, hop-hidden)+again*hop, late)
+	}
+	return max(dram, late) + hop
 }
 
 // parts returns the times of blocks from DRAM over the link, from the SSD, and of the latter over
