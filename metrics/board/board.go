@@ -1,6 +1,3 @@
-// Package board computes the leaderboard and comparisons of policies from result rows:
-// × OPT, bootstrap intervals, permutation tests and ranks. It never replays, and its
-// results are pure functions of rows. Package render prints them.
 package board
 
 import (

@@ -1,5 +1,3 @@
-// Package render prints result rows, boards and comparisons: tables for a terminal and in
-// Markdown, CSV, and curves as SVG. It computes no statistic.
 package render
 
 import (

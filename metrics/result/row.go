@@ -1,6 +1,3 @@
-// Package result defines result rows: their fields, checks and files (JSON lines, CSV, Parquet). It
-// also defines the settings that make rows comparable, and the conditions that select them. Package
-// board computes figures of rows, and package render prints both.
 package result
 
 // RowSchema is the version of Row's JSON form. A field is never renamed or reused. A change of

@@ -1,9 +1,3 @@
-// Package setting has the text forms of a run's settings: capacities, warm-ups, prefetching, tiers,
-// pools, shapes and outliers. A Parse function reads each type, and String returns a text that
-// parses back. Rows, cell keys and profiles state these texts. The package also has the table of
-// mechanisms that do not combine.
-//
-// Package replay resolves settings against a trace and replays them.
 package setting
 
 import (
