@@ -106,8 +106,8 @@ func (t *Tiers) staged(d Demand, fromDRAM, fromSSD int64) TierCost {
 	return c
 }
 
-// Staged returns the seconds of a fetch that are not hidden, if the SSD reads while blocks from DRAM
-// pass the link, and begins hidden seconds before the demand is known:
+// Staged returns the seconds of a fetch that are not hidden. The SSD reads while blocks from DRAM
+// pass the link. Its reads begin hidden seconds before the demand is known:
 //
 //	max(dram, late) + hop
 //	direct: max(dram + max(0, hop − hidden) + again·hop, late)
