@@ -16,9 +16,9 @@
 // with its steps, its paper and section, and a closed form. A test compares the closed form with
 // the timeline. layer.go has the steps that schedules share.
 //
-// Boards price rows in the place of profiles (RowPricer, profile_made.go). Package board takes these
-// times as linear in the misses of a request. The formulas of layer.go for fetches from several
-// tiers are those of package transfer (tiers.go), and a test holds them equal.
+// Boards price rows in the place of profiles (row_pricer.go). Package board takes these times as
+// linear in the misses of a request. Package transfer has the formula for fetches from several
+// tiers (tiers.go).
 //
 // memory.go computes the memory that a batch needs. plan.go searches batches, schedules and cells.
 // result.go, report.go, plan_report.go and assumptions.go write the results.
