@@ -1,9 +1,14 @@
 package run
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/cache"
 	"github.com/kvreplay/kvreplay/replay/setting"
+	"github.com/kvreplay/kvreplay/trace"
 )
 
 // sweepable are the mechanisms that a pass over all capacities serves. It leaves single streams
@@ -51,3 +56,89 @@ func (p *plan) kinds(c *setting.Capacity) []setting.Mechanism {
 
 // checkCombination refuses mechanisms of a run that do not combine.
 func (p *plan) checkCombination() error { return setting.Combine(p.used()...) }
+
+// checkOutliers checks the outliers against the trace.
+func (p *plan) checkOutliers() error {
+	selector, _, _ := strings.Cut(p.meta.Selector, ":")
+	if p.opt.Outliers.Source == setting.OutliersUnlisted && selector != "shadowkv" {
+		p.warn = append(p.warn, fmt.Sprintf("outliers %v: only shadowkv is known to keep blocks that no list names, the trace's selector is %q", p.opt.Outliers, p.meta.Selector))
+	}
+	if p.opt.Outliers.Source != setting.OutliersWindows {
+		return nil
+	}
+	if selector == "shadowkv" {
+		return fmt.Errorf("outliers %v: the trace was selected by ShadowKV, whose lists leave its own outliers out (unlisted:N counts their memory)", p.opt.Outliers)
+	}
+	for i := range p.streams {
+		if s := p.selected(i); s.Windows == 0 {
+			return fmt.Errorf("outliers %v need prompt windows (steps below 0), %v has none", p.opt.Outliers, s.Key)
+		}
+	}
+	return nil
+}
+
+// checkPrefetch checks the prefetcher against the trace.
+func (p *plan) checkPrefetch() error {
+	f := p.opt.Prefetch
+	switch {
+	case f.Source == setting.PrefetchNothing:
+		return nil
+	case f.Source == setting.PrefetchPredicted && !p.file.HasPredicted():
+		return fmt.Errorf("prefetch %v needs predicted_indices, the trace has none", f)
+	case f.Source == setting.PrefetchCandidates && !p.ranks:
+		return fmt.Errorf("prefetch %v needs ranks, the trace has order=index", f)
+	case f.Source == setting.PrefetchCandidates && p.m == p.topk:
+		return fmt.Errorf("prefetch %v needs candidates beyond K = %d, M is %d (--topk takes a smaller K)", f, p.topk, p.m)
+	}
+	p.warn = append(p.warn, fmt.Sprintf("prefetch %v: OPT bounds no misses here; judge misses and moved entries together", f))
+	return nil
+}
+
+// checkClusters checks the clusters against the trace.
+func (p *plan) checkClusters() error {
+	c := p.opt.Clusters
+	if c == nil {
+		return nil
+	}
+	p.layout.Clustered = true
+	var keys []trace.Key
+	for i := range p.streams {
+		keys = append(keys, p.selected(i).Key)
+	}
+	p.warn = append(p.warn, "clusters of unequal sizes: residents are counted in entries; no optimum is known")
+	return c.Check(p.meta, keys)
+}
+
+// checkTiers checks the policy and the name of every tier.
+func (p *plan) checkTiers() error {
+	if len(p.opt.Tiers) == 0 {
+		return nil
+	}
+	names := map[string]bool{}
+	for _, t := range p.opt.Tiers {
+		if err := t.Check(); err != nil {
+			return err
+		}
+		if names[t.Name] {
+			return fmt.Errorf("two tiers are named %s", t.Name)
+		}
+		names[t.Name] = true
+		if why := setting.Unfit(t.Policy, p.kinds(&t.Capacity)...); why != "" {
+			return fmt.Errorf("tier %v: %s", t, why)
+		}
+		if why := p.unable(t.Policy, policies.NeedsOf(t.Policy.Make())); why != "" {
+			return fmt.Errorf("tier %v cannot run here: %s", t, why)
+		}
+	}
+	return nil
+}
+
+// newTiers makes the tiers below a cell, the first of which has the others below it.
+func newTiers(tiers []setting.Tier, inclusive bool) *cache.Tier {
+	if len(tiers) == 0 {
+		return nil
+	}
+	t := cache.NewTier(cache.NewCell(tiers[0].Policy.Make()), inclusive)
+	t.Cell.Lower = newTiers(tiers[1:], inclusive)
+	return t
+}

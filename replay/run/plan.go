@@ -3,13 +3,8 @@ package run
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
-	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/demand"
@@ -142,197 +137,7 @@ func (p *plan) recall() error {
 	return nil
 }
 
-// checkTexts refuses what rows could not state, before the work.
-func (p *plan) checkTexts() error {
-	for _, written := range []struct{ what, text string }{{"file name", filepath.Base(p.file.Path())}, {"model", p.meta.Model}} {
-		if !result.Printable(written.text) {
-			return fmt.Errorf("the %s %q is not printable UTF-8, and result rows state it; rename it", written.what, written.text)
-		}
-	}
-	for _, s := range p.file.Streams() {
-		if !result.Printable(s.Request) {
-			return fmt.Errorf("the request id %q is not printable UTF-8, and result rows state it; rename it", s.Request)
-		}
-		if s.Request == "" && (p.opt.Per == PerRequest || p.opt.Per == PerStream) {
-			return fmt.Errorf("a request id is empty, which rows per %s cannot state; rename it, or pool the requests (--per cell or layer)", p.opt.Per)
-		}
-	}
-	return nil
-}
-
-// resolveLists sets K and M.
-func (p *plan) resolveLists() error {
-	p.topk, p.m = p.opt.TopK, p.opt.Candidates
-	if p.topk == 0 {
-		p.topk = p.meta.TopK
-	}
-	if p.m == 0 {
-		p.m = p.meta.Candidates
-	}
-	switch {
-	case p.topk < 0 || p.m < 0:
-		return fmt.Errorf("top-k %d and candidates %d, expected at least 1", p.topk, p.m)
-	case p.m > p.meta.Candidates:
-		return fmt.Errorf("candidates M = %d, the trace lists at most %d", p.m, p.meta.Candidates)
-	case p.topk > p.m:
-		return fmt.Errorf("top-k K = %d exceeds candidates M = %d; the demand is a prefix of the list", p.topk, p.m)
-	case !p.ranks && p.topk != p.meta.TopK:
-		return fmt.Errorf("top-k %d, but the lists have no ranks (order=index): only the recorded K = %d can be replayed", p.topk, p.meta.TopK)
-	}
-	return nil
-}
-
-// selectStreams applies the layer and request selections.
-func (p *plan) selectStreams() error {
-	layers, requests := map[int32]bool{}, map[string]bool{}
-	for _, s := range p.file.Streams() {
-		layers[s.Layer], requests[s.Request] = true, true
-	}
-	for _, l := range p.opt.Layers {
-		if !layers[l] {
-			return fmt.Errorf("layer %d is not in the trace, which has %s", l, listOf(layers))
-		}
-	}
-	for _, r := range p.opt.Requests {
-		if !requests[r] {
-			known := slices.Sorted(maps.Keys(requests))
-			return fmt.Errorf("request %q is not in the trace%s; it has %s", r, names.Nearest(r, known), names.Some(known))
-		}
-	}
-	perRequest := map[string]int{}
-	for i, s := range p.file.Streams() {
-		if (p.opt.Layers == nil || slices.Contains(p.opt.Layers, s.Layer)) && (p.opt.Requests == nil || slices.Contains(p.opt.Requests, s.Request)) {
-			if s.LastStep < 0 {
-				return fmt.Errorf("%v has no counted step (step ≥ 0)", s.Key)
-			}
-			if err := demand.CheckContext(p.meta, &s); err != nil {
-				return err
-			}
-			p.streams = append(p.streams, i)
-			perRequest[s.Request]++
-		}
-	}
-	if len(p.streams) == 0 {
-		return fmt.Errorf("the selection of layers and requests leaves no stream")
-	}
-	for _, i := range p.streams {
-		p.siblings = append(p.siblings, perRequest[p.file.Streams()[i].Request])
-	}
-	return nil
-}
-
-func listOf(set map[int32]bool) string {
-	keys := slices.Sorted(maps.Keys(set))
-	if len(keys) > 12 {
-		return fmt.Sprintf("%d layers from %d to %d", len(keys), keys[0], keys[len(keys)-1])
-	}
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(keys), " ", ", "), "[]")
-}
-
-func (p *plan) selected(i int) *trace.StreamInfo { return &p.file.Streams()[p.streams[i]] }
-
-func (p *plan) resolveWarmup() (err error) {
-	w := p.opt.Warmup
-	if w.Kind == "" {
-		w.Kind = setting.WarmupAuto
-	}
-	infos := make([]trace.StreamInfo, len(p.streams))
-	for i := range p.streams {
-		infos[i] = *p.selected(i)
-	}
-	if p.warmup, err = resolveWarmup(w, infos); err != nil {
-		return err
-	}
-	if p.warmup.Kind == setting.WarmupImportance && !p.file.HasScores() {
-		return fmt.Errorf("warm-up %v needs scores, the trace has none", p.warmup)
-	}
-	fewest, most := windowRange(infos)
-	switch auto := w.Kind == setting.WarmupAuto; {
-	case p.warmup.Kind == setting.WarmupCold && most == 0:
-		p.warn = append(p.warn, "cold start: the trace has no prompt windows to warm up on")
-	case p.warmup.Kind == setting.WarmupCold && auto:
-		p.warn = append(p.warn, fmt.Sprintf("cold start: %v has no prompt windows to warm up on, others have up to %d", fewest.Key, most))
-	case p.warmup.Kind == setting.WarmupCold:
-		p.warn = append(p.warn, "cold start: no warm-up before step 0")
-	case auto && fewest.Windows < most:
-		p.notes = append(p.notes, fmt.Sprintf("%v has %d prompt windows, others up to %d; all are warmed up on the last %d (--requests and --layers leave streams out)",
-			fewest.Key, fewest.Windows, most, fewest.Windows))
-	}
-	return nil
-}
-
-// findColumns looks at what the trace has, as the run sees it.
-func (p *plan) findColumns() error {
-	p.has = columns{ranks: p.ranks, scores: p.file.HasScores(), attention: p.attention().Weights, promptMass: p.file.HasPromptMass(), windows: p.warmup.Replayed() > 0}
-	return nil
-}
-
-func (p *plan) resolvePins() error {
-	p.pins = pinsOf(p.meta, p.opt)
-	if p.pins.Sink < 0 || p.pins.Local < 1 {
-		return fmt.Errorf("sink %d and local %d, expected at least 0 and 1 (the token being generated)", p.pins.Sink, p.pins.Local)
-	}
-	for _, pin := range []struct {
-		name         string
-		noted, asked *int
-	}{{"sink", p.meta.Sink, p.opt.Sink}, {"local", p.meta.Local, p.opt.Local}} {
-		if pin.asked != nil && pin.noted != nil && *pin.asked != *pin.noted {
-			p.warn = append(p.warn, fmt.Sprintf("%s %d replayed, the trace states %d", pin.name, *pin.asked, *pin.noted))
-		}
-	}
-	if note, names := UnstatedPins(p.meta, p.opt); note != "" {
-		p.notes = append(p.notes, fmt.Sprintf("%s (--%s to set)", note, strings.Join(names, ", --")))
-	}
-	p.bytes = p.opt.EntryBytes
-	if p.bytes == nil && p.meta.EntryBytes > 0 {
-		p.bytes = &p.meta.EntryBytes
-	}
-	if p.bytes != nil && *p.bytes < 1 {
-		return fmt.Errorf("entry bytes %d, expected at least 1", *p.bytes)
-	}
-	if p.bytes == nil {
-		p.notes = append(p.notes, "the trace does not state entry_bytes; rows carry no bytes (--entry-bytes sets it)")
-	}
-	return nil
-}
-
-// pinsOf takes what the options set and the trace states, the defaults of S2 otherwise.
-func pinsOf(m *trace.Meta, o *Options) demand.Pins {
-	sink, local, _ := m.Pins()
-	if o.Sink != nil {
-		sink = *o.Sink
-	}
-	if o.Local != nil {
-		local = *o.Local
-	}
-	p := demand.Pins{Sink: sink, Local: local, BlockTokens: m.BlockTokens}
-	if o.Shape.BlockTokens > 0 {
-		p.BlockTokens = o.Shape.BlockTokens
-	}
-	return p
-}
-
-// UnstatedPins says which pins neither the options nor the trace states and what is replayed
-// for them, as a note for users, and names these pins. Both are empty where all are stated.
-func UnstatedPins(m *trace.Meta, o *Options) (note string, names []string) {
-	p := pinsOf(m, o)
-	var used []string
-	for _, pin := range []struct {
-		name         string
-		noted, asked *int
-		used         int
-	}{{"sink", m.Sink, o.Sink, p.Sink}, {"local", m.Local, o.Local, p.Local}} {
-		if pin.asked == nil && pin.noted == nil {
-			names, used = append(names, pin.name), append(used, strconv.Itoa(pin.used))
-		}
-	}
-	if len(names) == 0 {
-		return "", nil
-	}
-	return fmt.Sprintf("the trace does not state %s; replaying %s", strings.Join(names, " and "), strings.Join(used, " and ")), names
-}
-
-// planCells lists policy × capacity. A policy without capacity is one cell. Each
+// planCells lists policy × capacity; a policy without capacity is one cell. Each
 // windowed policy adds LRU and OPT given its peak, where those are in the run.
 func (p *plan) planCells() error {
 	runners := 0
@@ -395,7 +200,39 @@ func (p *plan) planCells() error {
 	return nil
 }
 
-// unable says why a policy cannot run on the trace. Empty if it can.
+// addTiers puts the tiers of every cell behind all cells.
+func (p *plan) addTiers() {
+	for i := range p.cells {
+		p.cells[i].top = i
+	}
+	for i, top := range p.cells {
+		above := top.spec.Name()
+		if top.capacity != nil {
+			above += "@" + top.capacity.String()
+		}
+		for n := range p.opt.Tiers {
+			t := &p.opt.Tiers[n]
+			p.cells = append(p.cells, cellPlan{spec: t.Policy, capacity: &t.Capacity, tier: n + 1, top: i, tierName: t.Name, above: above})
+			above += " > " + t.String()
+		}
+	}
+}
+
+// tiersOf are the cells of a top cell's tiers, from the first.
+func (p *plan) tiersOf(top int) []int {
+	if len(p.opt.Tiers) == 0 {
+		return nil
+	}
+	var cells []int
+	for i := range p.cells {
+		if p.cells[i].tier > 0 && p.cells[i].top == top {
+			cells = append(cells, i)
+		}
+	}
+	return cells
+}
+
+// unable says why a policy cannot run on the trace; empty if it can.
 func (p *plan) unable(spec policies.Spec, needs policies.Needs) string {
 	with := p.used()
 	for i := range p.opt.Capacities {

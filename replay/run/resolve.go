@@ -1,0 +1,227 @@
+package run
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/demand"
+	"github.com/kvreplay/kvreplay/replay/setting"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// checkTexts refuses what rows could not state, before the work.
+func (p *plan) checkTexts() error {
+	for _, written := range []struct{ what, text string }{{"file name", filepath.Base(p.file.Path())}, {"model", p.meta.Model}} {
+		if !result.Printable(written.text) {
+			return fmt.Errorf("the %s %q is not printable UTF-8, and result rows state it; rename it", written.what, written.text)
+		}
+	}
+	for _, s := range p.file.Streams() {
+		if !result.Printable(s.Request) {
+			return fmt.Errorf("the request id %q is not printable UTF-8, and result rows state it; rename it", s.Request)
+		}
+		if s.Request == "" && (p.opt.Per == PerRequest || p.opt.Per == PerStream) {
+			return fmt.Errorf("a request id is empty, which rows per %s cannot state; rename it, or pool the requests (--per cell or layer)", p.opt.Per)
+		}
+	}
+	return nil
+}
+
+// resolveLists sets K and M.
+func (p *plan) resolveLists() error {
+	p.topk, p.m = p.opt.TopK, p.opt.Candidates
+	if p.topk == 0 {
+		p.topk = p.meta.TopK
+	}
+	if p.m == 0 {
+		p.m = p.meta.Candidates
+	}
+	switch {
+	case p.topk < 0 || p.m < 0:
+		return fmt.Errorf("top-k %d and candidates %d, expected at least 1", p.topk, p.m)
+	case p.m > p.meta.Candidates:
+		return fmt.Errorf("candidates M = %d, the trace lists at most %d", p.m, p.meta.Candidates)
+	case p.topk > p.m:
+		return fmt.Errorf("top-k K = %d exceeds candidates M = %d; the demand is a prefix of the list", p.topk, p.m)
+	case !p.ranks && p.topk != p.meta.TopK:
+		return fmt.Errorf("top-k %d, but the lists have no ranks (order=index): only the recorded K = %d can be replayed", p.topk, p.meta.TopK)
+	}
+	return nil
+}
+
+func (p *plan) resolveShape() (err error) {
+	p.layout, err = demand.NewLayout(p.opt.Shape, p.meta)
+	return err
+}
+
+func (p *plan) resolveWarmup() (err error) {
+	w := p.opt.Warmup
+	if w.Kind == "" {
+		w.Kind = setting.WarmupAuto
+	}
+	infos := make([]trace.StreamInfo, len(p.streams))
+	for i := range p.streams {
+		infos[i] = *p.selected(i)
+	}
+	if p.warmup, err = resolveWarmup(w, infos); err != nil {
+		return err
+	}
+	if p.warmup.Kind == setting.WarmupImportance && !p.file.HasScores() {
+		return fmt.Errorf("warm-up %v needs scores, the trace has none", p.warmup)
+	}
+	fewest, most := windowRange(infos)
+	switch auto := w.Kind == setting.WarmupAuto; {
+	case p.warmup.Kind == setting.WarmupCold && most == 0:
+		p.warn = append(p.warn, "cold start: the trace has no prompt windows to warm up on")
+	case p.warmup.Kind == setting.WarmupCold && auto:
+		p.warn = append(p.warn, fmt.Sprintf("cold start: %v has no prompt windows to warm up on, others have up to %d", fewest.Key, most))
+	case p.warmup.Kind == setting.WarmupCold:
+		p.warn = append(p.warn, "cold start: no warm-up before step 0")
+	case auto && fewest.Windows < most:
+		p.notes = append(p.notes, fmt.Sprintf("%v has %d prompt windows, others up to %d; all are warmed up on the last %d (--requests and --layers leave streams out)",
+			fewest.Key, fewest.Windows, most, fewest.Windows))
+	}
+	return nil
+}
+
+// resolveWarmup resolves auto against the streams of a trace and reports a warm-up that asks
+// for more windows than there are.
+func resolveWarmup(w setting.Warmup, streams []trace.StreamInfo) (setting.Warmup, error) {
+	at, _ := windowRange(streams)
+	least := at.Windows
+	if w.Kind == setting.WarmupAuto {
+		if least == 0 {
+			return setting.Warmup{Kind: setting.WarmupCold}, nil
+		}
+		return setting.Warmup{Kind: setting.WarmupRun, Windows: least}, nil
+	}
+	if w.Windows > least {
+		return w, fmt.Errorf("warm-up %v asks for %d windows, %v has %d recorded (steps below 0); choose at most that many, or cold", w, w.Windows, at.Key, least)
+	}
+	return w, nil
+}
+
+// windowRange is the first of the streams with the fewest windows, and the most that one has.
+func windowRange(streams []trace.StreamInfo) (fewest trace.StreamInfo, most int) {
+	byWindows := func(a, b trace.StreamInfo) int { return cmp.Compare(a.Windows, b.Windows) }
+	return slices.MinFunc(streams, byWindows), slices.MaxFunc(streams, byWindows).Windows
+}
+
+func (p *plan) resolvePins() error {
+	p.pins = pinsOf(p.meta, p.opt)
+	if p.pins.Sink < 0 || p.pins.Local < 1 {
+		return fmt.Errorf("sink %d and local %d, expected at least 0 and 1 (the token being generated)", p.pins.Sink, p.pins.Local)
+	}
+	for _, pin := range []struct {
+		name         string
+		noted, asked *int
+	}{{"sink", p.meta.Sink, p.opt.Sink}, {"local", p.meta.Local, p.opt.Local}} {
+		if pin.asked != nil && pin.noted != nil && *pin.asked != *pin.noted {
+			p.warn = append(p.warn, fmt.Sprintf("%s %d replayed, the trace states %d", pin.name, *pin.asked, *pin.noted))
+		}
+	}
+	if note, names := UnstatedPins(p.meta, p.opt); note != "" {
+		p.notes = append(p.notes, fmt.Sprintf("%s (--%s to set)", note, strings.Join(names, ", --")))
+	}
+	p.bytes = p.opt.EntryBytes
+	if p.bytes == nil && p.meta.EntryBytes > 0 {
+		p.bytes = &p.meta.EntryBytes
+	}
+	if p.bytes != nil && *p.bytes < 1 {
+		return fmt.Errorf("entry bytes %d, expected at least 1", *p.bytes)
+	}
+	if p.bytes == nil {
+		p.notes = append(p.notes, "the trace does not state entry_bytes; rows carry no bytes (--entry-bytes sets it)")
+	}
+	return nil
+}
+
+// pinsOf takes what the options set and the trace states, the defaults of S2 otherwise.
+func pinsOf(m *trace.Meta, o *Options) demand.Pins {
+	sink, local, _ := m.Pins()
+	if o.Sink != nil {
+		sink = *o.Sink
+	}
+	if o.Local != nil {
+		local = *o.Local
+	}
+	p := demand.Pins{Sink: sink, Local: local, BlockTokens: m.BlockTokens}
+	if o.Shape.BlockTokens > 0 {
+		p.BlockTokens = o.Shape.BlockTokens
+	}
+	return p
+}
+
+// UnstatedPins says which pins neither the options nor the trace states and what is replayed
+// for them, as a note for users, and names these pins; both are empty where all are stated.
+func UnstatedPins(m *trace.Meta, o *Options) (note string, names []string) {
+	p := pinsOf(m, o)
+	var used []string
+	for _, pin := range []struct {
+		name         string
+		noted, asked *int
+		used         int
+	}{{"sink", m.Sink, o.Sink, p.Sink}, {"local", m.Local, o.Local, p.Local}} {
+		if pin.asked == nil && pin.noted == nil {
+			names, used = append(names, pin.name), append(used, strconv.Itoa(pin.used))
+		}
+	}
+	if len(names) == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("the trace does not state %s; replaying %s", strings.Join(names, " and "), strings.Join(used, " and ")), names
+}
+
+// findColumns looks at what the trace has, as the run sees it.
+func (p *plan) findColumns() error {
+	p.has = columns{ranks: p.ranks, scores: p.file.HasScores(), attention: p.attention().Weights, promptMass: p.file.HasPromptMass(), windows: p.warmup.Replayed() > 0}
+	return nil
+}
+
+// columns are what a trace, or a stream in memory, has of what policies can need.
+type columns struct {
+	ranks, scores         bool
+	attention, promptMass bool
+	windows               bool // that the run replays
+}
+
+// columnsOf looks at a stream in memory.
+func columnsOf(s *trace.Stream, m *trace.Meta, o *StreamOptions) columns {
+	return columns{ranks: m.Order == trace.OrderRank, scores: len(s.Scores) > 0, attention: streamAttention(s, m, o).Weights,
+		promptMass: len(s.PromptMass) > 0 || s.EmptyPromptMass}
+}
+
+// streamAttention is what a stream in memory says of the attention that listed blocks were given.
+func streamAttention(s *trace.Stream, m *trace.Meta, o *StreamOptions) demand.Attention {
+	return demand.AttentionOf(m, len(s.AttentionMass) > 0, len(s.Scores) > 0, len(s.CoveredMass) > 0 && o.Candidates == m.Candidates)
+}
+
+// lack says which column that a policy needs is not there; empty if all are.
+func (c columns) lack(needs policies.Needs) string {
+	switch {
+	case needs&policies.NeedCandidates != 0 && !c.ranks:
+		return "it needs ranks, the trace has order=index"
+	case needs&policies.NeedScores != 0 && !c.scores:
+		return "it needs scores, the trace has none"
+	}
+	return ""
+}
+
+// lackLossy is lack for what lossy policies alone need.
+func (c columns) lackLossy(needs policies.Needs) string {
+	switch {
+	case needs&policies.NeedAttention != 0 && !c.attention:
+		return "it needs the attention that listed blocks were given, and the trace has neither attention_mass nor scores of kind softmax; capture with --attention-mass always, or let ranks stand in where the method has an option for it (h2o:scores=ranks)"
+	case needs&policies.NeedPromptMass != 0 && !c.promptMass:
+		return "it needs prompt_mass, which the trace has not; scripts/capture records it unless told --no-prompt-mass"
+	case needs&policies.NeedWindows != 0 && !c.promptMass && !c.windows:
+		return "it needs prompt windows or prompt_mass; the trace has neither, or the warm-up is cold (scripts/capture records both, --windows 32)"
+	}
+	return ""
+}

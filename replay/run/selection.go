@@ -1,0 +1,150 @@
+package run
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/replay/demand"
+	"github.com/kvreplay/kvreplay/replay/setting"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// selectStreams applies the layer and request selections.
+func (p *plan) selectStreams() error {
+	layers, requests := map[int32]bool{}, map[string]bool{}
+	for _, s := range p.file.Streams() {
+		layers[s.Layer], requests[s.Request] = true, true
+	}
+	for _, l := range p.opt.Layers {
+		if !layers[l] {
+			return fmt.Errorf("layer %d is not in the trace, which has %s", l, listOf(layers))
+		}
+	}
+	for _, r := range p.opt.Requests {
+		if !requests[r] {
+			known := slices.Sorted(maps.Keys(requests))
+			return fmt.Errorf("request %q is not in the trace%s; it has %s", r, names.Nearest(r, known), names.Some(known))
+		}
+	}
+	perRequest := map[string]int{}
+	for i, s := range p.file.Streams() {
+		if (p.opt.Layers == nil || slices.Contains(p.opt.Layers, s.Layer)) && (p.opt.Requests == nil || slices.Contains(p.opt.Requests, s.Request)) {
+			if s.LastStep < 0 {
+				return fmt.Errorf("%v has no counted step (step ≥ 0)", s.Key)
+			}
+			if err := demand.CheckContext(p.meta, &s); err != nil {
+				return err
+			}
+			p.streams = append(p.streams, i)
+			perRequest[s.Request]++
+		}
+	}
+	if len(p.streams) == 0 {
+		return fmt.Errorf("the selection of layers and requests leaves no stream")
+	}
+	for _, i := range p.streams {
+		p.siblings = append(p.siblings, perRequest[p.file.Streams()[i].Request])
+	}
+	return nil
+}
+
+func listOf(set map[int32]bool) string {
+	keys := slices.Sorted(maps.Keys(set))
+	if len(keys) > 12 {
+		return fmt.Sprintf("%d layers from %d to %d", len(keys), keys[0], keys[len(keys)-1])
+	}
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(keys), " ", ", "), "[]")
+}
+
+func (p *plan) selected(i int) *trace.StreamInfo { return &p.file.Streams()[p.streams[i]] }
+
+// shareHeads keeps the first stream of each layer, which stands for all of its heads.
+func (p *plan) shareHeads() error {
+	if !p.opt.Shape.ShareHeads {
+		return nil
+	}
+	infos := p.file.Streams()
+	var firsts, siblings []int
+	var heads []int // of each layer
+	for n, i := range p.streams {
+		if n > 0 && sameLayer(infos[p.streams[n-1]].Key, infos[i].Key) {
+			heads[len(heads)-1]++
+			continue
+		}
+		firsts, siblings, heads = append(firsts, i), append(siblings, p.siblings[n]), append(heads, 1)
+	}
+	for n, have := range heads {
+		if have != heads[0] {
+			k := infos[firsts[n]].Key
+			return fmt.Errorf("heads cannot share a cache: request %q layer %d has %d, the first layer %d", k.Request, k.Layer, have, heads[0])
+		}
+	}
+	if heads[0] == 1 {
+		return fmt.Errorf("heads cannot share a cache: %v is the only stream of its layer", infos[firsts[0]].Key)
+	}
+	p.streams, p.siblings, p.layout.Heads = firsts, siblings, heads[0]
+	return nil
+}
+
+func sameLayer(a, b trace.Key) bool { return a.Request == b.Request && a.Layer == b.Layer }
+
+// span is the selected streams [from, to) that share a cache.
+type span struct{ from, to int }
+
+func (c span) streams() int { return c.to - c.from }
+
+// shareCaches finds the streams that share caches and checks that they can.
+func (p *plan) shareCaches() error {
+	p.caches = p.caches[:0]
+	for i := range p.streams {
+		if last := len(p.caches) - 1; i > 0 && joins(p.opt.Pool, p.selected(i-1).Key, p.selected(i).Key) {
+			p.caches[last].to = i + 1
+		} else {
+			p.caches = append(p.caches, span{i, i + 1})
+		}
+	}
+	if p.opt.Pool == setting.PoolNone {
+		return nil
+	}
+	for _, c := range p.caches {
+		if err := p.poolable(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// joins reports whether two streams share a cache.
+func joins(p setting.Pool, a, b trace.Key) bool {
+	return p == setting.PoolRequest && a.Request == b.Request || p == setting.PoolLayer && sameLayer(a, b)
+}
+
+// poolable checks what the streams of a pool must have in common, and that their blocks
+// can be numbered.
+func (p *plan) poolable(c span) error {
+	first := p.selected(c.from)
+	if c.streams() == 1 {
+		return fmt.Errorf("pool %s: %v is the only stream of its %s, there is nothing to share a cache with", p.opt.Pool, first.Key, p.opt.Pool)
+	}
+	rows := int64(0)
+	for i := c.from; i < c.to; i++ {
+		s := p.selected(i)
+		if s.PromptLen != first.PromptLen || s.Rows != first.Rows || s.Windows != first.Windows || s.FirstStep != first.FirstStep || s.LastStep != first.LastStep {
+			return fmt.Errorf("pool %s: %v and %v share a cache but not their prompt length and steps", p.opt.Pool, first.Key, s.Key)
+		}
+		rows += int64(s.Rows)
+	}
+	if blocks := int64(p.pins.Blocks(first.MaxSeqLen())) * int64(c.streams()); blocks > demand.MostBlocks {
+		return fmt.Errorf("pool %s: the contexts of the %d streams of %v are %d blocks in all; every block is held in memory, so that %d is the most; replay fewer --layers, larger --block-tokens, or share less (--pool layer, or no pool)",
+			p.opt.Pool, c.streams(), first.Key, blocks, demand.MostBlocks)
+	}
+	if most := rows * int64(p.m) * int64(p.layout.Heads*p.layout.Positions); most > math.MaxInt32 {
+		return fmt.Errorf("pool %s: the %d streams of %v list up to %d blocks in %d rows, a pool holds at most %d at once; replay fewer --layers",
+			p.opt.Pool, c.streams(), first.Key, most, rows, math.MaxInt32)
+	}
+	return nil
+}
