@@ -24,7 +24,7 @@ func Run(ctx context.Context, f *trace.File, o Options) (*Result, error) { retur
 // trace that cannot serve them. Nothing has been replayed yet.
 func Plan(f *trace.File, o Options) (*Job, error) { return run.Plan(f, o) }
 
-// Runs over a trace file: what is asked, the planned work, and what it gives.
+// Runs over a trace file: the options, the planned work and its result.
 type (
 	Options     = run.Options
 	Detail      = run.Detail
@@ -76,8 +76,8 @@ const DefaultCheckpoint = run.DefaultCheckpoint
 // OpenStore opens the store in dir, which is made if need be.
 func OpenStore(dir string) (*Store, error) { return run.OpenStore(dir) }
 
-// Asked returns the cells that runs into the results folder dir were asked for.
-func Asked(dir string) ([]result.Row, error) { return run.Asked(dir) }
+// Requested returns the cells that runs into the results folder dir requested.
+func Requested(dir string) ([]result.Row, error) { return run.Requested(dir) }
 
 // Stem is how the files that a run keeps of a trace begin.
 func Stem(trace string) string { return run.Stem(trace) }

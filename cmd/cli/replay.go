@@ -160,7 +160,7 @@ func (f *replayFlags) run(c *call) error {
 		return err
 	}
 	for _, t := range tasks {
-		if err := t.job.Ask(); err != nil {
+		if err := t.job.SaveRequested(); err != nil {
 			return err
 		}
 	}
@@ -172,7 +172,7 @@ func (f *replayFlags) run(c *call) error {
 	}
 	bar.start(steps, "replay "+count(cells, "cell"), "steps")
 	var rows []result.Row // to be printed
-	kept, recalled := 0, 0
+	kept, fromStore := 0, 0
 	redone := changes{}
 	for _, t := range tasks {
 		if t.profile != nil {
@@ -196,13 +196,13 @@ func (f *replayFlags) run(c *call) error {
 		}
 		t.job = nil // which has its rows in memory
 		kept += len(result.Rows)
-		recalled += result.Recalled
+		fromStore += result.FromStore
 	}
 	bar.close()
 	redone.write(c.stderr)
 	if f.out != "" {
 		fmt.Fprintf(c.stderr, "kvreplay: %s of %s in %s (%s %s there already)\n", count(kept, "row"), count(len(tasks), "trace"), f.out,
-			count(recalled, "cell"), map[bool]string{true: "was", false: "were"}[recalled == 1])
+			count(fromStore, "cell"), map[bool]string{true: "was", false: "were"}[fromStore == 1])
 		if f.format == "" {
 			return nil
 		}
@@ -475,7 +475,7 @@ func (f *replayFlags) finish(ctx context.Context, t *task, store *replay.Store) 
 	if store == nil {
 		return result, nil
 	}
-	notes, err := t.job.Keep()
+	notes, err := t.job.WriteRows()
 	if err != nil {
 		return nil, cmp.Or(failed, err)
 	}

@@ -22,26 +22,26 @@ const resultsFolder = "results"
 type selection struct {
 	rows, all  []result.Row
 	where      result.Where
-	incomplete *result.Incomplete // nil if the folders have all cells that replay was asked for
+	incomplete *result.Incomplete // nil if the folders have all requested cells
 }
 
 // readResults reads the rows of all paths, or of the results folder if there are none, and
 // keeps those that the conditions select.
 func readResults(ctx context.Context, paths []string, where result.Where) (s selection, err error) {
 	s.where = where
-	asked, err := readAsked(paths)
+	requested, err := readRequested(paths)
 	if err != nil {
 		return s, err
 	}
 	s.all, err = readAllRows(ctx, paths)
-	if none := result.FindIncomplete(asked, nil, s.where); errors.Is(err, result.ErrNoRows) && none != nil {
+	if none := result.FindIncomplete(requested, nil, s.where); errors.Is(err, result.ErrNoRows) && none != nil {
 		return s, none
 	}
 	if err != nil {
 		return s, err
 	}
-	s.incomplete = result.FindIncomplete(asked, s.all, s.where)
-	s.all = result.WithoutOutdated(asked, s.all)
+	s.incomplete = result.FindIncomplete(requested, s.all, s.where)
+	s.all = result.WithoutOutdated(requested, s.all)
 	if s.rows, err = s.where.Filter(s.all); err != nil {
 		return s, cmp.Or(errorOf(s.incomplete), fmt.Errorf("--where: %w", err))
 	}
@@ -51,8 +51,8 @@ func readResults(ctx context.Context, paths []string, where result.Where) (s sel
 	return s, nil
 }
 
-// readAsked reads the cells that replay was asked for, from the folders among the paths.
-func readAsked(paths []string) (asked []result.Row, err error) {
+// readRequested reads the requested cells of the folders among the paths.
+func readRequested(paths []string) (requested []result.Row, err error) {
 	if len(paths) == 0 {
 		paths = []string{resultsFolder}
 	}
@@ -60,13 +60,13 @@ func readAsked(paths []string) (asked []result.Row, err error) {
 		if info, err := os.Stat(path); err != nil || !info.IsDir() {
 			continue // a file, or an error for those that read the rows
 		}
-		of, err := replay.Asked(path)
+		of, err := replay.Requested(path)
 		if err != nil {
 			return nil, fmt.Errorf("read rows: %w", err)
 		}
-		asked = append(asked, of...)
+		requested = append(requested, of...)
 	}
-	return asked, nil
+	return requested, nil
 }
 
 // readAllRows reads the rows of all paths, or those of the results folder without paths.

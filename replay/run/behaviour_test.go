@@ -66,7 +66,7 @@ func TestEditedPolicyIsReplayed(t *testing.T) {
 		before, after policies.Entry
 		set           func(o *Options, mine policies.Spec)
 		changed       int // cells
-		recalled      int
+		fromStore     int
 	}{
 		"own": {lru.Entry, fifo.Entry, func(o *Options, mine policies.Spec) {
 			o.Policies, o.Capacities = append(specs(t, "lru"), mine), capacities(t, "1x", "2x", "3x")
@@ -97,8 +97,8 @@ func TestEditedPolicyIsReplayed(t *testing.T) {
 				return r
 			}
 			first, files := run(c.before, store), cellFiles(t, store)
-			if again := run(c.before, store); again.Recalled != files || again.Changed != nil {
-				t.Fatalf("the same policy: %d of %d cells recalled, %v changed", again.Recalled, files, again.Changed)
+			if again := run(c.before, store); again.FromStore != files || again.Changed != nil {
+				t.Fatalf("the same policy: %d of %d cells from the store, %v changed", again.FromStore, files, again.Changed)
 			}
 			edited, fresh := run(c.after, store), run(c.after, nil)
 			if reflect.DeepEqual(fresh.Rows, first.Rows) {
@@ -108,14 +108,14 @@ func TestEditedPolicyIsReplayed(t *testing.T) {
 				t.Error("rows are not those of a replay without kept cells")
 			}
 			name := asMine(t, c.before).Name()
-			if want := map[string]int{name: c.changed}; !maps.Equal(edited.Changed, want) || edited.Recalled != c.recalled {
-				t.Errorf("changed %v and %d cells recalled, expected %v and %d", edited.Changed, edited.Recalled, want, c.recalled)
+			if want := map[string]int{name: c.changed}; !maps.Equal(edited.Changed, want) || edited.FromStore != c.fromStore {
+				t.Errorf("changed %v and %d cells from the store, expected %v and %d", edited.Changed, edited.FromStore, want, c.fromStore)
 			}
 			if n := cellFiles(t, store); n != files {
 				t.Errorf("%d cells are kept, expected %d: new ones take the place of old ones", n, files)
 			}
-			if again := run(c.after, store); again.Recalled != files || again.Changed != nil || !reflect.DeepEqual(again.Rows, fresh.Rows) {
-				t.Errorf("the edited policy again: %d of %d cells recalled, %v changed", again.Recalled, files, again.Changed)
+			if again := run(c.after, store); again.FromStore != files || again.Changed != nil || !reflect.DeepEqual(again.Rows, fresh.Rows) {
+				t.Errorf("the edited policy again: %d of %d cells from the store, %v changed", again.FromStore, files, again.Changed)
 			}
 		})
 	}

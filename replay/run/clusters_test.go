@@ -57,7 +57,7 @@ func TestClustersAgreeWithReferee(t *testing.T) {
 		}
 		for _, name := range exactNames {
 			spec, _ := all.Table().Parse(name)
-			if p.unable(spec, policies.NeedsOf(spec.Make())) != "" {
+			if p.whyUnfit(spec, policies.NeedsOf(spec.Make())) != "" {
 				continue
 			}
 			counts := b.run(t, p, s, name, 1+r.IntN(6*p.topk))

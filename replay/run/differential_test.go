@@ -31,7 +31,7 @@ type bench struct {
 // testPlan is what newPlan would settle for a stream that is not in a file.
 func testPlan(m *trace.Meta, k, mm int, w setting.Warmup) *plan {
 	pins := pinsOf(m, &Options{})
-	return &plan{meta: m, opt: &Options{}, topk: k, m: mm, pins: pins, layout: demand.Layout{Factor: 1, Heads: 1, Positions: 1}, warmup: w, ranks: m.Order == trace.OrderRank, has: columns{ranks: m.Order == trace.OrderRank}}
+	return &plan{meta: m, opt: &Options{}, topk: k, m: mm, pins: pins, layout: demand.Layout{Factor: 1, Heads: 1, Positions: 1}, warmup: w, ranks: m.Order == trace.OrderRank, columns: columns{ranks: m.Order == trace.OrderRank}}
 }
 
 // run replays one cell and holds every step against the referee.

@@ -4,9 +4,9 @@
 // Start with worker.go: a worker reads the streams that share a cache, derives their demand
 // (package demand), and runs every cell on it (package cache). Three ideas carry the package:
 //
-//   - Everything is checked before the work. A plan has every default filled in, and knows what
-//     the trace can serve and which mechanisms combine (plan.go). It lists the cells, and the
-//     parts of which each has a row.
+//   - Everything is checked before the work. A plan has every default filled in (resolve.go).
+//     It knows what the trace can serve, and which mechanisms combine (mechanisms.go). It lists
+//     the cells, and the parts of which each has a row (plan.go).
 //   - Results are sums of integers. Workers take units of streams in any order and add up
 //     tallies (run.go, tally.go), so rows do not depend on the number of workers. A Profile, whose
 //     steps have an order, waits for the streams before (profile.go).

@@ -61,7 +61,7 @@ func (p *plan) checkCombination() error { return setting.Combine(p.used()...) }
 func (p *plan) checkOutliers() error {
 	selector, _, _ := strings.Cut(p.meta.Selector, ":")
 	if p.opt.Outliers.Source == setting.OutliersUnlisted && selector != "shadowkv" {
-		p.warn = append(p.warn, fmt.Sprintf("outliers %v: only shadowkv is known to keep blocks that no list names, the trace's selector is %q", p.opt.Outliers, p.meta.Selector))
+		p.warnings = append(p.warnings, fmt.Sprintf("outliers %v: only shadowkv is known to keep blocks that no list names, the trace's selector is %q", p.opt.Outliers, p.meta.Selector))
 	}
 	if p.opt.Outliers.Source != setting.OutliersWindows {
 		return nil
@@ -90,7 +90,7 @@ func (p *plan) checkPrefetch() error {
 	case f.Source == setting.PrefetchCandidates && p.m == p.topk:
 		return fmt.Errorf("prefetch %v needs candidates beyond K = %d, M is %d (--topk takes a smaller K)", f, p.topk, p.m)
 	}
-	p.warn = append(p.warn, fmt.Sprintf("prefetch %v: OPT bounds no misses here; judge misses and moved entries together", f))
+	p.warnings = append(p.warnings, fmt.Sprintf("prefetch %v: OPT bounds no misses here; judge misses and moved entries together", f))
 	return nil
 }
 
@@ -105,7 +105,7 @@ func (p *plan) checkClusters() error {
 	for i := range p.streams {
 		keys = append(keys, p.selected(i).Key)
 	}
-	p.warn = append(p.warn, "clusters of unequal sizes: residents are counted in entries; no optimum is known")
+	p.warnings = append(p.warnings, "clusters of unequal sizes: residents are counted in entries; no optimum is known")
 	return c.Check(p.meta, keys)
 }
 
@@ -126,14 +126,14 @@ func (p *plan) checkTiers() error {
 		if why := setting.Unfit(t.Policy, p.kinds(&t.Capacity)...); why != "" {
 			return fmt.Errorf("tier %v: %s", t, why)
 		}
-		if why := p.unable(t.Policy, policies.NeedsOf(t.Policy.Make())); why != "" {
+		if why := p.whyUnfit(t.Policy, policies.NeedsOf(t.Policy.Make())); why != "" {
 			return fmt.Errorf("tier %v cannot run here: %s", t, why)
 		}
 	}
 	return nil
 }
 
-// newTiers makes the tiers below a cell, the first of which has the others below it.
+// newTiers makes the tiers below a cell. The first tier has the others below it.
 func newTiers(tiers []setting.Tier, inclusive bool) *cache.Tier {
 	if len(tiers) == 0 {
 		return nil

@@ -33,7 +33,7 @@ func TestOutliersAgreeWithReferee(t *testing.T) {
 		p.opt.Outliers = setting.Outliers{Source: []setting.OutlierSource{setting.OutliersWindows, setting.OutliersUnlisted}[r.IntN(8)/7], Count: 1 + r.IntN(2*p.topk)}
 		for _, name := range exactNames {
 			spec, _ := all.Table().Parse(name)
-			if p.unable(spec, policies.NeedsOf(spec.Make())) != "" {
+			if p.whyUnfit(spec, policies.NeedsOf(spec.Make())) != "" {
 				continue
 			}
 			counts := b.runShared(t, p, streams, name, 1+r.IntN(2*p.topk))

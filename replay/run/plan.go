@@ -12,48 +12,48 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// plan is the work on a trace. Every default is filled in, and every request is checked.
+// plan is the work on a trace. Every default is filled in, and every option is checked.
 type plan struct {
-	file      *trace.File
-	meta      *trace.Meta
-	digest    string
-	setting   result.Setting
-	opt       *Options
-	pins      demand.Pins
-	layout    demand.Layout
-	topk, m   int
-	bytes     *int // of an entry
-	warmup    setting.Warmup
-	ranks     bool
-	streams   []int // of the directory, that are selected: the first of those that share a cache
-	cells     []cellPlan
-	kept      [][]result.Row // rows of cells that the store had, nil for the others
-	outdated  []outdated     // by cell: files of the store that new rows replace
-	todo      []int          // cells to replay
-	parts     []part         // of every cell
-	partOf    []int          // by position in streams
-	siblings  []int          // streams of the same request, by position in streams
-	caches    []span         // runs of streams that share one
-	needs     policies.Needs
-	has       columns
-	divisions divisions // of lossy policies
-	notes     []string
-	leftOut   []LeftOut
-	warn      []string // on every row
+	file       *trace.File
+	meta       *trace.Meta
+	digest     string
+	setting    result.Setting
+	opt        *Options
+	pins       demand.Pins
+	layout     demand.Layout
+	topk, m    int
+	entryBytes *int
+	warmup     setting.Warmup
+	ranks      bool
+	streams    []int // selected streams, by index in the file; if heads share a selection, the first of each layer
+	cells      []cellPlan
+	kept       [][]result.Row // rows from the store by cell, nil for other cells
+	outdated   []outdated     // by cell: files of the store that new rows replace
+	todo       []int          // cells to replay
+	parts      []part         // of every cell
+	partOf     []int          // by position in streams
+	siblings   []int          // number of streams of the same request, by position in streams
+	caches     []span         // streams that share a cache
+	needs      policies.Needs // of all policies
+	columns    columns        // of the trace
+	divisions  divisions      // of lossy policies
+	notes      []string
+	leftOut    []LeftOut
+	warnings   []string // of every row
 }
 
 // cellPlan is a policy at a capacity.
 type cellPlan struct {
 	spec     policies.Spec
-	runner   int               // which instance of the worker runs it
+	runner   int               // index among a worker's cells
 	capacity *setting.Capacity // nil for windowed policies
 	tier     int               // 0 for the GPU's cache, n for the n-th of Options.Tiers
-	top      int               // cell of the GPU's cache that it is a tier of
+	top      int               // index of the cell of the GPU's cache above
 	tierName string
 	above    string // the caches above, "lru@2x"
 }
 
-// name is the cell as messages show it.
+// name names the cell in messages.
 func (c cellPlan) name() string {
 	name := c.spec.Name()
 	if c.capacity != nil {
@@ -65,14 +65,14 @@ func (c cellPlan) name() string {
 	return name
 }
 
-// part is a row of each cell.
+// part is the part of a cell that a row counts. Null fields are pooled.
 type part struct {
 	request *string
 	layer   *int32
 	head    *int32
 }
 
-// PlanError is why a trace cannot serve a run, before anything is replayed.
+// PlanError is the reason that a trace cannot serve a run. Nothing has been replayed.
 type PlanError struct {
 	Path string // of the trace
 	Err  error
@@ -81,7 +81,7 @@ type PlanError struct {
 // Error names the trace.
 func (e *PlanError) Error() string { return fmt.Sprintf("replay %s: %v", e.Path, e.Err) }
 
-// Unwrap is the reason.
+// Unwrap returns the reason.
 func (e *PlanError) Unwrap() error { return e.Err }
 
 // newPlan checks o against the trace.
@@ -98,13 +98,13 @@ func newPlan(f *trace.File, o *Options) (*plan, error) {
 	if p.digest, err = f.Digest(); err != nil {
 		return nil, err
 	}
-	p.setting = p.state()
-	return p, p.recall()
+	p.setting = p.rowSetting()
+	return p, p.findFinished()
 }
 
-// recall takes what the store has and lists what is left to do: missing cells, and the
-// windowed policies whose peaks missing cells need.
-func (p *plan) recall() error {
+// findFinished reads the finished cells of the store and lists the cells to replay. These are
+// the missing cells, and the windowed policies whose peaks missing cells need.
+func (p *plan) findFinished() error {
 	p.kept, p.todo = make([][]result.Row, len(p.cells)), nil
 	if err := p.findOutdated(); err != nil {
 		return err
@@ -137,15 +137,15 @@ func (p *plan) recall() error {
 	return nil
 }
 
-// planCells lists policy × capacity; a policy without capacity is one cell. Each
-// windowed policy adds LRU and OPT given its peak, where those are in the run.
+// planCells lists policy × capacity. A policy without capacity is one cell. Each windowed
+// policy adds LRU and OPT at its peak size, if the run has these policies.
 func (p *plan) planCells() error {
 	runners := 0
 	var windowed []string
 	var companions []cellPlan
 	for _, spec := range p.opt.Policies {
 		needs := policies.NeedsOf(spec.Make())
-		if why := p.unable(spec, needs); why != "" {
+		if why := p.whyUnfit(spec, needs); why != "" {
 			if p.opt.SkipUnable {
 				p.leftOut = append(p.leftOut, LeftOut{Policy: spec.Name(), Why: why})
 				continue
@@ -154,7 +154,7 @@ func (p *plan) planCells() error {
 		}
 		p.needs |= needs
 		if spec.Entry.Traits.Lossy {
-			p.needs |= policies.NeedDemand // what is lost of it
+			p.needs |= policies.NeedDemand // to count lost blocks
 		}
 		if spec.Entry.Traits.Windowed {
 			p.cells = append(p.cells, cellPlan{spec: p.plannedSpec(spec), runner: runners})
@@ -200,7 +200,7 @@ func (p *plan) planCells() error {
 	return nil
 }
 
-// addTiers puts the tiers of every cell behind all cells.
+// addTiers appends the tiers of every cell.
 func (p *plan) addTiers() {
 	for i := range p.cells {
 		p.cells[i].top = i
@@ -218,7 +218,7 @@ func (p *plan) addTiers() {
 	}
 }
 
-// tiersOf are the cells of a top cell's tiers, from the first.
+// tiersOf lists the cells of the tiers below a cell, fastest first.
 func (p *plan) tiersOf(top int) []int {
 	if len(p.opt.Tiers) == 0 {
 		return nil
@@ -232,8 +232,8 @@ func (p *plan) tiersOf(top int) []int {
 	return cells
 }
 
-// unable says why a policy cannot run on the trace; empty if it can.
-func (p *plan) unable(spec policies.Spec, needs policies.Needs) string {
+// whyUnfit returns the reason that a policy cannot run on the trace, or "".
+func (p *plan) whyUnfit(spec policies.Spec, needs policies.Needs) string {
 	with := p.used()
 	for i := range p.opt.Capacities {
 		if slices.Contains(p.kinds(&p.opt.Capacities[i]), setting.AtPeakOrPlan) {
@@ -242,9 +242,9 @@ func (p *plan) unable(spec policies.Spec, needs policies.Needs) string {
 	}
 	why := setting.Unfit(spec, with...)
 	if why == "" && spec.Entry.Traits.Lossy {
-		why = p.has.lackLossy(needs)
+		why = p.columns.missingLossy(needs)
 	}
-	if why = cmp.Or(why, p.has.lack(needs)); why != "" {
+	if why = cmp.Or(why, p.columns.missing(needs)); why != "" {
 		return why
 	}
 	if needs&policies.NeedPicked != 0 && p.meta.BlockTokens > 1 {

@@ -111,7 +111,7 @@ func TestPoolsAgreeWithReferee(t *testing.T) {
 		}
 		for _, name := range exactNames {
 			spec, _ := all.Table().Parse(name)
-			if p.unable(spec, policies.NeedsOf(spec.Make())) != "" {
+			if p.whyUnfit(spec, policies.NeedsOf(spec.Make())) != "" {
 				continue
 			}
 			capacity := 1 + r.IntN(2*p.topk*len(members))
@@ -220,11 +220,11 @@ func TestPoolsAreKeptAndProfiled(t *testing.T) {
 	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Pool: setting.PoolRequest, Per: PerStream, Store: store}
 	want := mustRun(t, f, o)
 	again, err := Run(context.Background(), f, o)
-	if err != nil || again.Recalled != 1 || !reflect.DeepEqual(again.Rows, want) {
-		t.Errorf("%d cells recalled, %v", again.Recalled, err)
+	if err != nil || again.FromStore != 1 || !reflect.DeepEqual(again.Rows, want) {
+		t.Errorf("%d cells from the store, %v", again.FromStore, err)
 	}
 	o.Pool = setting.PoolNone
-	if other, err := Run(context.Background(), f, o); err != nil || other.Recalled != 0 {
+	if other, err := Run(context.Background(), f, o); err != nil || other.FromStore != 0 {
 		t.Errorf("a pool's cell is taken for that of streams: %v", err)
 	}
 	o.Pool, o.Store = setting.PoolRequest, nil

@@ -66,16 +66,16 @@ type ProfileMeta struct {
 }
 
 // Outdated reports whether a policy of a cell, or of a tier below it, has changed since the
-// profile: replay was asked for the cell again in the profile's folder dir, and the policy
+// profile: a run requested the cell again in the profile's folder dir, and the policy
 // decides otherwise there.
 func (m *ProfileMeta) Outdated(dir, policy, capacity string) (bool, error) {
-	asked, err := Asked(dir)
+	requested, err := Requested(dir)
 	if err != nil || m.Fingerprints[policy] == "" {
 		return false, err
 	}
 	same := map[string]bool{} // by tier and policy: some setting of the cell is as the profile has it
-	for i := range asked {
-		r := &asked[i]
+	for i := range requested {
+		r := &requested[i]
 		if r.TraceDigest != m.TraceDigest || r.Tiers != m.Tiers {
 			continue
 		}

@@ -283,7 +283,7 @@ func (p *plan) survey(from, to int, makers map[int]policies.Divider) (map[int][]
 // peaks of other policies.
 func (p *plan) sizingOf(i int) setting.Sizing {
 	s := setting.Sizing{TopK: p.topk * p.meta.BlockTokens, BlockTokens: p.pins.BlockTokens, PromptLen: int(p.selected(i).PromptLen),
-		EntryBytes: p.bytes, Streams: p.siblings[i]}
+		EntryBytes: p.entryBytes, Streams: p.siblings[i]}
 	if a := p.opt.Allocation; a != nil {
 		k := p.allocated(i)
 		s.Planned, _ = a.Capacity(k.Layer, k.Head) // checkAllocation has checked that the plan has it

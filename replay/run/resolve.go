@@ -15,7 +15,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// checkTexts refuses what rows could not state, before the work.
+// checkTexts rejects names that rows cannot state.
 func (p *plan) checkTexts() error {
 	for _, written := range []struct{ what, text string }{{"file name", filepath.Base(p.file.Path())}, {"model", p.meta.Model}} {
 		if !result.Printable(written.text) {
@@ -78,11 +78,11 @@ func (p *plan) resolveWarmup() (err error) {
 	fewest, most := windowRange(infos)
 	switch auto := w.Kind == setting.WarmupAuto; {
 	case p.warmup.Kind == setting.WarmupCold && most == 0:
-		p.warn = append(p.warn, "cold start: the trace has no prompt windows to warm up on")
+		p.warnings = append(p.warnings, "cold start: the trace has no prompt windows to warm up on")
 	case p.warmup.Kind == setting.WarmupCold && auto:
-		p.warn = append(p.warn, fmt.Sprintf("cold start: %v has no prompt windows to warm up on, others have up to %d", fewest.Key, most))
+		p.warnings = append(p.warnings, fmt.Sprintf("cold start: %v has no prompt windows to warm up on, others have up to %d", fewest.Key, most))
 	case p.warmup.Kind == setting.WarmupCold:
-		p.warn = append(p.warn, "cold start: no warm-up before step 0")
+		p.warnings = append(p.warnings, "cold start: no warm-up before step 0")
 	case auto && fewest.Windows < most:
 		p.notes = append(p.notes, fmt.Sprintf("%v has %d prompt windows, others up to %d; all are warmed up on the last %d (--requests and --layers leave streams out)",
 			fewest.Key, fewest.Windows, most, fewest.Windows))
@@ -90,8 +90,8 @@ func (p *plan) resolveWarmup() (err error) {
 	return nil
 }
 
-// resolveWarmup resolves auto against the streams of a trace and reports a warm-up that asks
-// for more windows than there are.
+// resolveWarmup chooses the warm-up that auto stands for, and rejects one with more windows
+// than a stream has.
 func resolveWarmup(w setting.Warmup, streams []trace.StreamInfo) (setting.Warmup, error) {
 	at, _ := windowRange(streams)
 	least := at.Windows
@@ -107,7 +107,7 @@ func resolveWarmup(w setting.Warmup, streams []trace.StreamInfo) (setting.Warmup
 	return w, nil
 }
 
-// windowRange is the first of the streams with the fewest windows, and the most that one has.
+// windowRange returns the first stream with the fewest windows, and the most windows of any.
 func windowRange(streams []trace.StreamInfo) (fewest trace.StreamInfo, most int) {
 	byWindows := func(a, b trace.StreamInfo) int { return cmp.Compare(a.Windows, b.Windows) }
 	return slices.MinFunc(streams, byWindows), slices.MaxFunc(streams, byWindows).Windows
@@ -119,30 +119,30 @@ func (p *plan) resolvePins() error {
 		return fmt.Errorf("sink %d and local %d, expected at least 0 and 1 (the token being generated)", p.pins.Sink, p.pins.Local)
 	}
 	for _, pin := range []struct {
-		name         string
-		noted, asked *int
+		name           string
+		stated, option *int
 	}{{"sink", p.meta.Sink, p.opt.Sink}, {"local", p.meta.Local, p.opt.Local}} {
-		if pin.asked != nil && pin.noted != nil && *pin.asked != *pin.noted {
-			p.warn = append(p.warn, fmt.Sprintf("%s %d replayed, the trace states %d", pin.name, *pin.asked, *pin.noted))
+		if pin.option != nil && pin.stated != nil && *pin.option != *pin.stated {
+			p.warnings = append(p.warnings, fmt.Sprintf("%s %d replayed, the trace states %d", pin.name, *pin.option, *pin.stated))
 		}
 	}
 	if note, names := UnstatedPins(p.meta, p.opt); note != "" {
 		p.notes = append(p.notes, fmt.Sprintf("%s (--%s to set)", note, strings.Join(names, ", --")))
 	}
-	p.bytes = p.opt.EntryBytes
-	if p.bytes == nil && p.meta.EntryBytes > 0 {
-		p.bytes = &p.meta.EntryBytes
+	p.entryBytes = p.opt.EntryBytes
+	if p.entryBytes == nil && p.meta.EntryBytes > 0 {
+		p.entryBytes = &p.meta.EntryBytes
 	}
-	if p.bytes != nil && *p.bytes < 1 {
-		return fmt.Errorf("entry bytes %d, expected at least 1", *p.bytes)
+	if p.entryBytes != nil && *p.entryBytes < 1 {
+		return fmt.Errorf("entry bytes %d, expected at least 1", *p.entryBytes)
 	}
-	if p.bytes == nil {
+	if p.entryBytes == nil {
 		p.notes = append(p.notes, "the trace does not state entry_bytes; rows carry no bytes (--entry-bytes sets it)")
 	}
 	return nil
 }
 
-// pinsOf takes what the options set and the trace states, the defaults of S2 otherwise.
+// pinsOf returns the pins of the options, or of the trace, or the defaults of S2.
 func pinsOf(m *trace.Meta, o *Options) demand.Pins {
 	sink, local, _ := m.Pins()
 	if o.Sink != nil {
@@ -158,17 +158,17 @@ func pinsOf(m *trace.Meta, o *Options) demand.Pins {
 	return p
 }
 
-// UnstatedPins says which pins neither the options nor the trace states and what is replayed
-// for them, as a note for users, and names these pins; both are empty where all are stated.
+// UnstatedPins names the pins that neither the options nor the trace states. The note tells
+// users which values are replayed instead. Both are empty if all are stated.
 func UnstatedPins(m *trace.Meta, o *Options) (note string, names []string) {
 	p := pinsOf(m, o)
 	var used []string
 	for _, pin := range []struct {
-		name         string
-		noted, asked *int
-		used         int
+		name           string
+		stated, option *int
+		used           int
 	}{{"sink", m.Sink, o.Sink, p.Sink}, {"local", m.Local, o.Local, p.Local}} {
-		if pin.asked == nil && pin.noted == nil {
+		if pin.option == nil && pin.stated == nil {
 			names, used = append(names, pin.name), append(used, strconv.Itoa(pin.used))
 		}
 	}
@@ -178,32 +178,32 @@ func UnstatedPins(m *trace.Meta, o *Options) (note string, names []string) {
 	return fmt.Sprintf("the trace does not state %s; replaying %s", strings.Join(names, " and "), strings.Join(used, " and ")), names
 }
 
-// findColumns looks at what the trace has, as the run sees it.
+// findColumns finds the columns of the trace that policies may need.
 func (p *plan) findColumns() error {
-	p.has = columns{ranks: p.ranks, scores: p.file.HasScores(), attention: p.attention().Weights, promptMass: p.file.HasPromptMass(), windows: p.warmup.Replayed() > 0}
+	p.columns = columns{ranks: p.ranks, scores: p.file.HasScores(), attention: p.attention().Weights, promptMass: p.file.HasPromptMass(), windows: p.warmup.Replayed() > 0}
 	return nil
 }
 
-// columns are what a trace, or a stream in memory, has of what policies can need.
+// columns are the columns of a trace, or of a stream in memory, that policies may need.
 type columns struct {
 	ranks, scores         bool
 	attention, promptMass bool
 	windows               bool // that the run replays
 }
 
-// columnsOf looks at a stream in memory.
+// columnsOf returns those of a stream in memory.
 func columnsOf(s *trace.Stream, m *trace.Meta, o *StreamOptions) columns {
 	return columns{ranks: m.Order == trace.OrderRank, scores: len(s.Scores) > 0, attention: streamAttention(s, m, o).Weights,
 		promptMass: len(s.PromptMass) > 0 || s.EmptyPromptMass}
 }
 
-// streamAttention is what a stream in memory says of the attention that listed blocks were given.
+// streamAttention returns the source of the attention that listed blocks of a stream in memory have.
 func streamAttention(s *trace.Stream, m *trace.Meta, o *StreamOptions) demand.Attention {
 	return demand.AttentionOf(m, len(s.AttentionMass) > 0, len(s.Scores) > 0, len(s.CoveredMass) > 0 && o.Candidates == m.Candidates)
 }
 
-// lack says which column that a policy needs is not there; empty if all are.
-func (c columns) lack(needs policies.Needs) string {
+// missing names a column that a policy needs and the trace lacks. It returns "" if there is none.
+func (c columns) missing(needs policies.Needs) string {
 	switch {
 	case needs&policies.NeedCandidates != 0 && !c.ranks:
 		return "it needs ranks, the trace has order=index"
@@ -213,8 +213,8 @@ func (c columns) lack(needs policies.Needs) string {
 	return ""
 }
 
-// lackLossy is lack for what lossy policies alone need.
-func (c columns) lackLossy(needs policies.Needs) string {
+// missingLossy is missing for the columns that only lossy policies need.
+func (c columns) missingLossy(needs policies.Needs) string {
 	switch {
 	case needs&policies.NeedAttention != 0 && !c.attention:
 		return "it needs the attention that listed blocks were given, and the trace has neither attention_mass nor scores of kind softmax; capture with --attention-mass always, or let ranks stand in where the method has an option for it (h2o:scores=ranks)"

@@ -8,7 +8,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/cache"
 )
 
-// rows returns the result rows, cells in the order asked for, parts in stream order,
+// rows returns the result rows, cells in the requested order, parts in stream order,
 // and keeps the cells that are new.
 func (p *plan) rows(total [][]tally) ([]result.Row, error) {
 	rows := make([]result.Row, 0, len(p.cells)*len(p.parts))
@@ -39,7 +39,7 @@ func (p *plan) settingRow(c *cellPlan) result.Row {
 		Schema: result.RowSchema, Setting: p.setting,
 		Policy: c.spec.Name(), Options: c.spec.Options, PolicyFingerprint: does[0].fingerprint, DependsOn: dependsOn(does[1:]),
 		Offline: traits.Offline, Bypasses: c.spec.Bypasses(), Lossy: traits.Lossy, Tier: c.tier, Above: c.above,
-		Labels: p.labels(c).String(), Warnings: slices.Clone(p.warn),
+		Labels: p.labels(c).String(), Warnings: slices.Clone(p.warnings),
 	}
 	if c.capacity != nil {
 		text := c.capacity.String()
@@ -90,11 +90,11 @@ func (p *plan) row(r result.Row, c *cellPlan, at *part, t *tally) result.Row {
 		entries := t.minEntries
 		r.CapacityEntries = &entries
 	}
-	if p.bytes != nil {
-		in := n.Moved * int64(*p.bytes)
-		out := n.Positions * int64(p.layout.Heads) * int64(*p.bytes)
+	if p.entryBytes != nil {
+		in := n.Moved * int64(*p.entryBytes)
+		out := n.Positions * int64(p.layout.Heads) * int64(*p.entryBytes)
 		if c.tier > 0 {
-			out = n.Births * p.layout.Unit(p.pins) * int64(*p.bytes)
+			out = n.Births * p.layout.Unit(p.pins) * int64(*p.entryBytes)
 		}
 		r.HostToDeviceBytes, r.DeviceToHostBytes = &in, &out
 	}

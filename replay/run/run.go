@@ -17,8 +17,8 @@ import (
 
 // Result is what a run on one trace gives.
 type Result struct {
-	Rows     []result.Row
-	Recalled int // cells that the store had
+	Rows      []result.Row
+	FromStore int // cells that were not replayed, because the store had them
 	// Changed counts, by policy, the cells that were replayed because the policy takes other
 	// decisions than when the store kept them.
 	Changed map[string]int
@@ -135,7 +135,7 @@ func (j *Job) Record(p *Profile) error {
 	if err := j.plan.checkProfile(); err != nil {
 		return err
 	}
-	return j.plan.recall()
+	return j.plan.findFinished()
 }
 
 // Recorded reports whether nothing is left to do where the job's profile is to lie at
@@ -161,7 +161,7 @@ func Run(ctx context.Context, f *trace.File, o Options) (*Result, error) {
 func (j *Job) Run(ctx context.Context) (*Result, error) {
 	p := j.plan
 	p.opt.Profile.bind(p)
-	r := &Result{Recalled: len(p.cells) - len(p.todo), Notes: p.notes, LeftOut: p.leftOut}
+	r := &Result{FromStore: len(p.cells) - len(p.todo), Notes: p.notes, LeftOut: p.leftOut}
 	p.noteChanged(r)
 	total := p.newTallies()
 	if len(p.todo) > 0 {

@@ -365,29 +365,29 @@ func TestStoreRecallsOnlyWhatFits(t *testing.T) {
 	}
 	first := run(func(*Options) {})
 	cells := len(first.Rows) / 3
-	if first.Recalled != 0 {
-		t.Fatalf("%d cells recalled from an empty folder", first.Recalled)
+	if first.FromStore != 0 {
+		t.Fatalf("%d cells from an empty folder", first.FromStore)
 	}
-	if again := run(func(*Options) {}); again.Recalled != cells || !reflect.DeepEqual(again.Rows, first.Rows) {
-		t.Fatalf("%d of %d cells recalled, or other rows", again.Recalled, cells)
+	if again := run(func(*Options) {}); again.FromStore != cells || !reflect.DeepEqual(again.Rows, first.Rows) {
+		t.Fatalf("%d of %d cells from the store, or other rows", again.FromStore, cells)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "profiles")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a folder of profiles is there, and none was asked for (%v)", err)
 	}
-	if more := run(func(o *Options) { o.Policies = append(o.Policies, specs(t, "fifo")...) }); more.Recalled != cells {
-		t.Errorf("with one more policy %d of %d cells recalled", more.Recalled, cells)
+	if more := run(func(o *Options) { o.Policies = append(o.Policies, specs(t, "fifo")...) }); more.FromStore != cells {
+		t.Errorf("with one more policy %d of %d cells from the store", more.FromStore, cells)
 	}
 	for name, change := range map[string]func(*Options){
 		"seed": func(o *Options) { o.Seed = 1 }, "top-k": func(o *Options) { o.TopK = 20 }, "per": func(o *Options) { o.Per = PerLayer },
 		"layers": func(o *Options) { o.Layers = []int32{0} }, "warm-up": func(o *Options) { o.Warmup = setting.Warmup{Kind: setting.WarmupCold} },
 	} {
-		if r := run(change); r.Recalled != 0 {
-			t.Errorf("another %s: %d cells recalled", name, r.Recalled)
+		if r := run(change); r.FromStore != 0 {
+			t.Errorf("another %s: %d cells from the store", name, r.FromStore)
 		}
 	}
 	damageCells(t, dir)
-	if healed := run(func(*Options) {}); healed.Recalled != 0 || !reflect.DeepEqual(healed.Rows, first.Rows) {
-		t.Errorf("damaged cells: %d recalled, or other rows", healed.Recalled)
+	if healed := run(func(*Options) {}); healed.FromStore != 0 || !reflect.DeepEqual(healed.Rows, first.Rows) {
+		t.Errorf("damaged cells: %d from the store, or other rows", healed.FromStore)
 	}
 }
 

@@ -63,8 +63,8 @@ func TestDamagedCell(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again.Recalled != 1 || !reflect.DeepEqual(again.Rows, first.Rows) {
-			t.Fatalf("%d cells recalled, or other rows, of the cell\n%s", again.Recalled, text)
+		if again.FromStore != 1 || !reflect.DeepEqual(again.Rows, first.Rows) {
+			t.Fatalf("%d cells from the store, or other rows, of the cell\n%s", again.FromStore, text)
 		}
 		if healed, err := os.ReadFile(cells[0]); err != nil || !bytes.Equal(healed, good) {
 			t.Fatalf("not healed: %v\n%s", err, healed)

@@ -62,7 +62,7 @@ func listOf(set map[int32]bool) string {
 
 func (p *plan) selected(i int) *trace.StreamInfo { return &p.file.Streams()[p.streams[i]] }
 
-// shareHeads keeps the first stream of each layer, which stands for all of its heads.
+// shareHeads keeps the first stream of each layer, which represents all of its heads.
 func (p *plan) shareHeads() error {
 	if !p.opt.Shape.ShareHeads {
 		return nil
@@ -97,7 +97,7 @@ type span struct{ from, to int }
 
 func (c span) streams() int { return c.to - c.from }
 
-// shareCaches finds the streams that share caches and checks that they can.
+// shareCaches finds the streams that share caches, and checks each pool.
 func (p *plan) shareCaches() error {
 	p.caches = p.caches[:0]
 	for i := range p.streams {
@@ -123,8 +123,8 @@ func joins(p setting.Pool, a, b trace.Key) bool {
 	return p == setting.PoolRequest && a.Request == b.Request || p == setting.PoolLayer && sameLayer(a, b)
 }
 
-// poolable checks what the streams of a pool must have in common, and that their blocks
-// can be numbered.
+// poolable checks that the streams of a pool have the same steps, and that their blocks can
+// be numbered.
 func (p *plan) poolable(c span) error {
 	first := p.selected(c.from)
 	if c.streams() == 1 {

@@ -39,13 +39,13 @@ func (o *Options) Read(s *result.Setting, table policies.Table) error {
 	return cmp.Or(errs[:]...)
 }
 
-// state gives the plan as a setting, with every default filled in.
-func (p *plan) state() result.Setting {
+// rowSetting returns the setting that rows state, with every default filled in.
+func (p *plan) rowSetting() result.Setting {
 	o, m := p.opt, p.meta
 	s := result.Setting{
 		Trace: filepath.Base(p.file.Path()), TraceDigest: p.digest, Model: m.Model, Selector: m.Selector,
 		TopK: p.topk, Candidates: p.m, Warmup: p.warmup.String(), Sink: p.pins.Sink, Local: p.pins.Local,
-		BlockTokens: p.pins.BlockTokens, EntryBytes: p.bytes, StepTokens: p.layout.Positions, SharedHeads: p.layout.Heads,
+		BlockTokens: p.pins.BlockTokens, EntryBytes: p.entryBytes, StepTokens: p.layout.Positions, SharedHeads: p.layout.Heads,
 		Pool: string(o.Pool), Prefetch: o.Prefetch.String(), Outliers: o.Outliers.String(), Clusters: o.Clusters.String(),
 		Tiers: setting.TiersText(o.Tiers, o.Inclusive), Layers: layersText(o.Layers), Requests: strings.Join(o.Requests, ","),
 		Reallocation: o.Reallocation.String(), Engine: EngineVersion, Seed: o.Seed,

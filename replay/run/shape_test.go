@@ -53,7 +53,7 @@ func onShapes(t *testing.T, seeds, salt uint64, run func(r *rand.Rand, p *plan, 
 		}
 		for _, name := range exactNames {
 			spec, _ := all.Table().Parse(name)
-			if p.unable(spec, policies.NeedsOf(spec.Make())) == "" {
+			if p.whyUnfit(spec, policies.NeedsOf(spec.Make())) == "" {
 				run(r, p, streams, name)
 			}
 		}

@@ -22,7 +22,7 @@ import (
 // only what is new:
 //
 //	NAME.rows.jsonl      the rows of a trace, of all runs into the folder
-//	asked/NAME.json      the cells of a trace that runs were asked for, finished or not
+//	asked/NAME.json      the cells of a trace that runs requested, finished or not
 //	cells/KEY-F.jsonl    the rows of a finished cell. KEY names the setting, F is the
 //	                     fingerprint of its policy, and of others that it depends on
 //	partial/KEY/*.json   what is counted of an unfinished pass over a trace
@@ -34,12 +34,12 @@ type Store struct{ dir string }
 
 // OpenStore opens the store in dir, which is made if need be.
 func OpenStore(dir string) (*Store, error) {
-	for _, made := range []string{"cells", askedFolder} {
+	for _, made := range []string{"cells", requestedFolder} {
 		if err := files.MakeFolder(filepath.Join(dir, made)); err != nil {
 			return nil, fmt.Errorf("open results folder: %w", err)
 		}
 	}
-	for _, written := range []string{".", "cells", "profiles", askedFolder} {
+	for _, written := range []string{".", "cells", "profiles", requestedFolder} {
 		files.Sweep(filepath.Join(dir, written))
 	}
 	return &Store{dir: dir}, nil

@@ -60,9 +60,9 @@ func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o 
 	}
 	needs, has := policies.NeedsOf(p), columnsOf(s, m, &o)
 	_, lossy := p.(policies.Lossy)
-	why := has.lack(needs)
+	why := has.missing(needs)
 	if lossy && why == "" {
-		why = has.lackLossy(needs &^ policies.NeedWindows)
+		why = has.missingLossy(needs &^ policies.NeedWindows)
 	}
 	if why != "" {
 		return cache.Counts{}, fmt.Errorf("replay stream: the policy cannot run here: %s", why)

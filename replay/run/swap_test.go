@@ -89,7 +89,7 @@ func TestPeekNamesTheNextVictim(t *testing.T) {
 		for seed := uint64(0); seed < draws(300); seed++ {
 			r := rand.New(rand.NewPCG(seed, 93))
 			streams, plan := drawShape(r)
-			if streams[0].Rows > streams[0].Windows && plan.unable(spec, policies.NeedsOf(p.Policy)) == "" {
+			if streams[0].Rows > streams[0].Windows && plan.whyUnfit(spec, policies.NeedsOf(p.Policy)) == "" {
 				b.runShared(t, plan, streams, name, 1+r.IntN(2*plan.topk))
 			}
 		}

@@ -17,85 +17,84 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// askedCell is a cell that a run into the folder was asked for.
-type askedCell struct {
+// requestedCell is a cell that a run into the folder requested, finished or not.
+type requestedCell struct {
 	// Cell names the file of the finished cell.
 	Cell string `json:"cell"`
 	// Row has the settings of the cell's first row, and no counts.
 	Row result.Row `json:"row"`
 }
 
-// Stem is how the files that a run keeps of a trace begin: the trace's file name without
-// its ending, as files.SafeName spells it. Two traces may have one stem. They then share
-// files, in which their names and digests tell them apart.
+// Stem is the beginning of the names of a trace's files in a results folder. It is the
+// trace's file name without its ending, as files.SafeName spells it. Traces with the same
+// stem share files, which state the name and digest of each.
 func Stem(trace string) string {
 	return files.SafeName(strings.TrimSuffix(filepath.Base(trace), ".parquet"))
 }
 
-// RowsName is the name of the file that has the rows of a trace.
+// RowsName is the name of the file with the rows of a trace.
 func RowsName(trace string) string { return Stem(trace) + ".rows.jsonl" }
 
 func (s *Store) rowsPath(trace string) string { return filepath.Join(s.dir, RowsName(trace)) }
 
-func (s *Store) askedPath(trace string) string {
-	return filepath.Join(s.dir, askedFolder, Stem(trace)+".json")
+func (s *Store) requestedPath(trace string) string {
+	return filepath.Join(s.dir, requestedFolder, Stem(trace)+".json")
 }
 
-const askedFolder = "asked"
+const requestedFolder = "asked"
 
-// locked calls f while no other run reads and replaces files that runs share.
+// locked calls f. Meanwhile no other run changes the files that runs share.
 func (s *Store) locked(f func() error) error {
-	if err := files.Locked(filepath.Join(s.dir, askedFolder, "lock"), f); err != nil {
+	if err := files.Locked(filepath.Join(s.dir, requestedFolder, "lock"), f); err != nil {
 		return fmt.Errorf("keep results: %w", err)
 	}
 	return nil
 }
 
-// asked are the cells of the plan, as the store notes them.
-func (p *plan) asked() []askedCell {
-	all := make([]askedCell, len(p.cells))
+// requested returns the cells of the plan, in the form of the store.
+func (p *plan) requested() []requestedCell {
+	all := make([]requestedCell, len(p.cells))
 	for c := range p.cells {
 		row := p.settingRow(&p.cells[c])
 		row.RequestID, row.LayerID, row.Head = p.parts[0].request, p.parts[0].layer, p.parts[0].head
 		row.Warnings = nil
 		key := p.key(&p.cells[c])
-		all[c] = askedCell{key.name(), row}
+		all[c] = requestedCell{key.name(), row}
 	}
 	return all
 }
 
-// Ask notes in the job's store that the job's cells are asked for, in addition to those of
-// earlier runs. Until they are finished, results are incomplete. Without a store it does
-// nothing.
-func (j *Job) Ask() error {
+// SaveRequested adds the job's cells to those that earlier runs into the store requested.
+// Results are incomplete until all of them are finished. Without a store it does nothing.
+func (j *Job) SaveRequested() error {
 	p := j.plan
 	if p.opt.Store == nil {
 		return nil
 	}
-	path := p.opt.Store.askedPath(p.file.Path())
+	path := p.opt.Store.requestedPath(p.file.Path())
 	return p.opt.Store.locked(func() error {
-		before, err := readAsked(path)
+		before, err := readRequested(path)
 		if err != nil {
 			return err
 		}
-		all := mergeAsked(p.asked(), before)
-		text, err := encodeAsked(all)
+		all := mergeRequested(p.requested(), before)
+		text, err := encodeRequested(all)
 		if err != nil {
 			return err
 		}
-		if old, err := encodeAsked(before); err == nil && bytes.Equal(old, text) {
+		if old, err := encodeRequested(before); err == nil && bytes.Equal(old, text) {
 			return nil
 		}
 		return writeSealed(path, text)
 	})
 }
 
-// mergeAsked returns all cells, those of newer in the place of the same ones of older. A
-// cell of a changed policy or engine is the same cell.
-func mergeAsked(newer, older []askedCell) []askedCell {
+// mergeRequested returns all cells. A cell of newer replaces the same cell of older, also if
+// its policy or the engine has changed.
+func mergeRequested(newer, older []requestedCell) []requestedCell {
 	ids := map[string]bool{}
 	type keyed struct {
-		askedCell
+		requestedCell
 		id string
 	}
 	var all []keyed
@@ -106,15 +105,15 @@ func mergeAsked(newer, older []askedCell) []askedCell {
 		}
 	}
 	slices.SortFunc(all, func(a, b keyed) int { return strings.Compare(a.id, b.id) })
-	cells := make([]askedCell, len(all))
+	cells := make([]requestedCell, len(all))
 	for i := range all {
-		cells[i] = all[i].askedCell
+		cells[i] = all[i].requestedCell
 	}
 	return cells
 }
 
-// encodeAsked writes a line for each cell.
-func encodeAsked(cells []askedCell) ([]byte, error) {
+// encodeRequested writes a line for each cell.
+func encodeRequested(cells []requestedCell) ([]byte, error) {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
@@ -126,9 +125,9 @@ func encodeAsked(cells []askedCell) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// readAsked reads the cells that were asked for of a trace. None if no file is there. A
-// damaged file is an error, because results would seem complete without the cells in it.
-func readAsked(path string) ([]askedCell, error) {
+// readRequested reads the requested cells of a trace. Without a file there are none. A
+// damaged file is an error, because results would seem complete without its cells.
+func readRequested(path string) ([]requestedCell, error) {
 	text, err := readKept(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -141,9 +140,9 @@ func readAsked(path string) ([]askedCell, error) {
 	if !ok {
 		return nil, damaged
 	}
-	var cells []askedCell
+	var cells []requestedCell
 	for dec := json.NewDecoder(bytes.NewReader(text)); ; {
-		var c askedCell
+		var c requestedCell
 		switch err := dec.Decode(&c); {
 		case errors.Is(err, io.EOF):
 			return cells, nil
@@ -154,10 +153,10 @@ func readAsked(path string) ([]askedCell, error) {
 	}
 }
 
-// Asked returns the cells that runs into the results folder dir were asked for, each as one
-// of its rows without counts. A folder that no run has written to gives none.
-func Asked(dir string) ([]result.Row, error) {
-	folder := filepath.Join(dir, askedFolder)
+// Requested returns the cells that runs into the results folder dir requested, each as one
+// of its rows without counts. It returns none for a folder without runs.
+func Requested(dir string) ([]result.Row, error) {
+	folder := filepath.Join(dir, requestedFolder)
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -170,7 +169,7 @@ func Asked(dir string) ([]result.Row, error) {
 		if filepath.Ext(e.Name()) != ".json" {
 			continue
 		}
-		cells, err := readAsked(filepath.Join(folder, e.Name()))
+		cells, err := readRequested(filepath.Join(folder, e.Name()))
 		if err != nil {
 			return nil, err
 		}
@@ -181,11 +180,11 @@ func Asked(dir string) ([]result.Row, error) {
 	return rows, nil
 }
 
-// Keep writes the rows file of the job's trace, which replaces the one before. It has all
-// cells that runs into the folder were asked for and have finished, and the cells of the file
-// before that none of them replaces. It removes files of earlier versions that add
-// nothing to it. Notes say what a user should know. Call it after Run.
-func (j *Job) Keep() (notes []string, err error) {
+// WriteRows replaces the rows file of the job's trace. The new file has all finished cells
+// that runs into the folder requested, and the other cells of the previous file. WriteRows
+// removes files of earlier versions that add nothing to it. Notes are for the user. Call it
+// after Run.
+func (j *Job) WriteRows() (notes []string, err error) {
 	p, s := j.plan, j.plan.opt.Store
 	path := s.rowsPath(p.file.Path())
 	err = s.locked(func() error {
@@ -214,14 +213,14 @@ func (j *Job) Keep() (notes []string, err error) {
 	return notes, err
 }
 
-// finished are the rows of the job, and of all other finished cells of its trace that
-// runs were asked for.
+// finished returns the rows of the job, and of all other finished cells of its trace that
+// runs requested.
 func (j *Job) finished() ([]result.Row, error) {
 	p, rows, own := j.plan, slices.Clip(j.rows), map[string]bool{}
-	for _, c := range p.asked() {
+	for _, c := range p.requested() {
 		own[c.Row.CellID()] = true
 	}
-	cells, err := readAsked(p.opt.Store.askedPath(p.file.Path()))
+	cells, err := readRequested(p.opt.Store.requestedPath(p.file.Path()))
 	if err != nil {
 		return nil, err
 	}
@@ -231,13 +230,13 @@ func (j *Job) finished() ([]result.Row, error) {
 		}
 		path := p.opt.Store.cellPath(c.Cell)
 		if text, err := readKept(path); err == nil {
-			rows = append(rows, unsealRows(path, text)...) // none if it is damaged: the cell is missing
+			rows = append(rows, unsealRows(path, text)...) // no rows if it is damaged
 		}
 	}
 	return rows, nil
 }
 
-// oldRows is the end of the rows files that earlier versions wrote, several a trace.
+// oldRows matches the endings of rows files of earlier versions, which wrote several a trace.
 var oldRows = regexp.MustCompile(`^\.rows-[0-9a-f]{8}\.jsonl$`)
 
 // removeSuperseded removes rows files of earlier versions whose rows are all in the new file.
@@ -252,7 +251,7 @@ func (s *Store) removeSuperseded(trace string, rows []result.Row) (notes []strin
 			continue
 		}
 		path := filepath.Join(s.dir, e.Name())
-		old, err := decodeOld(path)
+		old, err := decodeSettings(path)
 		if err == nil && result.Covers(rows, old) && os.Remove(path) == nil {
 			notes = append(notes, fmt.Sprintf("removed %s, whose rows are in %s now", path, RowsName(trace)))
 			continue
@@ -262,8 +261,8 @@ func (s *Store) removeSuperseded(trace string, rows []result.Row) (notes []strin
 	return notes
 }
 
-// decodeOld reads rows of any schema, for their settings only.
-func decodeOld(path string) (rows []result.Row, err error) {
+// decodeSettings reads rows of any schema, for their settings only.
+func decodeSettings(path string) (rows []result.Row, err error) {
 	text, err := readKept(path)
 	if err != nil {
 		return nil, err
