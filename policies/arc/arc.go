@@ -33,7 +33,7 @@
 // same on every machine. Cost: O(1) per change of the demand. Memory: 8 B per block of the context,
 // and 4 B to 32 B per resident or ghost. Exact, online, no stack property, no options.
 //
-// Where it departs from the paper: a whole step is classified, and p adapted, before anything is
+// Differences from the paper: a whole step is classified, and p adapted, before anything is
 // evicted. One hit in B2 decides the tie |T1| = p for all victims of the step. With steps of one
 // block it is the paper's ARC to the last miss. It loses to decayed frequency, which also remembers
 // how often a block was demanded. Most of T2 is in the demand and cannot be traded for T1, so it

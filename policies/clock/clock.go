@@ -26,8 +26,8 @@
 // such a block can leave the demand unreferenced. Invariant: outside a step at most C frames are in
 // use, C the capacity. At most C and one step's births exist. Cost: O(1) per change of the demand,
 // and 1/64 of the capacity per round of the hand. Memory: 5 B per block of the context and 5 B per
-// frame. Exact, online, no stack property. Where it departs from the sources: a whole step is
-// marked before the hand moves. It loses to LRU if blocks are demanded for a while and never again,
+// frame. Exact, online, no stack property. Differences from the sources: a whole step is marked
+// before the hand moves. It loses to LRU if blocks are demanded for a while and never again,
 // because a mark keeps each for a further round. It loses to FIFO at no capacity of the README's
 // board.
 package clock

@@ -24,7 +24,7 @@
 // prompt windows. If there is prompt_mass, it measures the same share of that mass. The budgets of
 // a request's streams sum to the capacity of the request.
 //
-// Departs from the paper: there a gate for each head is trained once per model on passkey
+// Differences from the paper: there a gate for each head is trained once per model on passkey
 // retrieval, and the memory follows from the classes. Here the prompt of each request decides the
 // classes, and the budget decides how many heads can be whole. Below sink + recent blocks per head,
 // streaming windows shrink with the budget too.

@@ -18,10 +18,10 @@
 // context. Lossy, online. It needs the attention that listed blocks were given (or ranks), and for
 // the prompt it needs prompt_mass or prompt windows.
 //
-// Departs from the paper: only the last queries of the prompt count, those that the trace recorded.
-// With prompt_mass that is all their attention, otherwise that of the blocks that they listed. A
-// decoding step counts only the M blocks of its list. The attention is the full model's. H2O's own
-// is over the blocks that it has kept.
+// Differences from the paper: only the last queries of the prompt count, those that the trace
+// recorded. With prompt_mass that is all their attention, otherwise that of the blocks that they
+// listed. A decoding step counts only the M blocks of its list. The attention is the full model's.
+// H2O's own is over the blocks that it has kept.
 //
 // It loses if attention moves: a block that no query has demanded so far is dropped before its
 // first demand.

@@ -29,9 +29,9 @@
 //
 // Cost: O(1) per change of the demand. Memory: 20 B per block of the context and 4 B per change.
 // Each block takes a further 12 B for each 32 half-lives in which it was demanded. Exact, online,
-// no stack property. Where it departs: the sources halve and round counts now and then, and results
-// depend on when. It loses to LRU for about H steps after the topic moves. It loses to LRFU, which
-// remembers evicted blocks.
+// no stack property. Differences from the sources: they halve and round counts now and then, and
+// results depend on when. It loses to LRU for about H steps after the topic moves. It loses to
+// LRFU, which remembers evicted blocks.
 package lfudecay
 
 import (

@@ -39,13 +39,13 @@
 // demand, because pruning removes only blocks that were put on. Memory: 13 B per block of the
 // context, and 4 B to 32 B for each on S or Q. Exact, online, no stack property.
 //
-// Where it departs from the paper: a whole step is classified before anything is demoted or
-// evicted. Victims are taken after the accesses, not before. With steps of one block it is the
-// paper's LIRS to the last miss. Only the context bounds the number of ghosts. It loses to LRU at
-// several times the demand. There nearly every block has stayed for two steps once and is LIR, so
-// new blocks are given no time. On the README's board it misses less than LRU up to 2 × K and more
-// at 4 × K. It also loses if new blocks come back after a demand of one step, because Q has room
-// for few of them.
+// Differences from the paper: a whole step is classified before anything is demoted or evicted.
+// Victims are taken after the accesses, not before. With steps of one block it is the paper's LIRS
+// to the last miss. Only the context bounds the number of ghosts. It loses to LRU at several times
+// the demand. There nearly every block has stayed for two steps once and is LIR, so new blocks are
+// given no time. On the README's board it misses less than LRU up to 2 × K and more at 4 × K. It
+// also loses if new blocks come back after a demand of one step, because Q has room for few of
+// them.
 package lirs
 
 import (

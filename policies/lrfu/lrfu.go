@@ -30,9 +30,9 @@
 // the older history as tie-break, except that births have no reference and are evicted first.
 //
 // Cost: O(1) per change of the demand. Memory: 20 B per block of the context and 4 B per change.
-// Exact, online, no stack property. Where it departs from the paper: there, rates of evicted blocks
-// are forgotten for lack of memory, and a heap orders the rest. Here the context is known, and 20 B
-// per token are little next to its entry. history=forget is the paper's. It misses 3 % more in the
+// Exact, online, no stack property. Differences from the paper: there, rates of evicted blocks are
+// forgotten for lack of memory, and a heap orders the rest. Here the context is known, and 20 B per
+// token are little next to its entry. history=forget is the paper's. It misses 3 % more in the
 // geometric mean of the README's board. It loses to LRU right after the topic moves. It also loses
 // if blocks are demanded for some steps in a row and never again: their rates outlive those of
 // blocks that come back for one step.

@@ -243,15 +243,15 @@ func (s *suite) apart() error {
 		}
 		other := cmp.Or(last, calls)
 		last = calls
-		if err := calls.beside(other, s); err != nil {
+		if err := calls.interleave(other, s); err != nil {
 			return fmt.Errorf("two instances are not apart, as workers need them: made in turn with those of another stream, its calls are answered in another way than alone (a variable of the package, or something that New's factory gives to all?)\n%w", err)
 		}
 		return nil
 	})
 }
 
-// beside makes the calls of r and of another script in turn, and checks the answers of r.
-func (r *script) beside(other *script, s *suite) (err error) {
+// interleave makes the calls of r and of another script in turn, and checks the answers of r.
+func (r *script) interleave(other *script, s *suite) (err error) {
 	defer catch(&err)
 	one, two := s.make(), s.make()
 	r.begin(one)

@@ -31,8 +31,8 @@
 // and its frequency. The share is the decimal exactly as written (policies.Part), applied at the
 // start. Cost: O(1) per change of the demand, and 1/64 of the queues per step that evicts. Memory:
 // 8 B per block of the context, and 4 B to 26 B per resident. Exact, online, no stack property.
-// Where it departs from the paper: a whole step is inserted and counted before anything is evicted.
-// One call evicts one block, where Algorithm 1 can evict two (lines 27-32). It loses to LRU if the
+// Differences from the paper: a whole step is inserted and counted before anything is evicted. One
+// call evicts one block, where Algorithm 1 can evict two (lines 27-32). It loses to LRU if the
 // small queue is shorter than the gaps between stays. New blocks then leave before they can come
 // back, and only the ghost queue saves them.
 package s3fifo

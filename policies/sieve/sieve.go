@@ -20,11 +20,11 @@
 // the last step", because only such a block can leave the demand unvisited. Places of evicted
 // blocks stay empty until three in four are, then the gaps are closed. Cost: O(1) per change of the
 // demand, and 1/64 of the queue per round of the hand. Memory: 5 B per block of the context and 5 B
-// per place. Exact, online, no stack property. Where it departs from the paper: the demand of a
-// step is inserted and marked as a whole before the hand moves, and is passed over. It loses to LRU
-// if new blocks are demanded for one step and again after a gap. They are evicted unvisited before
-// they come back. It loses less if blocks are demanded for a while and never again: each costs the
-// hand a full round.
+// per place. Exact, online, no stack property. Differences from the paper: the demand of a step is
+// inserted and marked as a whole before the hand moves, and is passed over. It loses to LRU if new
+// blocks are demanded for one step and again after a gap. They are evicted unvisited before they
+// come back. It loses less if blocks are demanded for a while and never again: each costs the hand
+// a full round.
 package sieve
 
 import (

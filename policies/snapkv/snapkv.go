@@ -21,8 +21,8 @@
 //
 // State: the blocks in front of the window by score. Cost: O(P·kernel) once for P blocks of the
 // prompt. Then it is O(1) per step, or O(C) if a block of the prompt leaves the local window.
-// Memory: 12 B per block of the prompt. Lossy, online, needs prompt_mass. Departs from the paper:
-// there generated tokens make the cache grow beyond its budget. Here they replace the lowest
+// Memory: 12 B per block of the prompt. Lossy, online, needs prompt_mass. Differences from the
+// paper: there generated tokens make the cache grow beyond its budget. Here they replace the lowest
 // scores, so the budget holds at every step and methods compare at equal memory. The sum is over
 // the queries that the trace recorded, not over window queries. For grouped queries the mass is
 // their mean, one score per KV head.

@@ -29,11 +29,11 @@
 // applied at the start. Cost: O(1) per change of the demand. Memory: 12 B per block of the context,
 // 4 B per change, and 4 B to 32 B for each block of Am or A1out. Exact, online, no stack property.
 //
-// Where it departs from the paper: a whole step is classified before anything is evicted. The paper
-// does not say whether a ghost that is hit counts while its slot is reclaimed. Here it does not.
-// With steps of one block it is the paper's 2Q to the last miss. It loses to LRU if stays follow
-// each other closely: every block to be kept must first leave A1in and be missed once. On the
-// README's board that costs misses from 2 × K on, and more at larger capacities.
+// Differences from the paper: a whole step is classified before anything is evicted. The paper does
+// not say whether a ghost that is hit counts while its slot is reclaimed. Here it does not. With
+// steps of one block it is the paper's 2Q to the last miss. It loses to LRU if stays follow each
+// other closely: every block to be kept must first leave A1in and be missed once. On the README's
+// board that costs misses from 2 × K on, and more at larger capacities.
 package twoq
 
 import (
