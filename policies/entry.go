@@ -136,6 +136,18 @@ func NoOptions(make func() Policy) func(string) (func() Policy, string, error) {
 	}
 }
 
+// WithOptions is New for a policy whose options are fields. The fields begin with the defaults.
+func WithOptions[P any, M interface {
+	*P
+	Policy
+}](defaults P, options func(*P) []Option) func(string) (func() Policy, string, error) {
+	return func(text string) (func() Policy, string, error) {
+		p := defaults
+		canonical, err := ParseOptions(text, options(&p)...)
+		return func() Policy { own := p; return M(&own) }, canonical, err
+	}
+}
+
 // PackageComment returns the package comment at the head of a Go file's text, without its slashes.
 // A policy shows it as its documentation.
 //

@@ -52,13 +52,9 @@ var Entry = policies.Entry{
 	Example: "admit=4",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Bypasses: true, Sized: true, Memory: "8 B", Cost: "O(|D| log |D|) a step"},
-	New:     parse,
-}
-
-func parse(text string) (func() policies.Policy, string, error) {
-	admit := 0
-	canonical, err := policies.ParseOptions(text, policies.Int("admit", &admit, 0, math.MaxInt32))
-	return func() policies.Policy { return &Policy{Admit: admit} }, canonical, err
+	New: policies.WithOptions(Policy{}, func(p *Policy) []policies.Option {
+		return []policies.Option{policies.Int("admit", &p.Admit, 0, math.MaxInt32)}
+	}),
 }
 
 // Policy is LFU over blocks with admission, over one stream.

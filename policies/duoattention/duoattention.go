@@ -52,14 +52,10 @@ var Entry = policies.Entry{
 	Usage:   "duoattention[:full=0.5,stream=0.5,sink=64,recent=256], shares of heads and of a head's budget, blocks",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Lossy: true, Sized: true, Memory: "0 B", Cost: "O(1) a step"},
-	New:     parse,
-}
-
-func parse(options string) (func() policies.Policy, string, error) {
-	p := Policy{Full: 0.5, Stream: 0.5, Sink: 64, Recent: 256}
-	canonical, err := policies.ParseOptions(options, policies.Float("full", &p.Full, 0, 1), policies.Float("stream", &p.Stream, 0, 1),
-		policies.Int("sink", &p.Sink, 0, 1<<20), policies.Int("recent", &p.Recent, 1, 1<<20))
-	return func() policies.Policy { own := p; return &own }, canonical, err
+	New: policies.WithOptions(Policy{Full: 0.5, Stream: 0.5, Sink: 64, Recent: 256}, func(p *Policy) []policies.Option {
+		return []policies.Option{policies.Float("full", &p.Full, 0, 1), policies.Float("stream", &p.Stream, 0, 1),
+			policies.Int("sink", &p.Sink, 0, 1<<20), policies.Int("recent", &p.Recent, 1, 1<<20)}
+	}),
 }
 
 // Policy is DuoAttention over one stream.

@@ -46,13 +46,9 @@ var Entry = policies.Entry{
 	Usage:   "h2o[:recent=0.5,scores=attention], recent a share of the budget, scores attention or ranks",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Lossy: true, Sized: true, Memory: "12 B", Cost: "O(M + C) a step"},
-	New:     parse,
-}
-
-func parse(options string) (func() policies.Policy, string, error) {
-	p := Policy{Recent: 0.5, Scores: byAttention}
-	canonical, err := policies.ParseOptions(options, policies.Float("recent", &p.Recent, 0, 1), policies.Word("scores", &p.Scores, byAttention, byRanks))
-	return func() policies.Policy { own := p; return &own }, canonical, err
+	New: policies.WithOptions(Policy{Recent: 0.5, Scores: byAttention}, func(p *Policy) []policies.Option {
+		return []policies.Option{policies.Float("recent", &p.Recent, 0, 1), policies.Word("scores", &p.Scores, byAttention, byRanks)}
+	}),
 }
 
 const (

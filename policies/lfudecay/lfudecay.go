@@ -53,17 +53,13 @@ var Entry = policies.Entry{
 	Usage:   "lfu-decay:half_life=H with H steps, 1 to 1048576, 16 by default",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Memory: "20 B", Cost: "O(1)"},
-	New:     parse,
+	New: policies.WithOptions(Policy{HalfLife: 16}, func(p *Policy) []policies.Option {
+		return []policies.Option{policies.Int("half_life", &p.HalfLife, 1, maxHalfLife)}
+	}),
 }
 
 // maxHalfLife keeps every sum of 32 half-lives within a weight's window.
 const maxHalfLife = 1 << 20
-
-func parse(text string) (func() policies.Policy, string, error) {
-	halfLife := 16
-	canonical, err := policies.ParseOptions(text, policies.Int("half_life", &halfLife, 1, maxHalfLife))
-	return func() policies.Policy { return &Policy{HalfLife: halfLife} }, canonical, err
-}
 
 // Policy is decayed LFU over one stream.
 type Policy struct {

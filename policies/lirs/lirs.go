@@ -67,13 +67,9 @@ var Entry = policies.Entry{
 	Usage:   "lirs:hir=H with the share of the capacity of HIR blocks, 0 to 1; 0.01 by default",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Sized: true, Memory: "13 B", Cost: "O(1)"},
-	New:     parse,
-}
-
-func parse(text string) (func() policies.Policy, string, error) {
-	hir := 0.01
-	canonical, err := policies.ParseOptions(text, policies.Float("hir", &hir, 0, 1))
-	return func() policies.Policy { return &Policy{HIR: hir} }, canonical, err
+	New: policies.WithOptions(Policy{HIR: 0.01}, func(p *Policy) []policies.Option {
+		return []policies.Option{policies.Float("hir", &p.HIR, 0, 1)}
+	}),
 }
 
 // q is the list number of Q.

@@ -54,13 +54,9 @@ var Entry = policies.Entry{
 	Usage:   "s3-fifo:small=F with F of the capacity for newcomers, 0.01 to 0.9, 0.1 by default",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Sized: true, Memory: "8 B", Cost: "O(1)"},
-	New:     parse,
-}
-
-func parse(text string) (func() policies.Policy, string, error) {
-	share := 0.1
-	canonical, err := policies.ParseOptions(text, policies.Float("small", &share, 0.01, 0.9))
-	return func() policies.Policy { return &Policy{Small: share} }, canonical, err
+	New: policies.WithOptions(Policy{Small: 0.1}, func(p *Policy) []policies.Option {
+		return []policies.Option{policies.Float("small", &p.Small, 0.01, 0.9)}
+	}),
 }
 
 // maxFrequency is the largest value of two bits.

@@ -50,13 +50,9 @@ var Entry = policies.Entry{
 	Usage:   "score-ewma:decay=D with the weight of a block's past, 0 to 1; 0.8 by default",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Memory: "16 B", Cost: "O(M + C) a step"},
-	New:     parse,
-}
-
-func parse(text string) (func() policies.Policy, string, error) {
-	decay := 0.8
-	canonical, err := policies.ParseOptions(text, policies.Float("decay", &decay, 0, 1))
-	return func() policies.Policy { return &Policy{Decay: decay} }, canonical, err
+	New: policies.WithOptions(Policy{Decay: 0.8}, func(p *Policy) []policies.Option {
+		return []policies.Option{policies.Float("decay", &p.Decay, 0, 1)}
+	}),
 }
 
 // Policy is eviction by mean score over one stream.

@@ -37,16 +37,9 @@ var Entry = policies.Entry{
 	Usage:   "streamingllm[:sink=4], blocks",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Lossy: true, Sized: true, Memory: "0 B", Cost: "O(1) a step"},
-	New:     parse,
-}
-
-func parse(options string) (func() policies.Policy, string, error) {
-	p := Policy{Sink: 4}
-	canonical, err := policies.ParseOptions(options, policies.Int("sink", &p.Sink, 0, 1<<20))
-	if err != nil {
-		return nil, "", err
-	}
-	return func() policies.Policy { own := p; return &own }, canonical, nil
+	New: policies.WithOptions(Policy{Sink: 4}, func(p *Policy) []policies.Option {
+		return []policies.Option{policies.Int("sink", &p.Sink, 0, 1<<20)}
+	}),
 }
 
 // Policy is StreamingLLM over one stream.

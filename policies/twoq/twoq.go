@@ -57,13 +57,9 @@ var Entry = policies.Entry{
 	Usage:   "2q:kin=I,kout=O with shares of the capacity, I 0 to 1 and O 0 to 8; 0.25 and 0.5 by default",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Sized: true, Memory: "12 B", Cost: "O(1)"},
-	New:     parse,
-}
-
-func parse(text string) (func() policies.Policy, string, error) {
-	kin, kout := 0.25, 0.5
-	canonical, err := policies.ParseOptions(text, policies.Float("kin", &kin, 0, 1), policies.Float("kout", &kout, 0, 8))
-	return func() policies.Policy { return &Policy{Kin: kin, Kout: kout} }, canonical, err
+	New: policies.WithOptions(Policy{Kin: 0.25, Kout: 0.5}, func(p *Policy) []policies.Option {
+		return []policies.Option{policies.Float("kin", &p.Kin, 0, 1), policies.Float("kout", &p.Kout, 0, 8)}
+	}),
 }
 
 // The lists, and the place of insertion of a member of Am.
