@@ -113,6 +113,14 @@ func (s *Study) file(name string) string {
 	return filepath.Join(s.folder, name)
 }
 
+// Compute computes parts of the paper and reports each.
+func (s *Study) Compute(parts ...func()) {
+	for _, part := range parts {
+		part()
+		s.Done()
+	}
+}
+
 // Done reports that a part of the paper is done.
 func (s *Study) Done() {
 	if s.Progress != nil {

@@ -48,10 +48,7 @@ type bench struct {
 func study(s *reproduce.Study) {
 	b := &bench{Study: s, machine: s.Machine("a100-80"), model: s.Model("llama-2-13b")}
 	b.shape = shapeOf(b.model)
-	for _, part := range []func(){b.equations, b.layers, b.blocks, b.optimiser, b.schedule, b.serving} {
-		part()
-		s.Done()
-	}
+	s.Compute(b.equations, b.layers, b.blocks, b.optimiser, b.schedule, b.serving)
 }
 
 // decode returns a batch of requests of ShareGPT's mean length.

@@ -28,10 +28,7 @@ func Paper() reproduce.Paper {
 		Data: data, Parts: 5,
 		Study: func(s *reproduce.Study) {
 			b := newBench(s)
-			for _, part := range []func(){b.timed, b.identities, b.memory, b.blocks, b.locality} {
-				part()
-				s.Done()
-			}
+			s.Compute(b.timed, b.identities, b.memory, b.blocks, b.locality)
 		},
 	}
 }

@@ -31,13 +31,8 @@ func Paper() reproduce.Paper {
 		Data: data, Parts: 15,
 		Study: func(s *reproduce.Study) {
 			b := newBench(s)
-			for _, part := range []func(){
-				b.bytes, b.memory, b.throughput, b.schedules, b.tiers, b.breakdown, b.windows, b.reuse,
-				b.lookahead, b.scaling, b.roofline, b.windowSize, b.chunks, b.warmUp, b.drives,
-			} {
-				part()
-				s.Done()
-			}
+			s.Compute(b.bytes, b.memory, b.throughput, b.schedules, b.tiers, b.breakdown, b.windows, b.reuse,
+				b.lookahead, b.scaling, b.roofline, b.windowSize, b.chunks, b.warmUp, b.drives)
 		},
 	}
 }
