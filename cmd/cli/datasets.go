@@ -69,40 +69,45 @@ func describeCommand() command {
 			fl.format(&format, " (one object per entry)", "text", "json")
 		},
 		run: func(c *call) error {
-			entries, err := findEntries(c.args)
-			if err != nil {
-				return err
-			}
-			for i, e := range entries {
-				switch {
-				case format == "json":
-					err = text.WriteJSON(c.stdout, e)
-				case i > 0:
-					fmt.Fprintln(c.stdout)
-					fallthrough
-				default:
-					err = e.Text(c.stdout)
-				}
-				if err != nil {
-					return err
-				}
-			}
-			return nil
+			return describeAll(c, format, catalogue.Find, (*catalogue.Entry).Text)
 		},
 		next: always("datasets", "extract", embeddedName, "-o", "t.parquet"),
 	}
 }
 
-// findEntries returns the entries of the names. An unknown name is an error of the command line.
-func findEntries(names []string) (entries []*catalogue.Entry, err error) {
+// describeAll prints the things of the names: as JSON objects, or as texts with a blank line between.
+func describeAll[T any](c *call, format string, find func(name string) (T, error), write func(T, io.Writer) error) error {
+	things, err := findAll(c.args, find)
+	if err != nil {
+		return err
+	}
+	for i, thing := range things {
+		switch {
+		case format == "json":
+			err = text.WriteJSON(c.stdout, thing)
+		case i > 0:
+			fmt.Fprintln(c.stdout)
+			fallthrough
+		default:
+			err = write(thing, c.stdout)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findAll finds the things of the names. An unknown name is an error of the command line.
+func findAll[T any](names []string, find func(name string) (T, error)) (all []T, err error) {
 	for _, name := range names {
-		e, err := catalogue.Find(name)
+		thing, err := find(name)
 		if err != nil {
 			return nil, errUsage{err}
 		}
-		entries = append(entries, e)
+		all = append(all, thing)
 	}
-	return entries, nil
+	return all, nil
 }
 
 func datasetsVerifyCommand() command {
@@ -175,7 +180,7 @@ func verifiable(names []string) ([]*catalogue.Entry, error) {
 		}
 		return entries, nil
 	}
-	entries, err := findEntries(names)
+	entries, err := findAll(names, catalogue.Find)
 	if err != nil {
 		return nil, err
 	}

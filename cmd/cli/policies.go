@@ -80,6 +80,8 @@ type policyLine struct {
 	// Fingerprint is that of the policy's decisions, as rows state it; of `describe` alone.
 	Fingerprint   string `json:"fingerprint,omitempty"`
 	Documentation string `json:"documentation"`
+
+	options string
 }
 
 // describe makes an instance with the options to see its needs.
@@ -94,7 +96,7 @@ func describe(e *policies.Entry, options string) (policyLine, error) {
 		Bypasses: t.Bypasses, Windowed: t.Windowed, Random: t.Random, Stack: t.Stack,
 		NeedsRanks: needs&policies.NeedCandidates != 0, NeedsScores: needs&policies.NeedScores != 0, NeedsFuture: needs&policies.NeedNext != 0, NeedsEntries: needs&policies.NeedPicked != 0,
 		NeedsAttention: needs&policies.NeedAttention != 0, NeedsPromptMass: needs&policies.NeedPromptMass != 0, NeedsWindows: needs&policies.NeedWindows != 0, DividesRequest: divides,
-		MemoryPerBlock: t.Memory, CostPerChange: t.Cost, Documentation: e.Doc}, nil
+		MemoryPerBlock: t.Memory, CostPerChange: t.Cost, Documentation: e.Doc, options: options}, nil
 }
 
 // needs lists the parts that a trace must have, and the future.
@@ -166,26 +168,15 @@ func describePolicyCommand(known policies.Table) command {
 			fl.format(&format, " (one object per policy)", "text", "json")
 		},
 		run: func(c *call) error {
-			for _, name := range c.args {
+			return describeAll(c, format, func(name string) (*policyLine, error) {
 				spec, err := known.Parse(withExample(known, known.Canonical(name)))
 				if err != nil {
-					return errUsage{err}
+					return nil, err
 				}
 				line, err := describe(spec.Entry, spec.Options)
-				if err != nil {
-					return err
-				}
 				line.Fingerprint = replay.Fingerprint(spec)
-				if format == "json" {
-					err = text.WriteJSON(c.stdout, line)
-				} else {
-					err = writePolicy(c.stdout, &spec, &line)
-				}
-				if err != nil {
-					return err
-				}
-			}
-			return nil
+				return &line, err
+			}, (*policyLine).write)
 		},
 		next: func(c *call) []string { return []string{"replay", "TRACE", "--policy", c.args[0]} },
 	}
@@ -203,8 +194,8 @@ func withExample(known policies.Table, name string) string {
 	return name
 }
 
-// writePolicy prints a policy: its line, its facts, its documentation.
-func writePolicy(w io.Writer, spec *policies.Spec, p *policyLine) error {
+// write prints the policy: its line, its facts, its documentation.
+func (p *policyLine) write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n\n", p.Name, p.Summary)
 	usage := p.Usage
@@ -215,7 +206,7 @@ func writePolicy(w io.Writer, spec *policies.Spec, p *policyLine) error {
 	if !strings.Contains(cost, " a ") {
 		cost += " a change of the demand"
 	}
-	for _, fact := range [][2]string{{"aliases", strings.Join(p.Aliases, ", ")}, {"usage", usage}, {"options", spec.Options}, {"source", p.Source}, {"traits", p.traits()},
+	for _, fact := range [][2]string{{"aliases", strings.Join(p.Aliases, ", ")}, {"usage", usage}, {"options", p.options}, {"source", p.Source}, {"traits", p.traits()},
 		{"needs", p.needs()}, {"memory", p.MemoryPerBlock + " a block of the context"}, {"cost", cost},
 		{"fingerprint", p.Fingerprint}} {
 		if fact[1] != "" {
