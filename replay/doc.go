@@ -33,14 +33,13 @@
 //
 //   - metrics/result/setting.go: a field of Setting. Rows, cell keys, profiles and verification
 //     then have it. Its tag "unbound" says that OPT does not bound the misses any more.
-//   - setting: a file with its text, and its row in combine.go. run/mechanisms.go says which
-//     options use it.
+//   - setting: a file with its text, and its row in combine.go.
 //   - run/options.go, run/setting.go: the option, and its way from and to the setting. A flag of
 //     cmd/cli/replay.go reads it.
 //   - cache, or demand if it changes the demand of a step: a file with the mechanism. The step
 //     machine of cache/cell.go calls it, and cache/report.go counts it.
-//   - run/mechanisms.go: a sweep answers all capacities in one pass. It runs only with the
-//     mechanisms in the list sweepable.
+//   - run/mechanisms.go: the options that use it, and its check against the trace. A sweep answers
+//     all capacities in one pass. It runs only with the mechanisms in the list sweepable.
 //   - referee: the same rule, written a second time.
 //
 // # Words

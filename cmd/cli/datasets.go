@@ -76,7 +76,7 @@ func describeCommand() command {
 }
 
 // describeAll prints the things of the names: as JSON objects, or as texts with a blank line between.
-func describeAll[T any](c *call, format string, find func(name string) (T, error), write func(T, io.Writer) error) error {
+func describeAll[T any](c *call, format string, find func(string) (T, error), write func(T, io.Writer) error) error {
 	things, err := findAll(c.args, find)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
@@ -121,9 +122,5 @@ func (s *selection) missing(err error, policy string) error {
 
 // policiesOf lists the policy of every row.
 func policiesOf(rows []result.Row) []string {
-	list := make([]string, len(rows))
-	for i := range rows {
-		list[i] = rows[i].Policy
-	}
-	return list
+	return slice.Map(rows, func(r result.Row) string { return r.Policy })
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // documentationOf makes a task: a package's documentation. A unit is a line of its source.
@@ -119,10 +120,9 @@ func (p *goPackage) api() (a api, ok bool) {
 }
 
 func multiSummary(apis []api, n int, answer string) prompts.Draft {
-	passages := make([]string, len(apis))
-	for i, a := range apis {
-		passages[i] = "package " + a.path + "\n\n" + strings.TrimSpace(strings.Join(a.lines[:min(n, len(a.lines))], ""))
-	}
+	passages := slice.Map(apis, func(a api) string {
+		return "package " + a.path + "\n\n" + strings.TrimSpace(strings.Join(a.lines[:min(n, len(a.lines))], ""))
+	})
 	return published("multi_news", numbered("Passage", "\n", passages), "", answer,
 		"several news passages", "the documentation of several packages",
 		"Write a one-page summary of all news. ", "Write what each of the packages is for, in a sentence each. ",

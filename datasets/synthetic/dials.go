@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"math"
 	"os"
@@ -26,6 +27,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -404,11 +406,7 @@ func Presets() []string {
 	if err != nil {
 		panic(err) // embedded
 	}
-	var list []string
-	for _, e := range entries {
-		list = append(list, strings.TrimSuffix(e.Name(), ".yaml"))
-	}
-	return list
+	return slice.Map(entries, func(e fs.DirEntry) string { return strings.TrimSuffix(e.Name(), ".yaml") })
 }
 
 // Preset returns the dials of a preset, or an error that offers the nearest name.

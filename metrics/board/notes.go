@@ -69,12 +69,8 @@ func (b *Board) LineNotes() (notes [][]int) {
 // number collects the footnotes of all lines and sets their numbers in the lines.
 func (b *Board) number() {
 	remarks := b.remarks()
-	texts := make([][]string, len(remarks))
-	for i, r := range remarks {
-		texts[i] = r.texts
-	}
 	var notes [][]int
-	b.Footnotes, notes = Footnotes(texts)
+	b.Footnotes, notes = Footnotes(slice.Map(remarks, func(r *Remarks) []string { return r.texts }))
 	for i, r := range remarks {
 		r.Notes = notes[i]
 	}
@@ -125,10 +121,7 @@ func withRanges(texts []string) string {
 	n := -1
 	return numbers.ReplaceAllStringFunc(texts[0], func(string) string {
 		n++
-		values := make([]string, len(found))
-		for i := range found {
-			values[i] = found[i][n]
-		}
+		values := slice.Map(found, func(numbers []string) string { return numbers[n] })
 		low, high := slices.MinFunc(values, compareNumbers), slices.MaxFunc(values, compareNumbers)
 		if low == high {
 			return low

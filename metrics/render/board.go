@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
@@ -93,13 +94,13 @@ func (c column) has(lines []board.Line) bool {
 	return false
 }
 
+func figuresOf(lines []board.Line, figure func(*board.Line) *board.Figure) []*board.Figure {
+	return slice.Map(lines, func(l board.Line) *board.Figure { return figure(&l) })
+}
+
 // figureColumn is a column of figures, which share a unit.
 func figureColumn(header string, u unit, lines []board.Line, figure func(*board.Line) *board.Figure) column {
-	figures := make([]*board.Figure, len(lines))
-	for i := range lines {
-		figures[i] = figure(&lines[i])
-	}
-	u = u.column(figures)
+	u = u.column(figuresOf(lines, figure))
 	return column{header, func(l *board.Line) string { return u.cell(figure(l)) }}
 }
 
@@ -256,11 +257,7 @@ func (v *boardView) ranking(t *board.Ranking, labels result.Labels, timeNotes []
 	}
 	columns = append(columns, figureColumn(t.Key.Column, view.unit, lines, key))
 	if t.Intervals() {
-		figures := make([]*board.Figure, len(lines))
-		for i := range lines {
-			figures[i] = key(&lines[i])
-		}
-		u := view.unit.column(figures)
+		u := view.unit.column(figuresOf(lines, key))
 		columns = append(columns, column{"95 %", func(l *board.Line) string { return u.interval(key(l)) }})
 	}
 	for _, i := range shown {
@@ -295,20 +292,12 @@ func intervalColumn(header string, u unit, lines []board.Line, figure func(*boar
 // tableOf lays lines out. Columns are figures from the n-th on. A rule is drawn before one of
 // the lines; 0 draws none.
 func tableOf(columns []column, lines []board.Line, figures, rule int) *table.Table {
-	headers := make([]string, len(columns))
-	for i, c := range columns {
-		headers[i] = c.header
-	}
-	t := table.New(headers...).RightFrom(figures)
+	t := table.New(slice.Map(columns, func(c column) string { return c.header })...).RightFrom(figures)
 	for i := range lines {
 		if i > 0 && i == rule {
 			t.Line()
 		}
-		cells := make([]string, len(columns))
-		for k, c := range columns {
-			cells[k] = c.text(&lines[i])
-		}
-		t.AddTexts(cells)
+		t.AddTexts(slice.Map(columns, func(c column) string { return c.text(&lines[i]) }))
 	}
 	return t
 }

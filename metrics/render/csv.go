@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/result"
@@ -147,11 +148,7 @@ func addFigure(cells map[string]string, name string, f *board.Figure) {
 
 // notes returns footnotes as a JSON list.
 func (c *boardCSV) notes(notes []int) string {
-	texts := make([]string, len(notes))
-	for i, n := range notes {
-		texts[i] = c.Footnotes[n-1]
-	}
-	return result.JSONList(texts)
+	return result.JSONList(slice.Map(notes, func(n int) string { return c.Footnotes[n-1] }))
 }
 
 func floatText(x *float64) string {

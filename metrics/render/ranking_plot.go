@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/render/chart"
 )
@@ -20,7 +21,7 @@ func RankingPlot(w io.Writer, b *board.Board, view View, dark bool) error {
 	t := &b.Tables[0]
 	of := keyViews[t.Key]
 	view.Wide = false
-	names := view.policyNames(policiesOf(t))
+	names := view.policyNames(slice.Map(t.Ranked, func(l board.Line) string { return l.Policy }))
 	dots := chart.Dots{Title: b.Incomplete.Titled(b.Labels.Title(of.title)), X: of.axis, Dark: dark}
 	if t.Intervals() {
 		dots.X += ", with 95 % intervals"
@@ -61,11 +62,3 @@ func RankingPlot(w io.Writer, b *board.Board, view View, dark bool) error {
 
 // HasRankingPlot reports whether the board ranks exact policies, which RankingPlot draws.
 func HasRankingPlot(b *board.Board) bool { return len(b.Tables) > 0 && len(b.Tables[0].Ranked) > 0 }
-
-// policiesOf are the policies of the ranked lines.
-func policiesOf(t *board.Ranking) (policies []string) {
-	for _, l := range t.Ranked {
-		policies = append(policies, l.Policy)
-	}
-	return policies
-}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
@@ -49,11 +50,7 @@ func Rows(w io.Writer, rows []result.Row) error {
 
 // rowNotes returns the rows' warnings as footnotes, and the numbers of each row's, from 1.
 func rowNotes(rows []result.Row) (footnotes []string, notes [][]int) {
-	warnings := make([][]string, len(rows))
-	for i := range rows {
-		warnings[i] = rows[i].Warnings
-	}
-	return board.Footnotes(warnings)
+	return board.Footnotes(slice.Map(rows, func(r result.Row) []string { return r.Warnings }))
 }
 
 // tierName returns "dram" for "dram=lru@8x", or "gpu".

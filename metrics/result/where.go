@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Where selects rows by their fields. The zero value selects all.
@@ -130,11 +131,9 @@ func (w Where) Including(policy string) Where {
 
 // Conditions returns the conditions in the form that ParseWhere reads.
 func (w Where) Conditions() []string {
-	texts := make([]string, len(w.conditions))
-	for i, c := range w.conditions {
-		texts[i] = c.field.name + map[bool]string{true: "!=", false: "="}[c.negate] + c.value
-	}
-	return texts
+	return slice.Map(w.conditions, func(c condition) string {
+		return c.field.name + map[bool]string{true: "!=", false: "="}[c.negate] + c.value
+	})
 }
 
 // values lists the values of the conditions' fields in the rows.
@@ -164,14 +163,7 @@ func (w Where) values(rows []Row) string {
 
 // distinct lists the values of a field, sorted.
 func distinct(f field, rows []*Row) []string {
-	var values []string
-	seen := map[string]bool{}
-	for _, r := range rows {
-		if v := f.text(r); !seen[v] {
-			seen[v] = true
-			values = append(values, v)
-		}
-	}
+	values := slice.Map(rows, f.text)
 	slices.Sort(values)
-	return values
+	return slices.Compact(values)
 }

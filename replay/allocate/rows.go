@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/trace"
@@ -82,10 +83,7 @@ func Collect(rows []result.Row, policy string) (*Rows, error) {
 
 // groupsOf returns the groups of rows, sorted.
 func groupsOf(rows []result.Row) []string {
-	groups := make([]string, len(rows))
-	for i := range rows {
-		groups[i] = groupOf(&rows[i])
-	}
+	groups := slice.Map(rows, func(r result.Row) string { return groupOf(&r) })
 	slices.Sort(groups)
 	return slices.Compact(groups)
 }

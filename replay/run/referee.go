@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/cache"
 	"github.com/kvreplay/kvreplay/replay/referee"
 	"github.com/kvreplay/kvreplay/replay/setting"
@@ -74,10 +75,7 @@ func newLossyChecks(p *plan, i, c int, cell *cache.Cell, st cache.Start) ([]*cac
 // referee's.
 func (w *worker) checkObserved(sizes []int) error {
 	p, a := w.plan, &w.request
-	blocks := make([]int, len(sizes))
-	for i, size := range sizes {
-		blocks[i] = size / p.pins.BlockTokens
-	}
+	blocks := slice.Map(sizes, func(size int) int { return size / p.pins.BlockTokens })
 	for n, heads := range a.streams {
 		c := referee.Config{Policy: "lru", TopK: p.topk, Candidates: p.m, Capacity: 1, Warmup: referee.Warmup{Kind: referee.WarmCold},
 			Sink: p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens, Entries: p.layout.Factor, StepTokens: p.layout.Positions}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/cache"
 	"github.com/kvreplay/kvreplay/replay/demand"
@@ -98,11 +99,7 @@ func (w *worker) addStream(i int, s *trace.Stream, j *demand.Joiner, counter *ca
 }
 
 func inBlocks(sizes []int, unit int) []int32 {
-	blocks := make([]int32, len(sizes))
-	for i, size := range sizes {
-		blocks[i] = int32(size / unit)
-	}
-	return blocks
+	return slice.Map(sizes, func(size int) int32 { return int32(size / unit) })
 }
 
 // initialBudgets are what the plan gives the streams of the request. It returns the sizes

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -92,24 +94,11 @@ func (j *Job) SaveRequested() error {
 // mergeRequested returns all cells. A cell of newer replaces the same cell of older, also if
 // its policy or the engine has changed.
 func mergeRequested(newer, older []requestedCell) []requestedCell {
-	ids := map[string]bool{}
-	type keyed struct {
-		requestedCell
-		id string
+	cells := map[string]requestedCell{}
+	for _, c := range slices.Concat(older, newer) {
+		cells[c.Row.CellID()] = c
 	}
-	var all []keyed
-	for _, c := range slices.Concat(newer, older) {
-		if id := c.Row.CellID(); !ids[id] {
-			ids[id] = true
-			all = append(all, keyed{c, id})
-		}
-	}
-	slices.SortFunc(all, func(a, b keyed) int { return strings.Compare(a.id, b.id) })
-	cells := make([]requestedCell, len(all))
-	for i := range all {
-		cells[i] = all[i].requestedCell
-	}
-	return cells
+	return slice.Map(slices.Sorted(maps.Keys(cells)), func(id string) requestedCell { return cells[id] })
 }
 
 // encodeRequested writes a line for each cell.

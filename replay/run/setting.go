@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/allocate"
@@ -64,9 +65,5 @@ func (p *plan) rowSetting() result.Setting {
 const noteRecall = "exact.recall"
 
 func layersText(layers []int32) string {
-	text := make([]string, len(layers))
-	for i, l := range layers {
-		text[i] = strconv.Itoa(int(l))
-	}
-	return strings.Join(text, ",")
+	return strings.Join(slice.Map(layers, func(l int32) string { return strconv.Itoa(int(l)) }), ",")
 }
