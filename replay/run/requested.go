@@ -129,17 +129,11 @@ func readRequested(path string) ([]requestedCell, error) {
 	if !ok {
 		return nil, damaged
 	}
-	var cells []requestedCell
-	for dec := json.NewDecoder(bytes.NewReader(text)); ; {
-		var c requestedCell
-		switch err := dec.Decode(&c); {
-		case errors.Is(err, io.EOF):
-			return cells, nil
-		case err != nil:
-			return nil, damaged
-		}
-		cells = append(cells, c)
+	cells, err := decodeAll[requestedCell](text)
+	if err != nil {
+		return nil, damaged
 	}
+	return cells, nil
 }
 
 // Requested returns the cells that runs into the results folder dir requested, each as one
@@ -251,19 +245,24 @@ func (s *Store) removeSuperseded(trace string, rows []result.Row) (notes []strin
 }
 
 // decodeSettings reads rows of any schema, for their settings only.
-func decodeSettings(path string) (rows []result.Row, err error) {
+func decodeSettings(path string) ([]result.Row, error) {
 	text, err := readKept(path)
 	if err != nil {
 		return nil, err
 	}
+	return decodeAll[result.Row](text)
+}
+
+// decodeAll decodes the JSON values of a text.
+func decodeAll[V any](text []byte) (all []V, err error) {
 	for dec := json.NewDecoder(bytes.NewReader(text)); ; {
-		var r result.Row
-		switch err := dec.Decode(&r); {
+		var v V
+		switch err := dec.Decode(&v); {
 		case errors.Is(err, io.EOF):
-			return rows, nil
+			return all, nil
 		case err != nil:
 			return nil, err
 		}
-		rows = append(rows, r)
+		all = append(all, v)
 	}
 }
