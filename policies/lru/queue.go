@@ -8,15 +8,16 @@ import (
 
 // Queue is the outside set in order of last use. Other policies embed it.
 type Queue struct {
-	place []int32 // of each block in order, -1 while demanded or never seen
+	place []int32 // of each block, -1 while demanded or never seen
 	order []int32 // blocks in the order of joining, stale if place disagrees
-	head  int     // places before are empty
+	base  int     // place of order[0]
+	head  int     // entries of order before are stale
 }
 
 // Reset empties the queue for blocks 0 … blocks-1.
 func (q *Queue) Reset(blocks int) {
 	q.place = policies.Fill(q.place, blocks, -1)
-	q.order, q.head = q.order[:0], 0
+	q.order, q.base, q.head = q.order[:0], 0, 0
 }
 
 // Update applies a step. Blocks that left the demand join, then births (SEMANTICS S3). Then
@@ -30,15 +31,25 @@ func (q *Queue) Update(s *policies.Step) {
 }
 
 func (q *Queue) join(blocks []int32) {
-	n := len(q.order)
+	if len(q.order)+len(blocks) > cap(q.order) && q.head > len(q.order)/2 {
+		q.slide()
+	}
+	n := q.Len()
 	q.order = append(q.order, blocks...)
 	for i, x := range blocks {
 		q.place[x] = int32(n + i)
 	}
 }
 
+// slide moves the order to the front of its memory. Places stay what they are.
+func (q *Queue) slide() {
+	q.base += q.head
+	q.order = q.order[:copy(q.order, q.order[q.head:])]
+	q.head = 0
+}
+
 // Len returns the number of places given out, which EvictTo takes as a mark.
-func (q *Queue) Len() int { return len(q.order) }
+func (q *Queue) Len() int { return q.base + len(q.order) }
 
 // Evict appends the n least recently used blocks to dst.
 func (q *Queue) Evict(n int, dst []int32) []int32 {
@@ -48,11 +59,11 @@ func (q *Queue) Evict(n int, dst []int32) []int32 {
 	at := len(dst)
 	dst = slices.Grow(dst, n+1)
 	out := dst[at : at+n+1] // a spare place lets the loop write before it checks
-	head, k := q.head, 0
+	place, base, head, k := q.place, q.base, q.head, 0
 	for k < n && head < len(q.order) {
 		x := q.order[head]
 		out[k] = x
-		if q.place[x] == int32(head) {
+		if place[x] == int32(base+head) {
 			k++
 		}
 		head++
@@ -64,7 +75,7 @@ func (q *Queue) Evict(n int, dst []int32) []int32 {
 // Peek returns the least recently used block, without removing it.
 func (q *Queue) Peek() (int32, bool) {
 	for ; q.head < len(q.order); q.head++ {
-		if x := q.order[q.head]; q.place[x] == int32(q.head) {
+		if x := q.order[q.head]; q.place[x] == int32(q.base+q.head) {
 			return x, true
 		}
 	}
@@ -73,8 +84,8 @@ func (q *Queue) Peek() (int32, bool) {
 
 // EvictTo appends every block whose place is before mark.
 func (q *Queue) EvictTo(mark int, dst []int32) []int32 {
-	for ; q.head < mark; q.head++ {
-		if x := q.order[q.head]; q.place[x] == int32(q.head) {
+	for ; q.base+q.head < mark; q.head++ {
+		if x := q.order[q.head]; q.place[x] == int32(q.base+q.head) {
 			dst = append(dst, x)
 		}
 	}
