@@ -20,6 +20,7 @@ type Sweep struct {
 	resident  []int32 // at each size, after the step
 	before    []int32 // at each size, when the first counted step began
 	at        []int32 // counted entries by distance. All larger ones in the last
+	missed    []int64 // at each size
 	sums      []int64 // of resident over the counted steps
 	peaks     []int32
 	counts    []Counts
@@ -73,12 +74,30 @@ func (w *Sweep) load(v demand.View, i int) {
 	s.Hit, s.Miss, s.Exit, s.Offered = enter[known:], enter[:known], w.change.Exit, born
 }
 
-// count notes a counted step.
-func (w *Sweep) count(sizes []int32) {
+// note adds the distances of a counted step.
+func (w *Sweep) note() {
 	at := w.at
 	for _, n := range w.distances {
 		at[min(int(n), len(at)-1)]++
 	}
+}
+
+// misses counts the entries noted so far that miss at each of sizes. It uses the memory of counts.
+func (w *Sweep) misses(sizes []int32, counts []int64) []int64 {
+	counts = policies.Fill(counts, len(sizes), 0)
+	sum, n := int64(0), len(w.at)-1
+	for j := len(sizes) - 1; j >= 0; j-- {
+		for least := min(int(sizes[j]), len(w.at)-2); n > least; n-- {
+			sum += int64(w.at[n])
+		}
+		counts[j] = sum
+	}
+	return counts
+}
+
+// count notes a counted step.
+func (w *Sweep) count(sizes []int32) {
+	w.note()
 	w.resident = w.Pass.Residents(sizes, w.resident[:0])
 	sums, peaks := w.sums[:len(w.resident)], w.peaks[:len(w.resident)]
 	for j, n := range w.resident {
@@ -87,8 +106,8 @@ func (w *Sweep) count(sizes []int32) {
 	}
 }
 
-// finish turns distances into misses, largest size first, and what came and stayed
-// into evictions.
+// finish derives the counts of each size. The evictions follow from the blocks that came and
+// those that stayed.
 func (w *Sweep) finish(v demand.View, sizes []int32, unit int64) {
 	var stream Counts // the same at every size
 	x := v.Bounds()
@@ -99,11 +118,8 @@ func (w *Sweep) finish(v demand.View, sizes []int32, unit int64) {
 		stream.Demand += int64(w.change.Demand)
 		stream.Births += int64(len(w.change.Born))
 	}
-	misses, n := int64(0), len(w.at)-1
-	for j := len(sizes) - 1; j >= 0; j-- {
-		for least := min(int(sizes[j]), len(w.at)-2); n > least; n-- {
-			misses += int64(w.at[n])
-		}
+	w.missed = w.misses(sizes, w.missed)
+	for j, misses := range w.missed {
 		c := &w.counts[j]
 		c.Steps, c.Demand, c.Births, c.Misses = stream.Steps, stream.Demand, stream.Births, misses
 		c.Positions, c.Moved, c.PinnedPeak = stream.Positions, misses*unit, int64(x.PinnedPeaks[0])*unit
@@ -115,10 +131,7 @@ func (w *Sweep) finish(v demand.View, sizes []int32, unit int64) {
 }
 
 // StackCounter runs the LRU stack over streams.
-type StackCounter struct {
-	sweep     Sweep
-	distances []int32
-}
+type StackCounter struct{ sweep Sweep }
 
 // NewStackCounter returns a counter for streams one after the other.
 func NewStackCounter() *StackCounter {
@@ -135,24 +148,15 @@ func (w *StackCounter) Misses(v demand.View, every int, sizes []int32) (map[int]
 	x := v.Bounds()
 	for i := range x.Rows {
 		s.load(v, i)
-		w.distances = s.Pass.Distances(&s.step, w.distances[:0])
+		s.distances = s.Pass.Distances(&s.step, s.distances[:0])
 		if i < x.Windows {
 			continue
 		}
+		s.note()
 		interval := int(v.Step(i)) / every
-		if misses[interval] == nil {
-			misses[interval] = make([]int64, len(sizes))
-		}
-		at := misses[interval]
-		for _, distance := range w.distances {
-			if n, _ := slices.BinarySearch(sizes, distance); n > 0 {
-				at[n-1]++ // the largest size that misses: all smaller ones do, too
-			}
-		}
-	}
-	for _, at := range misses {
-		for j := len(at) - 2; j >= 0; j-- {
-			at[j] += at[j+1]
+		if i+1 == x.Rows || int(v.Step(i+1))/every != interval {
+			misses[interval] = s.misses(sizes, nil)
+			clear(s.at)
 		}
 	}
 	return misses, nil
