@@ -39,7 +39,8 @@ type Cell struct {
 	ranks    bool  // lists are in rank order
 	unit     int64 // entries of a block
 	windows  int
-	picked   bool // the view knows the demanded entries of blocks
+	picked   bool    // the view knows the demanded entries of blocks
+	held     []int32 // by block: its demanded entries, if it can be a miss of the step
 	scope    policies.Scope
 	step     policies.Step
 	change   demand.Change
@@ -53,7 +54,9 @@ type Cell struct {
 	overflow           int     // demanded blocks beyond the capacity
 	pass, passed       []int32 // demanded blocks that are not kept: in this step, and in the one before
 	leftOut            int     // blocks of pass that are not kept after the step
-	keptWeight         int     // weight of the kept part of D_t, if units are weighed
+	demandWeight       int     // weight of D_t, if units are weighed
+	keptWeight         int     // weight of the kept part of D_t, likewise
+	entered            bool    // all misses are blocks that enter the demand
 	emptied            bool    // nothing of D_{t-1} was kept: all of D_t enters
 	unmarked           bool    // and nothing of D_t was resident: its blocks are not marked as demanded
 
@@ -169,8 +172,11 @@ func (c *Cell) reset(v demand.View, st Start) error {
 		return err
 	}
 	c.weight, c.later, c.capacity, c.ranks, c.unit, c.windows, c.picked = x.Weight, st.Later, st.Capacity, st.Ranks, st.Unit, x.Windows, x.HasPicked
-	c.size, c.passed, c.leftOut, c.emptied, c.unmarked = 0, c.passed[:0], 0, false, false
+	c.size, c.passed, c.leftOut, c.demandWeight, c.emptied, c.unmarked = 0, c.passed[:0], 0, 0, false, false
 	c.fetched = nil
+	if c.picked {
+		c.held = policies.Fill(c.held, x.Blocks, 0)
+	}
 	c.counter.reset(x, st.Unit, st.Placed)
 	c.last = StepReport{}
 	if c.lossy != nil {

@@ -15,6 +15,7 @@ func (c *Cell) split(v demand.View, i int) {
 	if c.needs != 0 {
 		c.columns(v, i)
 	}
+	c.entered = !c.emptied && len(c.passed) == 0
 	switch {
 	case c.emptied:
 		s.Exit, s.ExitNext = nil, nil
@@ -23,7 +24,7 @@ func (c *Cell) split(v demand.View, i int) {
 		} else {
 			c.classify(s.Members)
 		}
-	case len(c.passed) == 0:
+	case c.entered:
 		c.classify(c.change.Enter)
 		for _, x := range s.Exit {
 			c.state[x] = outside

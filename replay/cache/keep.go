@@ -26,7 +26,8 @@ func (c *Cell) weigh(blocks []int32) int {
 func (c *Cell) chooseOverflow(v demand.View, i int) {
 	excess := c.step.Demand - c.capacity
 	if c.weight != nil {
-		c.keptWeight = c.weigh(v.Members(i))
+		c.demandWeight += c.weigh(c.change.Enter) - c.weigh(c.change.Exit)
+		c.keptWeight = c.demandWeight
 		excess = c.keptWeight - c.capacity
 	}
 	c.overflow = max(0, excess)

@@ -53,7 +53,11 @@ func (c *Cell) addTraffic(r *StepReport, v demand.View, i int) {
 		if r.DemandEntries, r.MissedEntries = 0, 0; c.admits {
 			r.Moved, r.staged = 0, 0
 		}
-		c.addEntries(r, v.Members(i), v.Picked(i))
+		blocks, picked := c.change.Enter, c.change.EnterPicked
+		if !c.entered {
+			blocks, picked = v.Members(i), v.Picked(i)
+		}
+		c.addEntries(r, blocks, picked)
 	}
 	if c.staging.source != setting.PrefetchNothing {
 		r.Prefetched = c.staging.counts
@@ -61,17 +65,16 @@ func (c *Cell) addTraffic(r *StepReport, v demand.View, i int) {
 	}
 }
 
-// addEntries counts the entries of a demand whose blocks hold several.
-func (c *Cell) addEntries(r *StepReport, members, picked []int32) {
-	for _, n := range picked {
-		r.DemandEntries += int64(n)
+// addEntries counts the entries of a demand whose blocks hold several. The misses are among blocks,
+// which hold picked entries.
+func (c *Cell) addEntries(r *StepReport, blocks, picked []int32) {
+	r.DemandEntries = c.change.Entries
+	held := c.held
+	for j, x := range blocks {
+		held[x] = picked[j]
 	}
-	at := 0
 	for _, x := range c.fetched {
-		for members[at] != x { // both ascend, and every fetched block is demanded
-			at++
-		}
-		n := int64(picked[at])
+		n := int64(held[x])
 		r.MissedEntries += n
 		if !c.admits {
 			continue

@@ -30,7 +30,7 @@ import (
 type Clusters struct {
 	source string
 	page   int
-	file   map[trace.Key][]int32 // cluster of each token, negative for none. Nil for clustersOfLists
+	file   map[trace.Key][]int32 // cluster of each token, dense, negative for none. Nil for clustersOfLists
 }
 
 // clustersOfLists takes the clusters from the lists themselves: see chains.
@@ -131,7 +131,7 @@ func decodeClusters(text []byte) (map[trace.Key][]int32, error) {
 		if at := slices.IndexFunc(row.Clusters, func(n int32) bool { return n < -1 }); at >= 0 {
 			return nil, fmt.Errorf("line %d: token %d is in cluster %d, expected one from 0 on, or -1", n, at, row.Clusters[at])
 		}
-		streams[k] = row.Clusters
+		streams[k] = dense(row.Clusters)
 	}
 	return streams, nil
 }
@@ -139,7 +139,11 @@ func decodeClusters(text []byte) (map[trace.Key][]int32, error) {
 // NewClusters groups the tokens of each stream as given: the cluster of each token from the
 // first on, negative for none. The room of a cluster is rounded up to pages of page tokens.
 func NewClusters(streams map[trace.Key][]int32, page int) *Clusters {
-	return &Clusters{page: page, file: streams}
+	c := &Clusters{page: page, file: map[trace.Key][]int32{}}
+	for k, of := range streams {
+		c.file[k] = dense(of)
+	}
+	return c
 }
 
 // Check reports why the clusters cannot be those of streams of a trace with metadata m.

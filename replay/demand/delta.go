@@ -17,7 +17,8 @@ type Delta struct {
 	nexts
 	size                       []int32
 	enter, exit, born, members lists
-	picked                     []int32 // parallel to members. Empty if a block holds one entry
+	entries                    []int64 // demanded, if a block holds several, as below
+	enterPicked, picked        []int32 // parallel to enter and members
 
 	stream   *trace.Stream
 	rows     rows
@@ -29,9 +30,11 @@ type Delta struct {
 	first    int         // row of the stream that is row 0
 	base     int32       // added to the ids in members and born, in a pool
 	pooled   bool        // all of a row's demand enters, and leaves with the next row
+	wanted   bool        // members have been asked for
 
 	cur, prev []uint64 // demand as bitsets
-	all       []uint64 // the whole list of the row being checked
+	all       []uint64 // the whole list of the row being checked, or a joined row's demand with pinned blocks
+	loaded    int      // demanded entries of the row in cur, if blocks hold several
 	changed   []int32  // words in which they differ
 	kept      []uint64 // outliers that are pinned for good. Empty if none are
 	unlisted  int      // outliers that no list names
@@ -122,18 +125,19 @@ func (d *Delta) reset(s *trace.Stream, o *Options) {
 	d.units = o.Pins
 	d.Extent = Extent{Blocks: o.Pins.Blocks(s.MaxSeqLen()), Rows: s.Rows - d.first, Windows: o.Windows, Streams: 1,
 		PinnedPeaks: d.PinnedPeaks, FirstUse: d.FirstUse, HasPicked: o.Joined != nil && o.Joined.HasPicked()}
-	d.HasMembers = o.Members || o.pooled || d.HasPicked
+	d.wanted = o.Members || o.pooled
+	d.HasMembers = d.wanted || d.HasPicked
 	if c := o.Joined.units(); c != nil {
 		c.pins = o.Pins
 		d.units, d.Blocks, d.Weight = c, len(c.tokens), c.weight
 	}
 	d.Stride = int32(d.Blocks)
 	d.base = int32(o.at) * d.Stride
-	d.size, d.picked = d.size[:0], d.picked[:0]
+	d.size, d.entries, d.enterPicked, d.picked = d.size[:0], d.entries[:0], d.enterPicked[:0], d.picked[:0]
 	for _, l := range []*lists{&d.enter, &d.exit, &d.born, &d.members} {
 		l.reset()
 	}
-	if d.HasMembers {
+	if d.HasMembers && d.joined == nil {
 		d.reserve()
 	}
 	words := d.Blocks>>6 + 1
@@ -142,11 +146,11 @@ func (d *Delta) reset(s *trace.Stream, o *Options) {
 	d.keepOutliers(o.Outliers)
 }
 
-// reserve makes room for all members at once, so that they are never moved.
+// reserve makes room for all members of a recorded stream at once, so that they are never moved.
 func (d *Delta) reserve() {
-	total := 2
+	total := spare
 	for row := d.first; row < d.stream.Rows; row++ {
-		_, n := d.rows.list(row)
+		_, n := d.recorded.list(row)
 		total += n
 	}
 	d.members.items = slices.Grow(d.members.items, total)
@@ -155,13 +159,14 @@ func (d *Delta) reserve() {
 // load sets d.cur to the demand of a row, n blocks. It reports whether the row's list breaks
 // no rule, apart from the demand being distinct: then d.cur has n members.
 func (d *Delta) load(row int) (n int, sound bool) {
-	list, n := d.rows.list(row)
 	clear(d.cur)
+	if d.joined != nil {
+		d.loaded = d.joined.load(row, d.cur)
+		return population(d.cur), true
+	}
+	list, n := d.recorded.list(row)
 	if !mark(d.cur, list[:n]) {
 		return n, false
-	}
-	if d.meta == nil {
-		return n, true
 	}
 	list = d.stream.List(row)
 	if len(list) == 0 || len(list) > d.meta.Candidates || d.meta.Order == trace.OrderIndex && !slices.IsSorted(list) {
@@ -172,33 +177,6 @@ func (d *Delta) load(row int) (n int, sound bool) {
 		return n, noneFrom(d.cur, blocks)
 	}
 	return n, d.soundTail(list[n:], blocks)
-}
-
-// mark adds the list to the set and reports whether the set has room for all of it. It has
-// no room for negative indices.
-func mark(set []uint64, list []int32) bool {
-	for _, x := range list {
-		w := int(uint32(x) >> 6)
-		if w >= len(set) {
-			return false
-		}
-		set[w] |= 1 << (uint32(x) & 63)
-	}
-	return true
-}
-
-// noneFrom reports whether the set has no member from blocks on. The bitsets cover
-// the stream's last context. Earlier ones are shorter.
-func noneFrom(set []uint64, blocks int) bool {
-	w := blocks >> 6
-	if w >= len(set) {
-		return true
-	}
-	past := set[w] >> (blocks & 63)
-	for _, c := range set[w+1:] {
-		past |= c
-	}
-	return past == 0
 }
 
 // soundTail checks the candidates against the context, the demand in d.cur and each
@@ -218,29 +196,24 @@ func (d *Delta) soundTail(rest []int32, blocks int) bool {
 	return twice == 0 && noneFrom(all, blocks)
 }
 
-// addDemand appends the demand of a row and reports whether its list breaks no rule. It takes
-// the pinned blocks out of d.cur, compares it with the row before, and swaps the two.
+// addDemand appends the demand of a row and reports whether its list breaks no rule. It compares
+// the demand with the row before.
 func (d *Delta) addDemand(row int) bool {
 	n, sound := d.load(row)
 	if !sound {
 		return false
 	}
-	free, local := d.units.unpinned(d.stream.SeqLen(row))
-	pinned := unpin(d.cur, free, local)
-	if len(d.kept) > 0 {
-		pinned += d.unpinKept(d.cur)
-	}
-	size := 0
+	pinned, size := d.unpinAll(row), 0
 	if d.pooled {
 		size = d.addMembers(n)
 	} else {
 		size = d.addChanges(n)
-		if d.HasMembers {
+		if d.HasMembers && !d.defers() {
 			d.addMembers(size)
 		}
 	}
 	if d.HasPicked {
-		d.picked = d.joined.pickedIn(row, d.members.Row(len(d.size)), d.base, d.picked)
+		d.entries = append(d.entries, int64(d.loaded))
 	}
 	d.size = append(d.size, int32(size))
 	d.MaxDemand = max(d.MaxDemand, size)
@@ -248,14 +221,52 @@ func (d *Delta) addDemand(row int) bool {
 	return size+pinned == n
 }
 
-// addMembers appends the members of d.cur, at most n, and returns their number.
-func (d *Delta) addMembers(n int) int {
-	members, k, base := d.members.free(n+2), 0, d.base
-	for w, c := range d.cur {
-		k += appendBits(members[k:], base+int32(w<<6), c)
+// unpinAll takes the pinned blocks out of d.cur and returns how many it took.
+func (d *Delta) unpinAll(row int) (pinned int) {
+	if d.HasPicked {
+		copy(d.all, d.cur)
 	}
-	d.members.take(k)
-	return k
+	free, local := d.units.unpinned(d.stream.SeqLen(row))
+	pinned = unpin(d.cur, free, local)
+	if len(d.kept) > 0 {
+		pinned += d.unpinKept(d.cur)
+	}
+	if d.HasPicked && pinned > 0 {
+		d.loaded -= d.joined.pickedWithout(d.all, d.cur)
+	}
+	return pinned
+}
+
+// defers reports whether the members are derived when the first is asked for. In rows of several
+// entries a block few caches read them.
+func (d *Delta) defers() bool { return d.HasPicked && !d.wanted }
+
+// derive derives the members that Build left out.
+func (d *Delta) derive() {
+	d.wanted = true
+	total := spare
+	for _, n := range d.size {
+		total += int(n)
+	}
+	d.members.free(total)
+	d.picked = slices.Grow(d.picked, total)
+	for i := range d.Rows {
+		clear(d.cur)
+		d.joined.load(d.first+i, d.cur)
+		d.unpinAll(d.first + i)
+		d.addMembers(int(d.size[i]))
+	}
+}
+
+// addMembers appends the members of d.cur, at most most, and returns their number.
+func (d *Delta) addMembers(most int) int {
+	from := len(d.members.items)
+	d.members.take(writeMembers(d.members.free(most+spare), d.base, d.cur, most))
+	members := d.members.items[from:]
+	if d.HasPicked {
+		d.picked = d.joined.appendPicked(d.picked, members, d.base)
+	}
+	return len(members)
 }
 
 // addChanges appends what entered d.cur and what left it, and returns its size, at most n.
@@ -275,6 +286,9 @@ func (d *Delta) addChanges(n int) int {
 	}
 	d.enter.take(a)
 	d.exit.take(b)
+	if d.HasPicked {
+		d.enterPicked = d.joined.appendPicked(d.enterPicked, enter[:a], 0)
+	}
 	return before + a - b
 }
 
@@ -291,53 +305,6 @@ func (d *Delta) differing(a, b []uint64) []int32 {
 		n += int((x | -x) >> 63)
 	}
 	return changed[:n]
-}
-
-// appendBits writes base plus the position of each bit of set to dst, which has two
-// places to spare, and returns their number. Two are written before their number is known:
-// a word with at most two costs no mispredicted branch.
-func appendBits(dst []int32, base int32, set uint64) int {
-	n := bits.OnesCount64(set)
-	two := (*[2]int32)(dst)
-	two[0] = base + int32(bits.TrailingZeros64(set))
-	set &= set - 1
-	two[1] = base + int32(bits.TrailingZeros64(set))
-	if n > 2 {
-		more := dst[2:n]
-		for i := range more {
-			set &= set - 1
-			more[i] = base + int32(bits.TrailingZeros64(set))
-		}
-	}
-	return n
-}
-
-// unpin clears the bits before free and from local on and returns how many it cleared.
-func unpin(set []uint64, free, local int) (cleared int) {
-	clearWord := func(w int, mask uint64) {
-		cleared += bits.OnesCount64(set[w] & mask)
-		set[w] &^= mask
-	}
-	for w := 0; w < min(free>>6, len(set)); w++ {
-		clearWord(w, ^uint64(0))
-	}
-	if w := free >> 6; w < len(set) {
-		clearWord(w, 1<<(free&63)-1)
-	}
-	if w := local >> 6; w < len(set) {
-		clearWord(w, ^uint64(0)<<(local&63))
-		for w++; w < len(set); w++ {
-			clearWord(w, ^uint64(0))
-		}
-	}
-	return cleared
-}
-
-func population(set []uint64) (n int) {
-	for _, w := range set {
-		n += bits.OnesCount64(w)
-	}
-	return n
 }
 
 // addBirths appends the blocks that left the local window with row i. Outliers are never born.
@@ -365,15 +332,33 @@ func (d *Delta) Change(i int, c *Change) {
 	if !d.pooled {
 		c.Enter, c.Exit = d.enter.Row(i), d.exit.Row(i)
 	}
+	if d.HasPicked {
+		c.Entries = d.entries[i]
+		if !d.pooled {
+			c.EnterPicked = d.enterPicked[d.enter.ends[i]:d.enter.ends[i+1]]
+		}
+	}
 	if d.joined != nil {
 		c.Positions = d.joined.positions(d.first + i)
 	}
 	d.nexts.add(i, c)
 }
 
-func (d *Delta) Members(i int) []int32 { return d.members.Row(i) }
-func (d *Delta) Picked(i int) []int32  { return d.picked[d.members.ends[i]:d.members.ends[i+1]] }
-func (d *Delta) Step(i int) int32      { return d.stream.Steps[d.first+i] }
+func (d *Delta) Members(i int) []int32 {
+	if d.defers() {
+		d.derive()
+	}
+	return d.members.Row(i)
+}
+
+func (d *Delta) Picked(i int) []int32 {
+	if d.defers() {
+		d.derive()
+	}
+	return d.picked[d.members.ends[i]:d.members.ends[i+1]]
+}
+
+func (d *Delta) Step(i int) int32 { return d.stream.Steps[d.first+i] }
 
 func (d *Delta) Ranked(i int) []int32 {
 	list, demand := d.rows.list(d.first + i)

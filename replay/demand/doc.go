@@ -10,9 +10,9 @@
 //   - A mechanism is a View, not a flag. A Delta is one stream, a Pool the streams that share a
 //     cache (pool.go), and a Pushed the demand that a tier gets from the cache above it
 //     (pushed.go).
-//   - Larger units are made before the delta. A Joiner merges recorded lists into larger blocks,
-//     clusters, the heads of a layer, or several positions (joiner.go), as a Layout says. The
-//     Delta then reads the merged rows like recorded ones.
+//   - Larger units are made before the delta. A Joiner gives the Delta the demand of rows of larger
+//     blocks, clusters, the heads of a layer, or several positions (joiner.go), as a Layout says.
+//     Their ranked lists are made when the first is read (ranking.go).
 //
 // Pins are the tokens that are always resident, and Place chooses the blocks that a warm-up
 // places before step 0.

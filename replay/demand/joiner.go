@@ -3,7 +3,6 @@ package demand
 import (
 	"errors"
 	"fmt"
-	"math"
 	"math/bits"
 	"slices"
 
@@ -11,12 +10,10 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Joiner makes the rows of a layout from recorded streams: lists of units, blocks or
-// clusters, whose demand is a prefix of its own length in each row.
+// Joiner makes the rows of a layout from recorded streams. A row demands the units, blocks or
+// clusters, that the first K of any of its lists name. Its lists are one for each head and position.
 //
-// The lists that make a row, one for each head and position, are merged rank by rank. A unit
-// takes the best rank of any of its entries: first all that the first K of any list name,
-// then the rest up to M. Its score is the largest of its entries' scores.
+// The ranked list of a row is made only if a policy or an overflow reads it (see ranking.go).
 type Joiner struct {
 	Layout
 	K, M   int
@@ -25,31 +22,18 @@ type Joiner struct {
 	Checks bool // the rules for lists, which the reader has not checked
 
 	clusters *clustering // of the stream. Nil if units are blocks of one size
+	divide   divider
 
-	out     trace.Stream
-	demand  []int32 // by row: units that the first K of a list name
-	picked  []int32 // parallel to out.Indices: distinct demanded entries in the unit
-	decoded []int32 // by row: positions that were decoded
-	steps   []int32 // by row: steps from its first position to its last
+	heads  []trace.Stream // that are joined
+	starts []int32        // by row: its first recorded row, and at the end their number
+	out    trace.Stream   // lists are empty until ranked
+	ranking
 
-	place     []int32   // by unit: 1 + its place in out.Indices. An earlier row's if the current row lacks it
-	count     []int32   // by unit, scratch
-	predicted []int32   // by unit: 1 + the row that predicted it last
-	seen      [][]int32 // by head and entry: 1 + the row that demanded it last, if a row joins positions
-	present   []uint64  // entries of the list being checked
-	sources   []source  // of the current row
-	entries   []int32   // of all sources, rank by rank
-	scores    []float32 // parallel to entries
-	merged    []int32   // units of entries
-	divide    divider
-}
-
-// source is one of the lists that make a row.
-type source struct {
-	head      int
-	list      []int32
-	scores    []float32
-	predicted []int32
+	picked    []int32  // by unit of the row that was loaded last: distinct demanded entries
+	present   []uint64 // entries of a list, or of a head's lists
+	distinct  []int32  // those of a head's lists, ascending
+	predicted []int32  // by unit: 1 + the row that predicted it last
+	named     []int32  // predicted entries, rank by rank
 }
 
 // Group makes the clusters of s the units of the rows. candidates is the most blocks that a
@@ -80,55 +64,46 @@ func (j *Joiner) Join(heads []trace.Stream) (*trace.Stream, error) {
 		}
 	}
 	j.reset(heads)
-	entryTokens := j.Pins.BlockTokens / j.Factor
 	for row := 0; row < first.Rows; {
 		end := j.groupEnd(first, row)
-		j.sources = j.sources[:0]
-		for at := row; at < end; at++ {
-			entries := (first.SeqLen(at) + entryTokens - 1) / entryTokens
-			for h := range heads {
-				list := heads[h].List(at)
-				if j.Checks && !j.sound(list, entries) {
-					return nil, ErrBroken
-				}
-				j.sources = append(j.sources, source{h, list, heads[h].ScoreList(at), heads[h].PredictedList(at)})
-			}
+		if j.Checks && !j.sound(row, end) {
+			return nil, ErrBroken
 		}
+		j.starts = append(j.starts, int32(end))
 		j.add(first.Steps[end-1])
-		j.addPredicted()
-		j.decoded, j.steps = append(j.decoded, int32(end-row)), append(j.steps, first.Steps[end-1]-first.Steps[row]+1)
+		j.addPredicted(row, end)
 		row = end
 	}
 	return &j.out, nil
 }
 
 func (j *Joiner) reset(heads []trace.Stream) {
-	info, total := heads[0].StreamInfo, 1
+	info := heads[0].StreamInfo
 	if len(heads) > 1 {
 		info.Head = trace.NoHead
 	}
+	j.heads, j.starts = heads, append(j.starts[:0], 0)
 	j.out.Reset(info)
 	j.out.Rows, j.out.Windows = 0, 0
-	j.demand, j.picked, j.decoded, j.steps = j.demand[:0], j.picked[:0], j.decoded[:0], j.steps[:0]
 	units := j.Pins.Blocks(info.MaxSeqLen())
 	if j.clusters != nil {
 		units = len(j.clusters.tokens)
 	}
-	j.place, j.count = policies.Fill(j.place, units, 0), policies.Fill(j.count, units, 0)
-	j.predicted, j.divide = policies.Fill(j.predicted, units, 0), divideBy(j.Factor)
-	for h := range heads {
-		if len(j.seen) == h {
-			j.seen = append(j.seen, nil)
-		}
-		if j.Positions > 1 {
-			j.seen[h] = policies.Fill(j.seen[h], info.MaxSeqLen(), 0)
-		}
-		total += len(heads[h].Indices)
+	j.ranking.reset(units)
+	j.picked, j.predicted = policies.Fill(j.picked, units, 0), policies.Fill(j.predicted, units, 0)
+	j.present, j.divide = policies.Fill(j.present, info.MaxSeqLen()>>6+1, 0), divideBy(j.Factor)
+}
+
+// add appends a row without its list.
+func (j *Joiner) add(step int32) {
+	out := &j.out
+	if out.Steps = append(out.Steps, step); step < 0 {
+		out.Windows++
 	}
-	if j.Checks {
-		j.present = policies.Fill(j.present, info.MaxSeqLen()>>6+1, 0)
+	if out.Rows++; out.Rows == 1 {
+		out.FirstStep = step
 	}
-	j.out.Indices, j.picked = slices.Grow(j.out.Indices, total), slices.Grow(j.picked, total)
+	out.LastStep = step
 }
 
 // groupEnd is the row behind those that make a step with row.
@@ -143,227 +118,132 @@ func (j *Joiner) groupEnd(s *trace.Stream, row int) int {
 	return end
 }
 
-// sound reports whether a list breaks no rule: 1 to M indices, in range of a context of
-// that many entries, distinct, ascending without ranks.
-func (j *Joiner) sound(list []int32, entries int) bool {
-	if len(list) == 0 || len(list) > j.M || !j.Ranks && !slices.IsSorted(list) {
-		return false
-	}
-	present, twice := j.present, uint64(0)
-	for n, x := range list {
-		if uint32(x) >= uint32(entries) {
-			for _, x := range list[:n] {
-				present[x>>6] = 0
+// sound reports whether the lists of the recorded rows [row, end) break no rule: 1 to M indices, in
+// range of the context, distinct, ascending without ranks.
+func (j *Joiner) sound(row, end int) bool {
+	entryTokens := j.Pins.BlockTokens / j.Factor
+	for ; row < end; row++ {
+		entries := (j.heads[0].SeqLen(row) + entryTokens - 1) / entryTokens
+		for h := range j.heads {
+			list := j.heads[h].List(row)
+			if len(list) == 0 || len(list) > j.M || !j.Ranks && !slices.IsSorted(list) {
+				return false
 			}
-			return false
+			clear(j.present)
+			if !mark(j.present, list) || !noneFrom(j.present, entries) || population(j.present) != len(list) {
+				return false
+			}
 		}
-		w, bit := uint32(x)>>6, uint64(1)<<(uint32(x)&63)
-		twice |= present[w] & bit
-		present[w] |= bit
 	}
-	for _, x := range list {
-		present[uint32(x)>>6] = 0
-	}
-	return twice == 0
+	return true
 }
 
-// add appends the row that the sources make.
-func (j *Joiner) add(step int32) {
-	begin := len(j.out.Indices)
-	free, local := int32(0), int32(math.MaxInt32)
-	if j.clusters != nil { // some tokens of a cluster may be pinned: they are in no unit
-		free, local = int32(j.Pins.firstFree()), int32(j.Pins.firstLocal(int(j.out.PromptLen+step+1)))
+// load adds the units that a row demands to set, and counts the distinct demanded entries in each.
+// It returns the number of these entries.
+func (j *Joiner) load(row int, set []uint64) (entries int) {
+	from, to := int(j.starts[row]), int(j.starts[row+1])
+	for h := range j.heads {
+		switch {
+		case !j.HasPicked():
+			j.markLists(set, h, from, to)
+		case to-from == 1:
+			entries += j.count(set, j.demandedOf(h, from), row)
+		default: // positions may name one entry
+			clear(j.present)
+			j.markLists(j.present, h, from, to)
+			j.distinct = appendMembers(j.distinct[:0], j.present)
+			entries += j.count(set, j.distinct, row)
+		}
 	}
-	entries, scores, demanded := j.merge(free, local)
-	units := j.unitsOf(entries)
-	j.out.Indices, j.picked = slices.Grow(j.out.Indices, len(units)+1), slices.Grow(j.picked, len(units)+1)
-	demand := j.gather(begin, 0, units[:demanded], 1)
-	end := begin + j.gather(begin, demand, units[demanded:], 0)
-	j.out.Indices, j.picked = j.out.Indices[:end], j.picked[:end]
-	if j.Positions > 1 && j.HasPicked() {
-		j.countDistinct(begin, demand, free, local)
-	}
-	if scores != nil {
-		j.addScores(begin, end, units, scores)
-	}
-	if !j.Ranks {
-		j.ascend(begin)
-	}
-	j.demand = append(j.demand, int32(demand))
-	out := &j.out
-	out.Steps, out.Offsets = append(out.Steps, step), append(out.Offsets, int32(end))
-	if out.Rows++; step < 0 {
-		out.Windows++
-	}
-	if out.Rows == 1 {
-		out.FirstStep = step
-	}
-	out.LastStep = step
+	return entries
 }
 
-// merge lists the entries of the sources from free to local, rank by rank, and their scores.
-// The first demanded of them are demanded.
-func (j *Joiner) merge(free, local int32) (entries []int32, scores []float32, demanded int) {
-	if len(j.sources) == 1 && j.clusters == nil {
-		s := &j.sources[0]
-		entries = s.list[:min(j.M, len(s.list))]
-		if s.scores != nil {
-			scores = s.scores[:len(entries)]
-		}
-		return entries, scores, min(j.K, len(entries))
+// demandedOf is the demanded part of a head's list at a recorded row.
+func (j *Joiner) demandedOf(head, at int) []int32 {
+	list := j.heads[head].List(at)
+	return list[:min(j.K, len(list))]
+}
+
+func (j *Joiner) markLists(set []uint64, head, from, to int) {
+	for at := from; at < to; at++ {
+		mark(set, j.demandedOf(head, at))
 	}
-	scored, total := j.sources[0].scores != nil, 0
-	for i := range j.sources {
-		total += len(j.sources[i].list)
-	}
-	j.entries, j.scores = slices.Grow(j.entries[:0], total+1)[:total+1], j.scores[:0]
-	n := 0
-	for r := range j.M {
-		if r == j.K {
-			demanded = n
+}
+
+// count adds the units of distinct entries to set, and the entries to their units. It returns the
+// number of entries that are in a unit.
+func (j *Joiner) count(set []uint64, entries []int32, row int) (n int) {
+	picked := j.picked
+	if j.clusters == nil {
+		v := j.divide
+		for _, x := range entries {
+			countUnit(set, picked, v.quotient(uint32(x)))
 		}
-		for i := range j.sources {
-			s := &j.sources[i]
-			if r >= len(s.list) {
-				continue
-			}
-			x := s.list[r]
-			if j.entries[n] = x; x < free || x >= local {
-				continue
-			}
+		return len(entries)
+	}
+	of := j.clusters.of
+	free, local := j.free(row)
+	for _, x := range entries {
+		if x >= free && x < local {
+			countUnit(set, picked, uint32(of[x]))
 			n++
-			if scored {
-				j.scores = append(j.scores, s.scores[r])
-			}
 		}
-	}
-	if j.K == j.M {
-		demanded = n
-	}
-	if scored {
-		scores = j.scores
-	}
-	return j.entries[:n], scores, demanded
-}
-
-// unitsOf are the units of entries.
-func (j *Joiner) unitsOf(entries []int32) []int32 {
-	if j.clusters == nil && j.Factor == 1 {
-		return entries
-	}
-	j.merged = slices.Grow(j.merged[:0], len(entries))[:len(entries)]
-	merged := j.merged
-	if j.clusters != nil {
-		of := j.clusters.of
-		for i, x := range entries {
-			merged[i] = of[x]
-		}
-		return merged
-	}
-	v := j.divide
-	for i, x := range entries {
-		merged[i] = int32(v.quotient(uint32(x)))
-	}
-	return merged
-}
-
-// unit is the unit of an entry.
-func (j *Joiner) unit(x int32) int32 {
-	if j.clusters != nil {
-		return j.clusters.of[x]
-	}
-	return int32(j.divide.quotient(uint32(x)))
-}
-
-// gather adds units to the row that begins at begin and has n units, and returns how many it
-// has then. Each unit named counts as picked entries. No branch depends on whether the row
-// has a unit: every unit is written behind the last, and stays if the row lacked it.
-func (j *Joiner) gather(begin, n int, units []int32, picked int32) int {
-	room := n + len(units) + 1
-	out, counts, place := j.out.Indices[begin:begin+room], j.picked[begin:begin+room], j.place
-	for _, b := range units {
-		at := int(place[b]) - 1 - begin
-		fresh := at >> 63 // all ones if the row lacks the unit
-		at = at&^fresh | n&fresh
-		out[n] = b
-		counts[at] = counts[at]&^int32(fresh) + picked
-		place[b] = int32(begin + at + 1)
-		n -= fresh
 	}
 	return n
 }
 
-// countDistinct counts the distinct demanded entries of the row's units: two positions may
-// name one entry.
-func (j *Joiner) countDistinct(begin, demand int, free, local int32) {
-	clear(j.picked[begin : begin+demand])
-	now := int32(len(j.demand)) + 1
-	for _, s := range j.sources {
-		seen := j.seen[s.head]
-		for _, x := range s.list[:min(j.K, len(s.list))] {
-			if x >= free && x < local && seen[x] != now {
-				seen[x] = now
-				j.picked[j.place[j.unit(x)]-1]++
-			}
+// countUnit adds an entry to its unit. The first entry of a unit begins its count.
+func countUnit(set []uint64, picked []int32, unit uint32) {
+	w := &set[unit>>6]
+	known := int32(*w >> (unit & 63) & 1)
+	*w |= 1 << (unit & 63)
+	picked[unit] = picked[unit]&-known + 1
+}
+
+// free is the range of the tokens of a row that are not pinned. Pinned ones are in no cluster.
+func (j *Joiner) free(row int) (free, local int32) {
+	return int32(j.Pins.firstFree()), int32(j.Pins.firstLocal(j.out.SeqLen(row)))
+}
+
+// appendPicked appends the demanded entries of each of blocks to dst. They are demanded by the row
+// that was loaded last, and raised by base.
+func (j *Joiner) appendPicked(dst, blocks []int32, base int32) []int32 {
+	n := len(dst)
+	dst = grow(dst, len(blocks))[:n+len(blocks)]
+	at, picked := dst[n:], j.picked
+	for i, b := range blocks {
+		at[i] = picked[b-base]
+	}
+	return dst
+}
+
+// pickedWithout counts the demanded entries of the units that are in all and not in left.
+func (j *Joiner) pickedWithout(all, left []uint64) (n int) {
+	for w, units := range all {
+		for units &^= left[w]; units != 0; units &= units - 1 {
+			n += int(j.picked[w<<6|bits.TrailingZeros64(units)])
 		}
 	}
+	return n
 }
 
-// addScores gives each unit of the row from begin to end the largest score of its entries.
-func (j *Joiner) addScores(begin, end int, units []int32, scores []float32) {
-	for range end - begin {
-		j.out.Scores = append(j.out.Scores, float32(math.Inf(-1)))
-	}
-	for i, b := range units {
-		at := &j.out.Scores[j.place[b]-1]
-		*at = max(*at, scores[i])
-	}
-}
-
-// ascend sorts a row of a trace whose order means nothing.
-func (j *Joiner) ascend(begin int) {
-	indices, picked := j.out.Indices[begin:], j.picked[begin:]
-	if slices.IsSorted(indices) {
+// addPredicted merges the units that were predicted for the recorded rows [row, end), rank by rank.
+func (j *Joiner) addPredicted(row, end int) {
+	if j.heads[0].PredictedList(row) == nil {
 		return
 	}
-	type item struct {
-		unit, picked int32
-		score        float32
-	}
-	items := make([]item, len(indices))
-	for i := range items {
-		items[i] = item{unit: indices[i], picked: picked[i]}
-		if len(j.out.Scores) > 0 {
-			items[i].score = j.out.Scores[begin+i]
+	j.parts = j.parts[:0]
+	for ; row < end; row++ {
+		for h := range j.heads {
+			j.parts = append(j.parts, rankedPart[int32]{list: j.heads[h].PredictedList(row)})
 		}
 	}
-	slices.SortFunc(items, func(a, b item) int { return int(a.unit - b.unit) })
-	for i, it := range items {
-		indices[i], picked[i] = it.unit, it.picked
-		if len(j.out.Scores) > 0 {
-			j.out.Scores[begin+i] = it.score
-		}
-	}
-}
-
-// addPredicted merges the units that were predicted for the row, rank by rank.
-func (j *Joiner) addPredicted() {
-	if j.sources[0].predicted == nil {
-		return
-	}
-	longest, now := 0, int32(j.out.Rows)
-	for i := range j.sources {
-		longest = max(longest, len(j.sources[i].predicted))
-	}
-	for r := range longest {
-		for i := range j.sources {
-			if r >= len(j.sources[i].predicted) {
-				continue
-			}
-			if b := j.unit(j.sources[i].predicted[r]); j.predicted[b] != now {
-				j.predicted[b] = now
-				j.out.Predicted = append(j.out.Predicted, b)
-			}
+	j.named = mergeRanks(j.named[:0], j.parts)
+	now := int32(j.out.Rows)
+	for _, b := range j.unitsOf(j.named) {
+		if j.predicted[b] != now {
+			j.predicted[b] = now
+			j.out.Predicted = append(j.out.Predicted, b)
 		}
 	}
 	if len(j.out.PredictedOffsets) == 0 {
@@ -372,27 +252,12 @@ func (j *Joiner) addPredicted() {
 	j.out.PredictedOffsets = append(j.out.PredictedOffsets, int32(len(j.out.Predicted)))
 }
 
-// list, positions and span make a joiner the rows of a Delta.
-func (j *Joiner) list(row int) ([]int32, int) { return j.out.List(row), int(j.demand[row]) }
-func (j *Joiner) positions(row int) int       { return int(j.decoded[row]) }
-func (j *Joiner) span(row int) int            { return int(j.steps[row]) }
+// positions and span are those of a row.
+func (j *Joiner) positions(row int) int { return int(j.starts[row+1] - j.starts[row]) }
 
-// pickedIn appends the demanded entries of each of a row's demanded blocks to dst. The blocks
-// ascend and are raised by base.
-func (j *Joiner) pickedIn(row int, blocks []int32, base int32, dst []int32) []int32 {
-	begin, count := j.out.Offsets[row], j.count
-	end := begin + j.demand[row]
-	picked := j.picked[begin:end]
-	for i, b := range j.out.Indices[begin:end] {
-		count[b] = picked[i]
-	}
-	n := len(dst)
-	dst = slices.Grow(dst, len(blocks))[:n+len(blocks)]
-	at := dst[n:]
-	for i, b := range blocks {
-		at[i] = count[b-base]
-	}
-	return dst
+func (j *Joiner) span(row int) int {
+	steps := j.heads[0].Steps
+	return int(steps[j.starts[row+1]-1]-steps[j.starts[row]]) + 1
 }
 
 // divider divides numbers below 2³¹ by d: one multiplication and a shift (Granlund and

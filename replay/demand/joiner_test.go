@@ -124,7 +124,13 @@ func TestJoinedRows(t *testing.T) {
 			}
 			want := naiveRow(p, heads, rows)
 			list, demand := j.list(n)
-			picked, scores := j.picked[j.out.Offsets[n]:][:demand], j.out.ScoreList(n)
+			set := make([]uint64, s.MaxSeqLen()>>6+1)
+			j.load(n, set)
+			members := slices.Sorted(slices.Values(list[:demand]))
+			if got := appendMembers(nil, set); !slices.Equal(got, members) {
+				t.Fatalf("seed %d, row %d of %+v: %v are demanded, of the list %v", seed, n, p.layout, got, members)
+			}
+			picked, scores := j.appendPicked(nil, list[:demand], 0), j.out.ScoreList(n)
 			if !slices.Equal(list, want.Blocks) || demand != want.demand || p.layout.HasPicked() && !slices.Equal(picked, want.picked[:demand]) || scores != nil && !slices.Equal(scores, want.scores) {
 				t.Fatalf("seed %d, row %d of %+v: %v, %d demanded, %v picked, scores %v, literally %+v", seed, n, p.layout, list, demand, picked, scores, want)
 			}
@@ -164,5 +170,73 @@ func TestBlocksRefuseWhatTheFormatForbids(t *testing.T) {
 	}
 	if refused < 1000 {
 		t.Errorf("%d streams were refused: the draw no longer covers what it should", refused)
+	}
+}
+
+// A delta that derives members at the first call has the members of one that derives them at once.
+// The entries that it counts for entering blocks, and for rows, are those of its members.
+func TestDerivedMembers(t *testing.T) {
+	var now, later Delta
+	pinned := 0
+	for seed := uint64(0); seed < 1000; seed++ {
+		r := rand.New(rand.NewPCG(seed, 33))
+		o := replaytest.Medium(r)
+		o.BlockTokens, o.Gap, o.Ascending = 1, 0, false
+		s, p := drawLists(r, o)
+		j := &Joiner{Layout: Layout{Factor: 1 + r.IntN(9), Heads: 1, Positions: 1 + r.IntN(3)}, K: p.topk, M: p.m, Ranks: true, Pins: p.pins}
+		if r.IntN(3) == 0 {
+			j.Factor, j.Clustered = 1, true
+			of := make([]int32, s.MaxSeqLen())
+			for t := range of {
+				of[t] = r.Int32N(1+int32(len(of))/3) - 1
+			}
+			j.Group(NewClusters(map[trace.Key][]int32{s.Key: of}, 1), s, p.m)
+		}
+		j.Pins.BlockTokens = j.Factor
+		joined, err := j.Join([]trace.Stream{*s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		do := Options{K: p.topk, M: p.m, Pins: j.Pins, Meta: &p.meta, Windows: joined.Windows, Joined: j}
+		if err := later.Build(joined, do, nil); err != nil {
+			t.Fatal(err)
+		}
+		do.Members = true
+		if err := now.Build(joined, do, nil); err != nil {
+			t.Fatal(err)
+		}
+		if !j.HasPicked() {
+			continue
+		}
+		for i := range now.Rows {
+			members, picked := later.Members(i), later.Picked(i)
+			if !slices.Equal(members, now.Members(i)) || !slices.Equal(picked, now.Picked(i)) {
+				t.Fatalf("seed %d, row %d: members %v hold %v, at once %v hold %v", seed, i, members, picked, now.Members(i), now.Picked(i))
+			}
+			var a, b Change
+			later.Change(i, &a)
+			now.Change(i, &b)
+			if !slices.Equal(a.Enter, b.Enter) || !slices.Equal(a.EnterPicked, b.EnterPicked) || a.Entries != b.Entries || a.Demand != len(members) {
+				t.Fatalf("seed %d, row %d: changes %+v, at once %+v", seed, i, a, b)
+			}
+			sum := int64(0)
+			for _, n := range picked {
+				sum += int64(n)
+			}
+			if a.Entries != sum {
+				t.Fatalf("seed %d, row %d: %d entries, the members hold %d", seed, i, a.Entries, sum)
+			}
+			for n, x := range a.Enter {
+				if at, _ := slices.BinarySearch(members, x); a.EnterPicked[n] != picked[at] {
+					t.Fatalf("seed %d, row %d: block %d enters with %d entries and has %d", seed, i, x, a.EnterPicked[n], picked[at])
+				}
+			}
+			if _, demand := later.rows.list(i); demand > len(members) {
+				pinned++
+			}
+		}
+	}
+	if pinned < 1000 {
+		t.Errorf("%d rows list pinned blocks: the draw no longer covers what it should", pinned)
 	}
 }

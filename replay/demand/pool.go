@@ -14,7 +14,8 @@ type Pool struct {
 	Extent
 	nexts
 	streams []*Delta // ids in their members and births are those of the pool, all others the stream's
-	merged  []int32  // candidates of a row
+	ranked  []rankedPart[int32]
+	merged  []int32 // candidates of a row
 	raised  []int32
 }
 
@@ -77,6 +78,9 @@ func (p *Pool) Change(i int, c *Change) {
 	m, row := p.at(i)
 	m.Change(row, c)
 	c.Enter, c.Exit = m.Members(row), nil
+	if p.HasPicked {
+		c.EnterPicked = m.Picked(row)
+	}
 	if i > 0 {
 		c.Exit = p.Members(i - 1)
 	}
@@ -106,27 +110,22 @@ func (p *Pool) Listed(i int) []int32 { return p.candidates(i, true) }
 func (p *Pool) candidates(i int, all bool) []int32 {
 	n := len(p.streams)
 	own, row := i%n, i/n
-	p.merged = p.merged[:0]
-	for rank, more := 0, true; more; rank++ {
-		more = false
-		for age := range n {
-			s, at := own-age, row
-			if s < 0 {
-				s, at = s+n, row-1
-			}
-			if at < 0 {
-				break // not replayed
-			}
-			m := p.streams[s]
-			list, demand := m.rows.list(m.first + at)
-			if rank >= len(list) {
-				continue
-			}
-			more = true
-			if age > 0 || all || rank >= demand {
-				p.merged = append(p.merged, m.base+list[rank])
-			}
+	p.ranked = p.ranked[:0]
+	for age := range n {
+		s, at := own-age, row
+		if s < 0 {
+			s, at = s+n, row-1
 		}
+		if at < 0 {
+			break // not replayed
+		}
+		m := p.streams[s]
+		list, demand := m.rows.list(m.first + at)
+		if age > 0 || all {
+			demand = 0
+		}
+		p.ranked = append(p.ranked, rankedPart[int32]{list, demand, m.base})
 	}
+	p.merged = mergeRanks(p.merged[:0], p.ranked)
 	return p.merged
 }

@@ -1,6 +1,10 @@
 package demand
 
-import "github.com/kvreplay/kvreplay/trace"
+import (
+	"slices"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
 
 // units are what is cached whole in a stream: blocks of one size, or clusters.
 type units interface {
@@ -27,18 +31,21 @@ type clustering struct {
 func (c *Clusters) units(s *trace.Stream, candidates int) *clustering {
 	given := c.TokenClusters(s, candidates)
 	u := &clustering{of: make([]int32, s.MaxSeqLen())}
-	number := map[int32]int32{}
+	number := make([]int32, len(given)) // 1 + the unit of each cluster, 0 for none so far
 	var grouped []bool
 	for t := range u.of {
 		group := int32(-1)
 		if t < len(given) {
 			group = given[t]
 		}
-		unit, known := number[group]
-		if group < 0 || !known {
-			unit = int32(len(u.tokens))
+		unit := int32(len(u.tokens))
+		if group >= 0 && number[group] > 0 {
+			unit = number[group] - 1
+		} else {
 			u.tokens, grouped = append(u.tokens, 0), append(grouped, group >= 0)
-			number[group] = unit
+		}
+		if group >= 0 {
+			number[group] = unit + 1
 		}
 		u.of[t] = unit
 		u.tokens[unit]++
@@ -112,6 +119,23 @@ func (u *clustering) appendBirths(dst []int32, before, seqLen int) []int32 {
 		}
 	}
 	return dst
+}
+
+// dense renumbers clusters 0, 1, … by their first tokens. Tokens of none keep their negative number.
+func dense(of []int32) []int32 {
+	number, names := slices.Clone(of), map[int32]int32{}
+	for t, name := range of {
+		if name < 0 {
+			continue
+		}
+		n, known := names[name]
+		if !known {
+			n = int32(len(names))
+			names[name] = n
+		}
+		number[t] = n
+	}
+	return number
 }
 
 // numbered renames clusters, which are named by their first tokens: 0, 1, … in that order,

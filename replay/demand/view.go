@@ -52,6 +52,10 @@ type Change struct {
 	// Born are the blocks that arrive without being demanded: they left the local window. For
 	// an exclusive tier they are the blocks that the tier above gave up, in that order.
 	Born []int32
+	// EnterPicked is parallel to Enter: the demanded entries in each block. Entries is the number of
+	// demanded entries. They need Extent.HasPicked.
+	EnterPicked []int32
+	Entries     int64
 	// ExitNext and BornNext are the steps of the next demands, parallel to Exit and Born. A view
 	// that was built without next uses has none.
 	ExitNext, BornNext []int32
@@ -140,10 +144,16 @@ func (l *lists) close() { l.ends = append(l.ends, int32(len(l.items))) }
 
 // free returns at least n items of room behind the last row.
 func (l *lists) free(n int) []int32 {
-	if cap(l.items)-len(l.items) < n {
-		l.items = slices.Grow(l.items, max(n, cap(l.items)))
-	}
+	l.items = grow(l.items, n)
 	return l.items[len(l.items):cap(l.items)]
+}
+
+// grow makes room for n more items. It doubles the memory of a list that has none left.
+func grow(items []int32, n int) []int32 {
+	if cap(items)-len(items) < n {
+		items = slices.Grow(items, max(n, cap(items)))
+	}
+	return items
 }
 
 // take makes the next n items a row.

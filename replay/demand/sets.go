@@ -1,0 +1,134 @@
+package demand
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// mark adds the list to the set and reports whether the set has room for all of it. It has
+// no room for negative indices.
+func mark(set []uint64, list []int32) bool {
+	for _, x := range list {
+		w := int(uint32(x) >> 6)
+		if w >= len(set) {
+			return false
+		}
+		set[w] |= 1 << (uint32(x) & 63)
+	}
+	return true
+}
+
+// noneFrom reports whether the set has no member from blocks on. The bitsets cover
+// the stream's last context; earlier ones are shorter.
+func noneFrom(set []uint64, blocks int) bool {
+	w := blocks >> 6
+	if w >= len(set) {
+		return true
+	}
+	past := set[w] >> (blocks & 63)
+	for _, c := range set[w+1:] {
+		past |= c
+	}
+	return past == 0
+}
+
+// unpin clears the bits before free and from local on and returns how many it cleared.
+func unpin(set []uint64, free, local int) (cleared int) {
+	clearWord := func(w int, mask uint64) {
+		cleared += bits.OnesCount64(set[w] & mask)
+		set[w] &^= mask
+	}
+	for w := 0; w < min(free>>6, len(set)); w++ {
+		clearWord(w, ^uint64(0))
+	}
+	if w := free >> 6; w < len(set) {
+		clearWord(w, 1<<(free&63)-1)
+	}
+	if w := local >> 6; w < len(set) {
+		clearWord(w, ^uint64(0)<<(local&63))
+		for w++; w < len(set); w++ {
+			clearWord(w, ^uint64(0))
+		}
+	}
+	return cleared
+}
+
+// population is the number of members of a set.
+func population(set []uint64) (n int) {
+	for _, w := range set {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// spare is the number of places behind its items that a list of members needs.
+const spare = 8
+
+// writeMembers writes base plus each member of set to dst, and returns their number. They are at most
+// most, and dst has room for spare more.
+func writeMembers(dst []int32, base int32, set []uint64, most int) (n int) {
+	if most > 2*len(set) {
+		return writeDense(dst, base, set)
+	}
+	for w, c := range set {
+		n += appendBits(dst[n:], base+int32(w<<6), c)
+	}
+	return n
+}
+
+// writeDense is writeMembers for words of more than two members. Their number cannot be predicted:
+// eight are written before it is known.
+func writeDense(dst []int32, base int32, set []uint64) (n int) {
+	for w, c := range set {
+		id, end := base+int32(w<<6), n+bits.OnesCount64(c)
+		eight := (*[spare]int32)(dst[n:])
+		eight[0] = id + int32(bits.TrailingZeros64(c))
+		c &= c - 1
+		eight[1] = id + int32(bits.TrailingZeros64(c))
+		c &= c - 1
+		eight[2] = id + int32(bits.TrailingZeros64(c))
+		c &= c - 1
+		eight[3] = id + int32(bits.TrailingZeros64(c))
+		c &= c - 1
+		eight[4] = id + int32(bits.TrailingZeros64(c))
+		c &= c - 1
+		eight[5] = id + int32(bits.TrailingZeros64(c))
+		c &= c - 1
+		eight[6] = id + int32(bits.TrailingZeros64(c))
+		c &= c - 1
+		eight[7] = id + int32(bits.TrailingZeros64(c))
+		c &= c - 1
+		for i := n + spare; i < end; i++ {
+			dst[i] = id + int32(bits.TrailingZeros64(c))
+			c &= c - 1
+		}
+		n = end
+	}
+	return n
+}
+
+// appendMembers appends the members of set to dst.
+func appendMembers(dst []int32, set []uint64) []int32 {
+	n, most := len(dst), population(set)
+	dst = slices.Grow(dst, most+spare)
+	return dst[:n+writeMembers(dst[n:n+most+spare], 0, set, most)]
+}
+
+// appendBits writes base plus the position of each bit of set to dst, which has two
+// places to spare, and returns their number. Two are written before their number is known:
+// a word with at most two costs no mispredicted branch.
+func appendBits(dst []int32, base int32, set uint64) int {
+	n := bits.OnesCount64(set)
+	two := (*[2]int32)(dst)
+	two[0] = base + int32(bits.TrailingZeros64(set))
+	set &= set - 1
+	two[1] = base + int32(bits.TrailingZeros64(set))
+	if n > 2 {
+		more := dst[2:n]
+		for i := range more {
+			set &= set - 1
+			more[i] = base + int32(bits.TrailingZeros64(set))
+		}
+	}
+	return n
+}
