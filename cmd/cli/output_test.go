@@ -213,7 +213,7 @@ func TestPipesAndDevices(t *testing.T) {
 		{"datasets", "make", "longbench", fifo, "-o", out}, {"hardware", "list", "--hardware-dir", hardware},
 	} {
 		code, stdout, stderr := run(args...)
-		if code != 1 || strings.Contains(stdout+stderr, "empty") || !strings.Contains(stdout+stderr, "is not a regular file and cannot be read twice; save it to a file first") {
+		if code != 1 || strings.Contains(stdout+stderr, "empty") || !strings.Contains(stdout+stderr, "is not a regular file and cannot be read twice. Save it to a file first") {
 			t.Errorf("%v: exit %d, %q, %s", args, code, stdout, stderr)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // NotRegular is the message for an input that is a pipe or a device.
-const NotRegular = "is not a regular file and cannot be read twice; save it to a file first"
+const NotRegular = "is not a regular file and cannot be read twice. Save it to a file first"
 
 // CheckInput returns an error if path is a pipe or a device, which cannot be read twice. Other
 // faults are reported when it is opened.

@@ -136,7 +136,7 @@ type TargetError struct {
 
 // Error names the target and a remedy.
 func (e *TargetError) Error() string {
-	return fmt.Sprintf("output %s is %s; name another file", e.Target, e.Why)
+	return fmt.Sprintf("output %s is %s. Name another file", e.Target, e.Why)
 }
 
 // Check reports before the work why target cannot be written. It may be something other than a
@@ -144,7 +144,7 @@ func (e *TargetError) Error() string {
 // missing and empty inputs. The error names the target.
 func Check(target string, inputs ...string) error {
 	if target == "" {
-		return &TargetError{`""`, "no name"}
+		return &TargetError{`""`, "an empty name"}
 	}
 	info, err := os.Stat(target)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -158,7 +158,7 @@ func Check(target string, inputs ...string) error {
 	}
 	for _, input := range inputs {
 		if other, err := os.Stat(input); err == nil && os.SameFile(info, other) {
-			return &TargetError{target, "also an input, which writing would destroy"}
+			return &TargetError{target, "also an input, and writing would destroy it"}
 		}
 	}
 	return checkFolder(target)

@@ -21,7 +21,7 @@ func TestRefused(t *testing.T) {
 	}
 	for target, want := range map[string]string{
 		at("pipe"): "is a pipe", at("link"): "is a pipe", dir: "is a directory", at("dangling"): "a symbolic link to nothing",
-		at("input"): "also an input", at("same"): "also an input", "": "no name", filepath.Join(dir, "no", "x"): "no such file",
+		at("input"): "also an input", at("same"): "also an input", "": "an empty name", filepath.Join(dir, "no", "x"): "no such file",
 	} {
 		err := Check(target, at("missing"), at("input"))
 		if err == nil || !strings.Contains(err.Error(), want) {

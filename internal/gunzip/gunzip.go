@@ -51,9 +51,9 @@ func (r reader) Read(p []byte) (int, error) {
 func cause(err error) error {
 	switch {
 	case err == io.EOF, err == io.ErrUnexpectedEOF:
-		return errors.New("the gzip data ends too early: the file is incomplete, copy or make it again")
+		return errors.New("the gzip data ends too early: the file is incomplete. Copy or make it again")
 	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.As(err, new(flate.CorruptInputError)):
-		return fmt.Errorf("the gzip data is damaged, copy or make the file again: %w", err)
+		return fmt.Errorf("the gzip data is damaged. Copy or make the file again: %w", err)
 	}
 	return err
 }
