@@ -206,7 +206,7 @@ func (c *Checker) promptMass(s *Stream, report func(*Error) bool) bool {
 		return true
 	}
 	if want := c.meta.Blocks(int(s.PromptLen)); len(s.PromptMass) != want && !report(streamError(c.path, &s.StreamInfo, 0, s.FirstStep, RulePromptMass,
-		"prompt_mass has %d values, expected %d, one a block of the prompt", len(s.PromptMass), want)) {
+		"prompt_mass has %d values, expected %d, one per block of the prompt", len(s.PromptMass), want)) {
 		return false
 	}
 	for j, v := range s.PromptMass {

@@ -130,7 +130,7 @@ func (f *File) addGroup(g int, k *keyRows, report func(*Error) bool) bool {
 				last := &f.streams[n-1]
 				why := "comes after %v, expected ascending keys (request_id, layer_id, head), each stream once"
 				if last.Key == key {
-					why = "continues %v of the row group before, expected whole streams in a row group"
+					why = "continues %v of the previous row group, expected whole streams in a row group"
 				}
 				if !fail(&info, RuleKey, why, last.Key) {
 					return false
@@ -161,7 +161,7 @@ func (f *File) addGroup(g int, k *keyRows, report func(*Error) bool) bool {
 			}
 		}
 		if h := k.head[i]; h < 0 && h != nullHead && (cur.Rows == 0 || k.head[i-1] != h) &&
-			!fail(cur, RuleKey, "head %d, expected 0 or more, or null where the layer shares its selection", h) {
+			!fail(cur, RuleKey, "head %d, expected 0 or more, or null if the heads of the layer share a selection", h) {
 			return false
 		}
 		if want := int64(k.prompt[i]) + int64(k.step[i]) + 1; (int64(k.seqLen[i]) != want || want < 1) &&

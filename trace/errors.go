@@ -74,7 +74,7 @@ func streamError(path string, s *StreamInfo, i int, step int32, rule string, for
 
 // ErrForeign marks the error of a file that is not a trace but may be imported with `kvreplay
 // import`.
-var ErrForeign = errors.New("foreign files become traces by `kvreplay import`")
+var ErrForeign = errors.New("`kvreplay import` makes traces of other files")
 
 // AsError returns the *Error in err's chain, or nil.
 func AsError(err error) *Error {

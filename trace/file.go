@@ -84,7 +84,7 @@ func open(path string, report func(*Error) bool) (*File, error) {
 	}
 	file, err := os.Open(path)
 	if errors.Is(err, syscall.EMFILE) {
-		return nil, fmt.Errorf("open trace: %w (a command keeps its traces open: raise `ulimit -n`, or name fewer traces per command and the same --out)", err)
+		return nil, fmt.Errorf("open trace: %w (raise `ulimit -n`, or name fewer traces per command with the same --out)", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open trace: %w", err)
@@ -136,7 +136,7 @@ func (f *File) openParquet() (err error) {
 		return fmt.Errorf("open trace: %w", err)
 	}
 	if string(begin) != parquet.Magic {
-		return fileError(f.path, RuleFile, "is not a Parquet file; %w", ErrForeign)
+		return fileError(f.path, RuleFile, "is not a Parquet file. %w", ErrForeign)
 	}
 	if f.parquet, err = parquet.Open(f.source, f.size); err != nil {
 		return f.corrupt(err)
@@ -268,7 +268,7 @@ func (f *File) Unchanged(digest string) error {
 		return nil
 	}
 	if got, err := f.ComputeDigest(); err != nil || got != digest {
-		return fileError(f.path, RuleFile, "was changed while it was being read, expected %s to the end: run again when nothing writes to it", digest)
+		return fileError(f.path, RuleFile, "was changed while kvreplay read it, expected %s to the end. Run again when no program writes to it", digest)
 	}
 	u.last = now
 	return nil

@@ -108,7 +108,7 @@ func (m *Meta) Validate() error {
 	case m.Sink != nil && *m.Sink < 0:
 		return fmt.Errorf("metadata: sink %d is negative", *m.Sink)
 	case m.Local != nil && *m.Local < 1:
-		return fmt.Errorf("metadata: local %d, expected at least 1 (the token being generated)", *m.Local)
+		return fmt.Errorf("metadata: local %d, expected at least 1 (the token being decoded)", *m.Local)
 	case m.ScoreMantissaBits != nil && (*m.ScoreMantissaBits < 1 || *m.ScoreMantissaBits > 23):
 		return fmt.Errorf("metadata: score_mantissa_bits %d, expected 1 to 23", *m.ScoreMantissaBits)
 	}
@@ -122,10 +122,10 @@ func (m *Meta) Validate() error {
 // validateLists reports K > M. It also reports an order=index trace with candidates.
 func (m *Meta) validateLists() error {
 	if m.TopK > m.Candidates {
-		return fmt.Errorf("metadata: topk K = %d exceeds candidates M = %d, lists hold the demand and more", m.TopK, m.Candidates)
+		return fmt.Errorf("metadata: topk K = %d exceeds candidates M = %d, expected at most M", m.TopK, m.Candidates)
 	}
 	if m.Order == OrderIndex && m.TopK != m.Candidates {
-		return fmt.Errorf("metadata: order=index with topk K = %d and candidates M = %d, expected K = M: without ranks the whole list is the demand", m.TopK, m.Candidates)
+		return fmt.Errorf("metadata: order=index with topk K = %d and candidates M = %d, expected K = M (without ranks the whole list is the demand)", m.TopK, m.Candidates)
 	}
 	return nil
 }
@@ -273,7 +273,7 @@ func checkField(dec *json.Decoder, known []string, seen map[string]bool) error {
 	name, _ := t.(string)
 	switch {
 	case known != nil && !slices.Contains(known, name):
-		return fmt.Errorf("unknown field %.60q%s; format v1 has %s", name, names.Nearest(name, known), strings.Join(known, ", "))
+		return fmt.Errorf("unknown field %.60q%s (format v1 has %s)", name, names.Nearest(name, known), strings.Join(known, ", "))
 	case seen[name]:
 		return fmt.Errorf("field %q appears twice", name)
 	}

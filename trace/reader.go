@@ -232,7 +232,7 @@ func (r *Reader) promptMass(s *Stream) error {
 		}
 	}
 	if row >= 0 {
-		r.breaks(s, row, RulePromptMass, "prompt_mass has %d lists in the stream's %d rows, but %s, expected one in the first row of every stream or none in the file", s.Rows-k.Nulls, s.Rows, first)
+		r.breaks(s, row, RulePromptMass, "prompt_mass has %d lists in the stream's %d rows, but %s, expected one in the first row of each stream or none in the file", s.Rows-k.Nulls, s.Rows, first)
 		s.PromptMass = s.PromptMass[:0]
 		return nil
 	}
@@ -271,7 +271,7 @@ func (r *Reader) parallel(c *column[float32], column int, s *Stream, dst []float
 	}
 	for i, end := range r.ends {
 		if end != s.Offsets[i+1] {
-			r.breaks(s, i, rule, "%s and topk_indices differ in length at this row, expected one value an index (or null in all rows)", c.leaf.Name)
+			r.breaks(s, i, rule, "%s and topk_indices differ in length at this row, expected one value per index (or null in all rows)", c.leaf.Name)
 			return dst[:0], nil
 		}
 	}

@@ -97,10 +97,10 @@ func (f *File) foreign(err error) error {
 	}
 	if e := AsError(err); e != nil {
 		if _, ok := f.parquet.Lookup(keyProfile); ok {
-			e.Err = errors.New("is a profile of a replay, expected a trace; `kvreplay time` and `kvreplay plan` read profiles")
+			e.Err = errors.New("is a replay profile, expected a trace. `kvreplay time` and `kvreplay plan` read profiles")
 			return err
 		}
-		e.Err = fmt.Errorf("%w; the file has no %q entry in its key-value metadata, as a trace has (FORMAT.md): %w", e.Err, keyMeta, ErrForeign)
+		e.Err = fmt.Errorf("%w. The file has no metadata key %q, which a trace needs (FORMAT.md). %w", e.Err, keyMeta, ErrForeign)
 	}
 	return err
 }
@@ -108,12 +108,12 @@ func (f *File) foreign(err error) error {
 func (f *File) bindColumn(path []string, leaf *parquet.Leaf) error {
 	column := slices.Index(columnNames[:], path[0])
 	if column < 0 {
-		return fileError(f.path, RuleSchema, "unknown column %.60q%s; format v1 has %s", strings.Join(path, "."), names.Nearest(path[0], columnNames[:]), strings.Join(columnNames[:], ", "))
+		return fileError(f.path, RuleSchema, "unknown column %.60q%s (format v1 has %s)", strings.Join(path, "."), names.Nearest(path[0], columnNames[:]), strings.Join(columnNames[:], ", "))
 	}
 	if f.leaves[column] != nil {
 		return fileError(f.path, RuleSchema, "column %q has several leaves, expected one", path[0])
 	}
-	depth, rep, shape := 1, 0, "one value a row"
+	depth, rep, shape := 1, 0, "one value per row"
 	if isList(column) {
 		depth, rep, shape = 3, 1, "a list: optional group list (LIST) { repeated group { element } }"
 	}
@@ -153,7 +153,7 @@ func plainType(t parquetgo.Type) bool {
 func (f *File) bindMetadata() error {
 	text, ok := f.parquet.Lookup(keyMeta)
 	if !ok {
-		return fileError(f.path, RuleMetadata, "nothing says how the lists were recorded")
+		return fileError(f.path, RuleMetadata, "the trace metadata is missing")
 	}
 	meta, err := ParseMeta([]byte(text))
 	if err != nil {
@@ -187,7 +187,7 @@ func (f *File) verifyUnchecked() error {
 	}
 	if f.digest == "" {
 		return fileError(f.path, RuleChecksum,
-			"pages carry no checksum and the metadata no digest, so damage would go unseen; write the file with page checksums (pyarrow: write_page_checksum=True) or make a trace of it by `kvreplay import`")
+			"no page checksums and no digest to detect damage. Write checksums (pyarrow: write_page_checksum=True) or run `kvreplay import`")
 	}
 	return f.Verify()
 }

@@ -26,7 +26,7 @@ func TestSchemaViolations(t *testing.T) {
 	cases := []struct{ name, path, text string }{
 		{"foreign", writeRaw(t, nil, []struct {
 			LayerID int64 `parquet:"layer_id"`
-		}{{}}), `column "layer_id" is INT(64,true), expected INT32; the file has no "kvreplay" entry in its key-value metadata, as a trace has (FORMAT.md): foreign files become traces by ` + "`kvreplay import`"},
+		}{{}}), `column "layer_id" is INT(64,true), expected INT32. The file has no metadata key "kvreplay", which a trace needs (FORMAT.md). ` + "`kvreplay import` makes traces of other files"},
 		{"missing column", writeRaw(t, meta, []keys{{}}), `column "topk_indices" is missing`},
 		{"unknown column", writeRaw(t, meta, []struct {
 			keys

@@ -178,7 +178,7 @@ func TestViolations(t *testing.T) {
 		{name: "short prompt mass", rule: trace.RulePromptMass, text: "prompt_mass has 9 values, expected 10", spoil: func(r []rawRow) { r[0].PromptMass = r[0].PromptMass[:9] }},
 		{name: "empty prompt mass", rule: trace.RulePromptMass, text: "prompt_mass has 0 values, expected 10", spoil: func(r []rawRow) { r[0].PromptMass, r[3].PromptMass = []float32{}, []float32{} }},
 		{name: "prompt mass in a second row", rule: trace.RulePromptMass, text: "row 1: request \"a\" layer 0 step 1: prompt_mass has 2 lists in the stream's 3 rows, but has a list in the file's first row", spoil: func(r []rawRow) { r[1].PromptMass = r[0].PromptMass }},
-		{name: "prompt mass in another row", rule: trace.RulePromptMass, text: "expected one in the first row of every stream", spoil: func(r []rawRow) { r[3].PromptMass, r[4].PromptMass = nil, r[3].PromptMass }},
+		{name: "prompt mass in another row", rule: trace.RulePromptMass, text: "expected one in the first row of each stream", spoil: func(r []rawRow) { r[3].PromptMass, r[4].PromptMass = nil, r[3].PromptMass }},
 		{name: "prompt mass in one stream", rule: trace.RulePromptMass, text: "0 lists in the stream's 3 rows", spoil: func(r []rawRow) { r[3].PromptMass = nil }},
 		{name: "prompt mass not in the first stream", rule: trace.RulePromptMass, text: "1 lists in the stream's 3 rows, but is null in the file's first row", spoil: func(r []rawRow) { r[0].PromptMass = nil }},
 		{name: "list longer than M", rule: trace.RuleList, text: "4 values, the metadata allows M = 3", spoil: func(r []rawRow) {
@@ -192,7 +192,7 @@ func TestViolations(t *testing.T) {
 		{name: "order=index with candidates", rule: trace.RuleMetadata, text: "expected K = M", meta: replaced(`"rank"`, `"index"`)},
 		{name: "version", rule: trace.RuleMetadata, text: "format version 2, this program reads version 1", meta: replaced(`"version":1`, `"version":2`)},
 		{name: "unknown field", rule: trace.RuleMetadata, text: `unknown field "page_size"`, meta: replaced(`"version":1`, `"page_size":4,"version":1`)},
-		{name: "no metadata", rule: trace.RuleMetadata, text: `no "kvreplay" entry`, meta: meta("")},
+		{name: "no metadata", rule: trace.RuleMetadata, text: `no metadata key "kvreplay"`, meta: meta("")},
 		{name: "metadata are no JSON", rule: trace.RuleMetadata, text: "metadata: ", meta: meta("{")},
 		{name: "altered seal", rule: trace.RuleDigest, text: "metadata were altered", meta: map[string]string{"kvreplay": rawMeta, "kvreplay.seal": "0123456789abcdef"}},
 		{name: "other digest", rule: trace.RuleDigest, text: "content or metadata were altered", meta: map[string]string{"kvreplay": rawMeta, "kvreplay.digest": "sha256:00"}},

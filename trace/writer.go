@@ -105,7 +105,7 @@ func (w *Writer) WriteParts(info StreamInfo, parts iter.Seq2[*Stream, error]) (e
 			return err
 		}
 		if s.Key != info.Key || s.PromptLen != info.PromptLen || rows > 0 && s.hasPromptMass() {
-			return w.bad(&info.Key, RuleKey, "a part after %d rows is of %v with prompt_len %d and %d prompt masses, expected those of the stream, and masses in the first part only",
+			return w.bad(&info.Key, RuleKey, "the part after %d rows has %v, prompt_len %d and %d prompt masses, expected the key and prompt_len of the first part and no masses",
 				rows, s.Key, s.PromptLen, len(s.PromptMass))
 		}
 		if err := w.admitPart(s, rows == 0, step); err != nil {
@@ -162,7 +162,7 @@ func (w *Writer) part(s *Stream) error {
 func (w *Writer) Close() error {
 	if w.last == nil && w.failed == nil {
 		w.Abort()
-		return fileError(w.path, RuleFile, "no stream was written, a trace has at least one")
+		return fileError(w.path, RuleFile, "no stream was written, expected at least one")
 	}
 	err := w.failed
 	if err == nil {
@@ -264,7 +264,7 @@ func (w *Writer) admitPart(s *Stream, first bool, step int32) error {
 		columns |= w.columns & ReadPromptMass // prompt mass is only in the first row
 	}
 	if w.last != nil && (columns != w.columns || covered != w.covered) {
-		return bad(RuleSchema, "scores, masses, predicted lists or prompt masses are there in this stream or in the first, but not in both; a file has them in all rows or in none")
+		return bad(RuleSchema, "scores, masses, predicted lists or prompt masses differ from the first stream, expected each of them in all streams or in none")
 	}
 	return nil
 }

@@ -122,10 +122,10 @@ func TestWritePartsRefuses(t *testing.T) {
 		"stream has 3 rows, expected 2":     {parts: []*trace.Stream{part(info, first), part(info, second, trace.Row{Step: 2, Indices: []int32{1}})}},
 		"stream has 0 rows, expected 2":     {},
 		"stream has 2 rows, 0 steps":        {parts: []*trace.Stream{part(info)}},
-		`of request "r" layer 1`:            {parts: []*trace.Stream{part(info, first), part(other, second)}},
+		`has request "r" layer 1`:           {parts: []*trace.Stream{part(info, first), part(other, second)}},
 		"step 0 after step 0":               {parts: []*trace.Stream{part(info, first), part(info, first)}},
 		"and 2 prompt masses":               {parts: []*trace.Stream{part(info, first), part(info, trace.Row{Step: 1, Indices: []int32{1}, PromptMass: []float32{1, 1}})}},
-		"in this stream or in the first":    {parts: []*trace.Stream{part(info, first), part(info, trace.Row{Step: 1, Indices: []int32{1}, Scores: []float32{1}})}},
+		"differ from the first stream":      {parts: []*trace.Stream{part(info, first), part(info, trace.Row{Step: 1, Indices: []int32{1}, Scores: []float32{1}})}},
 		"topk_indices[0] = 7, expected 0 ≤": {parts: []*trace.Stream{part(info, first), part(info, trace.Row{Step: 1, Indices: []int32{7}})}},
 		broken.Error():                      {parts: []*trace.Stream{part(info, first)}, err: broken},
 	} {

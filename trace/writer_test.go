@@ -42,7 +42,7 @@ func TestWriterRefuses(t *testing.T) {
 		"long context":    {of(trace.Key{Request: "s", Head: trace.NoHead}, math.MaxInt32-1), trace.RuleSeqLen, "step 1 with prompt_len 2147483646 has a context of 2147483648 tokens"},
 		"score count":     {stream(2, trace.Row{Indices: []int32{4, 2}, Scores: []float32{2}}), trace.RuleScore, "1 scores for 2 indices"},
 		"mass count":      {stream(2, trace.Row{Indices: []int32{4, 2}, AttentionMass: []float32{1}}), trace.RuleMass, "1 attention masses"},
-		"other columns":   {stream(2, trace.Row{Indices: []int32{4, 2}}), trace.RuleSchema, "not in both"},
+		"other columns":   {stream(2, trace.Row{Indices: []int32{4, 2}}), trace.RuleSchema, "differ from the first stream"},
 		"index":           {stream(2, trace.Row{Indices: []int32{10, 2}, Scores: []float32{2, 1}}), trace.RuleIndex, "topk_indices[0] = 10"},
 		"request id":      {&trace.Stream{StreamInfo: trace.StreamInfo{Key: trace.Key{Request: "\xff", Head: trace.NoHead}, Rows: 1}}, trace.RuleKey, `request_id "\xff", expected UTF-8`},
 		"negative layer":  {of(trace.Key{Request: "s", Layer: -1, Head: trace.NoHead}, 9), trace.RuleKey, "layer -1, head -1, prompt_len 9, expected none below 0"},

@@ -53,8 +53,8 @@ func TestDeriveCommand(t *testing.T) {
 	}{
 		{0, "2 streams, 128 rows", []string{"--layers", "0,20", "--steps", "-32:32", "--topk", "64", "--candidates", "80"}},
 		{1, "did you mean", []string{"--requests", "multi_news-9be57ba"}},
-		{1, "no layer 3; the trace has 0, 5, 10", []string{"--layers", "3"}},
-		{1, "cut the candidates off with --topk 256 --candidates 256", []string{"--block-tokens", "8"}},
+		{1, "no layer 3 (the trace has 0, 5, 10", []string{"--layers", "3"}},
+		{1, "Drop them: --topk 256 --candidates 256", []string{"--block-tokens", "8"}},
 		{2, "expected FROM:TO", []string{"--steps", "5"}},
 		{2, "expected numbers or union", []string{"--heads", "all"}},
 		{2, "--requests is empty", []string{"--requests", ""}},

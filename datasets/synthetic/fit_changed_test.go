@@ -18,7 +18,7 @@ func TestFitTraceChangesMeanwhile(t *testing.T) {
 	defer f.Close()
 	n := int64(len(f.Streams()))
 	ctx := &tracetest.Meanwhile{Context: t.Context(), N: n, Do: func() { tracetest.Overwrite(t, path) }} // before the last stream is read
-	if _, err := Fit(ctx, f, FitOptions{}); err == nil || !strings.Contains(err.Error(), "was changed while it was being read") {
+	if _, err := Fit(ctx, f, FitOptions{}); err == nil || !strings.Contains(err.Error(), "was changed while kvreplay read it") {
 		t.Errorf("%v", err)
 	}
 	if ctx.Asked() < n {

@@ -96,7 +96,7 @@ func TestTraceChangesMeanwhile(t *testing.T) {
 		},
 	} {
 		got, err := run(write)
-		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%s: was changed while it was being read", path)) {
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%s: was changed while kvreplay read it", path)) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}

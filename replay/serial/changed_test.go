@@ -39,7 +39,7 @@ func TestTraceChangesMeanwhile(t *testing.T) {
 		}
 		path := tracetest.Copy(t, original, "t.parquet")
 		late := &tracetest.Meanwhile{N: whole.Asked(), Do: func() { tracetest.Overwrite(t, path) }} // just before the last stream is read
-		if err := run(path, late); err == nil || !strings.Contains(err.Error(), "was changed while it was being read") {
+		if err := run(path, late); err == nil || !strings.Contains(err.Error(), "was changed while kvreplay read it") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -147,7 +147,7 @@ func TestTooManyOpen(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
 	}
-	if err == nil || !strings.Contains(err.Error(), "too many open files (a command keeps") {
+	if err == nil || !strings.Contains(err.Error(), "too many open files (raise `ulimit -n`") {
 		t.Errorf("%v", err)
 	}
 }

@@ -46,7 +46,7 @@ func TestSourceThatChanges(t *testing.T) {
 			if err := os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour)); err != nil {
 				t.Error(err)
 			}
-		}, "was changed while it was being read"},
+		}, "was changed while kvreplay read it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			src, out := source(t, 1, rankMeta), filepath.Join(t.TempDir(), "out.parquet")

@@ -146,9 +146,9 @@ func (d *derivation) noSteps(f *trace.File) error {
 		first, last = min(first, s.FirstStep), max(last, s.LastStep)
 	}
 	if d.o.Steps == nil {
-		return errors.New("nothing was selected")
+		return errors.New("the source has no stream")
 	}
-	return fmt.Errorf("no stream has a step in %v; the trace has steps %d to %d", d.o.Steps, first, last)
+	return fmt.Errorf("no stream has a step in %v, the trace has steps %d to %d", d.o.Steps, first, last)
 }
 
 // Options are the operations. The zero value copies the trace.
@@ -189,7 +189,7 @@ func ParseSteps(text string) (*Steps, error) {
 		*end.dst = int32(v)
 	}
 	if bad || s.From >= s.To {
-		return nil, fmt.Errorf("steps %q: expected FROM:TO with FROM < TO, where TO is left out, as in -32:64, 0: or :64", text)
+		return nil, fmt.Errorf("steps %q: expected FROM:TO with FROM < TO (TO excluded), as in -32:64, 0: or :64", text)
 	}
 	return &s, nil
 }
@@ -262,7 +262,7 @@ func (e *UnknownError) Error() string {
 	if len(known) > most {
 		known, more = known[:most], fmt.Sprintf(" and %d more", len(e.Known)-most)
 	}
-	return fmt.Sprintf("no %s %s; the trace has %s%s", e.Kind, e.Name, strings.Join(known, ", "), more)
+	return fmt.Sprintf("no %s %s (the trace has %s%s)", e.Kind, e.Name, strings.Join(known, ", "), more)
 }
 
 // headName returns a head as messages show it.
@@ -309,7 +309,7 @@ func (d *derivation) selectStreams(f *trace.File) error {
 		}
 	}
 	if len(d.streams) == 0 {
-		return fmt.Errorf("no stream is in all selections together: %v", d.o)
+		return fmt.Errorf("no stream matches all selections: %v", d.o)
 	}
 	return nil
 }

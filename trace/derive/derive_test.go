@@ -343,7 +343,7 @@ func TestSkipped(t *testing.T) {
 		t.Errorf("%+v, expected layers 0 and 2, and layer 1 skipped", r)
 	}
 	_, err = Derive(t.Context(), src, filepath.Join(t.TempDir(), "out.parquet"), Options{Steps: &Steps{5, 9}})
-	if err == nil || !strings.Contains(err.Error(), "no stream has a step in 5:9; the trace has steps 0 to 3") {
+	if err == nil || !strings.Contains(err.Error(), "no stream has a step in 5:9, the trace has steps 0 to 3") {
 		t.Errorf("beyond all steps: %v", err)
 	}
 }
@@ -412,18 +412,18 @@ func TestErrors(t *testing.T) {
 		text string
 	}{
 		{index, Options{TopK: 4}, "order=index: the source gives no ranks"},
-		{rank, Options{Candidates: 13}, "the source has lists of M = 12"},
-		{rank, Options{Candidates: 5}, "cuts into the demand of K = 8: give a smaller --topk as well"},
+		{rank, Options{Candidates: 13}, "exceeds M = 12 of the source"},
+		{rank, Options{Candidates: 5}, "is below K = 8: lower --topk too"},
 		{rank, Options{TopK: 13}, "--topk 13 exceeds M = 12"},
 		{rank, Options{TopK: -1}, "expected positive numbers"},
-		{rank, Options{BlockTokens: 4}, "cut the candidates off with --topk 8 --candidates 8"},
+		{rank, Options{BlockTokens: 4}, "Drop them: --topk 8 --candidates 8"},
 		{index, Options{BlockTokens: 6}, "expected a multiple of the source's 4"},
-		{rank, Options{Layers: []int32{7}}, "no layer 7; the trace has 0, 1"},
-		{rank, Options{Requests: []string{"c"}}, "no request c; the trace has a, b"},
-		{rank, Options{Heads: []int32{2}}, "no head 2; the trace has 0, 1"},
-		{rank, Options{Steps: &Steps{10, 20}}, "no stream has a step in 10:20; the trace has steps -4 to 5"},
-		{rank, Options{Union: true, Candidates: 10}, "no ranks and so no candidates"},
-		{shared, Options{Union: true}, "has no heads"},
+		{rank, Options{Layers: []int32{7}}, "no layer 7 (the trace has 0, 1"},
+		{rank, Options{Requests: []string{"c"}}, "no request c (the trace has a, b"},
+		{rank, Options{Heads: []int32{2}}, "no head 2 (the trace has 0, 1"},
+		{rank, Options{Steps: &Steps{10, 20}}, "no stream has a step in 10:20, the trace has steps -4 to 5"},
+		{rank, Options{Union: true, Candidates: 10}, "no ranks and no candidates"},
+		{shared, Options{Union: true}, "share its selection already"},
 		{shared, Options{Heads: []int32{0}}, "the trace has none (shared by the layer)"},
 	} {
 		dst := filepath.Join(t.TempDir(), "out.parquet")
@@ -473,7 +473,7 @@ func TestUnionOfDifferentHeads(t *testing.T) {
 		"other step":      {[][]int32{{0, 1}, {0, 2}}, "record different steps (row 1)"},
 		"step less":       {[][]int32{{0, 1}, {0}}, "record different steps (row 1)"},
 		"step more":       {[][]int32{{0}, {0, 1}}, "record different steps (row 1)"},
-		"layer of a head": {[][]int32{{0, 1}, {0, 1}, {0, 1}}, "expected as many in every layer"},
+		"layer of a head": {[][]int32{{0, 1}, {0, 1}, {0, 1}}, "expected equal numbers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "uneven.parquet")

@@ -77,11 +77,11 @@ func (d *derivation) budget() error {
 	case d.from.Order == trace.OrderIndex:
 		return fmt.Errorf("order=index: the source gives no ranks, so its lists of K = M = %d cannot be cut to K = %d, M = %d", d.from.TopK, k, m)
 	case m > d.from.Candidates:
-		return fmt.Errorf("--candidates %d: the source has lists of M = %d", m, d.from.Candidates)
+		return fmt.Errorf("--candidates %d exceeds M = %d of the source", m, d.from.Candidates)
 	case k > m && d.o.TopK == 0:
-		return fmt.Errorf("--candidates %d cuts into the demand of K = %d: give a smaller --topk as well", m, k)
+		return fmt.Errorf("--candidates %d is below K = %d: lower --topk too", m, k)
 	case k > m:
-		return fmt.Errorf("--topk %d exceeds M = %d, the length of the lists", k, m)
+		return fmt.Errorf("--topk %d exceeds M = %d of the source", k, m)
 	}
 	d.meta.TopK, d.meta.Candidates, d.cut = k, m, m
 	return nil
@@ -96,7 +96,7 @@ func (d *derivation) blocks() error {
 	case b < 0 || b%d.from.BlockTokens != 0:
 		return fmt.Errorf("--block-tokens %d: expected a multiple of the source's %d", b, d.from.BlockTokens)
 	case d.meta.TopK != d.meta.Candidates:
-		return fmt.Errorf("--block-tokens %d: the demand of K = %d tokens becomes a different number of blocks at each step, so that no K separates it from the candidates (M = %d); cut the candidates off with --topk %d --candidates %d",
+		return fmt.Errorf("--block-tokens %d: K = %d tokens fill a varying number of blocks, so no K can mark candidates (M = %d). Drop them: --topk %d --candidates %d",
 			b, d.meta.TopK, d.meta.Candidates, d.meta.TopK, d.meta.TopK)
 	}
 	d.meta.BlockTokens, d.meta.TopK, d.meta.Candidates = b, 0, 0 // the writer computes K and M from the longest list
@@ -109,7 +109,7 @@ func (d *derivation) union(f *trace.File) error {
 		return nil
 	}
 	if d.o.Candidates != 0 && d.o.Candidates != d.meta.TopK && d.o.BlockTokens == 0 {
-		return errors.New("--candidates with --heads union: a union is of the heads' demands (--topk), it has no ranks and so no candidates")
+		return errors.New("--candidates and --heads union: a union of demands has no ranks and no candidates. Remove --candidates")
 	}
 	if d.meta.TopK != 0 {
 		d.cut = d.meta.TopK
@@ -131,7 +131,7 @@ func (d *derivation) headsPerLayer(f *trace.File) (int, error) {
 	for _, i := range d.streams {
 		s := f.Streams()[i]
 		if s.Head == trace.NoHead {
-			return 0, fmt.Errorf("--heads union: %v has no heads, they share its selection already", s.Key)
+			return 0, fmt.Errorf("--heads union: the heads of %v share its selection already. Remove --heads", s.Key)
 		}
 		count[trace.Key{Request: s.Request, Layer: s.Layer, Head: trace.NoHead}]++
 	}
@@ -139,7 +139,7 @@ func (d *derivation) headsPerLayer(f *trace.File) (int, error) {
 	first.Head = trace.NoHead
 	for key, n := range count {
 		if n != count[first] {
-			return 0, fmt.Errorf("--heads union: %v has %d heads, %v has %d, expected as many in every layer", first, count[first], key, n)
+			return 0, fmt.Errorf("--heads union: %v has %d heads, %v has %d, expected equal numbers", first, count[first], key, n)
 		}
 	}
 	return count[first], nil

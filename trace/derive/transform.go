@@ -123,7 +123,7 @@ func (u *unionOf) add(s *trace.Stream) error {
 
 func sameSteps(a, b *trace.Stream) error {
 	if a.PromptLen != b.PromptLen {
-		return fmt.Errorf("--heads union: %v has a prompt of %d tokens, %v of %d", a.Key, a.PromptLen, b.Key, b.PromptLen)
+		return fmt.Errorf("--heads union: %v has a prompt of %d tokens, %v one of %d, expected equal lengths", a.Key, a.PromptLen, b.Key, b.PromptLen)
 	}
 	for i := range max(a.Rows, b.Rows) {
 		if i >= a.Rows || i >= b.Rows || a.Steps[i] != b.Steps[i] {

@@ -88,7 +88,7 @@ func arrowMessages(s *source) (r io.Reader, batches int, err error) {
 	}
 	n := int64(binary.LittleEndian.Uint32(end[:]))
 	if string(end[4:]) != "ARROW1" || n < 8 || n > min(size-magic-tail, maxArrowMeta) {
-		return nil, 0, errors.New("the file does not end in an Arrow footer: it was cut off, or its writer never closed; copy or make it again")
+		return nil, 0, errors.New("the file has no Arrow footer: it was cut off or never closed. Copy or make it again")
 	}
 	footer := make([]byte, n)
 	if _, err := file.ReadAt(footer, size-tail-n); err != nil {
@@ -113,7 +113,7 @@ type bounded struct {
 
 func (b *bounded) take(n int64) {
 	if b.used += n; b.used > b.limit || n < 0 && b.used < 0 {
-		panic(fmt.Sprintf("a record batch asks for more than %d bytes, a quarter of the memory budget: raise --memory, unless the file is damaged", b.limit))
+		panic(fmt.Sprintf("a record batch needs more than %d bytes, a quarter of the memory budget. Raise --memory, unless the file is damaged", b.limit))
 	}
 }
 
@@ -319,7 +319,7 @@ func (m *messageReader) Message() (*ipc.Message, error) {
 	body := memory.NewResizableBuffer(m.mem)
 	defer body.Release()
 	if length < 0 || length > 1<<40 {
-		return nil, fmt.Errorf("message body of %d bytes", length)
+		return nil, fmt.Errorf("message body of %d bytes: damaged", length)
 	}
 	body.Resize(int(length))
 	if _, err := io.ReadFull(m.r, body.Bytes()); err != nil {
@@ -360,7 +360,7 @@ func (m *messageReader) metadata() ([]byte, error) {
 // cutOff turns the end of the file into an error about the missing end mark.
 func cutOff(err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return errors.New("the stream ends without its end mark: it was cut off, or its writer never closed; copy or make it again")
+		return errors.New("the stream has no end mark: it was cut off or never closed. Copy or make it again")
 	}
 	return err
 }
@@ -386,7 +386,7 @@ func root(b []byte) *flatbuffers.Table {
 type viewError string
 
 func (e viewError) Error() string {
-	return fmt.Sprintf("column %s: is of a view type, expected strings and lists without views: write them so (polars: compat_level=pl.CompatLevel.oldest(); pyarrow: cast to string or list), or write Parquet", string(e))
+	return fmt.Sprintf("column %s: has a view type, expected strings and lists without views (polars: compat_level=pl.CompatLevel.oldest(), pyarrow: cast them) or Parquet", string(e))
 }
 
 // schemaWalk visits every vector of a schema, because the library allocates their lengths. left is
@@ -425,7 +425,7 @@ func (w *schemaWalk) vector(t *flatbuffers.Table, slot flatbuffers.VOffsetT, vis
 	}
 	n, start := t.VectorLen(o), t.Vector(o)
 	if w.left -= n; n < 0 || w.left < 0 || int(start)+4*n > len(t.Bytes) {
-		return fmt.Errorf("schema announces a list of %d elements in %d bytes", n, len(t.Bytes))
+		return fmt.Errorf("schema states a list of %d elements in %d bytes: damaged", n, len(t.Bytes))
 	}
 	for i := 0; i < n && visit != nil; i++ {
 		element := flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(start + flatbuffers.UOffsetT(4*i))}

@@ -63,5 +63,5 @@ func TestStatedLists(t *testing.T) {
 	if result, _ := importAll(t, Options{}, source(12, 0)); result.Meta.TopK != 12 { // no context has 12 entries
 		t.Errorf("K %d, expected 12", result.Meta.TopK)
 	}
-	mustFail(t, Options{}, []string{"K = 11 is stated, but the longest list has 2 indices of a context of 10 blocks"}, source(11, 0))
+	mustFail(t, Options{}, []string{"K = 11 exceeds the longest list, 2 indices of a context of 10 blocks"}, source(11, 0))
 }

@@ -122,7 +122,7 @@ func (c *collector) admit(s *source, r *record) error {
 	case len(r.indices) > math.MaxInt32/64:
 		return s.errorAt(r.at, "list of %d indices, expected at most %d", len(r.indices), math.MaxInt32/64)
 	case s.candidates > 0 && len(r.indices) > s.candidates:
-		return s.errorAt(r.at, "list of %d indices, expected at most the %d that the file's metadata states as candidates (M)", len(r.indices), s.candidates)
+		return s.errorAt(r.at, "list of %d indices, expected at most the %d that the file's metadata states as candidates", len(r.indices), s.candidates)
 	}
 	return c.admitPrompt(s, r)
 }
@@ -135,7 +135,7 @@ func (c *collector) order(s *source, r *record) error {
 	case c.opts.Meta.Order == "":
 		r.rank()
 	case c.opts.Meta.Order == trace.OrderRank && !falling(r.scores):
-		return s.errorAt(r.at, "request %q layer %d step %d: scores rise along the list, but --order rank says that it is best first: remove --order", r.request, r.layer, r.step)
+		return s.errorAt(r.at, "request %q layer %d step %d: scores rise along the list, but --order rank means best first. Remove --order", r.request, r.layer, r.step)
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func (c *collector) admitPrompt(s *source, r *record) error {
 	}
 	if given := int64(c.opts.PromptLen); r.states {
 		if given != 0 && given != implied {
-			return s.errorAt(r.at, "request %q has a prompt of %d tokens, but --prompt-len says %d", r.request, implied, given)
+			return s.errorAt(r.at, "request %q has a prompt of %d tokens, but --prompt-len is %d", r.request, implied, given)
 		}
 		return nil
 	}

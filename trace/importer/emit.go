@@ -91,7 +91,7 @@ func (e *emitter) all() error {
 	}
 	e.c.tell(written)
 	if e.result.Streams == 0 {
-		return fmt.Errorf("no step is left, because all are prompt windows that --windows drops: raise it")
+		return fmt.Errorf("all steps are prompt windows that --windows drops. Raise --windows")
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func (e *emitter) row(x entry) error {
 		e.stream.Reset(trace.StreamInfo{Key: x.key, PromptLen: prompt})
 		e.places = e.places[:0]
 	} else if e.stream.PromptLen != prompt {
-		return fmt.Errorf("%s: %v has a prompt of %d tokens here and of %d at %s, expected one length a stream", e.String(p), x.key, prompt, e.stream.PromptLen, e.String(e.places[0]))
+		return fmt.Errorf("%s: %v has a prompt of %d tokens here and of %d at %s, expected one length per stream", e.String(p), x.key, prompt, e.stream.PromptLen, e.String(e.places[0]))
 	} else if err := e.follows(p, step); err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (e *emitter) row(x entry) error {
 
 func (e *emitter) keepMass(key trace.Key, at place) error {
 	if e.mass.set && e.mass.key == key && len(e.mass.values) > 0 {
-		return fmt.Errorf("%s: %v has prompt_mass here and at %s, expected it in one row of a stream, its first", e.String(at), key, e.String(e.mass.at))
+		return fmt.Errorf("%s: %v has prompt_mass here and at %s, expected it only in the first row of a stream", e.String(at), key, e.String(e.mass.at))
 	}
 	e.mass = promptMass{true, key, append(e.mass.values[:0], e.rec.promptMass...), at}
 	return nil
@@ -163,7 +163,7 @@ func (e *emitter) follows(p place, step int32) error {
 		{"predicted_indices", e.rec.predicted != nil, len(s.PredictedOffsets) > 0},
 	} {
 		if column.has != column.want {
-			return fmt.Errorf("%s: %v step %d: %s present: %v, but %v at %s, expected all rows of a stream alike",
+			return fmt.Errorf("%s: %v step %d: %s present: %v, but %v at %s, expected the same in all rows of a stream",
 				e.String(p), s.Key, step, column.name, column.has, column.want, e.String(e.places[0]))
 		}
 	}
@@ -250,7 +250,7 @@ func (r *Result) count(s *trace.Stream) {
 func (r *Result) finish(path string) error {
 	r.Path, r.Requests, r.Layers, r.Heads = path, len(r.requests), len(r.layers), len(r.heads)
 	for _, id := range slices.Sorted(maps.Keys(r.uneven)) {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("request %q: its streams end at different steps; was the source cut off?", id))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("request %q: its streams end at different steps. Check that the source is complete", id))
 	}
 	if r.Windows == 0 {
 		r.Warnings = append(r.Warnings, "no prompt windows (steps below 0): replay can only start cold")

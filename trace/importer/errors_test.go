@@ -43,7 +43,7 @@ func TestJSONLErrors(t *testing.T) {
 		{"null score", line(0, 11, "1,2", `,"scores_topk":[1,null]`), Options{}, []string{"line 1", "scores_topk[1] is null"}},
 		{"infinite", line(0, 11, "1,2", `,"scores_topk":[1,1e99]`), Options{}, []string{"line 1", "scores_topk"}},
 		{"prompt varies", line(0, 11, "1,2", scored) + line(1, 15, "1,2", scored), Options{}, []string{"line 1", "line 2", "--prompt-len"}},
-		{"prompt against flag", line(0, 11, "1,2", scored), Options{PromptLen: 9}, []string{"line 1", "10 tokens", "says 9"}},
+		{"prompt against flag", line(0, 11, "1,2", scored), Options{PromptLen: 9}, []string{"line 1", "10 tokens", "--prompt-len is 9"}},
 		{"prompt negative", line(20, 11, "1,2", scored), Options{}, []string{"line 1", "implies a prompt of -10"}},
 		{"no layer", `{"request_id":"r","step_idx":0,"seq_len_current":11,"selected_token_pos":[1]}`, rank, []string{"line 1", "layer_id is missing"}},
 		{"wrong request", line(0, 11, "1,2", scored), Options{RequestID: "q"}, []string{"line 1", `"r"`, `"q"`}},
@@ -190,13 +190,13 @@ func TestContradictions(t *testing.T) {
 		words   []string
 		path    string
 	}{
-		{"sglang order", Options{Meta: trace.Meta{Order: trace.OrderRank}}, []string{"order index", "--order says rank"}, sglang},
-		{"sglang K", Options{Meta: trace.Meta{TopK: 32}}, []string{"topk 64", "--topk says 32"}, sglang},
+		{"sglang order", Options{Meta: trace.Meta{Order: trace.OrderRank}}, []string{"order index", "--order states rank"}, sglang},
+		{"sglang K", Options{Meta: trace.Meta{TopK: 32}}, []string{"topk 64", "--topk states 32"}, sglang},
 		{"sglang id", Options{RequestID: "x"}, []string{"response 1", `"niah-1k-excerpt"`, `"x"`}, sglang},
 		{"sglang layers", Options{Layers: 6}, []string{"3 layers × index_topk 64", "6 × 32"}, sglang},
 		{"sglang layers do not divide", Options{Layers: 7}, []string{"--layers 7"}, sglang},
 		{"sglang both", Options{Layers: 3, IndexTopK: 65}, []string{"--layers 3", "--index-topk 65"}, sglang},
-		{"sglang prompt", Options{PromptLen: 70}, []string{"72 tokens", "says 70"}, sglang},
+		{"sglang prompt", Options{PromptLen: 70}, []string{"72 tokens", "--prompt-len is 70"}, sglang},
 		{"npz without id", Options{Meta: trace.Meta{Order: trace.OrderRank}}, []string{"--request-id"}, npz},
 		{"npz without order", Options{RequestID: "niah"}, []string{"--order rank"}, npz},
 		{"npz K", flags(trace.Meta{Order: trace.OrderRank, TopK: 300}), []string{"K = 300", "256"}, npz},
@@ -231,11 +231,11 @@ func TestNoSource(t *testing.T) {
 		"zip":        {"PK\x05\x06..................", []string{"empty zip"}},
 		"a list":     {`{"meta_info":{"id":"a","indexer_topk":[1]}}`, []string{"response 1", "indexer_topk: found [1]", "expected a text of base64"}},
 		"pickle":     {"\x80\x05\x95", []string{"a Python pickle", "to_parquet"}},
-		"our names":  {`{"request_id": "r", "step": 0, "topk_indices": [1]}`, []string{"JSON of the trace format's columns", "to_parquet"}},
+		"our names":  {`{"request_id": "r", "step": 0, "topk_indices": [1]}`, []string{"JSON with columns of a trace", "to_parquet"}},
 		"UTF-16":     {"\xff\xfe{\x00", []string{"UTF-16", "iconv"}},
 		"no topk":    {`{"meta_info":{"id":"a","prompt_tokens":1}}`, []string{"response 1", "--enable-return-indexer-topk"}},
 		"no base64":  {`{"meta_info":{"id":"a","indexer_topk":"%%%"}}`, []string{"base64"}},
-		"blank":      {"\n\n \n", []string{"none of"}},
+		"blank":      {"\n\n \n", []string{"expected one of"}},
 	} {
 		path := write(t, dir, strings.ReplaceAll(name, " ", "_"), []byte(c.content))
 		mustFail(t, Options{}, append(c.words, path), path)

@@ -163,7 +163,7 @@ func (l *jsonLine) complete(text []byte, o *Options) error {
 	}
 	switch {
 	case o.RequestID != "" && string(*l.Request) != o.RequestID:
-		return fmt.Errorf("request_id is %q, but --request-id says %q", *l.Request, o.RequestID)
+		return fmt.Errorf("request_id is %q, but --request-id is %q", *l.Request, o.RequestID)
 	case len(l.Scores) != 0 && len(l.Scores) != len(l.Indices):
 		return fmt.Errorf("%d values in scores_topk for %d in selected_token_pos, expected one each", len(l.Scores), len(l.Indices))
 	case bytes.Contains(text, []byte("null")):

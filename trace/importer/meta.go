@@ -64,7 +64,7 @@ func combine(all []statement) (trace.Meta, error) {
 				continue
 			}
 			if old, known := from[key]; known && !reflect.DeepEqual(to.Interface(), v.Interface()) {
-				return merged, fmt.Errorf("%s: says %s %v, but %s says %v: sources and flags must agree", s.source, key, reflect.Indirect(v), cmp.Or(old, flag), reflect.Indirect(to))
+				return merged, fmt.Errorf("%s: states %s %v, but %s states %v, expected equal values", s.source, key, reflect.Indirect(v), cmp.Or(old, flag), reflect.Indirect(to))
 			}
 			to.Set(v)
 			from[key] = s.source
@@ -88,7 +88,7 @@ func (c *collector) findOrder(m *trace.Meta) error {
 	case c.scored != "" && m.Order == trace.OrderIndex && flag:
 		return fmt.Errorf("%s: has scores, which rank the list, but order=index is stated: remove --order, or the scores", c.scored)
 	case c.scored != "" && m.Order == trace.OrderIndex:
-		return fmt.Errorf("%s: has scores, which rank the list, but another source says that its lists have no ranks (order=index): make a trace of each", c.scored)
+		return fmt.Errorf("%s: has scores, which rank the list, but another source states order=index (no ranks): make a trace of each", c.scored)
 	case flag:
 		return nil
 	case c.scored != "" && c.unscored != "":
@@ -114,9 +114,9 @@ func (c *collector) findTopK(m *trace.Meta) error {
 	case m.TopK == 0:
 		m.TopK = c.longest
 	case m.TopK > c.longest && !small && m.Candidates < m.TopK:
-		return fmt.Errorf("topk K = %d is stated, but the longest list has %d indices of a context of %d blocks (%s): expected K of at most that", m.TopK, c.longest, m.Blocks(int(c.longestOf)), c.longestAt)
+		return fmt.Errorf("topk K = %d exceeds the longest list, %d indices of a context of %d blocks (%s). Lower K", m.TopK, c.longest, m.Blocks(int(c.longestOf)), c.longestAt)
 	case m.Order == trace.OrderIndex && m.TopK < c.longest:
-		return fmt.Errorf("topk K = %d is stated, but with order=index the whole list is the demand and the longest has %d indices (%s): leave out --topk", m.TopK, c.longest, c.longestAt)
+		return fmt.Errorf("topk K = %d, but with order=index K is the length of the longest list, %d (%s): remove --topk", m.TopK, c.longest, c.longestAt)
 	}
 	return nil
 }
@@ -129,13 +129,13 @@ func (c *collector) findPrompts() error {
 		switch {
 		case !q.implied:
 		case q.varies && given == 0:
-			return fmt.Errorf("request %q: context − step − 1 should be the prompt's length, one for all records, but is %d (%s) and %d (%s): state --prompt-len",
+			return fmt.Errorf("request %q: context − step − 1, the prompt length, is %d (%s) and %d (%s), expected one. State --prompt-len",
 				id, q.prompt, c.where(q.at), q.prompt2, c.where(q.at2))
 		case q.varies:
 			q.resolved = given
-			c.warn("request %q: its step numbers do not follow its contexts; steps were counted from --prompt-len %d", id, given)
+			c.warn("request %q: step numbers contradict the contexts, so steps are counted from --prompt-len %d", id, given)
 		case given != 0 && given != q.prompt:
-			return fmt.Errorf("%s: request %q implies a prompt of %d tokens (context − step − 1), but --prompt-len says %d", c.where(q.at), id, q.prompt, given)
+			return fmt.Errorf("%s: request %q implies a prompt of %d tokens (context − step − 1), but --prompt-len is %d", c.where(q.at), id, q.prompt, given)
 		default:
 			q.resolved = q.prompt
 		}

@@ -71,7 +71,7 @@ func decodeNPZ(s *source, c *collector) error {
 		return err
 	}
 	for _, name := range ignored {
-		c.warn("%s: array %s is not read", s.path, name)
+		c.warn("%s: array %s is ignored", s.path, name)
 	}
 	return a.add(s, c)
 }
@@ -206,7 +206,7 @@ func readInts(r *npy.Reader, have int) ([]int32, error) {
 	n := 1
 	for _, d := range h.Shape {
 		if d < 0 || d > 0 && n > math.MaxInt/8/d {
-			return nil, fmt.Errorf("has shape %v", h.Shape)
+			return nil, fmt.Errorf("has shape %v: the array is damaged", h.Shape)
 		}
 		n *= d
 	}

@@ -105,7 +105,7 @@ func checkIntegrity(s *source, c *collector, opened *hardened.File, file io.Read
 		return fmt.Errorf("damaged, or not readable by Go's Parquet library: %w", err)
 	}
 	if !all {
-		c.warn("%s: its pages have no checksums, so damage stays unseen: write them (pyarrow: write_page_checksum=True)", s.path)
+		c.warn("%s: its pages have no checksums to detect damage. Write them (pyarrow: write_page_checksum=True)", s.path)
 	}
 	return nil
 }
@@ -152,12 +152,12 @@ func bindLeaf(schema *parquet.Schema, path []string, element *format.SchemaEleme
 		leaf.column = -1 // pandas and pyarrow write this for a column of None, which counts as absent
 		return leaf, nil
 	}
-	depth, rep, shape := 1, 0, "one value a row"
+	depth, rep, shape := 1, 0, "one value per row"
 	if leaf.list { // a list has three levels, or two or one in files of older writers
 		depth, rep, shape = 3, 1, "a list of numbers"
 	}
 	if leaf.list && len(path) == 1 && found.Node.Type().Kind() == parquet.ByteArray {
-		return leaf, fmt.Errorf("holds texts, expected %s; fastparquet writes lists as JSON texts, pyarrow as lists: df.to_parquet(FILE, engine=\"pyarrow\")", shape)
+		return leaf, fmt.Errorf("holds texts, expected %s. Write lists with df.to_parquet(FILE, engine=\"pyarrow\")", shape)
 	}
 	if len(path) > depth || found.MaxRepetitionLevel != rep {
 		return leaf, fmt.Errorf("is %s, nested %d deep, expected %s", strings.Join(path, "."), found.MaxRepetitionLevel, shape)

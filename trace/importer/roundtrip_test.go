@@ -96,7 +96,7 @@ func TestRoundTrip(t *testing.T) {
 				}
 			}
 		}
-		mustFail(t, Options{Meta: trace.Meta{Model: "other"}}, []string{path, "model m", "--model says other"}, path)
+		mustFail(t, Options{Meta: trace.Meta{Model: "other"}}, []string{path, "model m", "--model states other"}, path)
 		if meta := imported(t, Options{Meta: trace.Meta{Notes: map[string]string{"seed": "x"}}}, path); meta.Notes["seed"] != "x" {
 			t.Errorf("seed %d: a flag's note is %q, expected it to stand for the source's", seed, meta.Notes["seed"])
 		}
@@ -124,7 +124,7 @@ func TestPromptMassOutlivesItsRow(t *testing.T) {
 	if err := os.WriteFile(twice, arrowBytes(t, true, `{"version":1,"order":"rank","topk":1,"block_tokens":1}`, rows), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	mustFail(t, Options{}, []string{`request "r" layer 0 has prompt_mass here and at`, "in one row of a stream"}, twice)
+	mustFail(t, Options{}, []string{`request "r" layer 0 has prompt_mass here and at`, "only in the first row of a stream"}, twice)
 }
 
 // The notes of several sources are joined without duplicates.
@@ -175,7 +175,7 @@ func TestTwoSourcesDisagree(t *testing.T) {
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	randomTrace(t, 0, a)
 	randomTrace(t, 1, b)
-	mustFail(t, Options{}, []string{b + ": says block_tokens 2", a + " says 1"}, a, b)
+	mustFail(t, Options{}, []string{b + ": states block_tokens 2", a + " states 1"}, a, b)
 }
 
 // An empty list of prompt masses, from a prompt without tokens, differs from no list.
@@ -236,12 +236,12 @@ func TestPromptOfStreams(t *testing.T) {
 	if result, _ := importAll(t, Options{}, path); result.Digest != digest(t, path) {
 		t.Errorf("digest %s, of the source %s", result.Digest, digest(t, path))
 	}
-	mustFail(t, Options{PromptLen: 95}, []string{"row 1", "prompt of 90 tokens", "--prompt-len says 95"}, path)
+	mustFail(t, Options{PromptLen: 95}, []string{"row 1", "prompt of 90 tokens", "--prompt-len is 95"}, path)
 	a, b := &trace.Stream{}, &trace.Stream{}
 	for i, s := range []*trace.Stream{a, b} { // both have the same key
 		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: trace.NoHead}, PromptLen: int32(9 + 3*i)})
 		s.Append(trace.Row{Indices: []int32{1}})
 	}
 	two := write(t, t.TempDir(), "two.arrow", arrowBytes(t, true, "", []*trace.Stream{a, b}))
-	mustFail(t, Options{Meta: trace.Meta{Order: trace.OrderRank}}, []string{"prompt of 12 tokens here and of 9", "one length a stream"}, two)
+	mustFail(t, Options{Meta: trace.Meta{Order: trace.OrderRank}}, []string{"prompt of 12 tokens here and of 9", "one length per stream"}, two)
 }

@@ -178,7 +178,7 @@ func (r *sglangResponse) check(o *Options) (string, error) {
 	case m.ID == nil:
 		return o.RequestID, nil
 	case o.RequestID != "" && string(*m.ID) != o.RequestID:
-		return "", fmt.Errorf("meta_info says id %q, but --request-id says %q", *m.ID, o.RequestID)
+		return "", fmt.Errorf("the id of meta_info is %q, but --request-id is %q", *m.ID, o.RequestID)
 	}
 	return string(*m.ID), nil
 }
@@ -223,19 +223,19 @@ func findShape(b []byte, prompt, completion, layers, topk int) (shape, error) {
 	case len(fits) == 1:
 		return fits[0], contradiction(b, fits[0])
 	case len(fits) > 1:
-		return shape{}, fmt.Errorf("indexer_topk has %d values, which fits %d and %d rows: state both --layers and --index-topk", n, fits[0].rows, fits[1].rows)
+		return shape{}, fmt.Errorf("indexer_topk has %d values, which may be %d or %d rows: state both --layers and --index-topk", n, fits[0].rows, fits[1].rows)
 	case !whole:
-		return shape{}, fmt.Errorf("indexer_topk has %d values, which are no whole number for each of %d or %d rows (prompt_tokens %d + completion_tokens %d, or one less): it is cut short, or not of this response",
+		return shape{}, fmt.Errorf("indexer_topk has %d values, no multiple of %d or %d rows (prompt_tokens %d + completion_tokens %d): it is cut off or of another response",
 			n, prompt+completion-1, prompt+completion, prompt, completion)
 	case layers > 0 || topk > 0:
-		return shape{}, fmt.Errorf("indexer_topk has %d values, which is not rows × layers × index_topk with %d or %d rows (prompt_tokens %d + completion_tokens %d), --layers %d and --index-topk %d (0: not stated)",
+		return shape{}, fmt.Errorf("indexer_topk has %d values, expected %d or %d rows (prompt_tokens %d + completion_tokens %d) × --layers %d × --index-topk %d (0: not stated)",
 			n, prompt+completion-1, prompt+completion, prompt, completion, layers, topk)
 	}
 	if v, ok := stranger(b[:min(len(b), 4*(n/(prompt+completion)))]); ok {
-		return shape{}, fmt.Errorf("indexer_topk has %d values in %d or %d rows, and its first row lists %d, although the query at position 0 sees only token 0: expected little-endian int32 of every position, padded with −1, or state --layers or --index-topk",
+		return shape{}, fmt.Errorf("indexer_topk has %d values in %d or %d rows, and row 0 lists %d, expected token 0 (little-endian int32, padded with −1). Else state --layers or --index-topk",
 			n, prompt+completion-1, prompt+completion, v)
 	}
-	return shape{}, fmt.Errorf("indexer_topk has %d values in %d or %d rows, which do not show how a row splits into layers: state --layers or --index-topk",
+	return shape{}, fmt.Errorf("indexer_topk has %d values in %d or %d rows, which do not show the number of layers: state --layers or --index-topk",
 		n, prompt+completion-1, prompt+completion)
 }
 
@@ -337,7 +337,7 @@ func contradiction(b []byte, s shape) error {
 	per := s.layers * s.topk
 	layers, topk := readShape(b, s.rows, per)
 	if layers != 0 && layers != s.layers {
-		return fmt.Errorf("indexer_topk has %d layers × index_topk %d by its query at position 0, but %d × %d is stated by --layers or --index-topk", layers, topk, s.layers, s.topk)
+		return fmt.Errorf("indexer_topk has %d layers × index_topk %d at position 0, but --layers and --index-topk state %d × %d", layers, topk, s.layers, s.topk)
 	}
 	return nil
 }

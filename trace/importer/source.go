@@ -164,7 +164,7 @@ var formatNames = [...]string{"unknown", "SGLang JSON", "npz", "JSON lines", "Ar
 func (f Format) String() string { return formatNames[f] }
 
 // Known lists the formats and their distinguishing fields, for messages.
-const Known = "SGLang JSON (meta_info with indexer_topk), npz (zip with topk_indices.npy), JSON lines (selected_token_pos), Arrow IPC file or stream, Parquet; each gzip'ed or not"
+const Known = "SGLang JSON (meta_info with indexer_topk), npz (zip with topk_indices.npy), JSON lines (selected_token_pos), Arrow IPC file or stream, Parquet (each may be gzipped)"
 
 // Found is the detected format of a file.
 type Found struct {
@@ -191,22 +191,22 @@ var magics = []struct {
 	{"ARROW1", ArrowFile, ""},
 	{"\xff\xff\xff\xff", ArrowStream, ""},
 	{"PAR1", Parquet, ""},
-	{"PARE", Unknown, "an encrypted Parquet file; decrypt it first"},
-	{"\x93NUMPY", Unknown, "a single .npy array; save topk_indices, prompt_len, output_len and slot_ctx0 together by numpy.savez"},
-	{"\x28\xb5\x2f\xfd", Unknown, "zstd data; unpack it by `zstd -d`"},
-	{"BZh", Unknown, "bzip2 data; unpack it by `bunzip2`"},
-	{"\xfd7zXZ", Unknown, "xz data; unpack it by `unxz`"},
-	{"\x1f\x8b", Unknown, "gzip inside gzip; unpack one of them"},
+	{"PARE", Unknown, "an encrypted Parquet file (decrypt it first)"},
+	{"\x93NUMPY", Unknown, "a single .npy array (numpy.savez saves topk_indices, prompt_len, output_len and slot_ctx0 together)"},
+	{"\x28\xb5\x2f\xfd", Unknown, "zstd data (unpack it with `zstd -d`)"},
+	{"BZh", Unknown, "bzip2 data (unpack it with `bunzip2`)"},
+	{"\xfd7zXZ", Unknown, "xz data (unpack it with `unxz`)"},
+	{"\x1f\x8b", Unknown, "gzip inside gzip (unpack one of them)"},
 	{"\x89HDF", Unknown, "an HDF5 file"},
 	{"\x80\x03", Unknown, pickle},
 	{"\x80\x04", Unknown, pickle},
 	{"\x80\x05", Unknown, pickle},
-	{"\xff\xfe", Unknown, "text in UTF-16; convert it by `iconv -f utf-16 -t utf-8`"},
-	{"\xfe\xff", Unknown, "text in UTF-16; convert it by `iconv -f utf-16 -t utf-8`"},
-	{"FEA1", Unknown, "a Feather V1 file; write Arrow IPC (Feather V2)"},
+	{"\xff\xfe", Unknown, "text in UTF-16 (convert it with `iconv -f utf-16 -t utf-8`)"},
+	{"\xfe\xff", Unknown, "text in UTF-16 (convert it with `iconv -f utf-16 -t utf-8`)"},
+	{"FEA1", Unknown, "a Feather V1 file (write Arrow IPC, which is Feather V2)"},
 }
 
-const pickle = "a Python pickle; save it by numpy.savez, or a table by to_parquet"
+const pickle = "a Python pickle (save it with numpy.savez, or a table with to_parquet)"
 
 // sniff detects the format of content that is not compressed. It reads r only as far as the keys of
 // the first object require.
@@ -223,7 +223,7 @@ func sniff(r io.Reader) (Format, error) {
 	for _, m := range magics {
 		if bytes.HasPrefix(head, []byte(m.bytes)) {
 			if m.name != "" {
-				return Unknown, fmt.Errorf("is %s; known sources: %s", m.name, Known)
+				return Unknown, fmt.Errorf("is %s. Known sources: %s", m.name, Known)
 			}
 			return m.format, nil
 		}
@@ -232,7 +232,7 @@ func sniff(r io.Reader) (Format, error) {
 	if len(text) > 0 && (text[0] == '{' || text[0] == '[') {
 		return sniffJSON(io.MultiReader(bytes.NewReader(head), r))
 	}
-	return Unknown, fmt.Errorf("begins with %q, which is none of: %s", head[:min(n, 16)], Known)
+	return Unknown, fmt.Errorf("begins with %q, expected one of: %s", head[:min(n, 16)], Known)
 }
 
 // sniffJSON reads the keys of the first object until one identifies the format.
@@ -248,7 +248,7 @@ func sniffJSON(r io.Reader) (Format, error) {
 			break
 		}
 		if list = t == json.Delim('['); !list {
-			return Unknown, fmt.Errorf("is a JSON list without an object; known sources: %s", Known)
+			return Unknown, fmt.Errorf("is a JSON list without an object. Known sources: %s", Known)
 		}
 	}
 	var keys []string
@@ -272,9 +272,9 @@ func sniffJSON(r io.Reader) (Format, error) {
 		}
 	}
 	if slices.Contains(keys, columnNames[colIndices]) {
-		return Unknown, fmt.Errorf("is JSON of the trace format's columns, which are read from Parquet and Arrow: write it so (pandas: to_parquet); known sources: %s", Known)
+		return Unknown, fmt.Errorf("is JSON with columns of a trace, expected Parquet or Arrow (pandas: to_parquet). Known sources: %s", Known)
 	}
-	return Unknown, fmt.Errorf("is JSON with neither meta_info nor selected_token_pos (keys: %s); known sources: %s",
+	return Unknown, fmt.Errorf("is JSON with neither meta_info nor selected_token_pos (keys: %s). Known sources: %s",
 		strings.Join(keys[:min(len(keys), 10)], ", "), Known)
 }
 

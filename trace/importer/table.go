@@ -54,7 +54,7 @@ func checkColumns(names []string, o *Options) (ignored []string, err error) {
 	for c, name := range columnNames {
 		given := c == colRequest && o.RequestID != "" || c == colPrompt && o.PromptLen > 0
 		if !isOptional(c) && !given && !slices.Contains(names, name) {
-			return nil, fmt.Errorf("column %s is missing; found %v, expected %v (request_id and prompt_len may be given by --request-id and --prompt-len), and any of %v", name, names, needed, optional)
+			return nil, fmt.Errorf("column %s is missing: found %v, expected %v (or --request-id and --prompt-len) and any of %v", name, names, needed, optional)
 		}
 	}
 	for i, name := range names {
@@ -80,7 +80,7 @@ const (
 )
 
 // wantReals lists the permitted types of scores and masses, for messages.
-const wantReals = "float, double or float16 (bfloat16, which neither Parquet nor Arrow has, becomes float32 exactly: cast it before writing)"
+const wantReals = "float, double or float16 (cast bfloat16 to float32, which is exact)"
 
 // checkKind reports a column whose values have the wrong kind. typ is the column's type, for the
 // message.
@@ -205,7 +205,7 @@ func (c *cells) finish(o *Options) error {
 	want := int64(c.ints[colPrompt]) + int64(c.ints[colStep]) + 1
 	switch {
 	case o.RequestID != "" && c.id != o.RequestID:
-		return fmt.Errorf("request_id is %q, but --request-id says %q", c.id, o.RequestID)
+		return fmt.Errorf("request_id is %q, but --request-id is %q", c.id, o.RequestID)
 	case !c.has[colLayer] || !c.has[colStep]:
 		return errors.New("layer_id or step is null, expected a value in every row")
 	case !c.has[colPrompt] && o.PromptLen == 0:
@@ -245,7 +245,7 @@ func newTable(s *source, c *collector, names []string, lookup func(string) (stri
 		return nil, err
 	}
 	for _, name := range ignored {
-		c.warn("%s: column %s is not read", s.path, name)
+		c.warn("%s: column %s is ignored", s.path, name)
 	}
 	if err := trace.CheckSeal(lookup); err != nil {
 		return nil, err

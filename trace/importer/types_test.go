@@ -61,12 +61,12 @@ func TestParquetTypes(t *testing.T) {
 			steps
 			Indices []pair `parquet:"topk_indices"`
 		}{k, steps{}, []pair{{1, 2}}}),
-		"column topk_indices: holds texts, expected a list of numbers; fastparquet writes lists as JSON texts": parquetOf(t, struct {
+		"column topk_indices: holds texts, expected a list of numbers. Write lists with": parquetOf(t, struct {
 			keys
 			steps
 			Indices string `parquet:"topk_indices,json"`
 		}{k, steps{}, "[3,1]"}),
-		"column request_id is missing; found [step], expected [request_id layer_id prompt_len step topk_indices]": parquetOf(t, struct {
+		"column request_id is missing: found [step], expected [request_id layer_id prompt_len step topk_indices]": parquetOf(t, struct {
 			Step int64 `parquet:"step"`
 		}{}),
 		"column step: has the type TIMESTAMP": parquetOf(t, struct {
@@ -126,7 +126,7 @@ func TestTableRows(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	for want, change := range map[string]func(*row){
-		`request_id is "q", but --request-id says "r"`:       func(r *row) { r.Request = &other },
+		`request_id is "q", but --request-id is "r"`:         func(r *row) { r.Request = &other },
 		"column layer_id: is 4294967296, expected a value":   func(r *row) { r.Layer = large },
 		"column layer_id: is -4294967296, expected a value":  func(r *row) { r.Layer = -large },
 		"layer_id or step is null":                           func(r *row) { r.Step = nil },

@@ -40,7 +40,7 @@ func viewStream(name string, kind byte) []byte {
 func TestArrowViews(t *testing.T) {
 	for name, kind := range map[string]byte{"request_id": 24, "topk_indices": 25} {
 		path := write(t, t.TempDir(), "views", viewStream(name, kind))
-		if err := mustFail(t, Options{}, []string{path, "column " + name + ": is of a view type", "compat_level"}, path); strings.Contains(err.Error(), "damaged") {
+		if err := mustFail(t, Options{}, []string{path, "column " + name + ": has a view type", "compat_level"}, path); strings.Contains(err.Error(), "damaged") {
 			t.Error(err)
 		}
 	}

@@ -100,9 +100,9 @@ func checkTopK(m *trace.Meta, k int) error {
 	case k < 1:
 		return fmt.Errorf("--topk %d, expected at least 1", k)
 	case m.Order == trace.OrderIndex && k != m.TopK:
-		return fmt.Errorf("--topk %d: order=index gives no ranks, only K = %d can be looked at", k, m.TopK)
+		return fmt.Errorf("--topk %d: the lists have no ranks (order=index), expected K = %d", k, m.TopK)
 	case k > m.Candidates:
-		return fmt.Errorf("--topk %d exceeds M = %d, the length of the lists", k, m.Candidates)
+		return fmt.Errorf("--topk %d exceeds M = %d of the trace", k, m.Candidates)
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func TestTopK(t *testing.T) {
 		order string
 		k     int
 		text  string
-	}{{trace.OrderRank, 4, "exceeds M = 3"}, {trace.OrderRank, -1, "at least 1"}, {trace.OrderIndex, 2, "order=index gives no ranks"}} {
+	}{{trace.OrderRank, 4, "exceeds M = 3"}, {trace.OrderRank, -1, "at least 1"}, {trace.OrderIndex, 2, "no ranks (order=index)"}} {
 		if _, err := File(context.Background(), sample(t, c.order), Options{TopK: c.k}); err == nil || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("order %s, K = %d: error %v, expected %q", c.order, c.k, err, c.text)
 		}

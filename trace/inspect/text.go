@@ -39,7 +39,7 @@ func (r *Report) facts() string {
 			t.Add(name, value)
 		}
 	}
-	row("bytes", fmt.Sprintf("%s (%.2f an index)", humanize.Comma(r.Bytes), float64(r.Bytes)/float64(max(1, r.Indices))))
+	row("bytes", fmt.Sprintf("%s (%.2f per index)", humanize.Comma(r.Bytes), float64(r.Bytes)/float64(max(1, r.Indices))))
 	digest := "not stated"
 	if r.Digest != nil {
 		digest = *r.Digest
@@ -61,7 +61,7 @@ func (r *Report) facts() string {
 	row("indices", humanize.Comma(r.Indices))
 	row("layers", Ranges(r.Layers))
 	row("heads", headsText(r.Heads))
-	row("steps, windows", r.Steps.String()+", "+r.Windows.String()+" a stream")
+	row("steps, windows", r.Steps.String()+", "+r.Windows.String()+" per stream")
 	row("prompt_len", r.PromptLen.String())
 	for _, k := range slices.Sorted(maps.Keys(m.Notes)) {
 		row("note "+k, m.Notes[k])
@@ -85,12 +85,12 @@ func (r *Report) requests() string {
 func (r *Report) whole() string {
 	s := &r.Locality.Summary
 	t := table.New()
-	t.Add("blocks demanded a step", text.Number(s.DemandMean, 1))
+	t.Add("blocks demanded per step", text.Number(s.DemandMean, 1))
 	t.Add("of them pinned (sink, local)", text.Percent(s.PinnedShare))
 	t.Add("overlap with the step before", text.Percent(s.Overlap))
 	t.Add("Jaccard index of consecutive steps", text.Number(s.Jaccard, 3))
 	t.Add("first seen, of the demand", text.Percent(s.FirstSeenShare))
-	t.Add("first seen, of what enters", text.Percent(s.FirstSeenOfEntries))
+	t.Add("first seen, of the blocks that enter", text.Percent(s.FirstSeenOfEntries))
 	t.Add("distinct blocks of a stream", text.Number(s.DistinctMean, 1))
 	for _, w := range s.WorkingSet {
 		t.Add(fmt.Sprintf("working set of %d step(s)", w.Steps), text.Number(w.Mean, 1))

@@ -77,7 +77,7 @@ func (f *File) checkChunk(group *format.RowGroup, i int, anyEncoding bool) (crc 
 		if p.isData() {
 			values += p.values()
 			if !begun && p.at != c.DataPageOffset && c.DictionaryPageOffset > 0 {
-				return fmt.Errorf("is the first of data, the footer says that the one at byte %d is", c.DataPageOffset)
+				return fmt.Errorf("is the first data page, but the footer states byte %d", c.DataPageOffset)
 			}
 			begun = true
 			if !anyEncoding && !slices.Contains(c.Encoding, p.encoding()) {
@@ -163,7 +163,7 @@ func checkPageV2(c *format.ColumnMetaData, l *Leaf, p *pageHead) error {
 	wide := c.Type == format.Int32 || c.Type == format.Float
 	switch {
 	case v2.NumValues == 0 && l.maxDef > 0: // pyarrow makes them if a list is longer than data_page_size
-		return errors.New("page of version 2 without values, which Go's library cannot read: have the file written with data_page_version 1.0 or larger pages")
+		return errors.New("page of version 2 without values. Write the file with data_page_version 1.0 or larger pages")
 	case v2.RepetitionLevelsByteLength < 0 || v2.DefinitionLevelsByteLength < 0 || levels > int64(p.CompressedPageSize) || levels > int64(p.UncompressedPageSize):
 		return fmt.Errorf("levels of %d bytes in a page of %d", levels, p.CompressedPageSize)
 	case v2.NumValues > 0 && (v2.RepetitionLevelsByteLength > 0 != l.List || v2.DefinitionLevelsByteLength > 0 != (l.maxDef > 0)):
@@ -207,7 +207,7 @@ func (f *File) checkPacked(c *format.ColumnMetaData, p *pageHead) error {
 		got, known = uint64(len(plain)), true
 	}
 	if known && got != uint64(want) {
-		return fmt.Errorf("%v data of %d bytes uncompressed, the page header says %d", c.Codec, got, want)
+		return fmt.Errorf("%v data of %d bytes uncompressed, the page header states %d", c.Codec, got, want)
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func (c *Cursor[T]) begin() (err error) {
 // cut drops padding values at the end of the page.
 func (c *Cursor[T]) cut(err error) error {
 	if err == nil && len(c.values) < c.present {
-		return fmt.Errorf("levels announce %d values, the page holds %d", c.present, len(c.values))
+		return fmt.Errorf("levels state %d values, the page holds %d", c.present, len(c.values))
 	}
 	c.values = c.values[:min(len(c.values), c.present)]
 	return err
@@ -216,7 +216,7 @@ func (c *Cursor[T]) rowEnd() int {
 // endRow appends the end of the last of several rows.
 func (c *Cursor[T]) endRow(offsets []int32, values, most, rows int) ([]int32, error) {
 	if values > most {
-		return offsets, fmt.Errorf("column %s: the first %d rows of the stream have %d values, expected at most %d in a stream; make several requests of it", c.leaf.Name, rows, values, most)
+		return offsets, fmt.Errorf("column %s: the first %d rows of the stream have %d values, expected at most %d per stream. Split it into several requests", c.leaf.Name, rows, values, most)
 	}
 	return append(offsets, int32(values)), nil
 }
@@ -265,7 +265,7 @@ func (c *Cursor[T]) End() error {
 			return err
 		}
 	}
-	return fmt.Errorf("column %s: more rows than the row group announces", c.leaf.Name)
+	return fmt.Errorf("column %s: more rows than the row group states", c.leaf.Name)
 }
 
 // SeekRow places the cursor at a row of its row group. If page headers state their numbers of rows,

@@ -299,7 +299,7 @@ func (p *pages) read(head *pageHead) ([]byte, error) {
 		return nil, err
 	}
 	if sum := crc32.ChecksumIEEE(b.packed); head.CRC != 0 && sum != uint32(head.CRC) {
-		return nil, fmt.Errorf("crc32 checksum mismatch: the page has %08x, its header says %08x", sum, uint32(head.CRC))
+		return nil, fmt.Errorf("crc32 checksum mismatch: the page has %08x, its header states %08x", sum, uint32(head.CRC))
 	}
 	return b.packed, nil
 }
@@ -313,7 +313,7 @@ func (p *pages) unpack(data []byte, size int) (plain []byte, err error) {
 	b.plain = slices.Grow(b.plain[:0], size+bitpack.PaddingInt32)[:size]
 	plain, err = parquetgo.LookupCompressionCodec(p.chunk.Codec).Decode(b.plain, data)
 	if err == nil && len(plain) != size {
-		err = fmt.Errorf("%v data of %d bytes uncompressed, the page header says %d", p.chunk.Codec, len(plain), size)
+		err = fmt.Errorf("%v data of %d bytes uncompressed, the page header states %d", p.chunk.Codec, len(plain), size)
 	}
 	return plain, err
 }
