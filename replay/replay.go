@@ -17,11 +17,11 @@ import (
 // EngineVersion names the replay semantics, see package run.
 const EngineVersion = run.EngineVersion
 
-// Run plans the work that o asks for on the trace of f, and does it.
+// Run replays the trace of f with options o.
 func Run(ctx context.Context, f *trace.File, o Options) (*Result, error) { return run.Run(ctx, f, o) }
 
-// Plan plans the work that o asks for on the trace of f. Errors are of the options, or of a
-// trace that cannot serve them. Nothing has been replayed yet.
+// Plan plans a replay of the trace of f with options o. It returns an error if the options are
+// invalid or the trace cannot serve them. It replays nothing.
 func Plan(f *trace.File, o Options) (*Job, error) { return run.Plan(f, o) }
 
 // Runs over a trace file: the options, the planned work and its result.
@@ -51,7 +51,7 @@ func UnstatedPins(m *trace.Meta, o *Options) (note string, names []string) {
 	return run.UnstatedPins(m, o)
 }
 
-// CheckContext refuses a stream whose context is too long to be held in memory.
+// CheckContext rejects a stream with a context that is too long for memory.
 func CheckContext(m *trace.Meta, s *trace.StreamInfo) error { return demand.CheckContext(m, s) }
 
 // Fingerprint names a policy by every decision that it takes on a fixed set of streams.
@@ -70,7 +70,7 @@ type (
 // Store keeps finished work in a folder.
 type Store = run.Store
 
-// DefaultCheckpoint is how often a worker keeps what it has counted.
+// DefaultCheckpoint is the interval at which a worker saves its counts.
 const DefaultCheckpoint = run.DefaultCheckpoint
 
 // OpenStore opens the store in dir, which is made if need be.

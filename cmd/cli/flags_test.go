@@ -83,7 +83,7 @@ func TestFilesOfFlags(t *testing.T) {
 		code int
 		want string
 	}{
-		{"replay TRACE --clusters empty", 1, "clusters empty: the file is empty; `kvreplay clusters` writes one"},
+		{"replay TRACE --clusters empty", 1, "clusters empty: the file is empty. `kvreplay clusters` writes one"},
 		{"replay TRACE --clusters nowhere", 1, "expected lists, or a file of clusters"},
 		{"replay TRACE --clusters lists,page=0", 2, "expected a page of 1 to"},
 		{"replay TRACE --allocation empty", 1, "read plan empty: it is empty; `kvreplay allocate -o` writes plans"},
@@ -174,7 +174,7 @@ func TestAdvice(t *testing.T) {
 	}
 	for want, line := range map[string]string{
 		"the trace's is \"\"\n":              "clusters " + newsTrace + " -o " + filepath.Join(t.TempDir(), "c"),
-		"\"\": give a file of clusters\n":    "replay " + newsTrace + " --clusters lists",
+		"\"\". Name a file of clusters\n":    "replay " + newsTrace + " --clusters lists",
 		"traces: stat nosuch":                "reproduce kvpr --traces nosuch",
 		"no cell of the profile is at 9x; ":  "time " + out + " --capacity 9x",
 		"is Parquet, a trace or a profile":   "leaderboard " + newsTrace,

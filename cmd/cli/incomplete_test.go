@@ -168,7 +168,7 @@ func TestDamagedAskedFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, command := range [][]string{{"leaderboard", out}, args} {
-			if _, stderr := kvreplay(t, 1, command...); !strings.Contains(stderr, asked+" is damaged: remove it") {
+			if _, stderr := kvreplay(t, 1, command...); !strings.Contains(stderr, asked+" is damaged. Remove it") {
 				t.Errorf("%v: %s", command, stderr)
 			}
 		}

@@ -304,7 +304,7 @@ func TestCtrlC(t *testing.T) {
 			wait *= 2 // it came before the program listened
 			continue
 		}
-		if cmd.ProcessState.ExitCode() == 130 && strings.Contains(stderr.String(), "nothing of this trace is kept") {
+		if cmd.ProcessState.ExitCode() == 130 && strings.Contains(stderr.String(), "No counts of this trace are kept") {
 			wait *= 2 // it came before the first stream was counted
 			continue
 		}
@@ -490,8 +490,8 @@ func TestStopped(t *testing.T) {
 		args   []string
 		want   string
 	}{
-		{syscall.SIGTERM, 143, []string{"replay", tracePath, "--policy", "all"}, "nothing of this trace is kept (--out DIR keeps finished work)"},
-		{syscall.SIGHUP, 129, []string{"replay", tracePath, "--policy", "all", "--profile", "--out", "OUT"}, "nothing of this trace is kept: a profile is written as a whole"},
+		{syscall.SIGTERM, 143, []string{"replay", tracePath, "--policy", "all"}, "No counts of this trace are kept (--out DIR keeps finished work)"},
+		{syscall.SIGHUP, 129, []string{"replay", tracePath, "--policy", "all", "--profile", "--out", "OUT"}, "No counts of this trace are kept: profiles are written only for whole traces"},
 		{syscall.SIGINT, 130, []string{"datasets", "fit", tracePath, "-o", "OUT/dials.yaml"}, "interrupted; no unfinished file is left"},
 		{syscall.SIGINT, 130, []string{"datasets", "make", "ruler", "--samples", "500", "-o", "OUT/p.jsonl"}, "kvreplay: interrupted; no unfinished file is left"},
 	} {

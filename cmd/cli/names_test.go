@@ -102,7 +102,7 @@ func TestOldRowsFiles(t *testing.T) {
 		}
 	}
 	_, stderr := kvreplay(t, 0, args(out, "lru,opt")...)
-	for _, want := range []string{"removed " + covered, more + ", of an earlier version, has rows that small.rows.jsonl lacks"} {
+	for _, want := range []string{"removed " + covered, more + " (earlier version) has rows that small.rows.jsonl lacks"} {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("%s: no %q", stderr, want)
 		}

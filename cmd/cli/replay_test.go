@@ -149,9 +149,9 @@ func TestBadInput(t *testing.T) {
 		"peak of a cache":       {[]string{good, "--policy", "lru", "--capacity", "peak:lru"}, 2, []string{"lru has a capacity: expected a policy without one"}},
 		"peak spelled anew":     {[]string{good, "--policy", "window:2", "--capacity", "peak:window:02"}, 2, []string{"write it peak:window:2"}},
 		"peak beside the run":   {[]string{good, "--policy", "lru", "--capacity", "peak:window:2"}, 2, []string{"the run has no policy window:2; add --policy window:2"}},
-		"peak left out":         {[]string{good, "--warmup", "staging", "--capacity", "peak:window:2"}, 1, []string{"capacity peak:window:2: policy window:2 is not part of this run"}},
+		"peak left out":         {[]string{good, "--warmup", "staging", "--capacity", "peak:window:2"}, 1, []string{"capacity peak:window:2: this run has no policy window:2"}},
 		"bytes without size":    {[]string{good, "--capacity", "1MiB"}, 1, []string{"--entry-bytes"}},
-		"too many windows":      {[]string{good, "--warmup", "lru:9"}, 1, []string{"9 windows", "8 recorded"}},
+		"too many windows":      {[]string{good, "--warmup", "lru:9"}, 1, []string{"9 prompt windows", "has 8"}},
 		"warm-up nonsense":      {[]string{good, "--warmup", "hot"}, 2, []string{`warm-up "hot"`, "staging"}},
 		"options of a group":    {[]string{good, "--policy", "all:kin=0.1"}, 2, []string{`policy "all:kin=0.1"`, "all takes no options"}},
 		"unknown group":         {[]string{good, "--policy", "lossi"}, 2, []string{"unknown policy", "of the groups, did you mean lossy?"}},
@@ -172,7 +172,7 @@ func TestBadInput(t *testing.T) {
 		"beyond a number":       {[]string{good, "--mtp", "99999999999999999999"}, 2, []string{"out of range"}},
 		"unknown flag":          {[]string{good, "--capasity", "2x"}, 2, []string{"--capasity", "did you mean --capacity?"}},
 		"unknown layer":         {[]string{good, "--layers", "7"}, 1, []string{"layer 7", "0, 1"}},
-		"unknown request":       {[]string{good, "--requests", "q"}, 1, []string{`request "q" is not in the trace`, "; it has r"}},
+		"unknown request":       {[]string{good, "--requests", "q"}, 1, []string{`request "q" is not in the trace`, "(it has r)"}},
 		"unknown detail":        {[]string{good, "--per", "head"}, 2, []string{"cell, request, layer or stream"}},
 		"no layers":             {[]string{good, "--layers", ""}, 2, []string{"--layers is empty"}},
 		"no requests":           {[]string{good, "--requests="}, 2, []string{"--requests is empty"}},
@@ -330,7 +330,7 @@ func TestReplaySummary(t *testing.T) {
 func TestLeftOutIsOneLine(t *testing.T) {
 	const path, other = "../../datasets/bundled/smollm2_niah_multikey_3_4k.parquet", "../../datasets/corpus/wide_questions.parquet"
 	_, _, stderr := run("replay", path, "--policy", "all,lossy", "--capacity", "2x")
-	if n := strings.Count(stderr, "left out"); n != 1 || !strings.Contains(stderr, "7 policies left out: looks at how many entries of a block are demanded (block-lfu), needs scores (score-ewma), needs prompt_mass (adakv, pyramidkv, snapkv)") {
+	if n := strings.Count(stderr, "left out"); n != 1 || !strings.Contains(stderr, "7 policies left out: needs blocks of several entries (block-lfu), needs scores (score-ewma), needs prompt_mass (adakv, pyramidkv, snapkv)") {
 		t.Errorf("%d lines about policies left out:\n%s", n, stderr)
 	}
 	_, _, stderr = run("replay", path, "--policy", "all,lossy", "--capacity", "2x", "--explain")
@@ -338,11 +338,11 @@ func TestLeftOutIsOneLine(t *testing.T) {
 		t.Errorf("%d explanations:\n%s", n, stderr)
 	}
 	_, _, stderr = run("replay", path, other, "--policy", "block-lfu,lru", "--capacity", "2x")
-	if !strings.Contains(stderr, "policy block-lfu:admit=0 cannot run here") {
+	if !strings.Contains(stderr, "policy block-lfu:admit=0 cannot run:") {
 		t.Errorf("a policy that is named must run: %s", stderr)
 	}
 	_, _, stderr = run("replay", other, "../../datasets/corpus/wide_retrieval.parquet", "--policy", "all", "--capacity", "2x", "--layers", "5")
-	if want := "all 2 traces: 1 policy left out: looks at how many entries of a block are demanded (block-lfu)"; strings.Count(stderr, want) != 1 || strings.Count(stderr, "left out") != 1 {
+	if want := "all 2 traces: 1 policy left out: needs blocks of several entries (block-lfu)"; strings.Count(stderr, want) != 1 || strings.Count(stderr, "left out") != 1 {
 		t.Errorf("%s\nexpected once: %s", stderr, want)
 	}
 }
@@ -452,10 +452,10 @@ func TestClustersRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
-		"name it with -o":     {ranked},
-		"also an input":       {ranked, "-o", ranked},
-		"that ranks clusters": {"../../datasets/corpus/selectors_qa_text.exact.parquet", "-o", out},
-		"write " + folder:     {ranked, "-o", filepath.Join(folder, "no", "clusters.jsonl")},
+		"name it with -o":                {ranked},
+		"also an input":                  {ranked, "-o", ranked},
+		"selector retroinfer or kvdrive": {"../../datasets/corpus/selectors_qa_text.exact.parquet", "-o", out},
+		"write " + folder:                {ranked, "-o", filepath.Join(folder, "no", "clusters.jsonl")},
 	} {
 		if code, _, stderr := run(append([]string{"clusters"}, args...)...); code == 0 || !strings.Contains(stderr, want) {
 			t.Errorf("clusters %v: exit %d, %q, want %q", args, code, stderr, want)

@@ -50,7 +50,7 @@ func TestSerialUsage(t *testing.T) {
 		"capacity 1x+2x@64 grows":                             {newsTrace, "--capacity", "1x+2x@64"},
 		"--layers is empty":                                   {newsTrace, "--layers", ""},
 		"trace missing":                                       {},
-		"expected a multiple of K":                            {newsTrace, "--capacity", "much"},
+		"expected 1.5x (× K)":                                 {newsTrace, "--capacity", "much"},
 		`"lr", did you mean lru?; known: 2q, arc, lru` + "\n": {newsTrace, "--policy", "lr"},
 		"policy opt has no per-access cache":                  {newsTrace, "--policy", "all,opt"},
 		"is named twice":                                      {newsTrace, newsTrace},

@@ -144,7 +144,7 @@ func (c *Cell) Run(v demand.View, st Start, observer Observer, lower ...TierStar
 		for t := c.Lower; t != nil && err == nil; t = t.Cell.Lower {
 			t.push(above)
 			if err = t.Cell.apply(&t.view, i, t.observer); err != nil {
-				err = fmt.Errorf("tier below the GPU's: %w", err)
+				err = fmt.Errorf("tier below the GPU's cache: %w", err)
 			}
 			above = t.Cell
 		}

@@ -56,7 +56,7 @@ func (r *Check) Observer(next Observer) Observer {
 
 func (r *Check) check(s *StepReport) error {
 	if r.at == r.steps {
-		return fmt.Errorf("referee: the engine replays step %d, the referee has ended", s.T)
+		return fmt.Errorf("referee: the engine replays step %d, the referee has no more steps", s.T)
 	}
 	r.at++
 	return r.compare(r.at-1, s)
@@ -90,14 +90,14 @@ func compareExact(w *referee.StepCounts, s *StepReport, entries bool) error {
 	if e, f := s.Prefetched, w.Prefetched; e != (Prefetched{int64(f.Moved), int64(f.Useful), int64(f.Late), int64(f.Useless)}) {
 		return fmt.Errorf("referee: step %d: prefetched %+v, the referee counts %+v", w.Step, e, f)
 	}
-	return compareLists(w.Step, []listPair{{"missed blocks", s.Misses, w.Missed}, {"victims", sorted(s.Victims), w.Victims}, {"blocks kept out", s.KeptOut, w.KeptOut}})
+	return compareLists(w.Step, []listPair{{"missed blocks", s.Misses, w.Missed}, {"victims", sorted(s.Victims), w.Victims}, {"bypassed blocks", s.KeptOut, w.KeptOut}})
 }
 
 // compareLossy compares a counted step of a lossy cell.
 func compareLossy(w *referee.LossyCounts, s *StepReport, c *Cell) error {
 	switch {
 	case s.T != w.T || s.Step != w.Step:
-		return fmt.Errorf("referee: step %d (T = %d), the referee is at %d (T = %d)", s.Step, s.T, w.Step, w.T)
+		return fmt.Errorf("referee: the engine is at step %d (T = %d), the referee at step %d (T = %d)", s.Step, s.T, w.Step, w.T)
 	case s.Births != len(w.Born) || s.Resident != len(w.Held):
 		return fmt.Errorf("referee: step %d: %d births and %d held, the referee counts %d and %d", w.Step, s.Births, s.Resident, len(w.Born), len(w.Held))
 	case !nearMass(s.KeptMass, w.Kept) || !nearMass(s.CoveredMass, w.Covered):
@@ -122,7 +122,7 @@ type listPair struct {
 func compareLists(step int32, pairs []listPair) error {
 	for _, p := range pairs {
 		if !slices.Equal(p.engine, p.ref) {
-			return fmt.Errorf("referee: step %d: %s %v, the referee has %v", step, p.what, p.engine, p.ref)
+			return fmt.Errorf("referee: step %d: %s %v, the referee lists %v", step, p.what, p.engine, p.ref)
 		}
 	}
 	return nil

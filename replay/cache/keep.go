@@ -76,7 +76,7 @@ func (c *Cell) keepOut() error {
 		return nil
 	}
 	if len(c.pass) < c.overflow {
-		return fmt.Errorf("policy keeps %d demanded blocks out, the demand exceeds the capacity by %d", len(c.pass), c.overflow)
+		return fmt.Errorf("policy bypasses %d demanded blocks, but the demand exceeds the capacity by %d", len(c.pass), c.overflow)
 	}
 	if c.unmarked {
 		c.unmarked = false
@@ -93,7 +93,7 @@ func (c *Cell) keepOut() error {
 	}
 	for _, x := range c.pass {
 		if uint32(x) >= uint32(len(c.state)) || c.state[x] != demanded {
-			return fmt.Errorf("policy keeps block %d out, which is not in the demand (or named twice)", x)
+			return fmt.Errorf("policy bypasses block %d, which is not demanded (or was named twice)", x)
 		}
 		c.state[x] = out
 	}
@@ -128,9 +128,9 @@ func (c *Cell) evict() error {
 	c.victims = c.Policy.Evict(need, c.victims)
 	if n := len(c.victims) - before; n < need {
 		if c.lossy != nil {
-			return fmt.Errorf("policy named %d victims, %d are needed (budget %d blocks, %d held)", n, need, c.capacity, c.size)
+			return fmt.Errorf("policy named %d victims, expected at least %d (budget %d blocks, %d held)", n, need, c.capacity, c.size)
 		}
-		return fmt.Errorf("policy named %d victims, %d are needed (capacity %d blocks, %d resident)", n, need, c.capacity, c.size)
+		return fmt.Errorf("policy named %d victims, expected at least %d (capacity %d blocks, %d resident)", n, need, c.capacity, c.size)
 	}
 	return c.remove(c.victims[before:])
 }
@@ -149,7 +149,7 @@ func (c *Cell) evictByWeight() error {
 		before := len(c.victims)
 		c.victims = c.Policy.Evict(need, c.victims)
 		if len(c.victims)-before < need {
-			return fmt.Errorf("policy named no victim (capacity %d entries, %d resident)", c.capacity, c.size)
+			return fmt.Errorf("policy named no victim, expected one (capacity %d entries, %d resident)", c.capacity, c.size)
 		}
 		if err := c.remove(c.victims[before:]); err != nil {
 			return err

@@ -43,7 +43,7 @@ const MassUnit = 1 << 32
 
 func (l *lose) reset(c *Cell, v demand.View, a demand.Attention) error {
 	if l.policy == nil {
-		return errors.New("policy claims Traits.Lossy and has no method Prompt(*policies.Prompt)")
+		return errors.New("policy has Traits.Lossy but no method Prompt(*policies.Prompt)")
 	}
 	l.view, l.attention = v.(*demand.Delta), a
 	l.free, l.local = 0, 0

@@ -195,7 +195,7 @@ func (c *Cell) oust(rank int32) (bool, error) {
 	}
 	n := len(c.victims)
 	if c.victims = c.Policy.Evict(1, c.victims); len(c.victims) != n+1 || c.victims[n] != x {
-		return false, fmt.Errorf("policy names block %d as its next victim and evicts %v", x, c.victims[n:])
+		return false, fmt.Errorf("policy named block %d in Peek, but %v in Evict", x, c.victims[n:])
 	}
 	err := c.remove(c.victims[n:])
 	c.staging.state[x] = ousted

@@ -93,7 +93,7 @@ func (c *Clusters) read(path string) error {
 		return fmt.Errorf("clusters: %w (expected lists, or a file of clusters)", err)
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
-		return fmt.Errorf("clusters %s: the file is empty; `kvreplay clusters` writes one", path)
+		return fmt.Errorf("clusters %s: the file is empty. `kvreplay clusters` writes one", path)
 	}
 	if c.file, err = decodeClusters(text); err != nil {
 		return fmt.Errorf("clusters %s: %w", path, err)
@@ -116,20 +116,20 @@ func decodeClusters(text []byte) (map[trace.Key][]int32, error) {
 			return nil, fmt.Errorf("line %d: expected an object with request_id, layer_id, head, token_clusters: %w", n, names.OfFields(err, row))
 		}
 		if behind := bytes.TrimSpace(line[decoder.InputOffset():]); len(behind) > 0 {
-			return nil, fmt.Errorf("line %d: %d bytes behind its object", n, len(behind))
+			return nil, fmt.Errorf("line %d: %d bytes follow the object, expected one object per line", n, len(behind))
 		}
 		if row.Request == nil || row.Layer == nil || row.Clusters == nil {
-			return nil, fmt.Errorf("line %d: request_id, layer_id and token_clusters must be there", n)
+			return nil, fmt.Errorf("line %d: expected request_id, layer_id and token_clusters", n)
 		}
 		k := trace.Key{Request: *row.Request, Layer: *row.Layer, Head: trace.NoHead}
 		if row.Head != nil {
 			k.Head = *row.Head
 		}
 		if _, twice := streams[k]; twice {
-			return nil, fmt.Errorf("line %d: %v a second time", n, k)
+			return nil, fmt.Errorf("line %d: %v appears twice", n, k)
 		}
 		if at := slices.IndexFunc(row.Clusters, func(n int32) bool { return n < -1 }); at >= 0 {
-			return nil, fmt.Errorf("line %d: token %d is in cluster %d, expected one from 0 on, or -1", n, at, row.Clusters[at])
+			return nil, fmt.Errorf("line %d: token %d is in cluster %d, expected 0 or more, or -1 for none", n, at, row.Clusters[at])
 		}
 		streams[k] = dense(row.Clusters)
 	}
@@ -150,13 +150,13 @@ func NewClusters(streams map[trace.Key][]int32, page int) *Clusters {
 func (c *Clusters) Check(m *trace.Meta, streams []trace.Key) error {
 	switch {
 	case m.BlockTokens > 1:
-		return fmt.Errorf("clusters group single tokens, and the trace lists blocks of %d", m.BlockTokens)
+		return fmt.Errorf("clusters group single tokens, but the trace lists blocks of %d tokens", m.BlockTokens)
 	case c.file == nil && listsClusters(m) != nil:
-		return fmt.Errorf("%w: give a file of clusters", listsClusters(m))
+		return fmt.Errorf("%w. Name a file of clusters", listsClusters(m))
 	}
 	for _, k := range streams {
 		if c.file != nil && c.file[k] == nil {
-			return fmt.Errorf("clusters %s: nothing of %v", c.source, k)
+			return fmt.Errorf("clusters %s: no clusters of %v", c.source, k)
 		}
 	}
 	return nil
@@ -220,7 +220,7 @@ func WriteClusters(ctx context.Context, w io.Writer, f *trace.File) error {
 // listsClusters reports whether a trace's selector ranks clusters.
 func listsClusters(m *trace.Meta) error {
 	if m.Order != trace.OrderRank || m.BlockTokens != 1 || m.Selector != "retroinfer" && m.Selector != "kvdrive" {
-		return fmt.Errorf("clusters from lists need a selector that ranks clusters of tokens (retroinfer, kvdrive), the trace's is %q", m.Selector)
+		return fmt.Errorf("clusters from lists need the selector retroinfer or kvdrive, the trace's is %q", m.Selector)
 	}
 	return nil
 }

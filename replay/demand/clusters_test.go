@@ -55,12 +55,12 @@ func TestParseClustersErrors(t *testing.T) {
 		"PAR1": "line 1: expected an object",
 		`{"request_id":"a","layer_id":0,"token_clusters":[0,-2]}`:                                      "token 1 is in cluster -2",
 		`{"request_id":"a","layer_id":0,"token_clusters":[0,null]}`:                                    "null, expected numbers",
-		`{"request_id":"a","token_clusters":[0]}`:                                                      "must be there",
-		`{"request_id":"a","layer_id":0}`:                                                              "must be there",
+		`{"request_id":"a","token_clusters":[0]}`:                                                      "expected request_id, layer_id and token_clusters",
+		`{"request_id":"a","layer_id":0}`:                                                              "expected request_id, layer_id and token_clusters",
 		`{"request_id":"a","layer_id":0,"clusters":[0]}`:                                               "unknown field",
-		`{"request_id":"a","layer_id":0,"token_clusters":[0]} x`:                                       "1 bytes behind",
+		`{"request_id":"a","layer_id":0,"token_clusters":[0]} x`:                                       "1 bytes follow",
 		"{\"request_id\":\"a\",\"layer_id\":0,\"token_clusters\":[]}\n\n":                              "line 2: expected",
-		strings.Repeat("{\"request_id\":\"a\",\"layer_id\":0,\"head\":1,\"token_clusters\":[3]}\n", 2): "line 2: request \"a\" layer 0 head 1 a second time",
+		strings.Repeat("{\"request_id\":\"a\",\"layer_id\":0,\"head\":1,\"token_clusters\":[3]}\n", 2): "line 2: request \"a\" layer 0 head 1 appears twice",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)

@@ -14,7 +14,7 @@ const MostBlocks = 1 << 27
 // which a file of a few rows can state and no memory holds.
 func CheckContext(m *trace.Meta, s *trace.StreamInfo) error {
 	if blocks := m.Blocks(s.MaxSeqLen()); blocks > MostBlocks {
-		return fmt.Errorf("%v has a context of %d tokens in %d blocks; every block is held in memory, so that %d is the most (`kvreplay derive --block-tokens` makes fewer and larger ones)", s.Key, s.MaxSeqLen(), blocks, MostBlocks)
+		return fmt.Errorf("%v: a context of %d tokens has %d blocks, expected at most %d. `kvreplay derive --block-tokens` makes larger blocks", s.Key, s.MaxSeqLen(), blocks, MostBlocks)
 	}
 	return nil
 }

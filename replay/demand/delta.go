@@ -111,7 +111,7 @@ func brokenList(s *trace.Stream, check *trace.Checker) error {
 	if e := check.First(s); e != nil {
 		return e
 	}
-	panic("replay: the delta refused a list that breaks no rule")
+	panic("demand: Delta rejected a list that the trace checker accepts")
 }
 
 // reset starts a stream without rows.

@@ -60,7 +60,7 @@ func (j *Joiner) Join(heads []trace.Stream) (*trace.Stream, error) {
 	for i := range heads[1:] {
 		s := &heads[i+1]
 		if s.PromptLen != first.PromptLen || !slices.Equal(s.Steps, first.Steps) {
-			return nil, fmt.Errorf("%v and %v share a cache but not their prompt length and steps", first.Key, s.Key)
+			return nil, fmt.Errorf("%v and %v share a cache, expected equal prompt lengths and steps", first.Key, s.Key)
 		}
 	}
 	j.reset(heads)

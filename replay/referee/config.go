@@ -88,7 +88,7 @@ func (c Config) validate(s *trace.Stream, hasRanks bool) error {
 	case c.TopK < 1:
 		return fmt.Errorf("referee: top-k %d, expected at least 1", c.TopK)
 	case c.Candidates < c.TopK:
-		return fmt.Errorf("referee: candidates M = %d below top-k K = %d", c.Candidates, c.TopK)
+		return fmt.Errorf("referee: candidates M = %d, expected at least top-k K = %d", c.Candidates, c.TopK)
 	case c.Capacity < 1 && !windowed:
 		return fmt.Errorf("referee: capacity %d, expected at least one block", c.Capacity)
 	case c.Sink < 0 || c.Local < 1 || c.BlockTokens < 1:
@@ -101,7 +101,7 @@ func (c Config) validate(s *trace.Stream, hasRanks bool) error {
 	}
 	for i := range s.Steps {
 		if len(s.List(i)) > c.TopK {
-			return fmt.Errorf("referee: step %d lists %d blocks, top-k %d cannot be derived without ranks", s.Steps[i], len(s.List(i)), c.TopK)
+			return fmt.Errorf("referee: step %d lists %d blocks, expected at most top-k %d without ranks", s.Steps[i], len(s.List(i)), c.TopK)
 		}
 	}
 	return nil

@@ -122,7 +122,7 @@ func (c Config) entries() int   { return max(1, c.Entries) }
 func sameSteps(heads []*trace.Stream) error {
 	for _, s := range heads {
 		if !slices.Equal(s.Steps, heads[0].Steps) || s.PromptLen != heads[0].PromptLen {
-			return fmt.Errorf("referee: %v and %v differ in steps or prompt length", heads[0].Key, s.Key)
+			return fmt.Errorf("referee: %v and %v share blocks, expected equal prompt lengths and steps", heads[0].Key, s.Key)
 		}
 	}
 	return nil

@@ -35,7 +35,7 @@ func RunPool(streams [][]*trace.Stream, hasRanks bool, c Config, tiers []Tier) (
 		low := x.Config
 		low.Policy, low.Capacity, low.Growth = t.Policy, t.Capacity, t.Growth
 		if _, windowed := low.window(); windowed || !low.known() || low.bypasses() || t.Policy == "opt" {
-			return nil, fmt.Errorf("referee: no tier below another runs policy %q", t.Policy)
+			return nil, fmt.Errorf("referee: policy %q cannot run in a lower tier", t.Policy)
 		}
 		l := &lowerTier{cell: cell{Config: low, rows: x.rows, hasRanks: hasRanks, resident: map[int32]*entry{}, first: x.first, width: x.width, windows: x.windows}, exclusive: !t.Inclusive, arrived: map[int32]int{}}
 		for _, b := range t.Placed {

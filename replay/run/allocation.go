@@ -10,13 +10,13 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// PlannedCapacity is the capacity that a plan gives each layer and head. Its text names the
-// method and the memory, as in "plan:2d-greedy@2x".
+// PlannedCapacity returns the capacity of a plan, which gives each layer and head its own. Its text
+// names the method and the memory, as in "plan:2d-greedy@2x".
 func PlannedCapacity(p *allocate.Plan) setting.Capacity {
 	return setting.Planned("plan:" + p.Method + "@" + p.Memory)
 }
 
-// checkAllocation checks that the plan is one for these streams.
+// checkAllocation checks that the allocation covers the selected streams.
 func (p *plan) checkAllocation() error {
 	a := p.opt.Allocation
 	if a == nil {
@@ -30,7 +30,7 @@ func (p *plan) checkAllocation() error {
 	return a.Covers(units, keys)
 }
 
-// allocated is the layer and head that a plan names for the i-th selected stream.
+// allocated returns the layer and head that an allocation names for the i-th selected stream.
 func (p *plan) allocated(i int) allocate.Key {
 	s := p.selected(i)
 	k := allocate.Key{Layer: s.Layer, Head: s.Head}
@@ -40,21 +40,21 @@ func (p *plan) allocated(i int) allocate.Key {
 	return k
 }
 
-// applyAllocation puts the plan in the place of the run's capacities, or its windows in
-// that of the policies without capacity.
+// applyAllocation replaces the capacities of the run with those of the allocation, or the windows
+// of the policy without capacity.
 func (p *plan) applyAllocation() error {
 	a := p.opt.Allocation
 	switch {
 	case a == nil:
 	case a.Family == allocate.Windows:
 		if len(p.opt.Capacities) > 0 {
-			return fmt.Errorf("the plan allocates windows, and capacities were given beside it")
+			return fmt.Errorf("the plan sets windows, which have no capacity. Remove --capacity")
 		}
 		if len(p.opt.Policies) != 1 || p.opt.Policies[0].Entry.Name != "window" {
-			return fmt.Errorf("the plan allocates windows: the one policy that runs under it is window:N, whose N the plan replaces")
+			return fmt.Errorf("the plan sets windows: expected window:N as the only policy (the plan replaces N)")
 		}
 	case len(p.opt.Capacities) > 0:
-		return fmt.Errorf("the plan allocates capacities, and others were given beside it")
+		return fmt.Errorf("the plan sets all capacities. Remove --capacity")
 	default:
 		c := PlannedCapacity(a)
 		if r := p.opt.Reallocation; r.Every > 0 {
@@ -65,8 +65,8 @@ func (p *plan) applyAllocation() error {
 	return nil
 }
 
-// windowed returns the cell that runs the plan's window of the i-th selected stream,
-// and the name of the policy that it runs.
+// windowed returns the cell that runs the allocated window of the i-th selected stream, and the
+// name of its policy.
 func (w *worker) windowed(i int, c *cellPlan) (*cache.Cell, string, error) {
 	own := w.runners[c.runner]
 	a := w.plan.opt.Allocation
@@ -82,7 +82,7 @@ func (w *worker) windowed(i int, c *cellPlan) (*cache.Cell, string, error) {
 	if w.windows[steps] == nil {
 		make, _, err := c.spec.Entry.New(fmt.Sprint(steps))
 		if err != nil {
-			return nil, name, fmt.Errorf("the plan's window of layer %d: %w", k.Layer, err)
+			return nil, name, fmt.Errorf("plan: window of layer %d: %w", k.Layer, err)
 		}
 		w.windows[steps] = cache.NewCell(make())
 		w.windows[steps].Lower = own.Lower
@@ -90,7 +90,7 @@ func (w *worker) windowed(i int, c *cellPlan) (*cache.Cell, string, error) {
 	return w.windows[steps], name, nil
 }
 
-// plannedSpec is how rows name a policy whose windows a plan allocates: "window:plan:2d-greedy@2x".
+// plannedSpec renames a policy with allocated windows for rows: "window:plan:2d-greedy@2x".
 func (p *plan) plannedSpec(spec policies.Spec) policies.Spec {
 	if a := p.opt.Allocation; a != nil && a.Family == allocate.Windows {
 		spec.Options = "plan:" + a.Method + "@" + a.Memory

@@ -71,7 +71,7 @@ func TestAllocatedWindows(t *testing.T) {
 	if rows[0].Misses != predicted || rows[0].Policy != "window:plan:2d-greedy@2x" || rows[0].Capacity != nil {
 		t.Errorf("%s misses %d, expected %d", rows[0].Policy, rows[0].Misses, predicted)
 	}
-	if _, err := Run(context.Background(), f, Options{Policies: specs(t, "lru"), Allocation: plan}); err == nil || !strings.Contains(err.Error(), "allocates windows") {
+	if _, err := Run(context.Background(), f, Options{Policies: specs(t, "lru"), Allocation: plan}); err == nil || !strings.Contains(err.Error(), "sets windows") {
 		t.Error(err)
 	}
 }

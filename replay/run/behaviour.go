@@ -15,14 +15,14 @@ import (
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
-// behaviour is a policy and what it does. The windows of a plan have no name of their own.
+// behaviour is a policy and its fingerprint. The windows of an allocation have no names.
 type behaviour struct{ policy, fingerprint string }
 
 func behaviourOf(spec policies.Spec) behaviour { return behaviour{spec.Name(), Fingerprint(spec)} }
 
-// behaviours are the policies on whose decisions the rows of a cell depend. The cell's own
-// policy comes first. Others are the policy whose peak is the capacity, those of the caches
-// above a tier, and LRU where its misses divide the memory anew.
+// behaviours returns the policies that decide the rows of a cell, its own policy first. Others are
+// the policy with the peak that sets the capacity, those of the caches above a tier, and LRU if its
+// misses divide the memory again.
 func (p *plan) behaviours(c *cellPlan) (all []behaviour) {
 	if p.plansWindows(c) {
 		all = p.plannedWindows(c)
@@ -47,14 +47,14 @@ func (p *plan) behaviours(c *cellPlan) (all []behaviour) {
 	return all
 }
 
-// plansWindows reports whether a plan gives the cell's policy its windows.
+// plansWindows reports whether an allocation sets the windows of the cell's policy.
 func (p *plan) plansWindows(c *cellPlan) bool {
 	return p.opt.Allocation != nil && p.opt.Allocation.Family == allocate.Windows && c.capacity == nil
 }
 
-// plannedWindows are the behaviours of a cell whose windows a plan allocates. The first is
-// that of the window which the policy's entry shows as its example: rows state it, and it
-// is the same under every plan. The windows of the plan follow.
+// plannedWindows returns the behaviours of a cell with allocated windows. The first is that of the
+// window in the example of the policy's entry. Rows state it, and it is the same under every
+// allocation. The allocated windows follow.
 func (p *plan) plannedWindows(c *cellPlan) (all []behaviour) {
 	options := map[int]string{-1: c.spec.Entry.Example}
 	for i := range p.streams {
@@ -78,7 +78,7 @@ func (p *plan) plannedWindows(c *cellPlan) (all []behaviour) {
 	return []behaviour{{c.spec.Name(), strings.Join(own, "")}, {"", hashOf(planned)}}
 }
 
-// dependsOn is the text by which rows state the other behaviours on which a cell depends.
+// dependsOn returns the text in which rows state the other behaviours of a cell.
 func dependsOn(others []behaviour) string {
 	var texts []string
 	for _, b := range others {
@@ -89,7 +89,7 @@ func dependsOn(others []behaviour) string {
 	return strings.Join(texts, " ")
 }
 
-// behaviourDigest names what the policies of all cells do.
+// behaviourDigest returns a digest of the behaviours of all cells.
 func (p *plan) behaviourDigest() string {
 	names := make([]string, len(p.cells))
 	for i, k := range p.keys() {
@@ -98,10 +98,10 @@ func (p *plan) behaviourDigest() string {
 	return hashOf(names)
 }
 
-// outdated is what the store has of a cell from before its policies did what they do now.
+// outdated is a cell in the store from before one of its policies changed.
 type outdated struct {
 	policies []string // that have changed since
-	files    []string // to remove when the cell is kept anew
+	files    []string // files to remove when the cell is kept again
 }
 
 func (o *outdated) remove() {
@@ -134,7 +134,7 @@ func (p *plan) findOutdated() error {
 	return nil
 }
 
-// changed are the policies of the key that have another fingerprint in the name of a cell.
+// changed returns the policies of the key that have another fingerprint in the name of a cell.
 func (k *cellKey) changed(name string) (policies []string) {
 	old, now := strings.Split(name, "-")[1:], k.fingerprints()
 	if len(old) != len(now) {
@@ -152,7 +152,7 @@ func (k *cellKey) changed(name string) (policies []string) {
 	return policies
 }
 
-// cellNames lists the cells that the store has, by the setting that their names begin with.
+// cellNames lists the cells in the store by setting, with which their names begin.
 func (s *Store) cellNames() (map[string][]string, error) {
 	entries, err := os.ReadDir(filepath.Join(s.dir, "cells"))
 	if err != nil {

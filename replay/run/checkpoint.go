@@ -18,12 +18,12 @@ import (
 	"github.com/kvreplay/kvreplay/replay/cache"
 )
 
-// DefaultCheckpoint is how often a worker keeps what it has counted: what a kill can
-// cost at most. Results do not depend on it.
+// DefaultCheckpoint is the interval at which a worker saves its counts. A kill costs at most this
+// much work. Results do not depend on it.
 const DefaultCheckpoint = 2 * time.Second
 
-// checkpoint is one worker's part of an unfinished pass: the units it has finished
-// and their pooled counts.
+// checkpoint is one worker's part of an unfinished pass: its finished units and their pooled
+// counts.
 type checkpoint struct {
 	Policies string        `json:"policies"` // digest of the behaviours of all cells
 	Units    []int         `json:"units"`
@@ -41,7 +41,7 @@ type keptTallies struct {
 	Whole  int64        `json:"whole"`
 }
 
-// pass is one pass over a trace: which units are done, and where that is kept.
+// pass is one pass over a trace: its finished units and the folder that records them.
 type pass struct {
 	dir   string // empty: nothing is kept
 	of    string // digest of the behaviours of all cells
@@ -49,10 +49,10 @@ type pass struct {
 	every time.Duration
 	done  map[int]bool
 
-	unchanged func() error // whether what was counted is of the trace as it was opened
+	unchanged func() error // an error if the trace has changed since it was opened
 }
 
-// openPass finds what earlier runs of the same pass have counted and pools it into total.
+// openPass finds the counts of earlier runs of the same pass and pools them into total.
 func (p *plan) openPass(units [][2]int, total [][]tally) (*pass, error) {
 	ps := &pass{todo: p.todo, done: map[int]bool{}, every: cmp.Or(p.opt.Checkpoint, DefaultCheckpoint), unchanged: func() error { return p.file.Unchanged(p.digest) }}
 	if p.opt.Store == nil || len(units) < 2 || p.opt.Profile != nil || p.opt.Referee {
@@ -75,14 +75,14 @@ func (p *plan) openPass(units [][2]int, total [][]tally) (*pass, error) {
 	return ps, nil
 }
 
-// passDir is where the store keeps the pass: named by all cells of the run, so that a
-// run killed while it kept them goes on in the same pass.
+// passDir returns the folder of the pass in the store. All cells of the run name it, so a run that
+// was killed while it saved them continues the same pass.
 func (p *plan) passDir(units [][2]int) string {
 	return filepath.Join(p.opt.Store.dir, "partial", hashOf([]any{units, p.keys()}))
 }
 
-// resume pools one kept file, unless it is damaged, lacks a cell, or overlaps what is
-// pooled already (two runs worked on the same pass at once).
+// resume pools one saved file. It skips a file that is damaged, lacks a cell, or overlaps pooled
+// units because two runs worked on the same pass.
 func (ps *pass) resume(path string, units int, total [][]tally) {
 	text, err := readKept(path)
 	if err != nil {
@@ -115,7 +115,7 @@ func (ps *pass) resume(path string, units int, total [][]tally) {
 	}
 }
 
-// keeper keeps one worker's progress.
+// keeper saves the progress of one worker.
 type keeper struct {
 	pass  *pass
 	path  string
@@ -127,7 +127,7 @@ func (ps *pass) keeper() *keeper {
 	return &keeper{pass: ps, path: filepath.Join(ps.dir, uuid.NewString()+".json"), last: time.Now()}
 }
 
-// finished notes a unit and keeps everything so far when it is time.
+// finished records a unit, and saves all counts if the checkpoint interval has passed.
 func (k *keeper) finished(unit int, tallies [][]tally) error {
 	k.units = append(k.units, unit)
 	if k.pass.dir == "" || time.Since(k.last) < k.pass.every {
@@ -163,18 +163,18 @@ func (k *keeper) keep(tallies [][]tally) error {
 	return nil // another run has finished the same pass, kept its cells and tidied up
 }
 
-// tidy removes what was kept of a pass whose cells are all kept: by this run, or by one
-// that was killed before it could.
+// tidy removes the files of a pass if the store has all of its cells. This run may have finished
+// them, or one that was killed before it could remove the files.
 func (p *plan) tidy() {
 	if p.opt.Store != nil {
 		dir := p.passDir(p.units())
-		_ = os.RemoveAll(dir)            // what stays is stale at worst: a finished pass is never resumed
+		_ = os.RemoveAll(dir)            // a remaining file is harmless: a finished pass is never resumed
 		_ = os.Remove(filepath.Dir(dir)) // unless another pass is kept there
 	}
 }
 
-// makeFolder makes the folder of a pass, again where another run that has finished takes
-// away the one around it meanwhile.
+// makeFolder makes the folder of a pass. It tries again if another run that has finished removes
+// the parent folder meanwhile.
 func makeFolder(dir string) (err error) {
 	for range 100 {
 		if err = os.MkdirAll(dir, 0o755); !errors.Is(err, fs.ErrNotExist) {
@@ -184,7 +184,7 @@ func makeFolder(dir string) (err error) {
 	return err
 }
 
-// Interrupted is the error of a run that was told to stop.
+// Interrupted is the error of a run that was cancelled.
 type Interrupted struct {
 	Trace         string
 	Done, Streams int    // streams of the trace that are counted, of all
@@ -193,7 +193,7 @@ type Interrupted struct {
 	Err           error
 }
 
-// interrupted says how far a run came, which has finished some of its units.
+// interrupted returns the error of a cancelled run with its progress.
 func (p *plan) interrupted(units [][2]int, finished map[int]bool, ps *pass, err error) error {
 	e := &Interrupted{Trace: p.file.Path(), Kept: ps.dir != "" && len(finished) > 0, Err: err}
 	for u, unit := range units {
@@ -207,24 +207,24 @@ func (p *plan) interrupted(units [][2]int, finished map[int]bool, ps *pass, err 
 	switch {
 	case p.opt.Store == nil:
 	case p.opt.Profile != nil:
-		e.Why = "a profile is written as a whole; traces that are finished are kept"
+		e.Why = "profiles are written only for whole traces (finished traces are kept)"
 	case p.opt.Referee:
-		e.Why = "with --referee every cell is replayed"
+		e.Why = "--referee replays every cell from the start"
 	default:
-		e.Why = "none of its parts was counted"
+		e.Why = "no part of it was finished"
 	}
 	return e
 }
 
-// Error says what is kept and how to go on.
+// Error states the progress, the kept counts and the way to continue.
 func (e *Interrupted) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "interrupted in %s after %d of %d streams", e.Trace, e.Done, e.Streams)
 	if e.Kept {
-		b.WriteString("; what is counted is kept, run the same command again to go on")
+		b.WriteString(". The counts are kept: run the same command again to continue")
 		return b.String()
 	}
-	b.WriteString("; nothing of this trace is kept")
+	b.WriteString(". No counts of this trace are kept")
 	if e.Why != "" {
 		b.WriteString(": " + e.Why)
 	}

@@ -21,7 +21,7 @@ import (
 //
 // The engine replays the streams as it replays traces. They have births, pinned blocks,
 // ties, gaps, lists without ranks and every warm-up, at capacities from one block to three
-// times the demand. A policy is also asked in the other ways that it supports: blocks of
+// times the demand. The trials include the other ways that it supports: blocks of
 // several entries, clusters, pools, capacities that change, swaps, tiers, passes of a
 // Sweeper, budgets of a Divider. Only integers go into the digest, so it does not depend on
 // the processor. An error or a panic of the policy counts as a decision.
@@ -40,7 +40,7 @@ func Fingerprint(spec policies.Spec) string {
 	return fingerprints.of[key]
 }
 
-// fingerprints are those that are known. The lock also guards the trials.
+// fingerprints caches computed fingerprints. The lock also guards the trials.
 var fingerprints = struct {
 	sync.Mutex
 	of map[fingerprintKey]string
@@ -60,13 +60,13 @@ const fingerprintBytes = 8
 // fingerprinter digests the decisions of one policy.
 type fingerprinter struct {
 	spec   policies.Spec
-	policy policies.Policy // made anew after a panic
+	policy policies.Policy // a new one after a panic
 	sum    hash.Hash
 	text   []byte // that is not in sum yet
 	errors int    // and panics, for tests
 }
 
-// Marks in the digest of what is no list.
+// Marks in the digest for values that are not lists.
 const (
 	markError = -1 - iota
 	markPanic
@@ -114,7 +114,7 @@ func abilities(p policies.Policy) (set int) {
 	return set
 }
 
-// attempt does what asks the policy. A panic is digested, and the policy made anew.
+// attempt calls ask, which asks the policy. It digests a panic and then makes a new policy.
 func (f *fingerprinter) attempt(ask func()) {
 	defer func() {
 		if recover() != nil {
@@ -128,8 +128,8 @@ func (f *fingerprinter) attempt(ask func()) {
 	ask()
 }
 
-// suits reports whether a run would let an exact policy replay so. The table of conflicts
-// decides about mechanisms.
+// suits reports whether a run accepts an exact policy in this trial. The table of conflicts decides
+// about mechanisms.
 func (f *fingerprinter) suits(t *trial) bool {
 	needs, windowed := policies.NeedsOf(f.policy), f.spec.Entry.Traits.Windowed
 	switch {
@@ -146,7 +146,7 @@ func (f *fingerprinter) suits(t *trial) bool {
 var trialMechanisms = map[trialKind]setting.Mechanism{inClusters: setting.UseClusters, grows: setting.AtChanging, swaps: setting.UseSwap,
 	belowLRU: setting.AsTier, belowLRUCopy: setting.AsTier}
 
-// exact replays a trial with an exact policy and digests what every step did.
+// exact replays a trial with an exact policy and digests every step.
 func (f *fingerprinter) exact(t *trial) {
 	st, c := t.start, cache.NewCell(f.policy)
 	if f.spec.Entry.Traits.Windowed {
@@ -164,7 +164,7 @@ func (f *fingerprinter) exact(t *trial) {
 	f.failed(err)
 }
 
-// lossy replays a trial with a lossy policy and digests what every step did.
+// lossy replays a trial with a lossy policy and digests every step.
 func (f *fingerprinter) lossy(t *trial) {
 	if t.kind != asRecorded || policies.NeedsOf(f.policy)&policies.NeedCandidates != 0 && !t.start.Ranks {
 		return
@@ -175,7 +175,7 @@ func (f *fingerprinter) lossy(t *trial) {
 	f.failed(err)
 }
 
-// passes digests what a Sweeper answers: runs at several capacities take its word.
+// passes digests the answers of a Sweeper, which runs at several capacities use as results.
 func (f *fingerprinter) passes(all []trial) {
 	pass := policies.SweepOf(f.policy)
 	if pass == nil {
@@ -214,7 +214,7 @@ func (f *fingerprinter) divisions() {
 		p := &prompts[i]
 		streams = append(streams, policies.Surveyed{Layer: p.Layer, Head: p.Head, Most: p.Most, Values: divider.Survey(p, nil)})
 	}
-	for _, share := range []int{1, 4, 16, 48, 96, 127} { // of what a stream can use, in 128ths
+	for _, share := range []int{1, 4, 16, 48, 96, 127} { // of the blocks that a stream can use, in 128ths
 		given := slices.Clone(streams)
 		for i := range given {
 			given[i].Capacity = 1 + given[i].Most*share/128
@@ -234,7 +234,7 @@ func (f *fingerprinter) look(r *cache.StepReport) {
 	f.number(int64(r.Resident), r.Moved, r.Prefetched.Moved)
 }
 
-// failed digests that a replay ended with an error, and not its text.
+// failed digests the fact that a replay ended with an error, without the error's text.
 func (f *fingerprinter) failed(err error) {
 	if err != nil {
 		f.number(markError)

@@ -25,9 +25,9 @@ type pattern struct {
 	gaps, short, pins, noRank bool
 }
 
-// patterns cover what a policy can meet: births, ties, pinned blocks in the lists, short
-// lists, skipped steps, lists without ranks, a loop longer than the cache, a long context,
-// many steps, and a demand of one block.
+// patterns cover births, ties, pinned blocks in the lists, short lists, skipped steps, lists
+// without ranks, a loop longer than the cache, a long context, many steps, and a demand of one
+// block.
 var patterns = []pattern{
 	{prompt: 30, steps: 48, windows: 8, m: 9, k: 6, tokens: 1, sink: 2, local: 3, levels: 4, change: 90},
 	{prompt: 40, steps: 40, windows: 4, m: 8, k: 8, tokens: 1, local: 1, levels: 32, change: 40, noRank: true},
@@ -38,8 +38,8 @@ var patterns = []pattern{
 	{prompt: 5, steps: 12, windows: 1, m: 1, k: 1, tokens: 1, local: 1, levels: 2, change: 128},
 }
 
-// heads are the prompts of a request whose heads select more or less recent blocks: what a
-// Divider divides memory among.
+// heads are the prompts of a request for a Divider. Some heads select more recent blocks than
+// others.
 var heads = sync.OnceValue(func() (prompts []policies.Prompt) {
 	for n := range 8 {
 		p := pattern{prompt: 500, steps: 1, windows: 4, m: 24, k: 16, tokens: 1, sink: 4, local: 8, levels: 64, change: 10, recent: 2 * n}
@@ -162,16 +162,16 @@ type trialKind uint8
 const (
 	asRecorded   trialKind = iota
 	inBlocksOf             // blocks of several entries
-	inClusters             // units of unequal sizes: victims are asked for one by one
+	inClusters             // units of unequal sizes: Evict is called for one victim at a time
 	inPool                 // streams that share a cache
 	grows                  // the capacity changes
 	swaps                  // a prefetcher swaps into the cache
-	belowLRU               // a tier that keeps what an LRU cache gives up
-	belowLRUCopy           // a tier that keeps a copy of what an LRU cache misses
+	belowLRU               // a tier that keeps the victims of an LRU cache
+	belowLRUCopy           // a tier that keeps a copy of the misses of an LRU cache
 )
 
-// trials are those of every fingerprint, made once. They are used under a lock, as a View
-// has scratch memory.
+// trials are those of every fingerprint, made once. A lock guards them, because a View has scratch
+// memory.
 var trials = sync.OnceValue(makeTrials)
 
 func makeTrials() (all []trial) {
@@ -255,7 +255,8 @@ func makeTrial(s *trace.Stream, m *trace.Meta, kind trialKind, capacity, warmup 
 	return t
 }
 
-// trialClusters are clusters of one to four tokens, of a token each where they end.
+// trialClusters are clusters of one to four tokens. Tokens behind the last of them have a cluster
+// each.
 func trialClusters(s *trace.Stream) *demand.Clusters {
 	var of []int32
 	for cluster := int32(0); len(of) < s.MaxSeqLen()/2; cluster++ {
@@ -266,8 +267,8 @@ func trialClusters(s *trace.Stream) *demand.Clusters {
 	return demand.NewClusters(map[trace.Key][]int32{s.Key: of}, 1)
 }
 
-// poolOf is a pool of s and its mirror image: the same steps, whose lists are
-// those of s from the last step to the first as far as they are of the context.
+// poolOf returns a pool of s and its mirror image. The mirror image has the same steps with the
+// lists of s from last to first, cut to the context.
 func poolOf(s *trace.Stream, o demand.Options, check *trace.Checker) *demand.Pool {
 	other := new(trace.Stream)
 	other.Reset(s.StreamInfo)
@@ -293,7 +294,7 @@ func poolOf(s *trace.Stream, o demand.Options, check *trace.Checker) *demand.Poo
 	return shared
 }
 
-// must is of what cannot fail: the trials are fixed.
+// must returns a value or panics. The trials are fixed, so it never does.
 func must(err error) {
 	if err != nil {
 		panic(err)

@@ -21,10 +21,10 @@ func TestInterruptedSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, set := range map[string]func(*Options){
-		"nothing of this trace is kept":                   func(*Options) {},
-		"nothing of this trace is kept: a profile":        func(o *Options) { o.Store, o.Profile = store, newProfile(t) },
-		"nothing of this trace is kept: with --referee":   func(o *Options) { o.Store, o.Referee = store, true },
-		"nothing of this trace is kept: none of its part": func(o *Options) { o.Store = store },
+		"No counts of this trace are kept":            func(*Options) {},
+		"No counts of this trace are kept: profiles":  func(o *Options) { o.Store, o.Profile = store, newProfile(t) },
+		"No counts of this trace are kept: --referee": func(o *Options) { o.Store, o.Referee = store, true },
+		"No counts of this trace are kept: no part":   func(o *Options) { o.Store = store },
 	} {
 		o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x")}
 		set(&o)
@@ -36,7 +36,7 @@ func TestInterruptedSays(t *testing.T) {
 		}
 	}
 	kept := &Interrupted{Trace: "t", Done: 2, Streams: 3, Kept: true}
-	if want := "interrupted in t after 2 of 3 streams; what is counted is kept, run the same command again to go on"; kept.Error() != want {
+	if want := "interrupted in t after 2 of 3 streams. The counts are kept: run the same command again to continue"; kept.Error() != want {
 		t.Errorf("%v", kept)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
-// Detail is how far a cell's counts are pooled.
+// Detail selects the rows over which a cell's counts are pooled.
 type Detail string
 
 // Pooling of a cell's rows.
@@ -22,8 +22,7 @@ const (
 	PerStream  Detail = "stream"  // one row a stream
 )
 
-// Options say what is replayed on a trace. The zero value of each field but Policies
-// is usable.
+// Options describe the replay of a trace. Every field except Policies may be zero.
 type Options struct {
 	Policies   []policies.Spec
 	Capacities []setting.Capacity // of the policies that have one
@@ -59,19 +58,18 @@ type Options struct {
 	// Store keeps finished cells and gives them back. Nil keeps nothing. With Referee or
 	// Profile every cell is replayed.
 	Store *Store
-	// Fresh replays cells that the store has, too.
+	// Fresh also replays cells that the store has.
 	Fresh bool
-	// Checkpoint is how often what is counted of an unfinished trace is kept in the
-	// store; 0: DefaultCheckpoint.
+	// Checkpoint is the interval at which the store saves the counts of an unfinished trace. Zero
+	// means DefaultCheckpoint.
 	Checkpoint time.Duration
-	// Progress is told of rows that were replayed, once for every cell, from any goroutine.
+	// Progress receives the number of replayed rows, once per cell, from any goroutine.
 	Progress func(rows int)
 
-	oneByOne bool // no sweeps: what tests compare them with
+	oneByOne bool // no sweeps, for tests that compare both
 }
 
-// check refuses options that the texts of rows could not stand for: words that are none, and
-// parts that go together.
+// check rejects options that rows cannot state: unknown words and incomplete parts.
 func (o *Options) check() error {
 	switch o.Per {
 	case "", PerCell, PerRequest, PerLayer, PerStream:

@@ -19,14 +19,14 @@ import (
 func TestOptionsOfNoText(t *testing.T) {
 	f := withWindows(t, []int{8})
 	for want, change := range map[string]func(*Options){
-		`warm-up "lrv:4": expected auto`:            func(o *Options) { o.Warmup = setting.Warmup{Kind: "lrv", Windows: 4} },
-		`warm-up "lru": expected auto`:              func(o *Options) { o.Warmup = setting.Warmup{Kind: setting.WarmupRun} },
-		`warm-up "cold:2": expected auto`:           func(o *Options) { o.Warmup = setting.Warmup{Kind: setting.WarmupCold, Windows: 2} },
-		`rows per "head": expected cell`:            func(o *Options) { o.Per = "head" },
-		`pool "model": expected layer`:              func(o *Options) { o.Pool = "model" },
-		`prefetch "candidate:64": expected`:         func(o *Options) { o.Prefetch = setting.Prefetch{Source: "candidate", Staging: capacities(t, "64")[0]} },
-		`prefetch "predicted:": capacity ""`:        func(o *Options) { o.Prefetch = setting.Prefetch{Source: setting.PrefetchPredicted} },
-		`outliers "windows:0": expected the number`: func(o *Options) { o.Outliers = setting.Outliers{Source: setting.OutliersWindows} },
+		`warm-up "lrv:4": expected auto`:      func(o *Options) { o.Warmup = setting.Warmup{Kind: "lrv", Windows: 4} },
+		`warm-up "lru": expected auto`:        func(o *Options) { o.Warmup = setting.Warmup{Kind: setting.WarmupRun} },
+		`warm-up "cold:2": expected auto`:     func(o *Options) { o.Warmup = setting.Warmup{Kind: setting.WarmupCold, Windows: 2} },
+		`rows per "head": expected cell`:      func(o *Options) { o.Per = "head" },
+		`pool "model": expected layer`:        func(o *Options) { o.Pool = "model" },
+		`prefetch "candidate:64": expected`:   func(o *Options) { o.Prefetch = setting.Prefetch{Source: "candidate", Staging: capacities(t, "64")[0]} },
+		`prefetch "predicted:": capacity ""`:  func(o *Options) { o.Prefetch = setting.Prefetch{Source: setting.PrefetchPredicted} },
+		`outliers "windows:0": expected 1 to`: func(o *Options) { o.Outliers = setting.Outliers{Source: setting.OutliersWindows} },
 	} {
 		o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x")}
 		change(&o)
@@ -41,25 +41,25 @@ func TestOptionsOutOfBounds(t *testing.T) {
 	f := withWindows(t, []int{8})
 	minus, none := -1, 0
 	for want, change := range map[string]func(*Options){
-		"top-k -1 and candidates 12, expected at least 1":              func(o *Options) { o.TopK = -1 },
-		"top-k 8 and candidates -1, expected at least 1":               func(o *Options) { o.Candidates = -1 },
-		"candidates M = 13, the trace lists at most 12":                func(o *Options) { o.Candidates = 13 },
-		"top-k K = 8 exceeds candidates M = 7":                         func(o *Options) { o.Candidates = 7 },
-		"sink -1 and local 1, expected at least 0 and 1":               func(o *Options) { o.Sink = &minus },
-		"sink 0 and local 0, expected at least 0 and 1":                func(o *Options) { o.Local = &none },
-		"entry bytes 0, expected at least 1":                           func(o *Options) { o.EntryBytes = &none },
-		"warm-up lru:9 asks for 9 windows":                             func(o *Options) { o.Warmup = setting.Warmup{Kind: setting.WarmupRun, Windows: 9} },
-		"warm-up importance:1 needs scores, the trace has none":        func(o *Options) { o.Warmup = setting.Warmup{Kind: setting.WarmupImportance, Windows: 1} },
-		"policy score-ewma:decay=0.8 cannot run here: it needs scores": func(o *Options) { o.Policies = specs(t, "score-ewma") },
-		"capacity peak:window:2: policy window:2 is not part of this":  func(o *Options) { o.Capacities = capacities(t, "peak:window:2") },
+		"top-k -1 and candidates 12, expected at least 1":         func(o *Options) { o.TopK = -1 },
+		"top-k 8 and candidates -1, expected at least 1":          func(o *Options) { o.Candidates = -1 },
+		"candidates M = 13, the trace lists at most 12":           func(o *Options) { o.Candidates = 13 },
+		"top-k K = 8 exceeds candidates M = 7":                    func(o *Options) { o.Candidates = 7 },
+		"sink -1 and local 1, expected at least 0 and 1":          func(o *Options) { o.Sink = &minus },
+		"sink 0 and local 0, expected at least 0 and 1":           func(o *Options) { o.Local = &none },
+		"entry bytes 0, expected at least 1":                      func(o *Options) { o.EntryBytes = &none },
+		"warm-up lru:9 needs 9 prompt windows":                    func(o *Options) { o.Warmup = setting.Warmup{Kind: setting.WarmupRun, Windows: 9} },
+		"warm-up importance:1 needs scores, the trace has none":   func(o *Options) { o.Warmup = setting.Warmup{Kind: setting.WarmupImportance, Windows: 1} },
+		"policy score-ewma:decay=0.8 cannot run: it needs scores": func(o *Options) { o.Policies = specs(t, "score-ewma") },
+		"capacity peak:window:2: this run has no policy window:2": func(o *Options) { o.Capacities = capacities(t, "peak:window:2") },
 		"prefetch predicted:4 needs predicted_indices, the trace has": func(o *Options) {
 			o.Prefetch = setting.Prefetch{Source: setting.PrefetchPredicted, Staging: capacities(t, "4")[0]}
 		},
-		"tier dram=score-ewma:decay=0.8@4x cannot run here: it needs":      func(o *Options) { o.Tiers = tiers(t, "dram=score-ewma@4x") },
-		"tier dram=arc@1x+2x@4: the policy is built for one capacity":      func(o *Options) { o.Tiers = tiers(t, "dram=arc@1x+2x@4") },
-		"policy arc cannot run here: the policy is built for one capacity": func(o *Options) { o.Policies, o.Capacities = specs(t, "arc"), capacities(t, "1x+2x@4") },
-		"layer 3 is not in the trace, which has 0":                         func(o *Options) { o.Layers = []int32{3} },
-		"capacity 1KiB is in bytes, but the trace states no entry size":    func(o *Options) { o.Capacities = capacities(t, "1KiB") },
+		"tier dram=score-ewma:decay=0.8@4x cannot run: it needs":        func(o *Options) { o.Tiers = tiers(t, "dram=score-ewma@4x") },
+		"tier dram=arc@1x+2x@4: the policy is built for one capacity":   func(o *Options) { o.Tiers = tiers(t, "dram=arc@1x+2x@4") },
+		"policy arc cannot run: the policy is built for one capacity":   func(o *Options) { o.Policies, o.Capacities = specs(t, "arc"), capacities(t, "1x+2x@4") },
+		"layer 3 is not in the trace, expected one of 0":                func(o *Options) { o.Layers = []int32{3} },
+		"capacity 1KiB is in bytes, but the trace states no entry size": func(o *Options) { o.Capacities = capacities(t, "1KiB") },
 	} {
 		o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x")}
 		change(&o)
@@ -94,7 +94,7 @@ func TestSkipUnable(t *testing.T) {
 		t.Errorf("summary %q, expected %q", got, want)
 	}
 	o.Policies = o.Policies[1:2]
-	if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), "no policy of the run can replay this trace: score-ewma:decay=0.8 left out") {
+	if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), "no policy can replay this trace: score-ewma:decay=0.8 left out") {
 		t.Errorf("of one that cannot: %v", err)
 	}
 }
@@ -109,7 +109,7 @@ func TestRunStreamSettles(t *testing.T) {
 	}
 	m := trace.Meta{Version: trace.Version, Order: trace.OrderRank, TopK: 2, Candidates: 2, BlockTokens: 1}
 	for want, w := range map[string]setting.Warmup{
-		"warm-up auto, expected one that is settled": {Kind: setting.WarmupAuto},
+		"warm-up auto, expected one other than auto": {Kind: setting.WarmupAuto},
 		"warm-up importance:2, expected":             {Kind: setting.WarmupImportance, Windows: 2},
 		`warm-up "lrv:1": expected auto`:             {Kind: "lrv", Windows: 1},
 	} {
@@ -137,10 +137,10 @@ func TestRunStreamNeeds(t *testing.T) {
 	m := trace.Meta{Version: trace.Version, Order: trace.OrderIndex, TopK: 2, Candidates: 2, BlockTokens: 1}
 	lossy := func(name string) policies.Policy { return specs(t, name)[0].Make() }
 	for want, p := range map[string]policies.Policy{
-		"cannot run here: it needs ranks":         &needy{needs: policies.NeedCandidates},
-		"cannot run here: it needs scores":        &needy{needs: policies.NeedScores},
-		"cannot run here: it needs prompt_mass":   lossy("snapkv"),
-		"cannot run here: it needs the attention": lossy("h2o"),
+		"cannot run: it needs ranks":            &needy{needs: policies.NeedCandidates},
+		"cannot run: it needs scores":           &needy{needs: policies.NeedScores},
+		"cannot run: it needs prompt_mass":      lossy("snapkv"),
+		"cannot run: it needs attention masses": lossy("h2o"),
 	} {
 		if _, err := new(Engine).RunStream(&s, &m, p, StreamOptions{Capacity: 3}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %q", err, want)

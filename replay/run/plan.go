@@ -150,7 +150,7 @@ func (p *plan) planCells() error {
 				p.leftOut = append(p.leftOut, LeftOut{Policy: spec.Name(), Why: why})
 				continue
 			}
-			return fmt.Errorf("policy %s cannot run here: %s", spec.Name(), why)
+			return fmt.Errorf("policy %s cannot run: %s", spec.Name(), why)
 		}
 		p.needs |= needs
 		if spec.Entry.Traits.Lossy {
@@ -165,7 +165,7 @@ func (p *plan) planCells() error {
 			for i := range p.opt.Capacities {
 				if why := setting.Unfit(spec, p.kinds(&p.opt.Capacities[i])...); why != "" {
 					if !p.opt.SkipUnable {
-						return fmt.Errorf("policy %s cannot run here: %s", spec.Name(), why)
+						return fmt.Errorf("policy %s cannot run: %s", spec.Name(), why)
 					}
 					p.leftOut = append(p.leftOut, LeftOut{spec.Name(), p.opt.Capacities[i].String(), why})
 					continue
@@ -190,10 +190,10 @@ func (p *plan) planCells() error {
 	p.addTiers()
 	if len(p.cells) == 0 {
 		if len(p.leftOut) == 1 {
-			return fmt.Errorf("no policy of the run can replay this trace: %v", p.leftOut[0])
+			return fmt.Errorf("no policy can replay this trace: %v", p.leftOut[0])
 		}
 		if len(p.leftOut) > 1 {
-			return fmt.Errorf("no policy of the run can replay this trace: %s", SummaryOf(p.leftOut))
+			return fmt.Errorf("no policy can replay this trace: %s", SummaryOf(p.leftOut))
 		}
 		return fmt.Errorf("nothing to replay: name a policy, and a capacity if the policy needs one")
 	}
@@ -248,10 +248,10 @@ func (p *plan) whyUnfit(spec policies.Spec, needs policies.Needs) string {
 		return why
 	}
 	if needs&policies.NeedPicked != 0 && p.meta.BlockTokens > 1 {
-		return "it looks at how many entries of a block are demanded, the trace lists blocks"
+		return "it needs the demanded entries of each block, the trace lists whole blocks"
 	}
 	if needs&policies.NeedPicked != 0 && !p.layout.HasPicked() {
-		return "it looks at how many entries of a block are demanded, and blocks hold one (--block-tokens makes larger ones)"
+		return "it needs blocks of several entries, these hold one (set --block-tokens)"
 	}
 	return ""
 }

@@ -32,7 +32,7 @@ func TestEmptyRequestID(t *testing.T) {
 			mustRun(t, f, o)
 			continue
 		}
-		if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), "a request id is empty, which rows per "+string(per)+" cannot state") {
+		if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), "a request id is empty, so rows per "+string(per)+" cannot state") {
 			t.Errorf("per %s: %v", per, err)
 		}
 	}

@@ -54,7 +54,7 @@ type ProfileMeta struct {
 	// ListTokens is the number of tokens of an index in the trace's lists, the unit of TopK and
 	// Candidates. It is 0 in files older than this field. BlockTokens then takes its place.
 	ListTokens int `json:"list_tokens,omitempty"`
-	// OutlierBlocks is the count of Outliers, which readers of a profile set.
+	// OutlierBlocks is the count in Outliers. Readers of a profile set it.
 	OutlierBlocks int `json:"-"`
 	// Labels are the conditions that limit every price of the profile.
 	Labels result.Labels `json:"labels,omitempty"`
@@ -298,7 +298,7 @@ func (p *Profile) Close() error {
 	return nil
 }
 
-// profileKey names a profile by all that it depends on.
+// profileKey returns a digest of all inputs of a profile.
 func (p *plan) profileKey(indices bool) string {
 	return hashOf([]any{ProfileSchema, indices, p.keys()})
 }

@@ -17,9 +17,9 @@ func (p *plan) checkReallocation() error {
 	case r.Every == 0:
 		return nil
 	case p.opt.Allocation == nil:
-		return fmt.Errorf("reallocation every %d steps: there is no plan to begin with (--allocation)", r.Every)
+		return fmt.Errorf("reallocation every %d steps: expected an initial plan. Name one with --allocation", r.Every)
 	case p.opt.Allocation.Family != allocate.Capacities:
-		return fmt.Errorf("reallocation every %d steps: the plan allocates windows, which take what they take; it goes with plans of capacities", r.Every)
+		return fmt.Errorf("reallocation every %d steps: the plan sets windows, expected a plan of capacities", r.Every)
 	}
 	return nil
 }

@@ -214,8 +214,8 @@ func TestReallocationErrors(t *testing.T) {
 	windows := uniformPlan(t)
 	windows.Family = allocate.Windows
 	for want, o := range map[string]Options{
-		"no plan to begin with":       {Policies: specs(t, "lru"), Capacities: capacities(t, "2x")},
-		"windows, which take":         {Policies: specs(t, "window:1"), Allocation: windows},
+		"expected an initial plan":    {Policies: specs(t, "lru"), Capacities: capacities(t, "2x")},
+		"sets windows, expected":      {Policies: specs(t, "window:1"), Allocation: windows},
 		"built for one capacity":      {Policies: specs(t, "arc"), Allocation: uniformPlan(t)},
 		"divides memory among layers": {Policies: specs(t, "lru"), Allocation: uniformPlan(t), Pool: setting.PoolRequest},
 	} {

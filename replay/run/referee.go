@@ -71,8 +71,7 @@ func newLossyChecks(p *plan, i, c int, cell *cache.Cell, st cache.Start) ([]*cac
 	return []*cache.Check{check}, err
 }
 
-// checkObserved compares the misses that were observed of the request's streams with the
-// referee's.
+// checkObserved compares the observed misses of the request's streams with the referee's.
 func (w *worker) checkObserved(sizes []int) error {
 	p, a := w.plan, &w.request
 	blocks := slice.Map(sizes, func(size int) int { return size / p.pins.BlockTokens })
@@ -90,7 +89,7 @@ func (w *worker) checkObserved(sizes []int) error {
 			return err
 		}
 		if got := a.observed[n].misses; !reflect.DeepEqual(got, want) {
-			return fmt.Errorf("referee: %v: an LRU cache of %v blocks misses %v by intervals of %d steps, the referee counts %v", a.observed[n].key, blocks, got, p.opt.Reallocation.Every, want)
+			return fmt.Errorf("referee: %v: LRU caches of %v blocks miss %v in intervals of %d steps, the referee counts %v", a.observed[n].key, blocks, got, p.opt.Reallocation.Every, want)
 		}
 	}
 	return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// requestFacts are known of a whole request before its caches are replayed: the importance of
-// its positions at the end of the prompt, and budgets that change.
+// requestFacts are the facts of a whole request that its caches need: the importance of its
+// positions at the end of the prompt, and changing budgets.
 type requestFacts struct {
 	request    string
 	known      bool
@@ -28,8 +28,8 @@ type requestFacts struct {
 	members  []int // selected streams
 }
 
-// readRequest reads all selected streams of the cache's request, unless nothing depends on
-// them or the worker has just done so.
+// readRequest reads all selected streams of the cache's request. It reads none if no cell needs
+// them, or if the worker has just read this request.
 func (w *worker) readRequest() error {
 	p, a := w.plan, &w.request
 	request := p.selected(w.cache.from).Request
@@ -114,7 +114,7 @@ func (w *worker) initialBudgets() ([]int, error) {
 		k := p.allocated(i)
 		entries, ok := p.opt.Allocation.Capacity(k.Layer, k.Head)
 		if !ok {
-			return nil, fmt.Errorf("reallocation: the plan says nothing of %v", k)
+			return nil, fmt.Errorf("reallocation: the plan has no capacity for %v", k)
 		}
 		a.initial = append(a.initial, entries)
 		memory += int64(entries)
@@ -122,7 +122,7 @@ func (w *worker) initialBudgets() ([]int, error) {
 	return p.budgets(memory), nil
 }
 
-// divideAnew divides the memory of the request among its streams, interval by interval.
+// divideAnew divides the memory of the request among its streams again in each interval.
 func (w *worker) divideAnew(sizes []int) error {
 	p, a := w.plan, &w.request
 	if sizes == nil {
@@ -142,8 +142,8 @@ func (w *worker) divideAnew(sizes []int) error {
 	return nil
 }
 
-// importanceStreams are the streams over which positions have one importance, for the
-// referee. It is nil if each stream has its own.
+// importanceStreams returns the streams that share the importance of positions, for the referee. It
+// is nil if each stream has its own.
 func (a *requestFacts) importanceStreams() [][]*trace.Stream {
 	if a.importance == nil {
 		return nil
@@ -151,14 +151,14 @@ func (a *requestFacts) importanceStreams() [][]*trace.Stream {
 	return a.streams
 }
 
-// divisions are the budgets that Dividers give the streams of a request, worked out when the
-// first of them is replayed.
+// divisions are the budgets that Dividers give the streams of a request. They are computed when the
+// first of these streams is replayed.
 type divisions struct {
 	mu sync.Mutex
 	of map[string]*division
 }
 
-// division is one request's: budgets by cell, then by stream from the request's first.
+// division holds the budgets of one request by cell, then by stream from the request's first.
 type division struct {
 	once  sync.Once
 	from  int
@@ -166,7 +166,7 @@ type division struct {
 	err   error
 }
 
-// budget is what the Divider of cell c gives the i-th selected stream.
+// budget returns the budget that the Divider of cell c gives the i-th selected stream.
 func (d *divisions) budget(p *plan, i, c int) (int, error) {
 	request := p.selected(i).Request
 	d.mu.Lock()
@@ -196,8 +196,8 @@ func (p *plan) requestOf(i int) (from, to int) {
 	return from, to
 }
 
-// divide surveys all streams of the i-th one's request for every Divider of the plan, and
-// has each divide what its cells' capacities give them.
+// divide surveys all streams of the i-th one's request for every Divider of the plan. Each Divider
+// then divides the memory of its cells' capacities.
 func (p *plan) divide(i int) (from int, cells map[int][]int, err error) {
 	from, to := p.requestOf(i)
 	makers := map[int]policies.Divider{} // by runner
@@ -233,10 +233,10 @@ func (p *plan) divide(i int) (from int, cells map[int][]int, err error) {
 	return from, cells, nil
 }
 
-// checkDivision checks what a Divider answers.
+// checkDivision checks the budgets of a Divider.
 func checkDivision(budgets []int, streams, total int) error {
 	if len(budgets) != streams {
-		return fmt.Errorf("policy divides memory among %d streams, the request has %d", len(budgets), streams)
+		return fmt.Errorf("policy divides memory among %d streams, expected the %d of the request", len(budgets), streams)
 	}
 	sum := 0
 	for n, b := range budgets {
@@ -246,12 +246,12 @@ func checkDivision(budgets []int, streams, total int) error {
 		sum += b
 	}
 	if sum > total {
-		return fmt.Errorf("policy divides %d blocks among the streams of the request, which may keep %d", sum, total)
+		return fmt.Errorf("policy divides %d blocks among the streams of the request, expected at most %d", sum, total)
 	}
 	return nil
 }
 
-// survey shows the selected streams [from, to) to the makers, by runner.
+// survey shows the selected streams [from, to) to the Dividers, by runner.
 func (p *plan) survey(from, to int, makers map[int]policies.Divider) (map[int][]policies.Surveyed, error) {
 	reader := p.file.NewReader(trace.ReadScores | trace.ReadMasses | trace.ReadPromptMass)
 	defer reader.Close()
@@ -276,14 +276,14 @@ func (p *plan) survey(from, to int, makers map[int]policies.Divider) (map[int][]
 	return surveys, nil
 }
 
-// sizingOf is what a capacity of the i-th selected stream is resolved against, apart from the
+// sizingOf returns the figures that resolve a capacity of the i-th selected stream, without the
 // peaks of other policies.
 func (p *plan) sizingOf(i int) setting.Sizing {
 	s := setting.Sizing{TopK: p.topk * p.meta.BlockTokens, BlockTokens: p.pins.BlockTokens, PromptLen: int(p.selected(i).PromptLen),
 		EntryBytes: p.entryBytes, Streams: p.siblings[i]}
 	if a := p.opt.Allocation; a != nil {
 		k := p.allocated(i)
-		s.Planned, _ = a.Capacity(k.Layer, k.Head) // checkAllocation has checked that the plan has it
+		s.Planned, _ = a.Capacity(k.Layer, k.Head) // checkAllocation has checked that it exists
 	}
 	return s
 }

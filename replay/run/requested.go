@@ -124,7 +124,7 @@ func readRequested(path string) ([]requestedCell, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
-	damaged := fmt.Errorf("%s is damaged: remove it, then run the replay commands of this folder again; finished cells are kept", path)
+	damaged := fmt.Errorf("%s is damaged. Remove it and repeat the replay commands of this folder (finished cells are kept)", path)
 	text, ok := unseal(filepath.Base(path), text)
 	if !ok {
 		return nil, damaged
@@ -182,7 +182,7 @@ func (j *Job) WriteRows() (notes []string, err error) {
 			return fmt.Errorf("read %s: %w", path, err)
 		default:
 			if older, err = result.DecodeRows(bytes.NewReader(text), path); err != nil {
-				notes = append(notes, fmt.Sprintf("%v; the file is written anew from the kept cells", err))
+				notes = append(notes, fmt.Sprintf("%v. The file is written again from the finished cells", err))
 				older = nil
 			}
 		}
@@ -236,10 +236,10 @@ func (s *Store) removeSuperseded(trace string, rows []result.Row) (notes []strin
 		path := filepath.Join(s.dir, e.Name())
 		old, err := decodeSettings(path)
 		if err == nil && result.Covers(rows, old) && os.Remove(path) == nil {
-			notes = append(notes, fmt.Sprintf("removed %s, whose rows are in %s now", path, RowsName(trace)))
+			notes = append(notes, fmt.Sprintf("removed %s: its rows are in %s", path, RowsName(trace)))
 			continue
 		}
-		notes = append(notes, fmt.Sprintf("%s, of an earlier version, has rows that %s lacks: remove it, or replay its policies and capacities again", path, RowsName(trace)))
+		notes = append(notes, fmt.Sprintf("%s (earlier version) has rows that %s lacks: remove it, or replay its policies and capacities again", path, RowsName(trace)))
 	}
 	return notes
 }

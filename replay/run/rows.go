@@ -32,7 +32,7 @@ func (p *plan) rows(total [][]tally) ([]result.Row, error) {
 	return rows, nil
 }
 
-// settingRow has what all rows of a cell share: the settings and traits, without counts.
+// settingRow returns the shared part of a cell's rows: settings and traits, without counts.
 func (p *plan) settingRow(c *cellPlan) result.Row {
 	does, traits := p.behaviours(c), c.spec.Entry.Traits
 	r := result.Row{
@@ -52,7 +52,7 @@ func (p *plan) settingRow(c *cellPlan) result.Row {
 	return r
 }
 
-// labels are the conditions that limit the figures of a cell, whichever part of it they are of.
+// labels returns the conditions that limit all figures of a cell.
 func (p *plan) labels(c *cellPlan) result.Labels {
 	labels := p.traceLabels()
 	if c.spec.Entry.Traits.Offline {
@@ -61,7 +61,7 @@ func (p *plan) labels(c *cellPlan) result.Labels {
 	return labels
 }
 
-// traceLabels are the labels that hold for all policies.
+// traceLabels returns the labels of all policies.
 func (p *plan) traceLabels() (labels result.Labels) {
 	if p.meta.Synthetic() {
 		labels = labels.With(result.LabelSynthetic)
@@ -75,7 +75,7 @@ func (p *plan) traceLabels() (labels result.Labels) {
 	return labels.With(result.LabelOneRequest)
 }
 
-// row is the row of a part of a cell, r the settings of the cell.
+// row returns the row of a part of a cell. r has the settings of the cell.
 func (p *plan) row(r result.Row, c *cellPlan, at *part, t *tally) result.Row {
 	n := &t.counts
 	r.RequestID, r.LayerID, r.Head = at.request, at.layer, at.head
@@ -102,7 +102,7 @@ func (p *plan) row(r result.Row, c *cellPlan, at *part, t *tally) result.Row {
 	p.losses(&r, n)
 	r.Warnings = append(r.Warnings, p.sizeWarnings(c, t)...)
 	if n.Demand == 0 && n.Steps > 0 && c.tier == 0 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("no demand: all that is selected is pinned (sink %d, local %d, blocks of %d tokens)", p.pins.Sink, p.pins.Local, p.pins.BlockTokens))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("no demand: all selected blocks are pinned (sink %d, local %d, blocks of %d tokens)", p.pins.Sink, p.pins.Local, p.pins.BlockTokens))
 	}
 	if n.Overflow > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("overflow: the demand exceeded the capacity by %d blocks in all", n.Overflow))
@@ -110,26 +110,26 @@ func (p *plan) row(r result.Row, c *cellPlan, at *part, t *tally) result.Row {
 	return r
 }
 
-// sizeWarnings say of a capacity of the GPU's cache that it decides more than the policy:
-// it holds a whole context, or not even a step's demand.
+// sizeWarnings warns of a capacity of the GPU's cache that matters more than the policy, because it
+// holds a whole context or less than a step's demand.
 func (p *plan) sizeWarnings(c *cellPlan, t *tally) (warnings []string) {
 	if c.capacity == nil || c.tier > 0 {
 		return nil
 	}
 	if t.whole > 0 {
-		warnings = append(warnings, fmt.Sprintf("capacity %v is larger than the context in %d of %d streams: no entry ever has to be evicted there", c.capacity, t.whole, t.counts.Streams))
+		warnings = append(warnings, fmt.Sprintf("capacity %v is larger than the context in %d of %d streams: they need no evictions", c.capacity, t.whole, t.counts.Streams))
 	}
 	least := t.minEntries
 	if c.spec.Entry.Traits.Lossy {
 		least = t.maxEntries // lossy methods give some streams less than they were given
 	}
 	if k := int64(p.topk * p.meta.BlockTokens); least < k && c.capacity.Peak() == "" {
-		warnings = append(warnings, fmt.Sprintf("capacity %v is under K: a stream keeps %d entries, a full demand of %d cannot fit", c.capacity, least, k))
+		warnings = append(warnings, fmt.Sprintf("capacity %v is below K: a stream keeps %d entries, and a full demand has %d", c.capacity, least, k))
 	}
 	return warnings
 }
 
-// losses fills what a lossy policy lost.
+// losses fills the columns of lossy policies.
 func (p *plan) losses(r *result.Row, n *cache.Counts) {
 	if !r.Lossy {
 		return
@@ -151,15 +151,15 @@ func (p *plan) losses(r *result.Row, n *cache.Counts) {
 	}
 }
 
-// entries fills what is counted in entries: as blocks where a block is one.
+// entries fills the columns in entries. They equal those in blocks if a block is one entry.
 func (p *plan) entries(c *cellPlan, r *result.Row, n *cache.Counts) {
 	r.MovedEntries, r.StagingPeakEntries, r.PinnedPeakEntries = n.Moved, n.StagingPeak, n.PinnedPeak
 	picked, missed := n.Demand, n.Misses
 	switch {
 	case p.meta.BlockTokens > 1:
-		return // the trace lists blocks: what of them is demanded is not known
+		return // the trace lists whole blocks, so the demanded entries are unknown
 	case p.layout.HasPicked() && c.tier > 0:
-		return // a lower tier is asked for blocks
+		return // a lower tier has a demand of blocks
 	case p.layout.HasPicked():
 		picked, missed = n.Picked, n.Missed
 	}

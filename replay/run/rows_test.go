@@ -79,8 +79,8 @@ func TestWarnsOfOtherPins(t *testing.T) {
 		want        []string
 	}{
 		{2, 3, nil},
-		{4, 3, []string{"sink 4 replayed, the trace states 2"}},
-		{4, 1, []string{"sink 4 replayed, the trace states 2", "local 1 replayed, the trace states 3"}},
+		{4, 3, []string{"replayed with sink 4, the trace states 2"}},
+		{4, 1, []string{"replayed with sink 4, the trace states 2", "replayed with local 1, the trace states 3"}},
 	} {
 		r := mustRun(t, f, Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Sink: &c.sink, Local: &c.local})[0]
 		if !slices.Equal(r.Warnings, c.want) {
@@ -140,7 +140,7 @@ func TestSizeWarnings(t *testing.T) {
 	streams := len(f.Streams())
 	for _, r := range result.Rows {
 		text := strings.Join(r.Warnings, "\n")
-		under, whole := strings.Contains(text, "is under K: a stream keeps "+fmt.Sprint(k-1)), strings.Contains(text, fmt.Sprintf("is larger than the context in %d of %d streams", streams, streams))
+		under, whole := strings.Contains(text, "is below K: a stream keeps "+fmt.Sprint(k-1)), strings.Contains(text, fmt.Sprintf("is larger than the context in %d of %d streams", streams, streams))
 		if r.Tier > 0 && text != "" {
 			t.Errorf("a tier warns: %s", text)
 		}
@@ -169,7 +169,7 @@ func TestSizeWarningsOfDividedBudgets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range result.Rows {
-		if under := strings.Contains(strings.Join(r.Warnings, "\n"), "is under K"); under != (*r.Capacity == "0.5x") {
+		if under := strings.Contains(strings.Join(r.Warnings, "\n"), "is below K"); under != (*r.Capacity == "0.5x") {
 			t.Errorf("%s at %s: %q", r.Policy, *r.Capacity, r.Warnings)
 		}
 	}

@@ -15,14 +15,14 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Result is what a run on one trace gives.
+// Result is the result of a run on one trace.
 type Result struct {
 	Rows      []result.Row
 	FromStore int // cells that were not replayed, because the store had them
 	// Changed counts, by policy, the cells that were replayed because the policy takes other
 	// decisions than when the store kept them.
 	Changed map[string]int
-	Notes   []string // what the user should know, as of Job.Notes
+	Notes   []string // remarks for the user, as Job.Notes returns
 	LeftOut []LeftOut
 }
 
@@ -103,7 +103,7 @@ func Plan(f *trace.File, o Options) (*Job, error) {
 	return &Job{plan: p}, nil
 }
 
-// Work is what is left to replay, in rows of the trace times cells: the total of
+// Work returns the remaining work in rows of the trace times cells. It is the total of
 // Options.Progress.
 func (j *Job) Work() int64 {
 	var rows int64
@@ -113,23 +113,23 @@ func (j *Job) Work() int64 {
 	return rows * int64(len(j.plan.todo))
 }
 
-// Cells is the number of cells that are left to replay.
+// Cells returns the number of cells that remain to replay.
 func (j *Job) Cells() int { return len(j.plan.todo) }
 
-// Notes are what the user should know before the work, such as defaults that are used.
+// Notes returns remarks for the user before the work, such as assumed defaults.
 func (j *Job) Notes() []string { return j.plan.notes }
 
 // LeftOut lists the policies that cannot run on the trace.
 func (j *Job) LeftOut() []LeftOut { return j.plan.leftOut }
 
-// Key names the job by all that its rows depend on: the trace and every cell.
+// Key returns a digest of all inputs of the job's rows: the trace and every cell.
 func (j *Job) Key() string { return hashOf(j.plan.keys())[:8] }
 
-// Digest is that of the job's trace.
+// Digest returns the digest of the job's trace.
 func (j *Job) Digest() string { return j.plan.digest }
 
-// Record makes the job replay every cell and write its steps to p. Lossy policies, which
-// fetch nothing, cannot be recorded.
+// Record makes the job replay every cell and write its steps to p. Lossy policies fetch nothing and
+// cannot be recorded.
 func (j *Job) Record(p *Profile) error {
 	j.plan.opt.Profile = p
 	if err := j.plan.checkProfile(); err != nil {
@@ -138,9 +138,8 @@ func (j *Job) Record(p *Profile) error {
 	return j.plan.findFinished()
 }
 
-// Recorded reports whether nothing is left to do where the job's profile is to lie at
-// path: the store has every cell, and the file there is the profile that a run of the same
-// cells has finished. Record would replay them all.
+// Recorded reports whether the store has every cell and the file at path is the finished profile of
+// the same cells. A Record of this profile would repeat all work.
 func (j *Job) Recorded(path string, indices bool) bool {
 	p := j.plan
 	return p.opt.Store != nil && len(p.todo) == 0 && p.opt.Store.hasProfile(p.profileKey(indices), p.behaviourDigest(), path)
@@ -155,9 +154,9 @@ func Run(ctx context.Context, f *trace.File, o Options) (*Result, error) {
 	return j.Run(ctx)
 }
 
-// Run does the work. The rows are the same at any number of workers and after any
-// number of interruptions. A cancelled context ends in an *Interrupted once the parts
-// in hand are counted and kept.
+// Run does the work. The rows are the same with any number of workers and after any number of
+// interruptions. A cancelled context ends in an *Interrupted after the current parts are counted
+// and kept.
 func (j *Job) Run(ctx context.Context) (*Result, error) {
 	p := j.plan
 	p.opt.Profile.bind(p)
@@ -186,8 +185,8 @@ func (j *Job) Run(ctx context.Context) (*Result, error) {
 	return r, nil
 }
 
-// unitIndices is the work a worker takes at a time, in indices: runs of streams
-// within a row group, so that reading stays sequential.
+// unitIndices is the size of a unit of work in indices. A unit is a run of streams within a row
+// group, so that reading stays sequential.
 const unitIndices = 1 << 20
 
 // units cuts the caches into runs [from, to).
@@ -205,7 +204,7 @@ func (p *plan) units() [][2]int {
 	return append(units, [2]int{from, len(p.caches)})
 }
 
-// failure keeps the error of the first stream, whatever order workers fail in.
+// failure keeps the error of the first stream, in any order of failing workers.
 type failure struct {
 	sync.Mutex
 	stream int
@@ -222,7 +221,7 @@ func (f *failure) note(stream int, err error) {
 	f.any.Store(true)
 }
 
-// execute replays the units that are not done and adds their counts to total.
+// execute replays the unfinished units and adds their counts to total.
 func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]tally) error {
 	var open []int
 	for u := range units {

@@ -396,9 +396,9 @@ func TestWarnsOfNoDemand(t *testing.T) {
 	f := manyStreams(t)
 	many := 100000
 	for want, change := range map[string]func(*Options){
-		"no demand: all that is selected is pinned (sink 100000, local 3, blocks of 1 tokens)": func(o *Options) { o.Sink = &many },
-		"no demand: all that is selected is pinned (sink 2, local 100000, blocks of 1 tokens)": func(o *Options) { o.Local = &many },
-		"no demand: all that is selected is pinned (sink 2, local 3, blocks of 100000 tokens)": func(o *Options) { o.Shape.BlockTokens = many },
+		"no demand: all selected blocks are pinned (sink 100000, local 3, blocks of 1 tokens)": func(o *Options) { o.Sink = &many },
+		"no demand: all selected blocks are pinned (sink 2, local 100000, blocks of 1 tokens)": func(o *Options) { o.Local = &many },
+		"no demand: all selected blocks are pinned (sink 2, local 3, blocks of 100000 tokens)": func(o *Options) { o.Shape.BlockTokens = many },
 	} {
 		o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x")}
 		change(&o)

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// seal is the last line of a file that the store reads back: the digest of its name and of
-// all lines before.
+// seal returns the last line of a file that the store reads back: the digest of its name and of all
+// lines before.
 func seal(name string, text []byte) []byte {
 	sum := sha256.New()
 	sum.Write([]byte(name + "\n"))

@@ -91,7 +91,7 @@ func TestCellIsNoFile(t *testing.T) {
 		if err := put(cells[0]); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := run(); err == nil || !strings.Contains(err.Error(), cells[0]) || !strings.Contains(err.Error(), "remove it") {
+		if _, err := run(); err == nil || !strings.Contains(err.Error(), cells[0]) || !strings.Contains(err.Error(), "Remove it") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

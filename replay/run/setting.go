@@ -18,9 +18,9 @@ import (
 // and changes whenever a count can.
 const EngineVersion = "4"
 
-// Read takes the mechanisms of a setting, whose texts are those of rows: warm-up, pool,
-// prefetching, outliers, tiers, reallocation and layers. Clusters, requests and the plan need
-// files, and defaults need the trace.
+// Read sets mechanisms from a setting in the texts of rows: warm-up, pool, prefetching, outliers,
+// tiers, reallocation and layers. Clusters, requests and the plan need files, and defaults need the
+// trace.
 func (o *Options) Read(s *result.Setting, table policies.Table) error {
 	var errs [7]error
 	o.Warmup, errs[0] = setting.ParseWarmup(s.Warmup)
@@ -60,8 +60,8 @@ func (p *plan) rowSetting() result.Setting {
 	return s
 }
 
-// noteRecall is the metadata note in which the capture keeps a selector's recall of the
-// exact Top-K.
+// noteRecall is the metadata note with a selector's recall of the exact Top-K. The capture writes
+// it.
 const noteRecall = "exact.recall"
 
 func layersText(layers []int32) string {

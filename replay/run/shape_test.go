@@ -130,7 +130,7 @@ func TestBlocksOfBlocks(t *testing.T) {
 		t.Errorf("entries of listed blocks: %d demanded, %d missed, amplification %v", *r.DemandEntries, *r.MissedEntries, *r.ReadAmplification)
 	}
 	o.Policies = specs(t, "block-lfu")
-	if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), "the trace lists blocks") {
+	if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), "the trace lists whole blocks") {
 		t.Errorf("block-lfu on blocks of blocks: %v", err)
 	}
 }
@@ -141,9 +141,9 @@ func TestShapeErrors(t *testing.T) {
 	for want, o := range map[string]Options{
 		"blocks of -1 tokens":     {Shape: setting.Shape{BlockTokens: -1}},
 		"-2 positions a step":     {Shape: setting.Shape{StepTokens: -2}},
-		"--block-tokens makes":    {Policies: specs(t, "block-lfu")},
+		"set --block-tokens":      {Policies: specs(t, "block-lfu")},
 		"needs predicted_indices": {Prefetch: setting.Prefetch{Source: setting.PrefetchPredicted, Staging: capacities(t, "8")[0]}},
-		"candidates beyond K":     {Candidates: 24, Prefetch: setting.Prefetch{Source: setting.PrefetchCandidates, Staging: capacities(t, "8")[0]}},
+		"candidates behind K":     {Candidates: 24, Prefetch: setting.Prefetch{Source: setting.PrefetchCandidates, Staging: capacities(t, "8")[0]}},
 	} {
 		if o.Policies == nil {
 			o.Policies = specs(t, "lru")

@@ -17,22 +17,21 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// Store keeps what is finished in a folder, so that a run that was stopped, by Ctrl-C,
-// a kill, a full disk or a power cut, continues where it was and a larger run replays
-// only what is new:
+// Store keeps finished work in a folder. A run continues after Ctrl-C, a kill, a full disk or a
+// power cut, and a larger run replays only its new cells:
 //
 //	NAME.rows.jsonl      the rows of a trace, of all runs into the folder
 //	asked/NAME.json      the cells of a trace that runs requested, finished or not
 //	cells/KEY-F.jsonl    the rows of a finished cell. KEY names the setting, F is the
 //	                     fingerprint of its policy, and of others that it depends on
-//	partial/KEY/*.json   what is counted of an unfinished pass over a trace
-//	profiles/KEY.sha256  the digest of a finished profile, whose bytes lie elsewhere
+//	partial/KEY/*.json   the counts of an unfinished pass over a trace
+//	profiles/KEY.sha256  the digest of a finished profile, which is elsewhere
 //
-// Every file appears whole or not at all, and those of cells and passes end in a seal, so
-// that damage is seen later on. Several runs may share a folder.
+// Every file appears whole or not at all. Files of cells and passes end in a seal, which detects
+// damage. Several runs may share a folder.
 type Store struct{ dir string }
 
-// OpenStore opens the store in dir, which is made if need be.
+// OpenStore opens the store in dir. It makes the folder if it does not exist.
 func OpenStore(dir string) (*Store, error) {
 	for _, made := range []string{"cells", requestedFolder} {
 		if err := files.MakeFolder(filepath.Join(dir, made)); err != nil {
@@ -45,8 +44,8 @@ func OpenStore(dir string) (*Store, error) {
 	return &Store{dir: dir}, nil
 }
 
-// cellKey is everything that a cell's rows depend on. Behaviours stay out of the hash, so
-// that a cell that was kept before its policy was edited is found by the rest of the key.
+// cellKey holds all inputs of a cell's rows. The hash leaves out behaviours, so the rest of the key
+// finds a cell that was kept before its policy changed.
 type cellKey struct {
 	Behaviours []behaviour `json:"-"`
 	result.Setting
@@ -66,7 +65,7 @@ func (p *plan) key(c *cellPlan) cellKey {
 	return k
 }
 
-// keys are the keys of all cells of the plan.
+// keys returns the keys of all cells of the plan.
 func (p *plan) keys() []cellKey {
 	keys := make([]cellKey, len(p.cells))
 	for c := range p.cells {
@@ -75,7 +74,7 @@ func (p *plan) keys() []cellKey {
 	return keys
 }
 
-// hashOf names a file by the content that v describes.
+// hashOf returns a digest of v, which names a file.
 func hashOf(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -85,17 +84,17 @@ func hashOf(v any) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// name names the cell's file, without its suffix.
+// name returns the name of the cell's file without its suffix.
 func (k *cellKey) name() string {
 	return strings.Join(append([]string{hashOf(k)}, k.fingerprints()...), "-")
 }
 
-// mostFingerprints is how many a file's name states, so that it fits the 255 bytes that
-// file systems allow.
+// mostFingerprints is the number of fingerprints in a file's name. With it the name fits the 255
+// bytes of file systems.
 const mostFingerprints = 10
 
-// fingerprints are those of the cell's behaviours. The last one digests all if a cell has
-// many, as below many tiers.
+// fingerprints returns those of the cell's behaviours. If a cell has too many, as with many tiers,
+// the last one digests all.
 func (k *cellKey) fingerprints() (all []string) {
 	for _, b := range k.Behaviours {
 		all = append(all, b.fingerprint)
@@ -117,7 +116,7 @@ func (s *Store) load(k cellKey, parts int) ([]result.Row, error) {
 	path := s.cellPath(k.name())
 	text, err := readKept(path)
 	if errors.Is(err, errNoFile) {
-		return nil, fmt.Errorf("finished cell %s: %w; remove it", path, err)
+		return nil, fmt.Errorf("finished cell %s: %w. Remove it", path, err)
 	}
 	if rows := unsealRows(path, text); err == nil && len(rows) == parts {
 		return rows, nil
@@ -125,10 +124,10 @@ func (s *Store) load(k cellKey, parts int) ([]result.Row, error) {
 	return nil, nil
 }
 
-// errNoFile is of a name in the store at which something else than a file lies.
-var errNoFile = errors.New("expected a file here")
+// errNoFile reports a name in the store that is not a regular file.
+var errNoFile = errors.New("expected a regular file")
 
-// readKept reads a file of the store. Nothing else is opened, as a pipe may never end.
+// readKept reads a file of the store. It opens only regular files, because a pipe may never end.
 func readKept(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -180,8 +179,8 @@ func (s *Store) saveDigest(key, of, digest string) error {
 	return writeWhole(path, []byte(of+" "+digest+"\n"))
 }
 
-// hasProfile reports whether the file at path is, to the byte, the profile of the key
-// that a run with this store has finished, with policies that did what they do now.
+// hasProfile reports whether the file at path is the profile of the key, byte by byte. A run with
+// this store must have finished it, and its policies must not have changed.
 func (s *Store) hasProfile(key, of, path string) bool {
 	want, err := readKept(s.digestPath(key))
 	if err != nil {
@@ -199,7 +198,7 @@ func (s *Store) hasProfile(key, of, path string) bool {
 	return of+" "+hex.EncodeToString(sum.Sum(nil))+"\n" == string(want)
 }
 
-// writeWhole writes a file so that it is there whole or not at all.
+// writeWhole writes a file that appears whole or not at all.
 func writeWhole(path string, text []byte) error {
 	if err := files.Write(path, text); err != nil {
 		return fmt.Errorf("keep results: %w", err)

@@ -10,7 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// StreamOptions say how RunStream replays one stream.
+// StreamOptions configure the replay of one stream by RunStream.
 type StreamOptions struct {
 	TopK       int            // K in blocks; 0: the metadata's
 	Candidates int            // M in blocks; 0: the metadata's
@@ -24,9 +24,9 @@ type StreamOptions struct {
 	Later []cache.CapacityAt
 }
 
-// Engine replays streams that are in memory, one after the other, with one policy
-// instance each: what tests of policies and studies of single streams use. A Run over
-// a file does the same work for many cells at once.
+// Engine replays streams that are in memory, one after the other, with one policy instance each.
+// Tests of policies and studies of single streams use it. Run does the same work on a file for many
+// cells at once.
 type Engine struct {
 	delta demand.Delta
 	join  demand.Joiner
@@ -44,19 +44,19 @@ func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o 
 		o.Candidates = m.Candidates
 	}
 	if o.Warmup.Scope != setting.ScopeStream {
-		return cache.Counts{}, fmt.Errorf("replay stream: warm-up %v is over a whole request", o.Warmup)
+		return cache.Counts{}, fmt.Errorf("replay stream: warm-up %v needs a whole request, expected one of the stream", o.Warmup)
 	}
 	if err := o.Warmup.Check(); err != nil {
 		return cache.Counts{}, fmt.Errorf("replay stream: %w", err)
 	}
 	if o.Warmup.Kind == setting.WarmupAuto || o.Warmup.Kind == setting.WarmupImportance && len(s.Scores) == 0 {
-		return cache.Counts{}, fmt.Errorf("replay stream: warm-up %v, expected one that is settled, and scores for importance", o.Warmup)
+		return cache.Counts{}, fmt.Errorf("replay stream: warm-up %v, expected one other than auto, and scores for importance", o.Warmup)
 	}
 	if o.Capacity < 1 || o.TopK < 1 || o.TopK > o.Candidates || o.Warmup.Windows > s.Windows {
-		return cache.Counts{}, fmt.Errorf("replay stream: capacity %d, K %d, M %d, warm-up %v with %d windows", o.Capacity, o.TopK, o.Candidates, o.Warmup, s.Windows)
+		return cache.Counts{}, fmt.Errorf("replay stream: capacity %d, K %d, M %d, warm-up %v of %d windows, expected capacity ≥ 1 and 1 ≤ K ≤ M", o.Capacity, o.TopK, o.Candidates, o.Warmup, s.Windows)
 	}
 	if s.Windows == s.Rows {
-		return cache.Counts{}, fmt.Errorf("replay stream: %v has no counted step (step ≥ 0)", s.Key)
+		return cache.Counts{}, fmt.Errorf("replay stream: %v has only prompt windows, expected a step from 0 on", s.Key)
 	}
 	needs, has := policies.NeedsOf(p), columnsOf(s, m, &o)
 	_, lossy := p.(policies.Lossy)
@@ -65,14 +65,14 @@ func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o 
 		why = has.missingLossy(needs &^ policies.NeedWindows)
 	}
 	if why != "" {
-		return cache.Counts{}, fmt.Errorf("replay stream: the policy cannot run here: %s", why)
+		return cache.Counts{}, fmt.Errorf("replay stream: the policy cannot run: %s", why)
 	}
 	l, err := demand.NewLayout(o.Shape, m)
 	if err != nil {
 		return cache.Counts{}, fmt.Errorf("replay stream: %w", err)
 	}
 	if lossy && !l.Plain() {
-		return cache.Counts{}, fmt.Errorf("replay stream: a lossy policy runs on streams as recorded, without a shape of their own")
+		return cache.Counts{}, fmt.Errorf("replay stream: a lossy policy replays streams as recorded. Remove Shape")
 	}
 	c := e.cell(p, lossy)
 	pins := pinsOf(m, &Options{Shape: o.Shape})
@@ -96,7 +96,7 @@ func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o 
 	if !lossy {
 		for _, at := range o.Later {
 			if at.Capacity < 1 {
-				return cache.Counts{}, fmt.Errorf("replay stream: capacity %d from step %d on", at.Capacity, at.Step)
+				return cache.Counts{}, fmt.Errorf("replay stream: capacity %d from step %d on, expected at least 1", at.Capacity, at.Step)
 			}
 		}
 		st.Later = o.Later
@@ -105,7 +105,7 @@ func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o 
 	return c.Run(&e.delta, st, o.Observer)
 }
 
-// cell is the cell of a policy, always the same.
+// cell returns the cell of a policy, always the same one.
 func (e *Engine) cell(p policies.Policy, lossy bool) *cache.Cell {
 	c := e.cells[p]
 	switch {

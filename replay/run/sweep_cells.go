@@ -8,11 +8,11 @@ import (
 	"github.com/kvreplay/kvreplay/replay/cache"
 )
 
-// sweepFrom is how many cells a pass must answer to be quicker than single runs.
+// sweepFrom is the number of cells from which one pass is faster than single runs.
 const sweepFrom = 3
 
-// group is one cell, or those that one pass can answer: the capacities of a policy, or
-// all windows.
+// group is one cell, or the cells that one pass can answer: the capacities of a policy, or all
+// windows.
 type group struct {
 	cells []int
 	sizer []policies.Sweep // by cell

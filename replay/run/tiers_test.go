@@ -144,8 +144,8 @@ func TestTwoExclusiveLRUTiersAreOne(t *testing.T) {
 // What no tier can be.
 func TestTierErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"lru@8x": "expected NAME=POLICY@CAPACITY", "dram=lru": "expected NAME=POLICY@CAPACITY", "dram=lruu@8x": "did you mean", "dram=lru@0": "keeps nothing", "dram=@8x": "expected NAME=POLICY@CAPACITY", "dram=lru@8x+4x@9": "growing sizes of one form",
-		"dram=opt@8x": "see the future", "dram=window:2@8x": "a tier has a capacity", "dram=static@8x": "decides by the demand", "dram=lru@peak:window:2": "capacity of its own",
+		"lru@8x": "expected NAME=POLICY@CAPACITY", "dram=lru": "expected NAME=POLICY@CAPACITY", "dram=lruu@8x": "did you mean", "dram=lru@0": "keeps nothing", "dram=@8x": "expected NAME=POLICY@CAPACITY", "dram=lru@8x+4x@9": "larger size in the same unit",
+		"dram=opt@8x": "see the future", "dram=window:2@8x": "a tier needs a capacity, and the policy has none", "dram=static@8x": "decides by the GPU's demand", "dram=lru@peak:window:2": "capacity other than peak:POLICY",
 	} {
 		if _, err := setting.ParseTier(all.Table(), text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("tier %q: %v, expected %q", text, err, want)

@@ -23,10 +23,10 @@ func TestWarmupOfUnequalWindows(t *testing.T) {
 	}{
 		{[]int{8, 8}, setting.Warmup{}, "lru:8", "", ""},
 		{[]int{8, 3}, setting.Warmup{}, "lru:3", `request "1" layer 0 has 3 prompt windows, others up to 8`, ""},
-		{[]int{8, 0}, setting.Warmup{}, "cold", "", `cold start: request "1" layer 0 has no prompt windows to warm up on, others have up to 8`},
-		{[]int{0, 8}, setting.Warmup{}, "cold", "", `cold start: request "0" layer 0 has no prompt windows to warm up on, others have up to 8`},
+		{[]int{8, 0}, setting.Warmup{}, "cold", "", `cold start: request "1" layer 0 has no prompt windows, others have up to 8`},
+		{[]int{0, 8}, setting.Warmup{}, "cold", "", `cold start: request "0" layer 0 has no prompt windows, others have up to 8`},
 		{[]int{0, 8}, setting.Warmup{Kind: setting.WarmupCold}, "cold", "", "cold start: no warm-up before step 0"},
-		{[]int{0, 0}, setting.Warmup{}, "cold", "", "cold start: the trace has no prompt windows to warm up on"},
+		{[]int{0, 0}, setting.Warmup{}, "cold", "", "cold start: the trace has no prompt windows"},
 	} {
 		r, err := Run(context.Background(), withWindows(t, c.windows), Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Warmup: c.warmup})
 		if err != nil {

@@ -100,7 +100,7 @@ func (p *plan) hasLossy() bool {
 	return slices.ContainsFunc(p.cells, func(c cellPlan) bool { return c.spec.Entry.Traits.Lossy })
 }
 
-// attention is what the trace records of the attention that listed blocks were given.
+// attention returns the source of the attention of listed blocks in the trace.
 func (p *plan) attention() demand.Attention {
 	whole := p.m == p.meta.Candidates // covered_mass is of whole lists
 	return demand.AttentionOf(p.meta, p.file.HasAttentionMass(), p.file.HasScores(), p.file.HasCoveredMass() && whole)
@@ -157,13 +157,13 @@ func (w *worker) readPool() error {
 		}
 	}
 	if other := pool.Unequal(); other != nil {
-		return fmt.Errorf("%s: pool %s: %v and %v share a cache but not their steps", p.file.Path(), p.opt.Pool, w.stream.Key, other.Key)
+		return fmt.Errorf("%s: pool %s: %v and %v share a cache, expected equal steps", p.file.Path(), p.opt.Pool, w.stream.Key, other.Key)
 	}
 	pool.Build(p.needs&policies.NeedNext != 0)
 	return nil
 }
 
-// view is the demand of the cache.
+// view returns the demand of the cache.
 func (w *worker) view() demand.Recorded {
 	if w.plan.opt.Pool != setting.PoolNone {
 		return &w.pool
@@ -171,8 +171,8 @@ func (w *worker) view() demand.Recorded {
 	return &w.delta
 }
 
-// recorded are the streams of the cache as the trace has them: for each stream the heads
-// that share its blocks.
+// recorded returns the recorded streams of the cache: for each stream the heads that share its
+// blocks.
 func (w *worker) recorded() (streams [][]*trace.Stream) {
 	if w.plan.opt.Pool == setting.PoolNone {
 		return [][]*trace.Stream{pointers(w.streams)}
@@ -190,7 +190,7 @@ func pointers(streams []trace.Stream) (all []*trace.Stream) {
 	return all
 }
 
-// name is what is replayed, as messages show it.
+// name returns the stream or pool as messages show it.
 func (w *worker) name() string {
 	if w.plan.opt.Pool == setting.PoolNone {
 		return w.stream.Key.String()
@@ -198,14 +198,14 @@ func (w *worker) name() string {
 	return fmt.Sprintf("pool of %v and %d more streams", w.stream.Key, w.cache.streams()-1)
 }
 
-// deltaOptions say what of a stream the plan replays.
+// deltaOptions returns the part of a stream that the plan replays.
 func (p *plan) deltaOptions(joined *demand.Joiner) demand.Options {
 	return demand.Options{K: p.topk, M: p.m, Pins: p.pins, Meta: p.meta, Windows: p.warmup.Replayed(), Joined: joined, Outliers: p.opt.Outliers,
 		Members: p.needs&policies.NeedDemand != 0, NextUses: p.needs&policies.NeedNext != 0}
 }
 
-// read decodes the i-th selected stream into recorded, with the heads that share its
-// blocks, and joins what is to be joined.
+// read decodes the i-th selected stream into recorded, with the heads that share its blocks, and
+// joins their rows if the layout needs it.
 func (w *worker) read(i int, recorded []trace.Stream, j *demand.Joiner) (*trace.Stream, error) {
 	for h := range recorded {
 		if err := w.reader.Read(w.plan.streams[i]+h, &recorded[h]); err != nil {
@@ -225,7 +225,7 @@ func (w *worker) read(i int, recorded []trace.Stream, j *demand.Joiner) (*trace.
 				return nil, e
 			}
 		}
-		panic("replay: the joiner refused lists that break no rule")
+		panic("replay: Joiner rejected lists that the trace checker accepts")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", w.plan.file.Path(), err)
@@ -233,7 +233,7 @@ func (w *worker) read(i int, recorded []trace.Stream, j *demand.Joiner) (*trace.
 	return s, nil
 }
 
-// start resolves how cell c begins on the cache whose first stream is the i-th selected.
+// start returns the start of cell c on the cache with the i-th selected stream as its first.
 func (w *worker) start(i, c int) (cache.Start, error) {
 	p, plan := w.plan, &w.plan.cells[c]
 	st := cache.Start{Capacity: policies.Unbounded, Ranks: p.ranks, Seed: streamSeed(p.opt.Seed, w.stream.Key), Unit: p.layout.Unit(p.pins), Attention: p.attention()}
@@ -253,7 +253,8 @@ func (w *worker) start(i, c int) (cache.Start, error) {
 	return st, nil
 }
 
-// room resolves what the cache may keep: in a pool as much as its streams together.
+// room returns the number of blocks that the cache may keep. A pool may keep as much as its streams
+// together.
 func (w *worker) room(st *cache.Start, capacity *setting.Capacity) error {
 	st.Capacity = 0
 	for i := w.cache.from; i < w.cache.to; i++ {
@@ -294,14 +295,14 @@ func growthOn(c *setting.Capacity, s setting.Sizing) (later []cache.CapacityAt, 
 	return later, nil
 }
 
-// sizing is what capacities of the i-th selected stream are resolved against.
+// sizing returns the figures that resolve capacities of the i-th selected stream.
 func (w *worker) sizing(i int) setting.Sizing {
 	s := w.plan.sizingOf(i)
 	s.PromptLen, s.Peaks = int(w.stream.PromptLen), w.peaks
 	return s
 }
 
-// runCell replays cell c on the cache whose first stream is the i-th selected.
+// runCell replays cell c on the cache with the i-th selected stream as its first.
 func (w *worker) runCell(i, c int, st cache.Start, steps recording) error {
 	p, plan := w.plan, &w.plan.cells[c]
 	runner, policy, err := w.windowed(i, plan)
@@ -352,7 +353,7 @@ func (w *worker) runCell(i, c int, st cache.Start, steps recording) error {
 	return nil
 }
 
-// tierStarts returns how the tiers of a cell begin. A warm-up that places blocks goes on
+// tierStarts returns the starts of a cell's tiers. A warm-up that places blocks continues in a tier
 // behind the blocks that fill the tier above.
 func (w *worker) tierStarts(i int, top cache.Start, tiers []int, steps recording) (lower []cache.TierStart, err error) {
 	capacity := top.Capacity
@@ -371,12 +372,12 @@ func (w *worker) tierStarts(i int, top cache.Start, tiers []int, steps recording
 	return lower, nil
 }
 
-// placed are the blocks of a cache of that capacity that are resident before step 0.
+// placed returns the blocks that are resident before step 0 in a cache of that capacity.
 func (w *worker) placed(capacity int) []int32 {
 	return demand.Place(w.plan.warmup, w.view(), capacity, w.request.importance)
 }
 
-// tally pools what cell c counted on the i-th selected stream, and tells of it.
+// tally pools the counts of cell c on the i-th selected stream and reports progress.
 func (w *worker) tally(i, c int, st cache.Start, counts *cache.Counts) {
 	p, plan := w.plan, &w.plan.cells[c]
 	least, most, whole := int64(0), int64(0), int64(0)
@@ -395,7 +396,7 @@ func (w *worker) tally(i, c int, st cache.Start, counts *cache.Counts) {
 	}
 }
 
-// tallyCache pools what cell c counted on the streams that are replayed.
+// tallyCache pools the counts of cell c on the streams of the cache.
 func (w *worker) tallyCache(c int, st cache.Start, cell *cache.Cell) {
 	counts := cell.Counts()
 	for s := range counts {
@@ -406,7 +407,7 @@ func (w *worker) tallyCache(c int, st cache.Start, cell *cache.Cell) {
 	}
 }
 
-// streamSeed gives every stream draws of its own, whichever worker replays it.
+// streamSeed gives every stream its own random draws with any worker.
 func streamSeed(seed uint64, k trace.Key) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d %s %d %d", seed, k.Request, k.Layer, k.Head)

@@ -34,7 +34,7 @@ var caches = map[string]func(blocks int, options string) (cache, error){
 		}
 		c, err := lru2.New2QParams[int32, struct{}](blocks, kin, kout)
 		if err != nil {
-			return cache{}, fmt.Errorf("golang-lru's 2Q of %d blocks with ghosts for %g of them: %w", blocks, kout, err)
+			return cache{}, fmt.Errorf("golang-lru's 2Q of %d blocks and a share of ghosts of %g: %w", blocks, kout, err)
 		}
 		return cache{c.Get, c.Add}, nil
 	},

@@ -77,16 +77,16 @@ func Run(ctx context.Context, f *trace.File, o Options) (rows []Row, notes []str
 func (o *Options) Validate() error {
 	for _, p := range o.Policies {
 		if _, ok := caches[p.Entry.Name]; !ok {
-			return fmt.Errorf("policy %s has no per-access cache; known: %s", p.Name(), strings.Join(Policies(), ", "))
+			return fmt.Errorf("policy %s has no per-access cache, expected one of %s", p.Name(), strings.Join(Policies(), ", "))
 		}
 	}
 	for _, c := range o.Capacities {
 		if len(c.Later()) > 0 {
-			return fmt.Errorf("capacity %v grows; a per-access cache has one size: name its parts as capacities", c)
+			return fmt.Errorf("capacity %v grows, but a per-access cache has one size. Name each size as a capacity", c)
 		}
 	}
 	if k := o.Warmup.Kind; k == replay.WarmupImportance || k == replay.WarmupStaging {
-		return fmt.Errorf("warm-up %v places blocks, which no access does; serial replay knows lru:W and cold", o.Warmup)
+		return fmt.Errorf("warm-up %v places blocks without accesses, expected lru:W or cold", o.Warmup)
 	}
 	return nil
 }
@@ -120,14 +120,14 @@ func newTally(steps []result.Row) *tally {
 // count replays one stream's accesses with one cache.
 func (t *tally) count(step *result.Row, accesses []access) error {
 	if step.CapacityEntries == nil {
-		return fmt.Errorf("capacity %s is no number of entries", *step.Capacity)
+		return fmt.Errorf("capacity %s: expected a fixed number of entries", *step.Capacity)
 	}
 	n, err := play(step.Policy, int(*step.CapacityEntries)/step.BlockTokens, accesses)
 	if err != nil {
 		return fmt.Errorf("%s at capacity %s: %w", step.Policy, *step.Capacity, err)
 	}
 	if n.accesses != step.Demand {
-		panic(fmt.Sprintf("serial: %d accesses, the replay by steps has a demand of %d", n.accesses, step.Demand))
+		panic(fmt.Sprintf("serial: %d accesses, expected the demand %d of the replay by steps", n.accesses, step.Demand))
 	}
 	r := &t.rows[t.at[[2]string{step.Policy, *step.Capacity}]]
 	r.Streams++

@@ -203,12 +203,12 @@ func TestOrder(t *testing.T) {
 func TestErrors(t *testing.T) {
 	f := open(t, "../../datasets/bundled/smollm2_multi_news_8k.parquet")
 	for want, o := range map[string]Options{
-		"policy lfu has no per-access cache; known: 2q, arc, lru": {Policies: specs(t, "lfu"), Capacities: capacities(t, "1x")},
-		"places blocks, which no access does":                     {Policies: specs(t, "lru"), Capacities: capacities(t, "1x"), Warmup: replay.Warmup{Kind: replay.WarmupStaging}},
-		"warm-up importance:2 places blocks":                      {Policies: specs(t, "lru"), Capacities: capacities(t, "1x"), Warmup: replay.Warmup{Kind: replay.WarmupImportance, Windows: 2}},
-		"2Q of 1 blocks":                                          {Policies: specs(t, "2q"), Capacities: capacities(t, "1")},
-		"capacity 1x+2x@64 grows":                                 {Policies: specs(t, "lru"), Capacities: capacities(t, "1x", "1x+2x@64")},
-		"exceeds candidates":                                      {Policies: specs(t, "lru"), Capacities: capacities(t, "1x"), TopK: 400},
+		"policy lfu has no per-access cache, expected one of 2q, arc, lru": {Policies: specs(t, "lfu"), Capacities: capacities(t, "1x")},
+		"places blocks without accesses":                                   {Policies: specs(t, "lru"), Capacities: capacities(t, "1x"), Warmup: replay.Warmup{Kind: replay.WarmupStaging}},
+		"warm-up importance:2 places blocks":                               {Policies: specs(t, "lru"), Capacities: capacities(t, "1x"), Warmup: replay.Warmup{Kind: replay.WarmupImportance, Windows: 2}},
+		"2Q of 1 blocks":                                                   {Policies: specs(t, "2q"), Capacities: capacities(t, "1")},
+		"capacity 1x+2x@64 grows":                                          {Policies: specs(t, "lru"), Capacities: capacities(t, "1x", "1x+2x@64")},
+		"exceeds candidates":                                               {Policies: specs(t, "lru"), Capacities: capacities(t, "1x"), TopK: 400},
 	} {
 		if _, _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -227,11 +227,11 @@ func TestUnstatedSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := strings.Join(notes, "; "); text != "the trace does not state sink and local; replaying 0 and 1" {
+	if text := strings.Join(notes, "; "); text != "the trace does not state sink and local: replay assumes 0 and 1" {
 		t.Errorf("notes %q", text)
 	}
 	_, _, err = Run(context.Background(), f, Options{Policies: specs(t, "lru"), Capacities: capacities(t, "64KiB")})
-	if err == nil || !strings.Contains(err.Error(), "the trace does not state entry_bytes") || strings.Contains(err.Error(), "--") {
+	if err == nil || !strings.Contains(err.Error(), "the trace states no entry_bytes") || strings.Contains(err.Error(), "--") {
 		t.Errorf("a capacity in bytes without entry_bytes: %v", err)
 	}
 }

@@ -19,7 +19,7 @@ func (o *Options) steps(f *trace.File) (s replay.Options, notes []string, err er
 	if meta.EntryBytes == 0 {
 		for _, c := range o.Capacities {
 			if c.Form() == setting.InBytes {
-				return s, nil, fmt.Errorf("serial replay of %s: capacity %v is in bytes, and the trace does not state entry_bytes: name a multiple of K or entries", f.Path(), c)
+				return s, nil, fmt.Errorf("serial replay of %s: capacity %v is in bytes, but the trace states no entry_bytes. Give entries or a multiple of K", f.Path(), c)
 			}
 		}
 		one := 1 // rows of serial have no bytes

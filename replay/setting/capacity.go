@@ -83,7 +83,7 @@ func ParseCapacity(text string) (Capacity, error) {
 	}
 	if strings.Trim(text, "0123456789") != "" {
 		if _, err := strconv.ParseFloat(text, 64); err == nil {
-			return c, fmt.Errorf("capacity %q: entries are a whole number, as in 6400", text)
+			return c, fmt.Errorf("capacity %q: expected a whole number of entries, as in 6400", text)
 		}
 		return c, badCapacity(text)
 	}
@@ -105,7 +105,7 @@ func (c *Capacity) read(text, unit string) error {
 }
 
 func badCapacity(text string) error {
-	return fmt.Errorf("capacity %q: expected a multiple of K (1.5x), a share of the prompt (0.2ctx), entries (6400), bytes per request (64MiB), peak:POLICY, or a growing one (1x+2x@64)", text)
+	return fmt.Errorf("capacity %q: expected 1.5x (× K), 0.2ctx (× prompt), 6400 (entries), 64MiB (per request), peak:POLICY or 1x+2x@64 (growing)", text)
 }
 
 // bounded refuses a capacity that keeps nothing, or more than any cache.
@@ -142,7 +142,7 @@ func parseGrowing(text string) (Capacity, error) {
 			return c, fmt.Errorf("capacity %q: %w", text, err)
 		}
 		if later.form != first.form || later.form == OfPeak || later.value.Compare(c.last().value) <= 0 {
-			return c, fmt.Errorf("capacity %q: expected growing sizes of one form, but %s follows %s", text, size, c.last().text)
+			return c, fmt.Errorf("capacity %q: %s follows %s, expected a larger size in the same unit", text, size, c.last().text)
 		}
 		c.later = append(c.later, Growth{int32(from), later})
 	}
@@ -205,7 +205,7 @@ func (c Capacity) Blocks(s Sizing) (int, error) {
 	case OfPeak:
 		peak, ok := s.Peaks[c.peak]
 		if !ok {
-			return 0, fmt.Errorf("capacity %s: policy %s is not part of this run", c.text, c.peak)
+			return 0, fmt.Errorf("capacity %s: this run has no policy %s. Add it with --policy", c.text, c.peak)
 		}
 		return max(1, int(peak)), nil
 	case OfPlan:

@@ -16,10 +16,10 @@ func TestCapacityBounds(t *testing.T) {
 		"1073741825":              "expected at most 1073741824",
 		"99999999TiB":             `capacity "99999999TiB": expected less than 1 EiB a request`,
 		"1EiB":                    "expected less than 1 EiB",
-		"1e3":                     `capacity "1e3": entries are a whole number, as in 6400`,
-		"1.5":                     "entries are a whole number",
+		"1e3":                     `capacity "1e3": expected a whole number of entries, as in 6400`,
+		"1.5":                     "expected a whole number",
 		"1x+1073741825x@4":        `capacity "1073741825x": expected at most`,
-		"1e30x":                   "expected a multiple of K",
+		"1e30x":                   "expected 1.5x (× K)",
 		"99999999999999999999999": "expected at most 1073741824",
 	} {
 		if _, err := ParseCapacity(text); err == nil || !strings.Contains(err.Error(), want) {

@@ -37,7 +37,7 @@ func ParsePool(text string) (Pool, error) {
 	case PoolNone, PoolLayer, PoolRequest:
 		return p, nil
 	}
-	return PoolNone, fmt.Errorf("pool %q: expected layer (the heads of a layer share a cache) or request (all layers and heads do)%s",
+	return PoolNone, fmt.Errorf("pool %q: expected layer (the heads of a layer share a cache) or request (all layers and heads share one)%s",
 		text, names.Nearest(text, []string{string(PoolLayer), string(PoolRequest)}))
 }
 
@@ -83,7 +83,7 @@ func ParseOutliers(text string) (Outliers, error) {
 	}
 	n, err := strconv.Atoi(count)
 	if err != nil || n < 1 || n > 1<<30 {
-		return o, fmt.Errorf("outliers %q: expected the number of blocks of a stream that stay, 1 to %d, as in %s:48", text, 1<<30, source)
+		return o, fmt.Errorf("outliers %q: expected 1 to %d blocks per stream, as in %s:48", text, 1<<30, source)
 	}
 	o.Count = n
 	return o, nil

@@ -47,11 +47,11 @@ func ParsePrefetch(text string) (Prefetch, error) {
 	size, option, swaps := strings.Cut(size, ",")
 	p := Prefetch{Source: PrefetchSource(source), Swap: swaps}
 	if p.Source != PrefetchPredicted && p.Source != PrefetchCandidates {
-		return p, fmt.Errorf("prefetch %q: expected predicted:SIZE, candidates:SIZE or candidates:SIZE,swap, the size of the staging buffer as a capacity: 0.5x, 64, 1MiB%s",
+		return p, fmt.Errorf("prefetch %q: expected predicted:SIZE, candidates:SIZE or candidates:SIZE,swap with a SIZE as in 0.5x, 64 or 1MiB%s",
 			text, names.Nearest(source, []string{string(PrefetchPredicted), string(PrefetchCandidates)}))
 	}
 	if swaps && (option != "swap" || p.Source != PrefetchCandidates) {
-		return p, fmt.Errorf("prefetch %q: expected candidates:SIZE,swap, as in candidates:64,swap (predictions have no ranks to compare)", text)
+		return p, fmt.Errorf("prefetch %q: only candidates can swap, as in candidates:64,swap (predictions have no ranks)", text)
 	}
 	var err error
 	if p.Staging, err = ParseCapacity(size); err != nil {

@@ -44,7 +44,7 @@ func (e PolicyError) Unwrap() error { return e.error }
 // Check refuses a policy or a capacity that a tier below the GPU's cache cannot have.
 func (t Tier) Check() error {
 	if t.Capacity.form == OfPeak {
-		return fmt.Errorf("tier %v: a capacity of its own is needed", t)
+		return fmt.Errorf("tier %v: expected a capacity other than peak:POLICY", t)
 	}
 	if why := Unfit(t.Policy, AsTier); why != "" {
 		return fmt.Errorf("tier %v: %s", t, why)

@@ -40,7 +40,7 @@ func TestAlteredRowsDiffer(t *testing.T) {
 		"K above M":     {func(r *result.Row) { r.TopK = 999 }, "K = 999"},
 		"pins":          {func(r *result.Row) { r.Sink = 64 }, "differs: demand"},
 		"warm-up":       {func(r *result.Row) { r.Warmup = "lru:32" }, "differs: misses"},
-		"windows":       {func(r *result.Row) { r.Warmup = "lru:99" }, "99 windows"},
+		"windows":       {func(r *result.Row) { r.Warmup = "lru:99" }, "99 prompt windows"},
 		"block":         {func(r *result.Row) { r.BlockTokens = 2 }, "demand_entries"},
 		"trait":         {func(r *result.Row) { r.Bypasses = true }, "differs: bypasses true, replayed false"},
 		"no warning":    {func(r *result.Row) { r.Warnings = nil }, "differs: warnings []"},

@@ -36,7 +36,7 @@ type step struct {
 // available blocks may stay.
 func MinMisses(s *trace.Stream, hasRanks bool, c referee.Config, bypass bool) (int, error) {
 	if n := (s.MaxSeqLen() + c.BlockTokens - 1) / c.BlockTokens; n > MaxBlocks {
-		return 0, fmt.Errorf("brute: a context of %d blocks, no more than %d can be searched", n, MaxBlocks)
+		return 0, fmt.Errorf("brute: a context of %d blocks, expected at most %d", n, MaxBlocks)
 	}
 	steps, err := plan(s, c)
 	if err != nil {
