@@ -21,7 +21,7 @@ func TestInspectRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, _ := kvreplay(t, 0, "inspect", disguised, requestsData+"azure_code_300.csv")
-	for _, want := range []string{"mooncake-jsonl", "azure-csv", "arrivals a second", "1.379", "345,966", "8.1 %"} {
+	for _, want := range []string{"mooncake-jsonl", "azure-csv", "arrivals per second", "1.379", "345,966", "8.1 %"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

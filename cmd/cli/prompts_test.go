@@ -53,22 +53,22 @@ func TestMakeLongbenchV2(t *testing.T) {
 // A refused command leaves no file and states the reason.
 func TestMakeLongbenchRefused(t *testing.T) {
 	for want, args := range map[string][]string{
-		"output missing":               {"longbench", longbenchRows},
-		"source missing":               {"longbench", "-o", "OUT"},
-		"unknown set":                  {"longbench", longbenchRows, "-o", "OUT", "--task", "multinew"},
-		"not in the sources":           {"longbench", longbenchRows, "-o", "OUT", "--task", "lcc"},
-		"too short for multi_news":     {"longbench", longbenchRows, "-o", "OUT", "--length", "12"},
-		"--seed needs --samples":       {"longbench", longbenchRows, "-o", "OUT", "--seed", "1"},
-		"--length 0":                   {"longbench", longbenchRows, "-o", "OUT", "--length", "0"},
-		"--samples -1":                 {"longbench", longbenchRows, "-o", "OUT", "--samples", "-1"},
-		"make longbench-v2`":           {"longbench", longbenchV2, "-o", "OUT"},
-		"make longbench`":              {"longbench-v2", longbenchRows, "-o", "OUT"},
-		"expected one source":          {"longbench-v2", longbenchV2, longbenchV2, "-o", "OUT"},
-		"did you mean easy":            {"longbench-v2", longbenchV2, "-o", "OUT", "--difficulty", "esy"},
-		"no question of the source is": {"longbench-v2", longbenchV2, "-o", "OUT", "--context", "long"},
-		"not built in":                 {"longbench", longbenchRows, "-o", "OUT", "--tokenizer", "none_base"},
-		"no such file or directory":    {"longbench", "no.jsonl", "-o", "OUT"},
-		"read LongBench v2: stat no.":  {"longbench-v2", "no.json", "-o", "OUT"},
+		"output missing":                {"longbench", longbenchRows},
+		"source missing":                {"longbench", "-o", "OUT"},
+		"unknown set":                   {"longbench", longbenchRows, "-o", "OUT", "--task", "multinew"},
+		"not in the sources":            {"longbench", longbenchRows, "-o", "OUT", "--task", "lcc"},
+		"too short for multi_news":      {"longbench", longbenchRows, "-o", "OUT", "--length", "12"},
+		"--seed needs --samples":        {"longbench", longbenchRows, "-o", "OUT", "--seed", "1"},
+		"--length 0":                    {"longbench", longbenchRows, "-o", "OUT", "--length", "0"},
+		"--samples -1":                  {"longbench", longbenchRows, "-o", "OUT", "--samples", "-1"},
+		"make longbench-v2`":            {"longbench", longbenchV2, "-o", "OUT"},
+		"make longbench`":               {"longbench-v2", longbenchRows, "-o", "OUT"},
+		"expected one source":           {"longbench-v2", longbenchV2, longbenchV2, "-o", "OUT"},
+		"did you mean easy":             {"longbench-v2", longbenchV2, "-o", "OUT", "--difficulty", "esy"},
+		"no question has these domains": {"longbench-v2", longbenchV2, "-o", "OUT", "--context", "long"},
+		"not built in":                  {"longbench", longbenchRows, "-o", "OUT", "--tokenizer", "none_base"},
+		"no such file or directory":     {"longbench", "no.jsonl", "-o", "OUT"},
+		"read LongBench v2: stat no.":   {"longbench-v2", "no.json", "-o", "OUT"},
 	} {
 		folder := t.TempDir()
 		for i := range args {

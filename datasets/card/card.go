@@ -48,12 +48,12 @@ var PlotNames = []string{"lru-capacity.svg", "lru-layers.svg", "next-topk.svg", 
 // two traces share a file name, if there is no trace, or if ctx ends.
 func Make(ctx context.Context, paths []string, o Options) (*Card, error) {
 	if len(paths) == 0 {
-		return nil, fmt.Errorf("card: no traces")
+		return nil, fmt.Errorf("card: expected at least one trace")
 	}
 	paths = slices.SortedFunc(slices.Values(paths), func(a, b string) int { return strings.Compare(filepath.Base(a), filepath.Base(b)) })
 	for i := 1; i < len(paths); i++ {
 		if filepath.Base(paths[i]) == filepath.Base(paths[i-1]) {
-			return nil, fmt.Errorf("card: %s and %s have one name; the card tells traces apart by it", paths[i-1], paths[i])
+			return nil, fmt.Errorf("card: %s and %s have the same file name. Rename one", paths[i-1], paths[i])
 		}
 	}
 	c, err := measure(ctx, paths, o)

@@ -221,7 +221,7 @@ func TestRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for want, paths := range map[string][]string{"no traces": nil, "have one name": {bundled, copied}, "broken.parquet": {bundled, broken}, "nowhere": {"nowhere"}} {
+	for want, paths := range map[string][]string{"at least one trace": nil, "have the same file name": {bundled, copied}, "broken.parquet": {bundled, broken}, "nowhere": {"nowhere"}} {
 		if _, err := card.Make(context.Background(), paths, card.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v, expected %q", paths, err, want)
 		}

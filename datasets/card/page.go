@@ -277,11 +277,11 @@ func (c *corpus) Limits() []string {
 		if p := parameters.FindStringSubmatch(m); p != nil {
 			n, _ := strconv.ParseFloat(p[1], 64)
 			if n *= map[string]float64{"M": 1e6, "B": 1e9}[p[2]]; n < smallModel {
-				add("%s has %s%s parameters. The papers measure models of 3.8B parameters and more: what a cache gains on them is not known from here.", m, p[1], p[2])
+				add("%s has %s%s parameters. The papers measure models of 3.8B parameters and more. These traces do not show the gains of a cache for such models.", m, p[1], p[2])
 			}
 		}
 		if q := quantised.FindString(m); q != "" {
-			add("The weights of %s are quantised (%s): its attention is that of the rounded weights.", m, q)
+			add("The weights of %s are quantised (%s), so its attention is that of rounded weights.", m, q)
 		}
 	}
 	// limit adds a limit of the parts with a trace for which is returns true.
@@ -290,20 +290,20 @@ func (c *corpus) Limits() []string {
 			add(format, english.WordSeries(distinct(traces, func(s *source) string { return s.part }), "and"))
 		}
 	}
-	limit("Open loop (%s): every output was computed with full attention. A system that attends to its selection alone drifts from these traces; no figure here says how its answers change.",
+	limit("Open loop (%s): every output was computed with full attention. A system that attends only to its selection drifts from these traces. No figure here shows how its answers change.",
 		func(s *source) bool { return strings.HasPrefix(s.meta.Notes["attention"], "full attention") })
-	limit("Sampled text (%s): what is decoded is what the model says with one seed, right or wrong, and past its end of sequence where that is never chosen.",
+	limit("Sampled text (%s): the model decodes its own answer with one seed, right or wrong. It continues after the answer if it may not choose end-of-sequence.",
 		func(s *source) bool { return strings.HasPrefix(s.meta.Decoding, "sampled") })
 	all := c.all()
 	if longest := distinct(all.streams, promptOf); longest[len(longest)-1] < shortContext {
 		demands := distinct(c.sources, func(s *source) int { return s.meta.TopK * s.meta.BlockTokens })
-		add("Short contexts: prompts of %s tokens and K of %s, where the papers measure 32K to 128K and more with K of %d.", all.span(promptOf), span(demands), essTopK)
+		add("Short contexts: prompts of %s tokens and K of %s. The papers measure 32K to 128K tokens and more with K of %d.", all.span(promptOf), span(demands), essTopK)
 	}
 	if least, task := c.fewestRequests(); least < 5 {
-		add("Few requests: %s of %s. Figures of a task are of its requests, not of the task.", text.Count(least, "request"), task)
+		add("Few requests: %s of %s. The figures of a task hold for its requests only.", text.Count(least, "request"), task)
 	}
 	limit("No prompt windows (%s): replay starts cold.", func(s *source) bool { return s.streams[0].info.Windows == 0 })
-	limit("No ranks (%s): what follows from ranks is left out there.", func(s *source) bool { return s.meta.Order == trace.OrderIndex })
+	limit("No ranks (%s): figures that need ranks are left out.", func(s *source) bool { return s.meta.Order == trace.OrderIndex })
 	limit(fmt.Sprintf("Rounded scores (%%s): ranks are exact, scores have fewer than %d bits of mantissa.", trace.DefaultMantissaBits), func(s *source) bool {
 		return s.meta.ScoreMantissaBits != nil && *s.meta.ScoreMantissaBits < trace.DefaultMantissaBits
 	})
@@ -591,8 +591,8 @@ func ranges(values []int32) string {
 	return inspect.Ranges(slices.Compact(slices.Sorted(slices.Values(values))))
 }
 
-// codeBegins and codeEnds enclose the text of a code span in a cell. Texts of traces may
-// contain them: whatever lies between them is escaped, too.
+// codeBegins and codeEnds enclose the text of a code span in a cell. Texts of traces may contain
+// them, but all text between them is escaped too.
 const codeBegins, codeEnds = "\x0e", "\x0f"
 
 // code marks a text of a cell as code.

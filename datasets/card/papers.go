@@ -104,7 +104,7 @@ func decide(same bool) verdict {
 func (c *corpus) similarity() comparison {
 	const least, apart = 0.5, 0.1
 	p := comparison{Source: "ESS, Fig. 2 (intra-layer similarity)",
-		Paper: "“consistent and high similarity in intra-layer access patterns” of consecutive steps, DeepSeek-V3.2-Exp on LongBench v2; a plot without numbers in the text"}
+		Paper: "“consistent and high similarity in intra-layer access patterns” of consecutive steps, DeepSeek-V3.2-Exp on LongBench v2 (a plot without numbers in the text)"}
 	var here []string
 	layers, low, wide := 0, 0, 0
 	for _, x := range c.sets {
@@ -122,7 +122,7 @@ func (c *corpus) similarity() comparison {
 	}
 	p.Here = "overlap with the step before: " + strings.Join(here, "; ")
 	p.Verdict = decide(low == 0 && wide == 0)
-	p.Why = fmt.Sprintf("%d of %d layers (counted in each part) overlap by less than half, and in %d of %d parts layers lie more than 10 points apart (none of either would be high and consistent)", low, layers, wide, len(c.sets))
+	p.Why = fmt.Sprintf("%d of %d layers (counted in each part) overlap by less than half, and in %d of %d parts layers lie more than 10 points apart (agreement needs zero of each)", low, layers, wide, len(c.sets))
 	return p
 }
 
@@ -147,7 +147,7 @@ func extremes[K any](gs []group[K], figure func(*facts) share) (least, most shar
 func (c *corpus) missProfile() comparison {
 	paper := essMost / essFewest
 	p := comparison{Source: "ESS, Fig. 5 (misses by layer)",
-		Paper: fmt.Sprintf("LRU at Sparse Memory Ratio 0.2, Top-%d: %.2f to %d misses a batch over the layers, a factor of %.0f", essTopK, essFewest, essMost, paper)}
+		Paper: fmt.Sprintf("LRU at Sparse Memory Ratio 0.2, Top-%d: %.2f to %d misses per batch over the layers, a factor of %.0f", essTopK, essFewest, essMost, paper)}
 	x := c.deepest()
 	layers := x.layers()
 	least, most := extremes(layers, func(f *facts) share { return f.missesAStep(lruESS) })
@@ -155,14 +155,14 @@ func (c *corpus) missProfile() comparison {
 		p.Verdict, p.Here, p.Why = undecided, "one layer", "layers cannot be compared"
 		return p
 	}
-	p.Here = fmt.Sprintf("%s, LRU of 0.2 of the prompt: %s to %s misses a step of K = %d in a stream, over %d layers, tasks and heads pooled", x.name, decimals(least, 2), decimals(most, 2), x.k, len(layers))
+	p.Here = fmt.Sprintf("%s, LRU of 0.2 of the prompt: %s to %s misses per step of K = %d and stream, over %d layers with tasks and heads pooled", x.name, decimals(least, 2), decimals(most, 2), x.k, len(layers))
 	if least.v == 0 {
-		p.Verdict, p.Why = agrees, "a layer misses nothing: layers differ by more than any factor"
+		p.Verdict, p.Why = agrees, "a layer misses nothing, so the factor between layers is infinite"
 		return p
 	}
 	factor := most.v / least.v
 	p.Verdict = decide(factor > paper/2 && factor < paper*2)
-	p.Why = fmt.Sprintf("a factor of %.1f between layers (the same taken as within a factor of 2 of the paper's)", factor)
+	p.Why = fmt.Sprintf("a factor of %.1f between layers (agreement means within a factor of 2 of the paper's)", factor)
 	return p
 }
 
@@ -171,7 +171,7 @@ func (c *corpus) windows() comparison {
 	const budget, near = 0.0625, 0.2 // the paper's budget, and the tolerance: a fifth more or less
 	paper := float64(driveWindow3) / driveWindow0
 	p := comparison{Source: "KVDrive, Fig. 3 (critical KV windows)",
-		Paper: fmt.Sprintf("from window ×0 to ×3 at 6.25 %% budget: over %d MB to below %.1f MB moved a step, so that less than %.1f %% of the demand is missed", driveWindow0, driveWindow3, 100*paper)}
+		Paper: fmt.Sprintf("at 6.25 %% budget, window ×0 moves over %d MB per step and window ×3 below %.1f MB, so less than %.1f %% of the demand is missed", driveWindow0, driveWindow3, 100*paper)}
 	var here, compared []string
 	same := true
 	for _, x := range c.sets {
@@ -187,13 +187,13 @@ func (c *corpus) windows() comparison {
 			same = same && min(lru.v, less(f.keptFor(3)).v) <= paper
 		}
 	}
-	p.Here = "missed where the last 1, 2, 3 steps' demand is kept: " + strings.Join(here, "; ")
+	p.Here = "missed if the demand of the last 1, 2, 3 steps is kept: " + strings.Join(here, "; ")
 	if compared == nil {
-		p.Verdict, p.Why = undecided, "no part has about this budget"
+		p.Verdict, p.Why = undecided, "no part has a similar budget"
 		return p
 	}
 	p.Verdict = decide(same)
-	p.Why = fmt.Sprintf("decided by %s, of about this budget: %.1f %% or less there would be the paper's", english.WordSeries(compared, "and"), 100*paper)
+	p.Why = fmt.Sprintf("the budget of %s is similar, and at most %.1f %% would agree with the paper", english.WordSeries(compared, "and"), 100*paper)
 	return p
 }
 
@@ -211,7 +211,7 @@ func less(s share) share { return share{1 - s.v, s.ok} }
 // nextStep compares with KVDrive's Fig. 7.
 func (c *corpus) nextStep() comparison {
 	p := comparison{Source: "KVDrive, Fig. 7 (Top-M against the next Top-K)",
-		Paper: "the overlap of a step's Top-M with the next step's Top-K “rises rapidly at first and then saturates” as M grows: high ranks stay, low ones add little; a plot without numbers in the text"}
+		Paper: "the overlap of a step's Top-M with the next step's Top-K “rises rapidly at first and then saturates” as M grows: high ranks stay, low ones add little (a plot without numbers in the text)"}
 	var here []string
 	falls := 0
 	for _, x := range c.sets {
@@ -236,7 +236,7 @@ func (c *corpus) nextStep() comparison {
 		p.Verdict, p.Here, p.Why = undecided, "no ranks", fmt.Sprintf("needs lists in rank order of K = %d or more", leastRanked)
 		return p
 	}
-	p.Here = "of ranks up to K ÷ 4, from 3 K ÷ 4 to K, and of the candidates behind K, so many are in the next Top-K: " + strings.Join(here, "; ")
+	p.Here = "share in the next Top-K of ranks up to K ÷ 4, of ranks from 3 K ÷ 4 to K, and of the candidates: " + strings.Join(here, "; ")
 	p.Verdict = decide(falls == len(here))
 	p.Why = fmt.Sprintf("the chance falls with rank in %d of %d parts", falls, len(here))
 	return p
@@ -306,7 +306,7 @@ func (c *corpus) lookaheadGain() comparison {
 	p.Here = fmt.Sprintf("better in %d of %d tasks and selectors, by %+.1f to %+.1f points", up, groups, least, most)
 	gained := total / float64(groups)
 	p.Verdict = decide(2*up > groups && gained >= paper/2)
-	p.Why = fmt.Sprintf("%+.1f points in the mean (the same taken as better in most, by half of the paper's mean or more)", gained)
+	p.Why = fmt.Sprintf("%+.1f points in the mean (agreement means better in most, by half of the paper's mean or more)", gained)
 	return p
 }
 
@@ -332,7 +332,7 @@ func (c *corpus) selectorOrder() comparison {
 		}
 	}
 	if pairs == 0 {
-		p.Verdict, p.Here, p.Why = undecided, "fewer than two of these selectors with the exact one and noted masses", "nothing to order"
+		p.Verdict, p.Here, p.Why = undecided, "fewer than two of these selectors have a recorded mass and an exact trace", "nothing to order"
 		return p
 	}
 	var here []string
@@ -343,7 +343,7 @@ func (c *corpus) selectorOrder() comparison {
 	}
 	p.Here = "attention mass of the selection relative to the exact one's, as captured: " + strings.Join(here, ", ")
 	p.Verdict = decide(same == pairs)
-	p.Why = fmt.Sprintf("%d of %d pairs stand in the paper's order; answers and mass are not the same measure", same, pairs)
+	p.Why = fmt.Sprintf("%d of %d pairs have the paper's order, but mass is not the quality of answers", same, pairs)
 	return p
 }
 

@@ -77,7 +77,7 @@ var all = sync.OnceValue(func() []Entry {
 func All() []Entry { return all() }
 
 // Find returns the entry of a name, in any case. A part before a slash may be left out if only one
-// entry ends with the rest. If there is none, the error offers the nearest name.
+// entry ends with the rest. For an unknown name the error offers the nearest name.
 func Find(name string) (*Entry, error) {
 	entries := All()
 	known := make([]names.Name, len(entries))
@@ -89,7 +89,7 @@ func Find(name string) (*Entry, error) {
 	}
 	found, err := names.Find("entry", name, known)
 	if e := (*names.Error)(nil); errors.As(err, &e) {
-		return nil, fmt.Errorf("%s; `kvreplay datasets list` lists the catalogue", e.Short())
+		return nil, fmt.Errorf("%s (`kvreplay datasets list` lists the names)", e.Short())
 	}
 	return &entries[slices.IndexFunc(entries, func(e Entry) bool { return e.Name == found })], nil
 }
@@ -109,7 +109,7 @@ func Parse(text []byte) ([]Entry, error) {
 		}
 		kind := slices.Index(kinds, e.Kind)
 		if names[e.Name] || kind < last {
-			return nil, fmt.Errorf("read catalogue: entry %d, %q: expected another name, and kinds in the order %v", i+1, e.Name, kinds)
+			return nil, fmt.Errorf("read catalogue: entry %d, %q: expected a unique name, and kinds in the order %v", i+1, e.Name, kinds)
 		}
 		names[e.Name], last = true, kind
 		for _, f := range e.Files {
@@ -145,9 +145,9 @@ func (e *Entry) validate() error {
 	case strings.Contains(e.What, "\n"):
 		return errors.New("what: expected one line")
 	case (e.Bundled != "") != (e.Kind == Trace) || e.Bundled != "" && path.Dir(e.Bundled) != "datasets":
-		return errors.New("bundled: expected datasets/FOLDER of traces, and of them alone")
+		return errors.New("bundled: expected datasets/FOLDER, and only for traces")
 	case e.Bundled != "" && len(e.Files) == 0:
-		return errors.New("files: expected at least one of what is bundled")
+		return errors.New("files: expected at least one for a bundled entry")
 	}
 	if u, err := url.Parse(e.Origin); err != nil || u.Scheme != "https" || u.Host == "" {
 		return fmt.Errorf("origin %q, expected an https URL", e.Origin)
@@ -170,7 +170,7 @@ func (f *File) validate(isTrace bool) error {
 	case !fileForm.MatchString(f.Name):
 		return errors.New("expected a file's name without a folder")
 	case f.Bytes <= 0:
-		return fmt.Errorf("bytes: %d, expected the size", f.Bytes)
+		return fmt.Errorf("bytes: %d, expected the size of the file", f.Bytes)
 	case !isSHA256(f.SHA256):
 		return fmt.Errorf("sha256: %q, expected 64 hexadecimal digits", f.SHA256)
 	case f.Digest != "" && !digestForm.MatchString(f.Digest), isTrace && f.Digest == "":

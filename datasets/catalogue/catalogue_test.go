@@ -107,7 +107,7 @@ func TestParse(t *testing.T) {
 		{strings.Replace(entry, "sha256: 0", "sha256: z", 1), "64 hexadecimal digits"},
 		{strings.Replace(entry, "digest: sha256:0", "digest: md5:0", 1), "digest"},
 		{strings.Replace(entry, "name: a.parquet", "name: ../a.parquet", 1), "without a folder"},
-		{entry + entry, "another name"},
+		{entry + entry, "unique name"},
 		{entry + strings.Replace(entry, "name: a\n", "name: b\n", 1), "both have the file a.parquet"},
 		{requests + entry, "kinds in the order"},
 		{strings.Replace(entry, "  make:", "  sources:\n    - name: s\n      sha256: 12\n  make:", 1), `source "s"`},
@@ -135,9 +135,9 @@ func TestVerify(t *testing.T) {
 		says    string
 	}{
 		catalogue.Good:      {whole, ""},
-		catalogue.Missing:   {nil, "missing; in a checkout `git checkout"},
-		catalogue.Different: {damaged, "no valid trace"},
-		catalogue.Reencoded: {reencoded(t, filepath.Join(folder, bundled.EmbeddedFile)), "the content is the same"},
+		catalogue.Missing:   {nil, "missing. In a checkout `git checkout"},
+		catalogue.Different: {damaged, "not a valid trace"},
+		catalogue.Reencoded: {reencoded(t, filepath.Join(folder, bundled.EmbeddedFile)), "the same content"},
 	} {
 		dir := t.TempDir()
 		if c.content != nil {

@@ -83,9 +83,9 @@ func writeTable(w io.Writer, entries []Entry) error {
 		t.Add(e.Name, e.Kind, e.Licence, size, digest, e.What)
 	}
 	_, err := fmt.Fprint(w, t.Text()+`
-Origin, digests in full, and the commands that make it again: kvreplay datasets
-describe NAME, or --format json, csv or markdown. bytes and digest are of the files that
-it makes or names; – where they depend on what is asked for.
+kvreplay datasets describe NAME prints the origin, the full digests and the commands
+that make an entry again. So do --format json, csv and markdown. Bytes and digest are
+those of its files. – means that they depend on options.
 `)
 	return err
 }

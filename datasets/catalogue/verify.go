@@ -53,7 +53,7 @@ func (e *Entry) Verify(ctx context.Context, folder string) ([]Check, error) {
 			return checks, fmt.Errorf("verify %s: %w", c.File, err)
 		}
 		if c.State != Good {
-			c.Problem += "; " + e.remedy(&c)
+			c.Problem += ". " + e.remedy(&c)
 		}
 		checks = append(checks, c)
 	}
@@ -108,15 +108,15 @@ func (c *Check) decide(want *File, violation *trace.Error) {
 	case same && c.Digest == want.Digest:
 		c.State = Good
 	case same:
-		c.State, c.Problem = Different, fmt.Sprintf("the bytes are those of the catalogue, the content is %q, expected %s: the catalogue is wrong", c.Digest, want.Digest)
+		c.State, c.Problem = Different, fmt.Sprintf("the bytes match the catalogue, but the content is %q, expected %s: the catalogue is wrong", c.Digest, want.Digest)
 	case want.Digest != "" && c.Digest == want.Digest:
-		c.State, c.Problem = Reencoded, fmt.Sprintf("%s; the content is the same and replays to the same counts", c.bytes(want))
+		c.State, c.Problem = Reencoded, fmt.Sprintf("%s, but with the same content, which replays to the same counts", c.bytes(want))
 	default:
 		c.State, c.Problem = Different, c.bytes(want)
 		if violation != nil {
-			c.Problem += fmt.Sprintf("; no valid trace: %v", violation.Err)
+			c.Problem += fmt.Sprintf(", not a valid trace: %v", violation.Err)
 		} else if want.Digest != "" {
-			c.Problem += fmt.Sprintf("; content %s, expected %s", c.Digest, want.Digest)
+			c.Problem += fmt.Sprintf(", content %s, expected %s", c.Digest, want.Digest)
 		}
 	}
 }
@@ -127,9 +127,9 @@ func (c *Check) bytes(want *File) string {
 
 // remedy returns the remedy of a fault.
 func (e *Entry) remedy(c *Check) string {
-	again := fmt.Sprintf("`kvreplay datasets describe %s` says how to make it again", e.Name)
+	again := fmt.Sprintf("`kvreplay datasets describe %s` shows how to make it again", e.Name)
 	if e.Bundled != "" {
-		return fmt.Sprintf("in a checkout `git checkout -- %s` restores it; %s", path.Join(e.Bundled, filepath.Base(c.Path)), again)
+		return fmt.Sprintf("In a checkout `git checkout -- %s` restores it, and %s", path.Join(e.Bundled, filepath.Base(c.Path)), again)
 	}
 	return again
 }

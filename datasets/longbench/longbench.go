@@ -164,7 +164,7 @@ func MakeV2(ctx context.Context, o Options, source string, write Sink) (*prompts
 		return nil, fmt.Errorf("make prompts of LongBench v2: %w", err)
 	}
 	if !slices.ContainsFunc(m.Manifest.Tasks, func(t prompts.Task) bool { return t.Rows > 0 }) {
-		return nil, errors.New("make prompts of LongBench v2: no question of the source is of these domains, this difficulty and context")
+		return nil, errors.New("make prompts of LongBench v2: no question has these domains, this difficulty and this context")
 	}
 	m.Sources = []prompts.Source{{Role: "questions", Name: f.name, Digest: f.digest, Licence: "Apache-2.0", Origin: originV2}}
 	return &m.Manifest, nil

@@ -66,7 +66,7 @@ func rows[R entry](values iter.Seq2[value, error], parse func([]byte) (R, error)
 					r := row.base()
 					r.Position = v.row - 1
 					if first, twice := seen[r.ID]; twice {
-						err = fmt.Errorf("_id %q is that of row %d", r.ID, first)
+						err = fmt.Errorf("_id %q is also in row %d", r.ID, first)
 					}
 					seen[r.ID] = v.row
 				}
@@ -85,7 +85,7 @@ func parseRow(text []byte) (*Row, error) {
 		return nil, err
 	}
 	if f.has("question") && f.has("choice_A") {
-		return nil, errors.New("it is of LongBench v2: `kvreplay datasets make longbench-v2` reads it")
+		return nil, errors.New("the row is of LongBench v2: use `kvreplay datasets make longbench-v2`")
 	}
 	row := &Row{}
 	err = cmp.Or(
@@ -225,7 +225,7 @@ func parseQuestion(text []byte) (*Question, error) {
 		return nil, err
 	}
 	if f.has("input") && f.has("answers") {
-		return nil, errors.New("it is of LongBench v1: `kvreplay datasets make longbench` reads it")
+		return nil, errors.New("the row is of LongBench v1: use `kvreplay datasets make longbench`")
 	}
 	q := &Question{}
 	err = cmp.Or(
@@ -253,7 +253,7 @@ func (q *Question) validate() error {
 	case !slices.Contains(Contexts, q.Length):
 		return fmt.Errorf("length %q, expected short, medium or long", q.Length)
 	case q.task() == "":
-		return fmt.Errorf("domain %q is none of v2's six", q.Domain)
+		return fmt.Errorf("domain %q, expected one of the six of v2", q.Domain)
 	}
 	return nil
 }
@@ -348,7 +348,7 @@ func (s *scanner) open(r *bufio.Reader) error {
 			return fmt.Errorf("begins with %q, expected JSON objects, one a line, or an array of them", first)
 		}
 	}
-	return errors.New("a megabyte of space, expected JSON")
+	return errors.New("a megabyte of white space, expected JSON")
 }
 
 // next returns a row and the line at which it begins.
@@ -396,7 +396,7 @@ func (s *scanner) close() error {
 }
 
 var (
-	errMore   = errors.New("more after the last row")
+	errMore   = errors.New("text after the last row")
 	errNoRows = errors.New("no rows")
 )
 

@@ -123,5 +123,5 @@ func parseTask(name string) (task, error) {
 	if s, ok := Lookup(short); ok && e && s.E {
 		return task{s, true}, nil
 	}
-	return task{}, fmt.Errorf("unknown set %q%s; `kvreplay datasets make longbench --help` lists them", name, names.Nearest(name, taskNames()))
+	return task{}, fmt.Errorf("unknown set %q%s (`kvreplay datasets make longbench --help` lists them)", name, names.Nearest(name, taskNames()))
 }

@@ -59,7 +59,7 @@ func (f *file) values() iter.Seq2[value, error] {
 	}
 }
 
-// library is what the sources of v1 hold.
+// library is the content of the sources of v1.
 type library struct {
 	files map[string]*file // by task
 	zips  []*zip.ReadCloser
@@ -205,16 +205,16 @@ func (l *library) choose(asked []string) (chosen []task, err error) {
 				}
 			}
 			if !found {
-				return nil, fmt.Errorf("the sources hold none of these sets, only %s; all is LongBench, all_e LongBench-E", strings.Join(l.names(), ", "))
+				return nil, fmt.Errorf("the sources have none of these sets, only %s (all means LongBench, all_e LongBench-E)", strings.Join(l.names(), ", "))
 			}
 			continue
 		}
 		found, err := names.Find("set", name, names.Of(taskNames()...))
 		if e := (*names.Error)(nil); errors.As(err, &e) {
-			return nil, fmt.Errorf("%s; `kvreplay datasets make longbench --help` lists them", e.Short())
+			return nil, fmt.Errorf("%s (`kvreplay datasets make longbench --help` lists them)", e.Short())
 		}
 		if l.files[found] == nil {
-			return nil, fmt.Errorf("set %s is not in the sources; they hold %s", name, strings.Join(l.names(), ", "))
+			return nil, fmt.Errorf("set %s is not in the sources, which have %s", name, strings.Join(l.names(), ", "))
 		}
 		wanted[found] = true
 	}

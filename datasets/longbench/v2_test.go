@@ -130,7 +130,7 @@ func TestV2BadInput(t *testing.T) {
 		"question":   {change("question", ""), "context or question is empty"},
 		"context":    {change("context", " \n"), "context or question is empty"},
 		"no id":      {change("_id", ""), "_id is empty"},
-		"twice":      {change("_id", readV2(t)[0]["_id"]), "is that of row 1"},
+		"twice":      {change("_id", readV2(t)[0]["_id"]), "is also in row 1"},
 		"v1":         {excerpt, "`kvreplay datasets make longbench`"},
 		"cut off":    {write(t, "data.json", string(text[:3000])), "data.json:16: row 2: the file ends inside a row"},
 		"no choice":  {write(t, "data.json", strings.Replace(string(text), "choice_C", "choice_E", 1)), `data.json:2: row 1: no "choice_C"`},

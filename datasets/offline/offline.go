@@ -140,10 +140,10 @@ func (o *Options) makeTask(ctx context.Context, t Task, s *sources, m *prompts.M
 		}
 	}
 	if short > 0 {
-		notes = append(notes, fmt.Sprintf("%s: %d of %d prompts do not fill half of the length; the sources have nothing longer", t.Name, short, o.Samples))
+		notes = append(notes, fmt.Sprintf("%s: %d of %d prompts do not fill half of the length, because the sources have no longer texts", t.Name, short, o.Samples))
 	}
 	if repeated > 0 {
-		notes = append(notes, fmt.Sprintf("%s: %d of %d prompts repeat others; the sources hardly have more", t.Name, repeated, o.Samples))
+		notes = append(notes, fmt.Sprintf("%s: %d of %d prompts repeat others, because the sources have too few texts", t.Name, repeated, o.Samples))
 	}
 	return notes, nil
 }

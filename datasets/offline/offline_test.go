@@ -323,7 +323,7 @@ func TestErrors(t *testing.T) {
 		"novel.txt: no heading with a sentence":          {Tasks: []string{"qa_text"}, Places: Places{Texts: []string{novel}}},
 		"novel.txt: fewer than two different paragraphs": {Tasks: []string{"passage_count_text"}, Places: Places{Texts: []string{novel}}},
 		"prompt 0: length too short":                     {Tasks: []string{"summary_text"}, Length: 520, Places: Places{Texts: []string{novel}}},
-		"0 are left for it":                              {Tasks: []string{"summary_text"}, Length: 12, Places: Places{Texts: []string{novel}}},
+		"and may have 0":                                 {Tasks: []string{"summary_text"}, Length: 12, Places: Places{Texts: []string{novel}}},
 		"samples 0":                                      {Samples: -1},
 		"length 0":                                       {Length: -1},
 	} {

@@ -17,7 +17,7 @@ import (
 func beginningOf(t *text, _ int, r *rand.Rand) (*prompts.Sample, error) {
 	usable := slices.DeleteFunc(slices.Clone(t.sections), func(x section) bool { return !x.askable() })
 	if len(usable) == 0 {
-		return nil, fmt.Errorf("%s: no heading with a sentence of 5 to 40 words under it; headings are lines in capitals, or such as Chapter 1", t.name)
+		return nil, fmt.Errorf("%s: no heading with a sentence of 5 to 40 words under it (a heading is a line in capitals, or like Chapter 1)", t.name)
 	}
 	x, share := pick(r, usable), r.Float64()
 	return &prompts.Sample{

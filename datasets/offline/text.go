@@ -64,7 +64,7 @@ func readOpticks(fsys fs.FS) (*text, error) {
 		t.origin = "Go distribution, " + path + ", of Project Gutenberg"
 		return t, nil
 	}
-	return nil, fmt.Errorf("the Go distribution has no %s; name a text with --text FILE", opticks[0])
+	return nil, fmt.Errorf("the Go distribution has no %s. Name a text with --text FILE", opticks[0])
 }
 
 // marks are the lines around the book, which exclude Project Gutenberg's own words.

@@ -69,7 +69,7 @@ type Fitted struct {
 type TightError struct{ Units, Tokens, Budget int }
 
 func (e *TightError) Error() string {
-	return fmt.Sprintf("length too short: the prompt takes %d tokens at least, %d are left for it", e.Tokens, max(e.Budget, 0))
+	return fmt.Sprintf("length too short: the prompt needs at least %d tokens and may have %d", e.Tokens, max(e.Budget, 0))
 }
 
 // probes is the number of interpolated sizes after which Fit halves instead.

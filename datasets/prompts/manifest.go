@@ -69,7 +69,7 @@ func checkManifest(prompts string) error {
 	if _, err := os.Stat(filepath.Join(filepath.Dir(prompts), old.File)); old.File == "" || err != nil {
 		return nil
 	}
-	return &files.TargetError{Target: path, Why: fmt.Sprintf("the manifest of %s, which lies beside it", old.File)}
+	return &files.TargetError{Target: path, Why: fmt.Sprintf("the manifest of %s in the same folder", old.File)}
 }
 
 // Digest returns a SHA-256 as manifests write it.

@@ -105,7 +105,7 @@ func TestManifestOfAnother(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := prompts.Create(filepath.Join(dir, "a.jsonl")); err == nil || !strings.Contains(err.Error(), "the manifest of a, ") {
+	if _, err := prompts.Create(filepath.Join(dir, "a.jsonl")); err == nil || !strings.Contains(err.Error(), "the manifest of a in the same folder") {
 		t.Errorf("error %v", err)
 	}
 	w, err := prompts.Create(filepath.Join(dir, "a"))

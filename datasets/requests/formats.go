@@ -208,7 +208,7 @@ func mooncakeValue(dec *json.Decoder, values *[4]string) error {
 	name, _ := key.(string)
 	switch i := slices.Index(mooncakeKeys, name); {
 	case i < 0:
-		return fmt.Errorf("unknown key %.60q%s; expected %s", name, names.Nearest(name, mooncakeKeys), strings.Join(mooncakeKeys, ", "))
+		return fmt.Errorf("unknown key %.60q%s (expected %s)", name, names.Nearest(name, mooncakeKeys), strings.Join(mooncakeKeys, ", "))
 	case values[i] != "":
 		return fmt.Errorf("key %q appears twice", name)
 	default:
@@ -234,7 +234,7 @@ func (q *Request) mooncake(values [4]string) (err error) {
 		return err
 	}
 	if want := (q.InputTokens + BlockTokens - 1) / BlockTokens; len(q.PrefixBlocks) != want {
-		return fmt.Errorf("%d hash_ids contradict input_length %d: expected %d, one for every %d tokens begun",
+		return fmt.Errorf("%d hash_ids contradict input_length %d: expected %d, one per %d tokens or part of them",
 			len(q.PrefixBlocks), q.InputTokens, want, BlockTokens)
 	}
 	return nil

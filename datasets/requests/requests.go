@@ -53,7 +53,7 @@ var formatNames = [...]string{"unknown", "azure-csv", "mooncake-jsonl", "parquet
 func (f Format) String() string { return formatNames[f] }
 
 // Known describes the recognised formats, for messages.
-const Known = "CSV with the header " + azureHeader + ", or JSON lines with timestamp, input_length, output_length and hash_ids, gzip'ed or not"
+const Known = "CSV with the header " + azureHeader + ", or JSON lines with timestamp, input_length, output_length and hash_ids (may be gzipped)"
 
 // maxTokens bounds a request's tokens. A larger number is damaged.
 const maxTokens = 1<<31 - 1
@@ -178,11 +178,11 @@ func (r *Reader) next(q *Request) error {
 	line, err := r.rows.next(q)
 	switch {
 	case err == io.EOF && r.read == 0:
-		return fmt.Errorf("read requests: %s: no request in it", r.path)
+		return fmt.Errorf("read requests: %s: no request, expected at least one", r.path)
 	case err == io.EOF:
 		return io.EOF
 	case err == nil && q.Arrival < r.last:
-		err = fmt.Errorf("the timestamp is %v before that of the request before, expected requests in order of arrival", r.last-q.Arrival)
+		err = fmt.Errorf("the timestamp is %v before the previous one, expected requests in order of arrival", r.last-q.Arrival)
 	}
 	if err != nil {
 		return &RowError{r.path, line, err}

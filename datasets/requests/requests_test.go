@@ -247,7 +247,7 @@ func TestOneRequest(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	if err := s.Text(&b); err != nil || !strings.Contains(b.String(), "arrivals a second                –") {
+	if err := s.Text(&b); err != nil || !strings.Contains(b.String(), "arrivals per second              –") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 }
@@ -350,11 +350,11 @@ func TestMalformed(t *testing.T) {
 		{"PAR1", 0, "is a Parquet file"},
 		{packed(azureHead + azureRow)[:40], 0, ""}, // somewhere within the data
 		{"\x1f\x8bnot gzip at all", 0, "damaged"},
-		{azureHead, 0, "no request in it"},
+		{azureHead, 0, "expected at least one"},
 		{"TIMESTAMP,ContextTokens,GeneratedTokens,Images\n" + azureRow, 1, "the header is"},
 		{azureHead + "2023-11-16 18:17:03.9799600,4808\n", 2, "2 fields, expected 3"},
 		{azureHead + azureRow + "\r\n" + azureRow, 3, "empty line"},
-		{azureHead + azureRow + "2023-11-16 18:17:03.9799599,1,1\n", 3, "is 100ns before that of the request before"},
+		{azureHead + azureRow + "2023-11-16 18:17:03.9799599,1,1\n", 3, "is 100ns before the previous one"},
 		{azureHead + "yesterday,1,1\n", 2, "expected one as 2023-11-16"},
 		{azureHead + azureRow + "2023-11-16 18:17:04+00:00,1,1\n", 3, "like the first"},
 		{azureHead + azureRow + "2523-11-16 18:17:04,1,1\n", 3, "centuries"},

@@ -121,8 +121,8 @@ func (a *Arrivals) add(at time.Duration, first bool) {
 	}
 }
 
-// Spread is a distribution. A quantile is the smallest value that at least the share of
-// all values does not exceed. All are null where there is no value.
+// Spread is a distribution. A quantile is the smallest value that at least the share of all values
+// does not exceed. All fields are null if no value exists.
 type Spread struct {
 	Min  *float64 `json:"min"`
 	Mean *float64 `json:"mean"`
@@ -290,7 +290,7 @@ func (p *Prefixes) finish(inputTokens int64) {
 func (s *Summary) Text(w io.Writer) error {
 	parts := []string{printable.Line(s.Path) + "\n" + s.facts(), s.spreads()}
 	if s.Prefixes != nil {
-		parts = append(parts, fmt.Sprintf("Shared prefixes: blocks of %d tokens, cache without bound\n%s", s.Prefixes.BlockTokens, s.Prefixes.text(s.Requests)))
+		parts = append(parts, fmt.Sprintf("Shared prefixes: blocks of %d tokens, unbounded cache\n%s", s.Prefixes.BlockTokens, s.Prefixes.text(s.Requests)))
 	}
 	_, err := io.WriteString(w, strings.Join(parts, "\n"))
 	return err
@@ -304,7 +304,7 @@ func (s *Summary) facts() string {
 		{"bytes", humanize.Comma(s.Bytes)},
 		{"requests", humanize.Comma(s.Requests)},
 		{"first to last", a.last.String()},
-		{"arrivals a second", text.Number(a.RatePerSecond, 3)},
+		{"arrivals per second", text.Number(a.RatePerSecond, 3)},
 		{"busiest minute", fmt.Sprintf("%s requests, from %v on", humanize.Comma(a.PeakPerMinute), time.Duration(a.PeakMinute)*time.Minute)},
 		{"gaps: standard deviation ÷ mean", text.Number(a.GapCV, 2)},
 		{"gaps of zero", text.Percent(a.Simultaneous)},

@@ -31,7 +31,7 @@ func newQuestion(role string) func(*maker, int, int, draws) (prompts.Sample, err
 	return func(m *maker, _, index int, d draws) (prompts.Sample, error) {
 		set := m.qa[role]
 		if index >= len(set.list) {
-			return prompts.Sample{}, fmt.Errorf("ruler: %s has %d questions, sample %d asked for; ask for fewer or give a larger file", m.title(role), len(set.list), index)
+			return prompts.Sample{}, fmt.Errorf("ruler: %s has %d questions, expected one for sample %d. Request fewer samples or give a larger file", m.title(role), len(set.list), index)
 		}
 		return set.sample(index, d), nil
 	}
@@ -120,7 +120,7 @@ func parseSquad(content []byte) (*questions, error) {
 		return nil, fmt.Errorf("expected the JSON of SQuAD: %w", err)
 	}
 	if file.Data == nil {
-		return nil, errors.New("no key \"data\"; SQuAD's files have it, as dev-v2.0.json")
+		return nil, errors.New("no key \"data\", expected a file of SQuAD such as dev-v2.0.json")
 	}
 	set := &questions{}
 	var docs documents

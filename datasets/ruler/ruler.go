@@ -239,13 +239,13 @@ func (m *maker) check(ctx context.Context, t task, length int) error {
 	if longest.Tokens <= longest.Budget {
 		return nil
 	}
-	return fmt.Errorf("%w; that is the least for all %d samples of %s", m.short(t, length, worst, longest), m.options.Samples, t.name)
+	return fmt.Errorf("%w, the minimum for all %d samples of %s", m.short(t, length, worst, longest), m.options.Samples, t.name)
 }
 
 // short returns the error of a length that is too short for a task.
 func (m *maker) short(t task, length, index int, e *prompts.TightError) error {
 	extra := t.newTokens + m.options.TemplateTokens
-	return fmt.Errorf("ruler: %s: length %d is too short: sample %d takes %d tokens (%d of the prompt with %d %s, %d to generate or kept free) by %s",
+	return fmt.Errorf("ruler: %s: length %d is too short: sample %d needs %d tokens (%d for the prompt with %d %s, %d to generate or reserve) with %s",
 		t.name, length, index, e.Tokens+extra, e.Tokens, e.Units, t.unit, extra, m.Tokenizer.Name())
 }
 
@@ -260,7 +260,7 @@ func (m *maker) row(t task, length, index, guess int) (*prompts.Row, int, error)
 		return nil, 0, m.short(t, length, index, tight)
 	}
 	if f.Units == s.Most {
-		return nil, 0, fmt.Errorf("ruler: %s: length %d is too long: all %d %s that there are make %d tokens in sample %d",
+		return nil, 0, fmt.Errorf("ruler: %s: length %d is too long: all %d available %s make %d tokens in sample %d",
 			t.name, length, f.Units, t.unit, f.Tokens+t.newTokens+m.options.TemplateTokens, index)
 	}
 	row := &prompts.Row{

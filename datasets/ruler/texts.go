@@ -126,7 +126,7 @@ func (m *maker) loadFile(ctx context.Context, role, path string) error {
 
 func readQuestions(ctx context.Context, role, path string) (set *questions, content []byte, err error) {
 	if content, err = files.Read(ctx, path); err != nil {
-		return nil, nil, fmt.Errorf("read %s: %w; the original is %s (%s)", role, err, originals[role].title, originals[role].origin)
+		return nil, nil, fmt.Errorf("read %s: %w (the original is %s, %s)", role, err, originals[role].title, originals[role].origin)
 	}
 	text, err := bom.Bytes(content)
 	if err == nil {
@@ -305,7 +305,7 @@ func essayText(content []byte) (string, error) {
 	}
 	trimmed := bytes.TrimSpace(content)
 	if bytes.HasPrefix(trimmed, []byte("[")) && json.Valid(trimmed) {
-		return "", fmt.Errorf("is a JSON list; expected text, or an object with the key text")
+		return "", fmt.Errorf("is a JSON list, expected text or an object with the key text")
 	}
 	if !bytes.HasPrefix(trimmed, []byte("{")) {
 		return string(content), nil
@@ -317,7 +317,7 @@ func essayText(content []byte) (string, error) {
 		return "", fmt.Errorf("expected text, or an object with the key text: %w", err)
 	}
 	if object.Text == nil {
-		return "", fmt.Errorf("no key \"text\" in the object; PaulGrahamEssays.json has all essays under it")
+		return "", fmt.Errorf("no key \"text\" in the object, expected one as in PaulGrahamEssays.json")
 	}
 	return *object.Text, nil
 }

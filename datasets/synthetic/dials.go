@@ -129,19 +129,19 @@ func (d *Dials) validateLists() error {
 	case d.TopK < 1:
 		return fmt.Errorf("topk K = %d, expected at least 1", d.TopK)
 	case d.Candidates < d.TopK:
-		return fmt.Errorf("candidates M = %d is less than topk K = %d: a list is the demand and more", d.Candidates, d.TopK)
+		return fmt.Errorf("candidates M = %d is less than topk K = %d, expected at least K", d.Candidates, d.TopK)
 	case d.Order != trace.OrderRank && d.Order != trace.OrderIndex:
 		return fmt.Errorf("order %q, expected %s or %s", d.Order, trace.OrderRank, trace.OrderIndex)
 	case d.Order == trace.OrderIndex && d.Candidates != d.TopK:
-		return fmt.Errorf("candidates M = %d with order %s, expected M = K = %d: without ranks the list is the demand", d.Candidates, d.Order, d.TopK)
+		return fmt.Errorf("candidates M = %d with order %s, expected M = K = %d (without ranks the whole list is the demand)", d.Candidates, d.Order, d.TopK)
 	case d.Candidates > d.listed():
-		return fmt.Errorf("candidates M = %d, but the first list has a context of %d tokens (context %d less windows %d%s)", d.Candidates, d.listed(), d.Context, d.Windows, d.lessPins())
+		return fmt.Errorf("candidates M = %d, but the first list has only %d tokens to name (context %d less windows %d%s)", d.Candidates, d.listed(), d.Context, d.Windows, d.lessPins())
 	case d.Candidates > mostIndices/(d.Steps+d.Windows):
 		return fmt.Errorf("%d lists of M = %d, expected at most %d indices a stream", d.Steps+d.Windows, d.Candidates, mostIndices)
 	case !(d.Scores >= 0 && d.Scores <= 10):
 		return fmt.Errorf("scores %v, expected an exponent from 0 (none) to 10", d.Scores)
 	case d.Scores > 0 && d.Order == trace.OrderIndex:
-		return fmt.Errorf("scores %v with order %s: scores fall with the rank, and there is none", d.Scores, d.Order)
+		return fmt.Errorf("scores %v with order %s: scores need ranks. Set scores to 0", d.Scores, d.Order)
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func (d *Dials) lessPins() string {
 func (d *Dials) validateLayers() error {
 	if d.LayerIDs != nil {
 		if len(d.LayerIDs) != d.Layers {
-			return fmt.Errorf("layer_ids names %d layers, layers says %d", len(d.LayerIDs), d.Layers)
+			return fmt.Errorf("layer_ids names %d layers, but layers is %d", len(d.LayerIDs), d.Layers)
 		}
 		for i, id := range d.LayerIDs {
 			if id < 0 || i > 0 && id <= d.LayerIDs[i-1] {
@@ -174,7 +174,7 @@ func (d *Dials) validateLayers() error {
 	for _, dial := range LocalityDials {
 		_, hidden := d.ByLayer[dial.Name] // but the trace's metadata state it
 		if v := *dial.At(&d.Locality); hidden && (math.IsNaN(v) || math.IsInf(v, 0)) {
-			return fmt.Errorf("%s %v, expected a number, though by_layer has others", dial.Name, v)
+			return fmt.Errorf("%s %v, expected a number even if by_layer has values", dial.Name, v)
 		}
 	}
 	for name, values := range d.ByLayer {
@@ -182,7 +182,7 @@ func (d *Dials) validateLayers() error {
 			return fmt.Errorf("by_layer: %w", err)
 		}
 		if n := len(values); n != d.Layers && n != d.Layers*max(1, d.Heads) {
-			return fmt.Errorf("by_layer: %s has %d values, expected one for each of %d layers, or for each head of each", name, n, d.Layers)
+			return fmt.Errorf("by_layer: %s has %d values, expected one for each of %d layers, or for each of their heads", name, n, d.Layers)
 		}
 	}
 	layers, heads := 1, 1 // that differ
@@ -337,7 +337,7 @@ var LocalityDials = []Dial{
 	{"recent", "share of the demand that generated tokens have from their first step on", 0, 1, func(l *Locality) *float64 { return &l.Recent }},
 	{"skipped", "share of the generated tokens that are not demanded at once", 0, 1, func(l *Locality) *float64 { return &l.Skipped }},
 	{"neighbours", "share of the new blocks that enter next to a demanded one", 0, 1, func(l *Locality) *float64 { return &l.Neighbours }},
-	{"near", "probability that a block about to enter or just left is a candidate", 0, 1, func(l *Locality) *float64 { return &l.Near }},
+	{"near", "probability that a block is a candidate before it enters or after it leaves", 0, 1, func(l *Locality) *float64 { return &l.Near }},
 }
 
 // FindDial returns the dial of a name, or an error that offers the nearest name.
@@ -361,10 +361,10 @@ func (l *Locality) validate(k int) error {
 		}
 	}
 	if most := mostOverlap(l, k); l.Overlap > most {
-		return fmt.Errorf("overlap %v, expected at most 1 − %.4g/K = %.4f: so many generated tokens enter at a step", l.Overlap, bornOf(l), most)
+		return fmt.Errorf("overlap %v, expected at most 1 − %.4g/K = %.4f, because generated tokens enter at each step", l.Overlap, bornOf(l), most)
 	}
 	if rest, churn := restDemand(l, float64(k)), churnOf(l, float64(k)); rest < churn-bornOf(l) {
-		return fmt.Errorf("overlap %v lets %.0f of K = %d blocks leave at a step, but hot %v and recent %v leave %.0f that could; lower hot or recent, or raise the overlap",
+		return fmt.Errorf("overlap %v makes %.0f of K = %d blocks leave per step, but hot %v and recent %v allow %.0f. Raise overlap, or lower hot or recent",
 			l.Overlap, churn, k, l.Hot, l.Recent, math.Max(0, rest))
 	}
 	return nil
@@ -448,14 +448,14 @@ func (d *Dials) Read(path string) error {
 // by layer. On an error d is unchanged.
 func (d *Dials) Decode(text []byte) error {
 	if len(text) > mostDialBytes {
-		return fmt.Errorf("more than %d bytes, too many for dials", mostDialBytes)
+		return fmt.Errorf("more than %d bytes, expected a file of dials", mostDialBytes)
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
-		return errors.New("no dials: the text is empty; kvreplay datasets fit writes dials")
+		return errors.New("the text is empty, expected dials (`kvreplay datasets fit` writes them)")
 	}
 	said := map[string]any{}
 	if err := yaml.Load(text, &said, yaml.WithUniqueKeys()); err != nil {
-		return fmt.Errorf("%w; expected dials, as `kvreplay datasets fit -o` writes them", err)
+		return fmt.Errorf("%w (expected dials, as `kvreplay datasets fit -o` writes them)", err)
 	}
 	if err := checkKeys(said); err != nil {
 		return err

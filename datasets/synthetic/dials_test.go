@@ -122,7 +122,7 @@ func TestBadFiles(t *testing.T) {
 		"- 1":                                    "",
 		"a: [":                                   "",
 		"seed: -1":                               "",
-		strings.Repeat("#", mostDialBytes+1):     "too many",
+		strings.Repeat("#", mostDialBytes+1):     "expected a file of dials",
 		"layer_ids: [1, 2]":                      "layer_ids names 2 layers",
 		"hot: 0.99":                              "lower hot",
 		"candidates: 1":                          "less than topk",

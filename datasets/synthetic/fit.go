@@ -73,7 +73,7 @@ func fit(ctx context.Context, f *trace.File, o FitOptions) (*Dials, error) {
 func extentOf(f *trace.File) (*Dials, error) {
 	m := f.Meta()
 	if m.BlockTokens != 1 {
-		return nil, fmt.Errorf("block_tokens is %d; dials are fitted to traces of single tokens", m.BlockTokens)
+		return nil, fmt.Errorf("block_tokens is %d, expected a trace of single tokens", m.BlockTokens)
 	}
 	layers, requests := map[int32]bool{}, map[string]bool{}
 	var prompts, steps, windows []int
@@ -96,7 +96,7 @@ func extentOf(f *trace.File) (*Dials, error) {
 	d.About = fmt.Sprintf("fitted by kvreplay to a trace of %s (K = %d, M = %d, %d layers)",
 		cmp.Or(m.Model, "an unnamed model"), m.TopK, m.Candidates, d.Layers)
 	if d.Steps < fewestSteps {
-		return nil, fmt.Errorf("streams of %d steps, expected at least %d to see anything return", d.Steps, fewestSteps)
+		return nil, fmt.Errorf("streams of %d steps, expected at least %d to measure returns", d.Steps, fewestSteps)
 	}
 	return &d, d.Validate()
 }

@@ -248,7 +248,7 @@ func TestCannotFit(t *testing.T) {
 	if _, err := Fit(context.Background(), g, FitOptions{}); err == nil || !strings.Contains(err.Error(), "block_tokens is 4") {
 		t.Errorf("a trace of blocks: %v", err)
 	}
-	if _, err := Fit(context.Background(), whole(t), FitOptions{}); err == nil || !strings.Contains(err.Error(), "M = 8, but the first list has a context of 7 tokens") {
+	if _, err := Fit(context.Background(), whole(t), FitOptions{}); err == nil || !strings.Contains(err.Error(), "M = 8, but the first list has only 7 tokens") {
 		t.Errorf("lists of all that is not pinned: %v", err)
 	}
 }

@@ -159,10 +159,10 @@ func parseFile(text []byte) (Tokenizer, error) {
 // readModel reads vocabulary and merges.
 func (t *bpe) readModel(m *hfModel) error {
 	if m.Type != "BPE" && m.Type != "" || len(m.Vocab) == 0 || m.Vocab[0] != '{' {
-		return fmt.Errorf("model of type %q, expected BPE; others are not read", m.Type)
+		return fmt.Errorf("model of type %q, expected BPE", m.Type)
 	}
 	if m.Prefix != "" || m.Suffix != "" {
-		return fmt.Errorf("continuing_subword_prefix %q, end_of_word_suffix %q: not read, expected none", m.Prefix, m.Suffix)
+		return fmt.Errorf("continuing_subword_prefix %q, end_of_word_suffix %q, expected none", m.Prefix, m.Suffix)
 	}
 	var vocab map[string]int
 	if err := json.Unmarshal(m.Vocab, &vocab); err != nil {
@@ -179,7 +179,7 @@ func (t *bpe) readModel(m *hfModel) error {
 			return err
 		}
 		if other, ok := t.texts[id]; ok && other != text {
-			return fmt.Errorf("id %d is that of %q and of %q", id, min(other, text), max(other, text))
+			return fmt.Errorf("id %d is shared by %q and %q", id, min(other, text), max(other, text))
 		}
 		t.ids[text], t.texts[id] = id, text
 	}
@@ -194,7 +194,7 @@ func (t *bpe) readModel(m *hfModel) error {
 		right, ok2 := t.ids[b]
 		both, ok3 := t.ids[a+b]
 		if !ok1 || !ok2 || !ok3 {
-			return fmt.Errorf("merge %d of %q and %q: one of them or the two together are not in the vocabulary", rank, m[0], m[1])
+			return fmt.Errorf("merge %d of %q and %q: a part or the merged token is not in the vocabulary", rank, m[0], m[1])
 		}
 		t.merges[[2]int32{int32(left), int32(right)}] = merge{int32(rank), int32(both)}
 	}
@@ -257,7 +257,7 @@ func (t *bpe) readAdded(list []hfAdded) error {
 		case a.Content == "":
 			continue
 		case a.SingleWord:
-			return fmt.Errorf("added token %q is for single words only: not read", a.Content)
+			return fmt.Errorf("added token %q is for single words only, expected one for any text", a.Content)
 		}
 		if err := validID(a.Content, a.ID); err != nil {
 			return err
@@ -350,13 +350,13 @@ func normalizer(p *hfPart) ([]func(string) string, error) {
 		replace, err := replacer(p)
 		return []func(string) string{replace}, err
 	}
-	return nil, fmt.Errorf("normalizer %q is not read; NFC, NFD, NFKC, NFKD, Prepend, Replace and Sequence are", p.Type)
+	return nil, fmt.Errorf("normalizer %q, expected NFC, NFD, NFKC, NFKD, Prepend, Replace or Sequence", p.Type)
 }
 
 // replacer replaces a pattern by content.
 func replacer(p *hfPart) (func(string) string, error) {
 	if p.Pattern.String == nil {
-		return nil, fmt.Errorf("%s by an expression is not read, expected a string", p.Type)
+		return nil, fmt.Errorf("%s with a regular expression, expected a string", p.Type)
 	}
 	return func(s string) string { return strings.ReplaceAll(s, *p.Pattern.String, p.Content) }, nil
 }
@@ -388,7 +388,7 @@ func splitters(p *hfPart) ([]splitter, error) {
 	case "Metaspace":
 		return metaspace(p)
 	}
-	return nil, fmt.Errorf("pre_tokenizer %q is not read; ByteLevel, Split, Digits, Metaspace and Sequence are", p.Type)
+	return nil, fmt.Errorf("pre_tokenizer %q, expected ByteLevel, Split, Digits, Metaspace or Sequence", p.Type)
 }
 
 // metaspace writes spaces as another character, puts one in front and cuts before each.
@@ -549,7 +549,7 @@ func decoders(p *hfPart) ([]decoder, error) {
 			return out
 		}}, nil
 	}
-	return nil, fmt.Errorf("decoder %q is not read; ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace and Sequence are", p.Type)
+	return nil, fmt.Errorf("decoder %q, expected ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace or Sequence", p.Type)
 }
 
 // fallbackByte returns the byte that a token such as <0x0A> stands for. Other tokens stay.
