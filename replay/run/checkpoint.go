@@ -136,7 +136,7 @@ func (k *keeper) finished(unit int, tallies [][]tally) error {
 	return k.keep(tallies)
 }
 
-// keep writes the worker's counts. They replace the ones it kept before.
+// keep writes the worker's counts and replaces those that it wrote before.
 func (k *keeper) keep(tallies [][]tally) error {
 	if k.pass.dir == "" || len(k.units) == 0 {
 		return nil
@@ -189,7 +189,7 @@ type Interrupted struct {
 	Trace         string
 	Done, Streams int    // streams of the trace that are counted, of all
 	Kept          bool   // they are kept, and the same run continues from them
-	Why           string // they are not. Empty where there is no store to keep them
+	Why           string // reason that they are not kept, empty without a store
 	Err           error
 }
 

@@ -61,13 +61,13 @@ func (p *plan) checkCombination() error { return setting.Combine(p.used()...) }
 func (p *plan) checkOutliers() error {
 	selector, _, _ := strings.Cut(p.meta.Selector, ":")
 	if p.opt.Outliers.Source == setting.OutliersUnlisted && selector != "shadowkv" {
-		p.warnings = append(p.warnings, fmt.Sprintf("outliers %v: only shadowkv is known to keep blocks that no list names, the trace's selector is %q", p.opt.Outliers, p.meta.Selector))
+		p.warnings = append(p.warnings, fmt.Sprintf("outliers %v: only shadowkv is known to keep unlisted blocks, the trace's selector is %q", p.opt.Outliers, p.meta.Selector))
 	}
 	if p.opt.Outliers.Source != setting.OutliersWindows {
 		return nil
 	}
 	if selector == "shadowkv" {
-		return fmt.Errorf("outliers %v: the trace was selected by ShadowKV, whose lists leave its own outliers out (unlisted:N counts their memory)", p.opt.Outliers)
+		return fmt.Errorf("outliers %v: the lists of ShadowKV omit its outliers already. Use unlisted:N to count their memory", p.opt.Outliers)
 	}
 	for i := range p.streams {
 		if s := p.selected(i); s.Windows == 0 {
@@ -88,9 +88,9 @@ func (p *plan) checkPrefetch() error {
 	case f.Source == setting.PrefetchCandidates && !p.ranks:
 		return fmt.Errorf("prefetch %v needs ranks, the trace has order=index", f)
 	case f.Source == setting.PrefetchCandidates && p.m == p.topk:
-		return fmt.Errorf("prefetch %v needs candidates beyond K = %d, M is %d (--topk takes a smaller K)", f, p.topk, p.m)
+		return fmt.Errorf("prefetch %v needs candidates behind K = %d, but M is %d. Lower K with --topk", f, p.topk, p.m)
 	}
-	p.warnings = append(p.warnings, fmt.Sprintf("prefetch %v: OPT bounds no misses here; judge misses and moved entries together", f))
+	p.warnings = append(p.warnings, fmt.Sprintf("prefetch %v: OPT is no bound on these misses, so judge misses and moved entries together", f))
 	return nil
 }
 
@@ -105,7 +105,7 @@ func (p *plan) checkClusters() error {
 	for i := range p.streams {
 		keys = append(keys, p.selected(i).Key)
 	}
-	p.warnings = append(p.warnings, "clusters of unequal sizes: residents are counted in entries; no optimum is known")
+	p.warnings = append(p.warnings, "clusters have unequal sizes: residents are counted in entries, and no optimum is known")
 	return c.Check(p.meta, keys)
 }
 
@@ -120,14 +120,14 @@ func (p *plan) checkTiers() error {
 			return err
 		}
 		if names[t.Name] {
-			return fmt.Errorf("two tiers are named %s", t.Name)
+			return fmt.Errorf("two tiers are named %s. Rename one", t.Name)
 		}
 		names[t.Name] = true
 		if why := setting.Unfit(t.Policy, p.kinds(&t.Capacity)...); why != "" {
 			return fmt.Errorf("tier %v: %s", t, why)
 		}
 		if why := p.whyUnfit(t.Policy, policies.NeedsOf(t.Policy.Make())); why != "" {
-			return fmt.Errorf("tier %v cannot run here: %s", t, why)
+			return fmt.Errorf("tier %v cannot run: %s", t, why)
 		}
 	}
 	return nil

@@ -27,35 +27,35 @@ type Options struct {
 	Policies   []policies.Spec
 	Capacities []setting.Capacity // of the policies that have one
 	Warmup     setting.Warmup     // zero: auto
-	TopK       int                // K in the unit of the trace's lists; 0: the trace's
-	Candidates int                // M in that unit; 0: the trace's
-	Sink       *int               // pinned first tokens. Nil: the trace's, 0 where it says nothing
-	Local      *int               // pinned last tokens. Nil: the trace's, 1 where it says nothing
-	EntryBytes *int               // bytes of a token's entry in a head. Nil: the trace's
-	Shape      setting.Shape      // what makes a row. Zero: rows as recorded
-	Clusters   *demand.Clusters   // units of unequal sizes. Nil: blocks
-	Pool       setting.Pool       // streams that share a cache. Empty: none do
-	Outliers   setting.Outliers   // blocks that stay on the GPU for good. Zero: none
+	TopK       int                // K in the unit of the trace's lists. 0: the trace's
+	Candidates int                // M in that unit. 0: the trace's
+	Sink       *int               // pinned first tokens. nil: the trace's, or 0
+	Local      *int               // pinned last tokens. nil: the trace's, or 1
+	EntryBytes *int               // bytes of an entry. nil: the trace's
+	Shape      setting.Shape      // joining of recorded rows. Zero: none
+	Clusters   *demand.Clusters   // units of unequal sizes. nil: blocks
+	Pool       setting.Pool       // streams that share a cache. Empty: none
+	Outliers   setting.Outliers   // blocks that stay on the GPU. Zero: none
 	Prefetch   setting.Prefetch   // zero: none
 	Tiers      []setting.Tier     // below the GPU's cache, fastest first
-	Inclusive  bool               // tiers keep what passes through them. Otherwise what the one above gives up
+	Inclusive  bool               // tiers keep a copy of fetched blocks. false: they keep victims of the tier above
 	Layers     []int32            // nil: all
-	Allocation *allocate.Plan     // in the place of capacities, or of the N of window:N. Nil: none
+	Allocation *allocate.Plan     // replaces capacities, or the N of window:N. nil: none
 	Requests   []string           // nil: all
-	// Reallocation divides the memory of Allocation anew every so many steps. Zero: never.
+	// Reallocation divides the memory of Allocation again every N steps. Zero means never.
 	Reallocation allocate.Reallocation
 	Per          Detail // empty: cell
 	Workers      int    // 0: one
 	Seed         uint64
 
-	// SkipUnable leaves out policies that the trace cannot serve, with a note. Otherwise
-	// they are an error.
+	// SkipUnable leaves out policies that cannot run on the trace, with a note. If it is false,
+	// such a policy is an error.
 	SkipUnable bool
 	// Referee replays every cell with package referee too and stops at the first difference.
 	Referee bool
 	// Profile receives the steps of every cell, in the order of streams, cells, steps.
 	Profile *Profile
-	// Store keeps finished cells and gives them back. Nil keeps nothing. With Referee or
+	// Store keeps finished cells and returns them to later runs. Nil keeps none. With Referee or
 	// Profile every cell is replayed.
 	Store *Store
 	// Fresh also replays cells that the store has.

@@ -73,7 +73,7 @@ func (m *ProfileMeta) Outdated(dir, policy, capacity string) (bool, error) {
 	if err != nil || m.Fingerprints[policy] == "" {
 		return false, err
 	}
-	same := map[string]bool{} // by tier and policy: some setting of the cell is as the profile has it
+	same := map[string]bool{} // by tier and policy: a recorded cell has the profile's fingerprint
 	for i := range requested {
 		r := &requested[i]
 		if r.TraceDigest != m.TraceDigest || r.Tiers != m.Tiers {

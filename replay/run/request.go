@@ -18,8 +18,8 @@ import (
 type requestFacts struct {
 	request    string
 	known      bool
-	importance map[int32]float64          // of each position, over layers and heads. Nil unless the warm-up needs it
-	budgets    map[int][]cache.CapacityAt // by selected stream. Nil if they stay
+	importance map[int32]float64          // of each position, over layers and heads. nil unless the warm-up needs it
+	budgets    map[int][]cache.CapacityAt // by selected stream. nil if they do not change
 	streams    [][]*trace.Stream          // of the request, for the referee
 
 	delta    demand.Delta
@@ -102,8 +102,8 @@ func inBlocks(sizes []int, unit int) []int32 {
 	return slice.Map(sizes, func(size int) int32 { return int32(size / unit) })
 }
 
-// initialBudgets are what the plan gives the streams of the request. It returns the sizes
-// that budgets are chosen among, nil where they stay.
+// initialBudgets stores the budgets of the plan for the streams of the request. It returns the
+// sizes of possible budgets, or nil if budgets do not change.
 func (w *worker) initialBudgets() ([]int, error) {
 	p, a := w.plan, &w.request
 	if p.opt.Reallocation.Every == 0 {

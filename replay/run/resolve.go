@@ -19,15 +19,15 @@ import (
 func (p *plan) checkTexts() error {
 	for _, written := range []struct{ what, text string }{{"file name", filepath.Base(p.file.Path())}, {"model", p.meta.Model}} {
 		if !result.Printable(written.text) {
-			return fmt.Errorf("the %s %q is not printable UTF-8, and result rows state it; rename it", written.what, written.text)
+			return fmt.Errorf("the %s %q is not printable UTF-8, so rows cannot state it. Rename it", written.what, written.text)
 		}
 	}
 	for _, s := range p.file.Streams() {
 		if !result.Printable(s.Request) {
-			return fmt.Errorf("the request id %q is not printable UTF-8, and result rows state it; rename it", s.Request)
+			return fmt.Errorf("the request id %q is not printable UTF-8, so rows cannot state it. Rename it", s.Request)
 		}
 		if s.Request == "" && (p.opt.Per == PerRequest || p.opt.Per == PerStream) {
-			return fmt.Errorf("a request id is empty, which rows per %s cannot state; rename it, or pool the requests (--per cell or layer)", p.opt.Per)
+			return fmt.Errorf("a request id is empty, so rows per %s cannot state it. Rename it, or use --per cell or layer", p.opt.Per)
 		}
 	}
 	return nil
@@ -44,13 +44,13 @@ func (p *plan) resolveLists() error {
 	}
 	switch {
 	case p.topk < 0 || p.m < 0:
-		return fmt.Errorf("top-k %d and candidates %d, expected at least 1", p.topk, p.m)
+		return fmt.Errorf("top-k %d and candidates %d, expected at least 1 each", p.topk, p.m)
 	case p.m > p.meta.Candidates:
 		return fmt.Errorf("candidates M = %d, the trace lists at most %d", p.m, p.meta.Candidates)
 	case p.topk > p.m:
-		return fmt.Errorf("top-k K = %d exceeds candidates M = %d; the demand is a prefix of the list", p.topk, p.m)
+		return fmt.Errorf("top-k K = %d exceeds candidates M = %d, expected at most M", p.topk, p.m)
 	case !p.ranks && p.topk != p.meta.TopK:
-		return fmt.Errorf("top-k %d, but the lists have no ranks (order=index): only the recorded K = %d can be replayed", p.topk, p.meta.TopK)
+		return fmt.Errorf("top-k %d: the lists have no ranks (order=index), expected the recorded K = %d", p.topk, p.meta.TopK)
 	}
 	return nil
 }
@@ -78,13 +78,13 @@ func (p *plan) resolveWarmup() (err error) {
 	fewest, most := windowRange(infos)
 	switch auto := w.Kind == setting.WarmupAuto; {
 	case p.warmup.Kind == setting.WarmupCold && most == 0:
-		p.warnings = append(p.warnings, "cold start: the trace has no prompt windows to warm up on")
+		p.warnings = append(p.warnings, "cold start: the trace has no prompt windows")
 	case p.warmup.Kind == setting.WarmupCold && auto:
-		p.warnings = append(p.warnings, fmt.Sprintf("cold start: %v has no prompt windows to warm up on, others have up to %d", fewest.Key, most))
+		p.warnings = append(p.warnings, fmt.Sprintf("cold start: %v has no prompt windows, others have up to %d", fewest.Key, most))
 	case p.warmup.Kind == setting.WarmupCold:
 		p.warnings = append(p.warnings, "cold start: no warm-up before step 0")
 	case auto && fewest.Windows < most:
-		p.notes = append(p.notes, fmt.Sprintf("%v has %d prompt windows, others up to %d; all are warmed up on the last %d (--requests and --layers leave streams out)",
+		p.notes = append(p.notes, fmt.Sprintf("%v has %d prompt windows, others up to %d: all warm up on the last %d (--requests and --layers exclude streams)",
 			fewest.Key, fewest.Windows, most, fewest.Windows))
 	}
 	return nil
@@ -102,7 +102,7 @@ func resolveWarmup(w setting.Warmup, streams []trace.StreamInfo) (setting.Warmup
 		return setting.Warmup{Kind: setting.WarmupRun, Windows: least}, nil
 	}
 	if w.Windows > least {
-		return w, fmt.Errorf("warm-up %v asks for %d windows, %v has %d recorded (steps below 0); choose at most that many, or cold", w, w.Windows, at.Key, least)
+		return w, fmt.Errorf("warm-up %v needs %d prompt windows, but %v has %d (steps below 0). Choose fewer, or cold", w, w.Windows, at.Key, least)
 	}
 	return w, nil
 }
@@ -116,18 +116,18 @@ func windowRange(streams []trace.StreamInfo) (fewest trace.StreamInfo, most int)
 func (p *plan) resolvePins() error {
 	p.pins = pinsOf(p.meta, p.opt)
 	if p.pins.Sink < 0 || p.pins.Local < 1 {
-		return fmt.Errorf("sink %d and local %d, expected at least 0 and 1 (the token being generated)", p.pins.Sink, p.pins.Local)
+		return fmt.Errorf("sink %d and local %d, expected at least 0 and 1 (the token being decoded)", p.pins.Sink, p.pins.Local)
 	}
 	for _, pin := range []struct {
 		name           string
 		stated, option *int
 	}{{"sink", p.meta.Sink, p.opt.Sink}, {"local", p.meta.Local, p.opt.Local}} {
 		if pin.option != nil && pin.stated != nil && *pin.option != *pin.stated {
-			p.warnings = append(p.warnings, fmt.Sprintf("%s %d replayed, the trace states %d", pin.name, *pin.option, *pin.stated))
+			p.warnings = append(p.warnings, fmt.Sprintf("replayed with %s %d, the trace states %d", pin.name, *pin.option, *pin.stated))
 		}
 	}
 	if note, names := UnstatedPins(p.meta, p.opt); note != "" {
-		p.notes = append(p.notes, fmt.Sprintf("%s (--%s to set)", note, strings.Join(names, ", --")))
+		p.notes = append(p.notes, fmt.Sprintf("%s (set with --%s)", note, strings.Join(names, ", --")))
 	}
 	p.entryBytes = p.opt.EntryBytes
 	if p.entryBytes == nil && p.meta.EntryBytes > 0 {
@@ -137,7 +137,7 @@ func (p *plan) resolvePins() error {
 		return fmt.Errorf("entry bytes %d, expected at least 1", *p.entryBytes)
 	}
 	if p.entryBytes == nil {
-		p.notes = append(p.notes, "the trace does not state entry_bytes; rows carry no bytes (--entry-bytes sets it)")
+		p.notes = append(p.notes, "the trace does not state entry_bytes: rows have no bytes (set with --entry-bytes)")
 	}
 	return nil
 }
@@ -175,7 +175,7 @@ func UnstatedPins(m *trace.Meta, o *Options) (note string, names []string) {
 	if len(names) == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("the trace does not state %s; replaying %s", strings.Join(names, " and "), strings.Join(used, " and ")), names
+	return fmt.Sprintf("the trace does not state %s: replay assumes %s", strings.Join(names, " and "), strings.Join(used, " and ")), names
 }
 
 // findColumns finds the columns of the trace that policies may need.
@@ -217,11 +217,11 @@ func (c columns) missing(needs policies.Needs) string {
 func (c columns) missingLossy(needs policies.Needs) string {
 	switch {
 	case needs&policies.NeedAttention != 0 && !c.attention:
-		return "it needs the attention that listed blocks were given, and the trace has neither attention_mass nor scores of kind softmax; capture with --attention-mass always, or let ranks stand in where the method has an option for it (h2o:scores=ranks)"
+		return "it needs attention masses, the trace has neither attention_mass nor softmax scores (capture with --attention-mass always, or use scores=ranks as in h2o:scores=ranks)"
 	case needs&policies.NeedPromptMass != 0 && !c.promptMass:
-		return "it needs prompt_mass, which the trace has not; scripts/capture records it unless told --no-prompt-mass"
+		return "it needs prompt_mass, the trace has none (capture without --no-prompt-mass)"
 	case needs&policies.NeedWindows != 0 && !c.promptMass && !c.windows:
-		return "it needs prompt windows or prompt_mass; the trace has neither, or the warm-up is cold (scripts/capture records both, --windows 32)"
+		return "it needs prompt windows or prompt_mass, the trace has neither or the warm-up is cold (capture with --windows 32)"
 	}
 	return ""
 }

@@ -19,8 +19,8 @@ import (
 type Result struct {
 	Rows      []result.Row
 	FromStore int // cells that were not replayed, because the store had them
-	// Changed counts, by policy, the cells that were replayed because the policy takes other
-	// decisions than when the store kept them.
+	// Changed counts, by policy, the cells that were replayed because the policy decides
+	// differently from when the store kept them.
 	Changed map[string]int
 	Notes   []string // remarks for the user, as Job.Notes returns
 	LeftOut []LeftOut
@@ -33,7 +33,7 @@ type LeftOut struct {
 	Why      string // a sentence about the policy, "it needs scores, the trace has none"
 }
 
-// String is the whole reason.
+// String returns the policy, the capacity and the whole reason.
 func (l LeftOut) String() string {
 	at := ""
 	if l.Capacity != "" {
@@ -42,8 +42,8 @@ func (l LeftOut) String() string {
 	return fmt.Sprintf("%s left out%s: %s", l.Policy, at, l.Why)
 }
 
-// SummaryOf is one line about policies that were left out, grouped by the beginning of their
-// reasons, or nothing for none: "2 policies left out: needs scores (h2o, score-ewma)".
+// SummaryOf returns one line about the policies that were left out, grouped by the first clause of
+// their reasons: "2 policies left out: needs scores (h2o, score-ewma)". It is empty for none.
 func SummaryOf(list []LeftOut) string {
 	if len(list) == 0 {
 		return ""
@@ -77,7 +77,7 @@ func SummaryOf(list []LeftOut) string {
 	return fmt.Sprintf("%s left out: %s", what, strings.Join(reasons, ", "))
 }
 
-// reason is the first clause of Why without its subject: "needs scores".
+// reason returns the first clause of Why without its subject: "needs scores".
 func (l LeftOut) reason() string {
 	reason := strings.TrimPrefix(l.Why, "it ")
 	for _, end := range []string{", ", "; ", " ("} {
@@ -86,15 +86,15 @@ func (l LeftOut) reason() string {
 	return reason
 }
 
-// Job is the work on one trace, planned: every option checked against the trace, what
-// the store has taken into account.
+// Job is the planned work on one trace. Every option is checked against the trace, and the store's
+// finished cells are taken into account.
 type Job struct {
 	plan *plan
 	rows []result.Row // of the run
 }
 
-// Plan plans the work that o asks for on the trace of f. Errors are of the options, or
-// of a trace that cannot serve them. Nothing has been replayed yet.
+// Plan plans a replay of the trace of f with options o. It returns an error if the options are
+// invalid or the trace cannot serve them. It replays nothing.
 func Plan(f *trace.File, o Options) (*Job, error) {
 	p, err := newPlan(f, &o)
 	if err != nil {
@@ -277,7 +277,7 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 	return nil
 }
 
-// unit replays the caches of a unit. With an error, the first stream that it is about.
+// unit replays the caches of a unit. With an error it returns the first stream of the error.
 func (w *worker) unit(u [2]int) (stream int, err error) {
 	for _, c := range w.plan.caches[u[0]:u[1]] {
 		if err := w.replay(c); err != nil {

@@ -16,8 +16,8 @@ func seal(name string, text []byte) []byte {
 	return []byte(`{"sha256":"` + hex.EncodeToString(sum.Sum(nil)) + `"}` + "\n")
 }
 
-// unseal returns the lines before the seal. False where a byte of them, of the seal or of
-// the file's name is not as it was written.
+// unseal returns the lines before the seal. ok is false if a byte of them, of the seal or of the
+// file's name has changed since the writing.
 func unseal(name string, text []byte) ([]byte, bool) {
 	at := len(text) - len(seal(name, nil))
 	if at < 0 || !bytes.Equal(text[at:], seal(name, text[:at])) {

@@ -21,20 +21,20 @@ func (p *plan) selectStreams() error {
 	}
 	for _, l := range p.opt.Layers {
 		if !layers[l] {
-			return fmt.Errorf("layer %d is not in the trace, which has %s", l, listOf(layers))
+			return fmt.Errorf("layer %d is not in the trace, expected one of %s", l, listOf(layers))
 		}
 	}
 	for _, r := range p.opt.Requests {
 		if !requests[r] {
 			known := slices.Sorted(maps.Keys(requests))
-			return fmt.Errorf("request %q is not in the trace%s; it has %s", r, names.Nearest(r, known), names.Some(known))
+			return fmt.Errorf("request %q is not in the trace%s (it has %s)", r, names.Nearest(r, known), names.Some(known))
 		}
 	}
 	perRequest := map[string]int{}
 	for i, s := range p.file.Streams() {
 		if (p.opt.Layers == nil || slices.Contains(p.opt.Layers, s.Layer)) && (p.opt.Requests == nil || slices.Contains(p.opt.Requests, s.Request)) {
 			if s.LastStep < 0 {
-				return fmt.Errorf("%v has no counted step (step ≥ 0)", s.Key)
+				return fmt.Errorf("%v has only prompt windows, expected a step from 0 on", s.Key)
 			}
 			if err := demand.CheckContext(p.meta, &s); err != nil {
 				return err
@@ -44,7 +44,7 @@ func (p *plan) selectStreams() error {
 		}
 	}
 	if len(p.streams) == 0 {
-		return fmt.Errorf("the selection of layers and requests leaves no stream")
+		return fmt.Errorf("no stream is in both the selected layers and the selected requests")
 	}
 	for _, i := range p.streams {
 		p.siblings = append(p.siblings, perRequest[p.file.Streams()[i].Request])
@@ -80,7 +80,7 @@ func (p *plan) shareHeads() error {
 	for n, have := range heads {
 		if have != heads[0] {
 			k := infos[firsts[n]].Key
-			return fmt.Errorf("heads cannot share a cache: request %q layer %d has %d, the first layer %d", k.Request, k.Layer, have, heads[0])
+			return fmt.Errorf("heads cannot share a cache: request %q layer %d has %d heads, the first layer has %d", k.Request, k.Layer, have, heads[0])
 		}
 	}
 	if heads[0] == 1 {
@@ -128,22 +128,22 @@ func joins(p setting.Pool, a, b trace.Key) bool {
 func (p *plan) poolable(c span) error {
 	first := p.selected(c.from)
 	if c.streams() == 1 {
-		return fmt.Errorf("pool %s: %v is the only stream of its %s, there is nothing to share a cache with", p.opt.Pool, first.Key, p.opt.Pool)
+		return fmt.Errorf("pool %s: %v is the only stream of its %s, expected several that share a cache", p.opt.Pool, first.Key, p.opt.Pool)
 	}
 	rows := int64(0)
 	for i := c.from; i < c.to; i++ {
 		s := p.selected(i)
 		if s.PromptLen != first.PromptLen || s.Rows != first.Rows || s.Windows != first.Windows || s.FirstStep != first.FirstStep || s.LastStep != first.LastStep {
-			return fmt.Errorf("pool %s: %v and %v share a cache but not their prompt length and steps", p.opt.Pool, first.Key, s.Key)
+			return fmt.Errorf("pool %s: %v and %v share a cache, expected equal prompt lengths and steps", p.opt.Pool, first.Key, s.Key)
 		}
 		rows += int64(s.Rows)
 	}
 	if blocks := int64(p.pins.Blocks(first.MaxSeqLen())) * int64(c.streams()); blocks > demand.MostBlocks {
-		return fmt.Errorf("pool %s: the contexts of the %d streams of %v are %d blocks in all; every block is held in memory, so that %d is the most; replay fewer --layers, larger --block-tokens, or share less (--pool layer, or no pool)",
+		return fmt.Errorf("pool %s: the %d streams of %v have %d blocks, expected at most %d. Use fewer --layers, larger --block-tokens or --pool layer",
 			p.opt.Pool, c.streams(), first.Key, blocks, demand.MostBlocks)
 	}
 	if most := rows * int64(p.m) * int64(p.layout.Heads*p.layout.Positions); most > math.MaxInt32 {
-		return fmt.Errorf("pool %s: the %d streams of %v list up to %d blocks in %d rows, a pool holds at most %d at once; replay fewer --layers",
+		return fmt.Errorf("pool %s: the %d streams of %v list up to %d blocks in %d rows, expected at most %d. Use fewer --layers",
 			p.opt.Pool, c.streams(), first.Key, most, rows, math.MaxInt32)
 	}
 	return nil

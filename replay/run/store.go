@@ -109,9 +109,10 @@ func (s *Store) cellPath(name string) string {
 	return filepath.Join(s.dir, "cells", name+".jsonl")
 }
 
-// load returns the rows of a finished cell. Nil if it is not there. A file that cannot be
-// read, is damaged, or is not what its name says, counts as not there: the cell is replayed
-// and the file replaced. What is no file cannot be, which is an error before the work.
+// load returns the rows of a finished cell, or nil if the store has none. If the file cannot be
+// read, is damaged or does not match its name, load returns nil too. The cell is then replayed and
+// its file replaced. Anything but a regular file cannot be replaced, so it is an error before the
+// work.
 func (s *Store) load(k cellKey, parts int) ([]result.Row, error) {
 	path := s.cellPath(k.name())
 	text, err := readKept(path)
@@ -144,7 +145,7 @@ func readKept(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// unsealRows are the rows of a sealed file. None where it is damaged.
+// unsealRows returns the rows of a sealed file, or none if it is damaged.
 func unsealRows(path string, text []byte) []result.Row {
 	text, ok := unseal(filepath.Base(path), text)
 	if !ok {

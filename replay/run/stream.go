@@ -18,9 +18,9 @@ type StreamOptions struct {
 	Warmup     setting.Warmup // zero: cold, auto is an error, as there is nothing to settle it against
 	Seed       uint64
 	Shape      setting.Shape  // but for ShareHeads: one stream is replayed
-	Observer   cache.Observer // sees every step. May be nil
+	Observer   cache.Observer // receives every step. May be nil
 
-	// Later is what the capacity becomes, by rising steps. Nothing of it goes to lossy policies.
+	// Later lists later capacities, by ascending steps. Lossy policies ignore it.
 	Later []cache.CapacityAt
 }
 
@@ -33,9 +33,9 @@ type Engine struct {
 	cells map[policies.Policy]*cache.Cell
 }
 
-// RunStream replays s with p. The instance p is reset and may be used again. Every
-// rule of the stream's lists is checked, and that s has the columns that p needs. Prompt windows,
-// without which Run leaves some lossy policies out, are what Warmup says.
+// RunStream replays s with p. The instance p is reset and may be used again. RunStream checks every
+// rule of the stream's lists, and that s has the columns that p needs. It does not check prompt
+// windows, without which Run leaves out some lossy policies: Warmup sets them.
 func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o StreamOptions) (cache.Counts, error) {
 	if o.TopK == 0 {
 		o.TopK = m.TopK

@@ -55,8 +55,8 @@ func (p *plan) group(order []int, runners []*cache.Cell) []*group {
 	return all
 }
 
-// runGroup replays a group on the i-th selected stream. With an error, the cell that
-// it is about. Cells that a pass cannot answer run on their own (policies.Sweeper).
+// runGroup replays a group on the i-th selected stream. With an error it returns the cell of the
+// error. Cells that a pass cannot answer run on their own (policies.Sweeper).
 func (w *worker) runGroup(i int, g *group, steps recording) (int, error) {
 	g.swept = g.swept[:0]
 	for j, c := range g.cells {

@@ -20,7 +20,7 @@ type worker struct {
 	check   *trace.Checker
 	streams []trace.Stream // the heads that share blocks
 	joiner  *demand.Joiner // nil where rows are replayed as recorded
-	stream  *trace.Stream  // that is replayed. The first one of a pool
+	stream  *trace.Stream  // the replayed stream, the first one of a pool
 	delta   demand.Delta   // of one stream
 	cache   span           // the streams that share the cache
 	pool    demand.Pool    // if these are several

@@ -62,9 +62,9 @@ var conflicts = []Conflict{
 	{UsePool, with(UsePlan), "a plan divides memory among layers and heads, a pool shares it"},
 	{UseTiers, with(UsePrefetch), "a prefetch that no step demands is no demand of the tier below"},
 	{UseClusters, with(UseBlocks), "clusters group single tokens"},
-	{UseClusters, with(UseSharing), "each head has clusters of its own"},
+	{UseClusters, with(UseSharing), "each head has its own clusters"},
 	{UseClusters, with(UsePrefetch, UseTiers, UsePool, UseOutliers, UsePlan, UseProfile), "clusters have unequal sizes"},
-	{UseClusters, with(UsePlacing), "this warm-up places blocks of one size, lru:W and cold place none"},
+	{UseClusters, with(UsePlacing), "this warm-up places blocks of one size (choose --warmup lru:W or cold)"},
 	{UseCheckpoint, with(UseProfile, UseReferee), "profiles and the referee cover a whole trace or nothing"},
 
 	{KindLossy, with(UseBlocks, UseSharing, UseClusters), "the policy drops single entries, see kvreplay derive"},
@@ -77,15 +77,15 @@ var conflicts = []Conflict{
 	{KindDividing, with(AtPeakOrPlan), "the policy divides the memory of a whole request"},
 
 	{KindWindowed, with(UsePlacing), "this warm-up fills a capacity, and the policy has none"},
-	{KindWindowed, with(AsTier), "a tier has a capacity"},
+	{KindWindowed, with(AsTier), "a tier needs a capacity, and the policy has none"},
 	{KindBypassing, with(UseClusters), "the policy chooses among blocks of one size"},
-	{KindBypassing, with(UseSwap), "a swap needs the policy's next victim, and the policy may keep blocks out"},
-	{KindBypassing, with(AsTier), "the policy decides by the demand of the GPU's cache"},
+	{KindBypassing, with(UseSwap), "a swap needs the policy's next victim, and the policy may bypass the cache"},
+	{KindBypassing, with(AsTier), "the policy decides by the GPU's demand, and a tier sees only misses"},
 	{KindUnpeekable, with(UseSwap), "a swap asks for the next victim early, choose fifo, lfu, lookahead or lru"},
 	{KindSized, with(UseClusters), "the policy counts blocks of one size"},
 	{KindUnresized, with(AtChanging), "the policy is built for one capacity"},
 	{KindOffline, with(UseClusters), "the optimum for blocks of one size is not the optimum for clusters"},
-	{KindOffline, with(AsTier), "a tier's future depends on the tier above"},
+	{KindOffline, with(AsTier), "the future of a tier depends on the policy above it"},
 }
 
 func with(all ...Mechanism) []Mechanism { return all }
