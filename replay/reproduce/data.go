@@ -159,7 +159,7 @@ func (l *spec) check() error {
 	case l.Kind != Ordinal && l.limited():
 		return errors.New("only statements have limits, figures have gates")
 	case l.Reference != nil && (l.From == "" || l.Printed != nil):
-		return errors.New("a reference needs from, which says how it was obtained, and no printed figure")
+		return errors.New("a reference needs from, its origin, and no printed figure")
 	}
 	// Names of columns stand for a number that is known only when the study runs.
 	line := l.line(func(v any) Number {
@@ -216,7 +216,7 @@ func (d *document) account() error {
 		for n := range last {
 			figure := fmt.Sprintf("%s %d", prefix, n+1)
 			if !slices.ContainsFunc(places, func(place string) bool { return partOf(place, figure) }) {
-				return fmt.Errorf("%s: %s has neither a section nor a gap that names it", d.file, figure)
+				return fmt.Errorf("%s: no section and no gap names %s", d.file, figure)
 			}
 		}
 	}

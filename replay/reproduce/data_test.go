@@ -116,14 +116,14 @@ func TestOrder(t *testing.T) {
 func TestIncompleteLinesAreRefused(t *testing.T) {
 	const first = "p/paper.yaml:6: section s"
 	for line, want := range map[string]string{
-		`- {item: x, unit: "", printed: 1, gate_relative: 0.1}`:                                    first + `, x: kind "" is unknown`,
-		`- {item: x, unit: "", kind: guess, printed: 1, gate_relative: 0.1}`:                       first + `, x: kind "guess" is unknown`,
-		`- {item: x, unit: "", kind: prediction, gate_relative: 0.1}`:                              first + `, x: there is neither a printed figure`,
-		`- {item: x, unit: "", kind: transferred, printed: 1}`:                                     first + `, x: there is no gate`,
+		`- {item: x, unit: "", printed: 1, gate_relative: 0.1}`:                                    first + `, x: unknown kind ""`,
+		`- {item: x, unit: "", kind: guess, printed: 1, gate_relative: 0.1}`:                       first + `, x: unknown kind "guess"`,
+		`- {item: x, unit: "", kind: prediction, gate_relative: 0.1}`:                              first + `, x: it has neither a printed figure`,
+		`- {item: x, unit: "", kind: transferred, printed: 1}`:                                     first + `, x: it has no gate`,
 		`- {item: x, unit: "", kind: self-check, printed: 1, gate_relative: 0.1}`:                  first + `, x: a self-check compares with a reference`,
 		`- {item: x, unit: "", kind: prediction, reference: 1, gate_relative: 0.1}`:                first + `, x: a reference needs from`,
 		`- {item: x, unit: "", kind: prediction, printed: 1, gate_relative: 0.1, below: 1}`:        first + `, x: only statements have limits`,
-		`- {item: x, unit: "", kind: not computable}`:                                              first + `, x: no reason is given`,
+		`- {item: x, unit: "", kind: not computable}`:                                              first + `, x: it misses without a reason`,
 		`- {item: x, kind: ordinal}`:                                                               first + `, x: item and unit are required`,
 		`- {item: x, unit: "", kind: ordinal, belov: 1}`:                                           first + `: `,
 		`- {item: x, unit: "", kind: ordinal, kind: ordinal}`:                                      first + `: yaml: construct errors: line 6: mapping key "kind" already defined`,
@@ -147,15 +147,15 @@ func TestIncompleteStudiesAreRefused(t *testing.T) {
 		study func(*reproduce.Draft)
 	}{
 		`line "x" has no figure`:                 {figure, func(*reproduce.Draft) {}},
-		`there is no line "y"`:                   {figure, func(d *reproduce.Draft) { d.Set("y", 1) }},
+		`no line "y"`:                            {figure, func(d *reproduce.Draft) { d.Set("y", 1) }},
 		`line "x" has two figures`:               {figure, func(d *reproduce.Draft) { d.Set("x", 1); d.Set("x", 1) }},
-		`line "x" is not a statement`:            {figure, func(d *reproduce.Draft) { d.Holds("x", 1, true) }},
-		`line "x" gives no reason to be absent`:  {figure, func(d *reproduce.Draft) { d.Absent("x") }},
+		`line "x" has limits or is no statement`: {figure, func(d *reproduce.Draft) { d.Holds("x", 1, true) }},
+		`line "x" has no text for absent`:        {figure, func(d *reproduce.Draft) { d.Absent("x") }},
 		`statement "x" has no limits`:            {statement, set(1)},
-		`there is no figure "f"`:                 {statement, func(d *reproduce.Draft) { d.Draw("f", nil) }},
-		`there is no sentence "f"`:               {statement, func(d *reproduce.Draft) { d.Extend("f") }},
+		`no figure "f"`:                          {statement, func(d *reproduce.Draft) { d.Draw("f", nil) }},
+		`no sentence "f"`:                        {statement, func(d *reproduce.Draft) { d.Extend("f") }},
 		`{y} has no value`:                       {`- {id: x, item: "{y}", unit: "", kind: ordinal}`, func(d *reproduce.Draft) { d.Holds("x", 1, true) }},
-		`compared with text, which is no number`: {`- {id: x, item: x, unit: "", kind: prediction, printed: column, gate_relative: 0.1}`, func(d *reproduce.Draft) { d.Set("x", 1, reproduce.Row{"column": "text"}) }},
+		`text is not a number`:                   {`- {id: x, item: x, unit: "", kind: prediction, printed: column, gate_relative: 0.1}`, func(d *reproduce.Draft) { d.Set("x", 1, reproduce.Row{"column": "text"}) }},
 		`the verb does not fit the value`:        {`- {id: x, item: "{y:%d}", unit: "", kind: ordinal}`, func(d *reproduce.Draft) { d.Holds("x", 1, true, reproduce.Row{"y": 0.5}) }},
 		`{column} has no value`:                  {`- {item: x, unit: "", kind: prediction, printed: column, gate_relative: 0.1}`, set(1)},
 	} {
@@ -169,10 +169,10 @@ func TestIncompleteStudiesAreRefused(t *testing.T) {
 func TestFiguresLeftOutAreRefused(t *testing.T) {
 	const section = "sections: [{section: a, title: A, method: M, covers: [Fig. 1, Table 1]}]\n"
 	for want, data := range map[string]string{
-		"Fig. 2 has neither":  section + "figures: 2\ngaps: [{place: Fig. 20, shows: x, why: y}]",
-		"Table 2 has neither": section + "tables: 2",
-		`gap "Fig. 2" lacks`:  section + "figures: 2\ngaps: [{place: Fig. 2, shows: x}]",
-		"":                    section + "figures: 2\ntables: 1\ngaps: [{place: Fig. 2b, shows: x, why: y}]",
+		"no gap names Fig. 2":  section + "figures: 2\ngaps: [{place: Fig. 20, shows: x, why: y}]",
+		"no gap names Table 2": section + "tables: 2",
+		`gap "Fig. 2" lacks`:   section + "figures: 2\ngaps: [{place: Fig. 2, shows: x}]",
+		"":                     section + "figures: 2\ntables: 1\ngaps: [{place: Fig. 2b, shows: x, why: y}]",
 	} {
 		_, err := run(t, data, func(*reproduce.Study) {})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

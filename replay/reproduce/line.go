@@ -43,10 +43,10 @@ var kinds = []struct {
 }{
 	{Prediction, "no constant is fitted to the table or figure"},
 	{Transferred, "constants fitted to other cells or tables"},
-	{Tuned, "as transferred, but the calibration cells were chosen with these figures in view"},
-	{Ordinal, "a ranking or trend that holds or does not hold"},
+	{Tuned, "as transferred, but the choice of calibration cells depended on these figures"},
+	{Ordinal, "a ranking or trend, which holds or does not"},
 	{Arithmetic, "follows from numbers that the paper prints"},
-	{SelfCheck, "our code against our own reference, mostly worked by hand"},
+	{SelfCheck, "our code against our own reference, mostly computed by hand"},
 	{Fitted, "a constant is fitted to this figure: not judged"},
 	{NotComputable, "the paper's text does not determine it: not judged"},
 }
@@ -149,15 +149,15 @@ func (l *Line) complete(holds bool, reason string) {
 func (l *Line) check() error {
 	switch {
 	case !l.Kind.Judged() && l.Kind != Fitted && l.Kind != NotComputable:
-		return fmt.Errorf("kind %q is unknown, expected one of package reproduce's kinds", string(l.Kind))
+		return fmt.Errorf("unknown kind %q: expected a kind of package reproduce", string(l.Kind))
 	case l.Kind == NotComputable && l.Note == "":
-		return errors.New("no reason is given why it misses")
+		return errors.New("it misses without a reason")
 	case l.Kind == Ordinal || l.Kind == NotComputable:
 		return nil
 	case math.IsNaN(l.target()):
-		return errors.New("there is neither a printed figure nor a reference to compare with")
+		return errors.New("it has neither a printed figure nor a reference")
 	case !(l.Relative > 0 || l.Absolute > 0):
-		return errors.New("there is no gate, so that any figure would pass")
+		return errors.New("it has no gate, so any figure would pass")
 	case l.Kind == SelfCheck && l.From == "":
 		return errors.New("a self-check compares with a reference, not with a printed figure")
 	}

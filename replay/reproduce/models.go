@@ -48,7 +48,7 @@ func (s *Study) DrawTrace(preset, name string, steps int) *Trace {
 	path := s.file(preset + ".parquet")
 	if s.traces[path] == nil {
 		if s.Synthetic == nil {
-			Check(errors.New("the study was given nothing that makes synthetic traces"))
+			Check(errors.New("the inputs have no maker of synthetic traces"))
 		}
 		Check(s.Synthetic(s.Context, path, preset, steps))
 		s.Open(path).Name = name

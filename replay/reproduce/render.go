@@ -52,15 +52,15 @@ func (r *Report) RenderTable(w io.Writer) error {
 }
 
 const (
-	markdownHead = `# Figures that papers print, and what kvreplay computes
+	markdownHead = `# Published figures, recomputed by kvreplay
 
-Reference, printed by ` + "`kvreplay reproduce all`" + `. [reproduce](reproduce/README.md) says how the figures are made.
+Reference, printed by ` + "`kvreplay reproduce all`" + `. [reproduce](reproduce/README.md) explains the method.
 
 `
 	markdownLegend = `- A *gate* is the largest error that passes. Each line of this document states its gate.
 - A *known miss* is a figure past its gate, or a statement that does not hold, whose note gives the reason.
 - A line *past* its gate has no known reason. One such line makes the command fail.
-- *Printed* holds numbers as the paper prints them. *Reference* holds all other numbers that ours are compared with. A line below the table says where they come from.
+- *Printed* holds numbers as the paper prints them. *Reference* holds all other numbers to compare with. A line below the table states their origin.
 
 `
 	// The README shows the text between these marks.

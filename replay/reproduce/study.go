@@ -196,7 +196,7 @@ func (d *Draft) Let(name string, value any) { d.values[name] = value }
 func (d *Draft) Set(line string, ours float64, values ...Row) {
 	l := d.line(line)
 	if l.Kind == Ordinal && !l.limited() {
-		d.fail("statement %q has no limits, so that the study must say whether it holds", line)
+		d.fail("statement %q has no limits: decide it with Holds", line)
 	}
 	d.add(entry{spec: l, values: values, ours: ours, holds: l.holds(ours)})
 }
@@ -205,7 +205,7 @@ func (d *Draft) Set(line string, ours float64, values ...Row) {
 func (d *Draft) Holds(line string, ours float64, holds bool, values ...Row) {
 	l := d.line(line)
 	if l.Kind != Ordinal || l.limited() {
-		d.fail("line %q is not a statement that the study decides", line)
+		d.fail("line %q has limits or is no statement: do not use Holds", line)
 	}
 	d.add(entry{spec: l, values: values, ours: ours, holds: holds})
 }
@@ -214,7 +214,7 @@ func (d *Draft) Holds(line string, ours float64, holds bool, values ...Row) {
 func (d *Draft) Absent(line string, values ...Row) {
 	l := d.line(line)
 	if l.Absent == "" && l.Kind != NotComputable {
-		d.fail("line %q gives no reason to be absent", line)
+		d.fail("line %q has no text for absent", line)
 	}
 	d.add(entry{spec: l, values: values, ours: None, absent: true})
 }
@@ -222,7 +222,7 @@ func (d *Draft) Absent(line string, values ...Row) {
 func (d *Draft) line(id string) *spec {
 	i := slices.IndexFunc(d.outline.specs, func(l *spec) bool { return l.ID == id })
 	if i < 0 {
-		d.fail("there is no line %q", id)
+		d.fail("no line %q", id)
 	}
 	return d.outline.specs[i]
 }
@@ -238,7 +238,7 @@ func (d *Draft) add(e entry) {
 func (d *Draft) Extend(sentence string, values ...Row) {
 	text, ok := d.outline.More[sentence]
 	if !ok {
-		d.fail("there is no sentence %q", sentence)
+		d.fail("no sentence %q", sentence)
 	}
 	d.more = append(d.more, d.text(text, values...))
 }
@@ -252,7 +252,7 @@ func (d *Draft) DrawBars(figure string, bars []chart.Bar) { d.draw(figure, chart
 func (d *Draft) draw(figure string, c chart.Chart) {
 	i := slices.IndexFunc(d.outline.Figures, func(f figureText) bool { return f.Name == figure })
 	if i < 0 {
-		d.fail("there is no figure %q", figure)
+		d.fail("no figure %q", figure)
 	}
 	f := &d.outline.Figures[i]
 	c.Title, c.X, c.Y, c.Open, c.Series = d.text(f.Title), f.X, f.Y, f.Open, f.Series
@@ -355,7 +355,7 @@ func (d *Draft) finished(e *entry) Line {
 			v = d.value(name, e.values...)
 		}
 		if v != nil && math.IsNaN(number(v)) {
-			d.fail("line %q is compared with %v, which is no number", e.spec.ID, v)
+			d.fail("line %q: %v is not a number", e.spec.ID, v)
 		}
 		return Number(number(v))
 	}

@@ -41,7 +41,7 @@ func fit(errorsAt func(x []float64) []float64, start []float64) (f *fitted, err 
 			return f, nil
 		}
 	}
-	return nil, fmt.Errorf("constants %g are still moving after %d steps", f.at, rounds)
+	return nil, fmt.Errorf("constants %g still change after %d steps", f.at, rounds)
 }
 
 // slopes returns differences over a thousandth of each constant.

@@ -77,7 +77,7 @@ func pool(p *pipeline.Profile) *misses {
 
 // trace replays a trace. It returns nil if the middle ratio does not hold a demand.
 func (b *bench) trace(f *reproduce.Trace) *traced {
-	t := &traced{name: f.Name, model: cmp.Or(f.Meta().Model, "a model that is not stated"), topk: f.Meta().TopK,
+	t := &traced{name: f.Name, model: cmp.Or(f.Meta().Model, "an unnamed model"), topk: f.Meta().TopK,
 		windows: f.Streams()[0].Windows, at: map[float64]*misses{}}
 	sum := 0
 	for _, info := range f.Streams() {
@@ -144,7 +144,7 @@ func (o *observed) others() string {
 		}
 	}
 	slices.Sort(models)
-	return fmt.Sprintf("these are of %s with %d to %d tokens", strings.Join(models, ", "), least, most)
+	return fmt.Sprintf("these traces are of %s with prompts of %d to %d tokens", strings.Join(models, ", "), least, most)
 }
 
 // property returns a figure of a trace and whether a statement about it holds. ok reports whether
@@ -180,7 +180,7 @@ func (o *observed) each(d *reproduce.Draft, line string, figure property) {
 	slices.Sort(values)
 	d.Holds("real: "+line, median(values), len(against) == 0, reproduce.Row{
 		"against": strings.Join(against, ", "), "others": o.others(),
-		"traces": english.Plural(len(values), "real trace", "real traces, on each of them (ours the median)")})
+		"traces": english.Plural(len(values), "real trace", "real traces, each of them (ours: the median)")})
 }
 
 // median returns the middle of ascending values. If their number is even, it is the mean of the two
@@ -391,7 +391,7 @@ func (o *observed) layersByContext(d *reproduce.Draft) {
 		d.Absent("real", reproduce.Row{"traces": "real traces"})
 	} else {
 		slices.Sort(values)
-		traces := english.Plural(len(values), "pair of real traces", "pairs of real traces, in each of them (ours the median)")
+		traces := english.Plural(len(values), "pair of real traces", "pairs of real traces, each of them (ours: the median)")
 		row := reproduce.Row{"traces": traces, "against": strings.Join(against, ", ")}
 		d.Holds("real", median(values), len(against) == 0, row)
 	}

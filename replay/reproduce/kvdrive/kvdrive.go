@@ -123,7 +123,7 @@ func about(files ...*source) string {
 	widen := func(v *[2]int, n int) { *v = [2]int{min(v[0], n), max(v[1], n)} }
 	for _, f := range files {
 		m := f.Meta()
-		if name := cmp.Or(m.Model, "a model that is not named"); !slices.Contains(models, name) {
+		if name := cmp.Or(m.Model, "an unnamed model"); !slices.Contains(models, name) {
 			models = append(models, name)
 		}
 		widen(&demand, m.TopK*m.BlockTokens)
