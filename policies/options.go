@@ -77,7 +77,7 @@ func ParseOptions(text string, options ...Option) (canonical string, err error) 
 			return "", fmt.Errorf("option %q is not name=value", item)
 		}
 		if given[name] {
-			return "", fmt.Errorf("option %s is given twice", name)
+			return "", fmt.Errorf("option %s appears twice", name)
 		}
 		given[name] = true
 		if err := setOption(options, name, value); err != nil {

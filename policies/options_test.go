@@ -54,7 +54,7 @@ func TestParseOptionsErrors(t *testing.T) {
 		"mode=forgot":                    "mode=forgot is none of keep, forget, did you mean forget?",
 		"16":                             `option "16" is not name=value`,
 		"half_life=3,":                   `option "" is not name=value`,
-		"gamma=.5,gamma=.6":              "option gamma is given twice",
+		"gamma=.5,gamma=.6":              "option gamma appears twice",
 	} {
 		if _, _, err := parseTestOptions(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

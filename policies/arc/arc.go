@@ -54,7 +54,7 @@ var source string
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "arc",
-	Summary: "two LRU queues, demanded once and again; ghost hits move the split",
+	Summary: "LRU queues for one and for more demands, split by ghost hits",
 	Source:  "Megiddo and Modha, FAST 2003, Fig. 4",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Sized: true, Memory: "8 B", Cost: "O(1)"},

@@ -46,9 +46,9 @@ var source string
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "block-lfu",
-	Summary: "evicts the block counted least, admits those with the most demanded entries",
+	Summary: "evicts the block with the lowest count, admits those with the most demanded entries",
 	Source:  "PQCache, SIGMOD 2025, block-level GPU cache",
-	Usage:   "block-lfu:admit=N with N ≥ 0 blocks a step; 0, the default: as many as the capacity",
+	Usage:   "block-lfu:admit=N, N ≥ 0 blocks per step, default 0 (the capacity)",
 	Example: "admit=4",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Bypasses: true, Sized: true, Memory: "8 B", Cost: "O(|D| log |D|) a step"},

@@ -47,7 +47,7 @@ var source string
 var Entry = policies.Entry{
 	Name:    "clock",
 	Aliases: []string{"second-chance"},
-	Summary: "a hand round the frames evicts what was not demanded again: second chance",
+	Summary: "a hand over the frames evicts blocks not demanded again",
 	Source:  "Corbató 1968",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Memory: "5 B", Cost: "O(1)"},

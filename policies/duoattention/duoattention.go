@@ -47,9 +47,9 @@ var source string
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "duoattention",
-	Summary: "keeps retrieval heads whole; of the others drops all but the first blocks and the most recent",
+	Summary: "keeps retrieval heads whole, others only their first and most recent blocks",
 	Source:  "DuoAttention (Xiao et al. 2024, arXiv:2410.10819)",
-	Usage:   "duoattention[:full=0.5,stream=0.5,sink=64,recent=256], shares of heads and of a head's budget, blocks",
+	Usage:   "duoattention[:full=0.5,stream=0.5,sink=64,recent=256], full a share of heads, stream of a head's budget, sink and recent in blocks",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Lossy: true, Sized: true, Memory: "0 B", Cost: "O(1) a step"},
 	New: policies.WithOptions(Policy{Full: 0.5, Stream: 0.5, Sink: 64, Recent: 256}, func(p *Policy) []policies.Option {

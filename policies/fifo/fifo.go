@@ -24,7 +24,7 @@ var source string
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "fifo",
-	Summary: "evicts the block brought in longest ago",
+	Summary: "evicts the block inserted longest ago",
 	Source:  "Belady 1966",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Memory: "8 B", Cost: "O(1)"},

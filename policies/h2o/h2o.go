@@ -41,7 +41,7 @@ var source string
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "h2o",
-	Summary: "drops the block with the least attention so far, the recent ones apart",
+	Summary: "drops the block with the least attention so far, except recent blocks",
 	Source:  "H2O (Zhang et al. 2023, arXiv:2306.14048)",
 	Usage:   "h2o[:recent=0.5,scores=attention], recent a share of the budget, scores attention or ranks",
 	Doc:     policies.PackageComment(source),

@@ -26,8 +26,8 @@ var source string
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "lfu",
-	Summary: "evicts the block demanded in the fewest steps since it came in",
-	Source:  "textbook; PQCache caches blocks so",
+	Summary: "evicts the block demanded in fewest steps since insertion",
+	Source:  "textbook, also in PQCache",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Memory: "8 B", Cost: "O(1)"},
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),

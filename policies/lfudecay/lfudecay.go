@@ -48,9 +48,9 @@ var source string
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "lfu-decay",
-	Summary: "evicts the block demanded least, each demand halved once a half-life",
+	Summary: "evicts the block demanded least, with decay by half-lives",
 	Source:  "Robinson and Devarakonda 1990, aged counts; exact",
-	Usage:   "lfu-decay:half_life=H with H steps, 1 to 1048576, 16 by default",
+	Usage:   "lfu-decay:half_life=H, H from 1 to 1048576 steps, default 16",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Memory: "20 B", Cost: "O(1)"},
 	New: policies.WithOptions(Policy{HalfLife: 16}, func(p *Policy) []policies.Option {

@@ -62,9 +62,9 @@ var source string
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "lirs",
-	Summary: "keeps what was demanded twice at a short distance",
+	Summary: "keeps blocks demanded twice at a short distance",
 	Source:  "Jiang and Zhang, SIGMETRICS 2002, section 3",
-	Usage:   "lirs:hir=H with the share of the capacity of HIR blocks, 0 to 1; 0.01 by default",
+	Usage:   "lirs:hir=H, share of the capacity for HIR blocks, 0 to 1, default 0.01",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Sized: true, Memory: "13 B", Cost: "O(1)"},
 	New: policies.WithOptions(Policy{HIR: 0.01}, func(p *Policy) []policies.Option {

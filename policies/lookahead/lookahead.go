@@ -30,7 +30,7 @@ var source string
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "lookahead",
-	Summary: "evicts what the current ranking likes least, outside the M candidates first",
+	Summary: "evicts the block that the current ranking puts last, blocks outside the M candidates first",
 	Source:  "KVDrive, lookahead eviction",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Memory: "8 B", Cost: "O(1) a change, O(M-K) a step"},

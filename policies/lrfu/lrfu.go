@@ -53,7 +53,7 @@ var Entry = policies.Entry{
 	Name:    "lrfu",
 	Summary: "evicts the block with the lowest decayed demand rate",
 	Source:  "Lee et al., IEEE ToC 2001",
-	Usage:   "lrfu:gamma=G,history=H with G from 0.1 to 0.99999, 0.95 by default, and H keep (default) or forget",
+	Usage:   "lrfu:gamma=G,history=H, G from 0.1 to 0.99999, default 0.95, and H keep (default) or forget",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Memory: "20 B", Cost: "O(1)"},
 	New:     parse,

@@ -46,9 +46,9 @@ var source string
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "near-lrfu",
-	Summary: "lrfu that raises the rate of the step's near misses, ranks K to M",
-	Source:  "here; LRFU of Lee et al., IEEE ToC 2001",
-	Usage:   "near-lrfu:gamma=G,w=W,history=H with G from 0.1 to 0.99999, 0.97 by default, W from 0 to 20, 2 by default, and H keep (default) or forget",
+	Summary: "lrfu that also raises the rates of candidates, ranks K to M",
+	Source:  "new here, after LRFU of Lee et al., IEEE ToC 2001",
+	Usage:   "near-lrfu:gamma=G,w=W,history=H, G from 0.1 to 0.99999, default 0.97, W from 0 to 20, default 2, and H keep (default) or forget",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Memory: "24 B", Cost: "O(1) a change, O(M-K) a step"},
 	New:     parse,

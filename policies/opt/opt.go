@@ -34,7 +34,7 @@ var source string
 var Entry = policies.Entry{
 	Name:    "opt",
 	Aliases: []string{"belady", "min"},
-	Summary: "the exact optimum of policies that keep the demand: farthest next demand first",
+	Summary: "the exact optimum of policies that keep the demand: evicts the farthest next demand",
 	Source:  "Belady 1966, batch-aware",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Offline: true, Stack: true, Memory: "4 B", Cost: "O(1)"},

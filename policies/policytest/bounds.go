@@ -35,7 +35,7 @@ func (s *suite) boundedOn(c *setting) error {
 		return fmt.Errorf("%s: %w", bound.Name, err)
 	}
 	if got.Misses < least.Misses {
-		return fmt.Errorf("misses %d blocks, %s %d at capacity %d: nobody misses less than the optimum; is Traits.Bypasses or Traits.Windowed wrong?", got.Misses, bound.Name, least.Misses, best.capacity)
+		return fmt.Errorf("misses %d blocks, but the optimum %s misses %d at capacity %d: check Traits.Bypasses and Traits.Windowed", got.Misses, bound.Name, least.Misses, best.capacity)
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func (s *suite) stacked() error {
 			}
 			if last != nil {
 				if err := includes(steps, last); err != nil {
-					return fmt.Errorf("Traits.Stack is set, but capacity %d %w and %d hits: what is held at a capacity must be held at every larger one, so the order of eviction may not depend on the capacity; drop the trait", larger.capacity, err, smaller)
+					return fmt.Errorf("Traits.Stack is set, but capacity %d %w which capacity %d hits: the eviction order depends on the capacity, so remove the trait", larger.capacity, err, smaller)
 				}
 			}
 			last, smaller = steps, larger.capacity

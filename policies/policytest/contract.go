@@ -42,7 +42,7 @@ func (s *suite) legal() error {
 func (s *suite) deterministic() error {
 	err := s.seeds(agreeStreams, func(c *setting) error {
 		if err := s.compare(c, c, "one instance", "another"); err != nil {
-			return fmt.Errorf("not a function of its inputs: two instances with one seed differ (global randomness, a clock, the order of a map?)\n%w", err)
+			return fmt.Errorf("two instances with the same seed differ: look for global randomness, a clock or the order of a map\n%w", err)
 		}
 		return nil
 	})
@@ -61,7 +61,7 @@ func (s *suite) deterministic() error {
 		return nil
 	})
 	if err == nil && s.entry.Traits.Random && !drew && *onlySeed == 0 {
-		return errors.New("the entry's Traits.Random is set, but no seed changes anything: draw from Scope.Seed, or drop the trait")
+		return errors.New("the entry's Traits.Random is set, but the seed changes nothing: draw from Scope.Seed, or remove the trait")
 	}
 	return err
 }
@@ -94,7 +94,7 @@ func (s *suite) borrowsOn(c *setting) error {
 		err = differ("normally it", "with lists overwritten it", plain, spoilt)
 	}
 	if err != nil {
-		return fmt.Errorf("keeps a slice or a pointer that it was given: Scope, Prompt, Step and their lists are valid until the call returns, and are overwritten here after it; copy what is needed later\n%w", err)
+		return fmt.Errorf("keeps a slice or pointer after the call: Scope, Prompt, Step and their lists are valid only during it, so copy them\n%w", err)
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (s *suite) forgetsMany(c *setting, streams int) (err error) {
 	for range streams - 1 {
 		scope := p.scope
 		if err := p.policy.Reset(&scope); err != nil {
-			return fmt.Errorf("Reset does not forget: it refuses a stream that it has taken before: %w\n%v", err, c)
+			return fmt.Errorf("Reset does not forget: it rejects a stream that it accepted before: %w\n%v", err, c)
 		}
 	}
 	got, _, err := replayEngine(c, p)
@@ -139,7 +139,7 @@ func (s *suite) forgetsMany(c *setting, streams int) (err error) {
 		err = differ("a new instance", "the old one", want, got)
 	}
 	if err != nil {
-		return fmt.Errorf("Reset does not forget: on a stream that an instance has seen %d streams before (a count of streams in too few bits?)\n%w\n%v", streams, err, c)
+		return fmt.Errorf("Reset does not forget: the same stream differs after %d others (does a stream counter overflow?)\n%w\n%v", streams, err, c)
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func (s *suite) forgetsOther() error {
 				err = differ("a new instance", "one that has seen another stream", want, got)
 			}
 			if err != nil {
-				return fmt.Errorf("Reset does not forget: on stream %d of A, B, A with one instance\n%w", i+1, err)
+				return fmt.Errorf("Reset does not forget: stream %d of A, B, A differs with one instance\n%w", i+1, err)
 			}
 		}
 		return nil
@@ -212,7 +212,7 @@ func (s *suite) online() error {
 			err = differ("on the whole stream it", "cut short it", whole[:len(cut)], cut)
 		}
 		if err != nil {
-			return fmt.Errorf("what it does depends on steps to come: with the stream cut after row %d, steps before the cut differ; Scope.Steps, Scope.Demand and Scope.Blocks are for taking memory, Prompt.Most for Divide; a policy that decides by the future asks for NeedNext\n%w", rows, err)
+			return fmt.Errorf("decisions depend on later steps: steps before row %d differ if the stream ends there. Use Scope.Steps, Demand and Blocks only to allocate, Prompt.Most only in Divide, or request NeedNext\n%w", rows, err)
 		}
 		return nil
 	})
@@ -263,7 +263,7 @@ func (r *script) interleave(other *script, s *suite) (err error) {
 			other.calls[i].make(two, nil)
 		}
 		if (c.kind == callEvict || c.kind == callBypass) && !slices.Equal(got, c.answer) {
-			return fmt.Errorf("step T = %d: asked for %d blocks it names %v, alone %v", r.stepOf(i), c.n, got, c.answer)
+			return fmt.Errorf("step T = %d: for %d blocks it names %v, but alone %v", r.stepOf(i), c.n, got, c.answer)
 		}
 	}
 	return nil

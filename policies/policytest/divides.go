@@ -44,7 +44,7 @@ func (s *suite) dividesOn(r *rand.Rand) error {
 				return err
 			}
 			if !slices.Equal(values, again) {
-				return fmt.Errorf("policy's Survey gives %v, of another instance %v", values, again)
+				return fmt.Errorf("policy's Survey returns %v, that of another instance %v", values, again)
 			}
 			streams = append(streams, policies.Surveyed{Layer: layer, Head: head, Capacity: capacity, Most: p.Most, Values: values})
 			total += capacity
@@ -53,7 +53,7 @@ func (s *suite) dividesOn(r *rand.Rand) error {
 	given := cloneSurveyed(streams)
 	budgets := one.Divide(given)
 	if !reflect.DeepEqual(given, streams) {
-		return errors.New("policy's Divide changes what it was shown, which other capacities are divided by: copy what must be changed")
+		return errors.New("policy's Divide changes its argument, which later calls need: copy it first")
 	}
 	sum := 0
 	for _, b := range budgets {
@@ -61,13 +61,13 @@ func (s *suite) dividesOn(r *rand.Rand) error {
 	}
 	switch {
 	case len(budgets) != len(streams):
-		return fmt.Errorf("policy's Divide answers with %d budgets for %d streams", len(budgets), len(streams))
+		return fmt.Errorf("policy's Divide returns %d budgets for %d streams", len(budgets), len(streams))
 	case slices.Min(budgets) < 1:
-		return fmt.Errorf("policy's Divide gives %v, expected at least one block each", budgets)
+		return fmt.Errorf("policy's Divide returns %v, expected at least one block each", budgets)
 	case sum > total:
-		return fmt.Errorf("policy's Divide gives %d blocks in all, the capacities are %d", sum, total)
+		return fmt.Errorf("policy's Divide returns %d blocks in total, but the capacities are %d", sum, total)
 	case !slices.Equal(budgets, other.Divide(cloneSurveyed(streams))):
-		return errors.New("policy's Divide of another instance gives other budgets")
+		return errors.New("policy's Divide returns other budgets than that of another instance")
 	}
 	return nil
 }
@@ -78,10 +78,10 @@ func surveyed(d policies.Divider, p *policies.Prompt) ([]float32, error) {
 	l := lendPrompt(p)
 	values := d.Survey(&l.given, []float32{before})
 	if name := l.changed(); name != "" {
-		return nil, fmt.Errorf("policy's Survey changes %s, which is the engine's: a Prompt is read only, copy what must be changed", name)
+		return nil, fmt.Errorf("policy's Survey changes %s: a Prompt is read-only, so copy it first", name)
 	}
 	if len(values) == 0 || values[0] != before {
-		return nil, errors.New("policy's Survey does not append to dst: what dst held must come back before the values of the stream")
+		return nil, errors.New("policy's Survey does not append to dst: return dst with the stream's values behind its own")
 	}
 	values = slices.Clone(values[1:])
 	l.spoil()

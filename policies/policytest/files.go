@@ -64,7 +64,7 @@ func (s *suite) sameRows(whole string, parts []string) error {
 	}
 	got, err := s.rows(whole, 4, 0, "12")
 	if err != nil || !reflect.DeepEqual(want, got) {
-		return fmt.Errorf("rows with four workers differ from those with one (%v): instances share state; New's factory must make one of its own for each worker", err)
+		return fmt.Errorf("rows with four workers differ from those with one (%v): instances share state, so let New's factory make new ones", err)
 	}
 	var pieces []result.Row
 	for _, part := range parts {
@@ -75,12 +75,12 @@ func (s *suite) sameRows(whole string, parts []string) error {
 		pieces = append(pieces, rows...)
 	}
 	if err := sameCounts(want, pieces); err != nil {
-		return fmt.Errorf("a file cut in two: %w: streams are independent, state must not pass from one to the next", err)
+		return fmt.Errorf("a file cut in two: %w: state passes from one stream to the next", err)
 	}
 	once, err1 := s.rows(whole, 1, 0, "3600B") // 12 entries of 100 bytes in each of 3 streams
 	twice, err2 := s.rows(whole, 1, 200, "7200B")
 	if err := errors.Join(err1, err2, sameCounts(want, once), sameCounts(once, twice)); err != nil {
-		return fmt.Errorf("12 entries a stream, as 3600 B of 100 B entries, as 7200 B of 200 B entries: %w", err)
+		return fmt.Errorf("12 entries per stream, stated as 3600 B of 100 B entries and as 7200 B of 200 B entries: %w", err)
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func (s *suite) together(path string) error {
 			return err
 		}
 		if n.Misses != row.Misses || n.Evictions != row.Evictions || n.ResidentPeak != row.ResidentPeak || n.Demand != row.Demand {
-			return fmt.Errorf("capacity %d in a run with others: layer %d misses %d, evicts %d and keeps %d at most, alone %d, %d and %d: an instance is used at one capacity after the other, and a Sweeper answers for all of them",
+			return fmt.Errorf("capacity %d in a run with others: layer %d misses %d, evicts %d and keeps at most %d, but alone %d, %d and %d: Reset does not forget, or the Sweeper is wrong",
 				c.capacity, *row.LayerID, row.Misses, row.Evictions, row.ResidentPeak, n.Misses, n.Evictions, n.ResidentPeak)
 		}
 	}
@@ -213,7 +213,7 @@ func (s *suite) pooled() error {
 			return err
 		}
 		if few != many {
-			return fmt.Errorf("misses %d blocks of a stream that shares a cache (--pool) with one stream that demands nothing, %d with three such (trace %d): in a pool T numbers updates, of which Scope.Updates() make a step; what counts steps, as options do, is multiplied by it", few, many, seed)
+			return fmt.Errorf("misses %d blocks in a pool with one idle stream, but %d with three (trace %d): T counts updates there, so multiply options in steps by Scope.Updates()", few, many, seed)
 		}
 	}
 	return nil

@@ -92,13 +92,13 @@ func compareHistory(t *testing.T, s *suite, text string) {
 		t.Fatalf("%s: %v", s.name(), err)
 	}
 	if len(got) != len(h.want) {
-		t.Fatalf("%s: %d steps, %d worked out", s.name(), len(got), len(h.want))
+		t.Fatalf("%s: %d steps, expected %d", s.name(), len(got), len(h.want))
 	}
 	for i, want := range h.want {
 		have := [3][]int32{got[i].misses, got[i].victims, got[i].keptOut}
 		for j, want := range [][]int32{want.misses, want.victims, want.keptOut} {
 			if !slices.Equal(have[j], want) {
-				t.Errorf("%s: step T = %d %s %v, worked out: %v", s.name(), got[i].T, verbs[j], have[j], want)
+				t.Errorf("%s: step T = %d %s %v, expected %v", s.name(), got[i].T, verbs[j], have[j], want)
 			}
 		}
 	}
@@ -131,13 +131,13 @@ func (h *history) read(line string) error {
 		return nil
 	case len(columns) == 1:
 		if _, ok := h.settings[words[0]]; !ok || len(words) != 2 {
-			return fmt.Errorf("%q is no setting", strings.Join(words, " "))
+			return fmt.Errorf("%q is not a setting", strings.Join(words, " "))
 		}
 		n, err := strconv.Atoi(words[1])
 		h.settings[words[0]] = n
 		return err
 	case len(columns) > 4 || h.rule == lose && len(columns) > 3:
-		return fmt.Errorf("%d columns", len(columns))
+		return fmt.Errorf("%d columns, too many", len(columns))
 	}
 	if h.rule == fetch || words[0] != "prompt" {
 		if err := h.row(strings.Fields(columns[0])); err != nil {

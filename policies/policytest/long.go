@@ -31,7 +31,7 @@ func (s *suite) long() error {
 	for i, rows := range longRows {
 		c, start := s.longSetting(rows), time.Now()
 		if err := s.refereedOn(c); err != nil {
-			return fmt.Errorf("on a stream of %d steps: %w (steps, or demands of a block, counted in too few bits?)\n%v", rows, err, c)
+			return fmt.Errorf("on a stream of %d steps: %w (does a counter of steps or demands overflow?)\n%v", rows, err, c)
 		}
 		if s.short || i+1 == len(longRows) || time.Since(start)*time.Duration(longRows[i+1]/rows) > patience {
 			break

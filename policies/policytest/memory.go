@@ -44,7 +44,7 @@ func (s *suite) allocates() error {
 			return fmt.Errorf("%w\n%v", err, c)
 		}
 		if err := calls.allocates(s.make(), make([]int32, 0, c.stream.MaxSeqLen())); err != nil {
-			return fmt.Errorf("%w: take memory in %s (policies.Fill keeps it from stream to stream) and reuse buffers as s[:0]\n%v", err, where, c)
+			return fmt.Errorf("%w: allocate in %s with policies.Fill, which reuses memory, and reuse buffers as s[:0]\n%v", err, where, c)
 		}
 	}
 	return nil
@@ -56,7 +56,7 @@ func (r *script) allocates(p policies.Policy, dst []int32) error {
 	dst = r.play(p, dst)
 	begin := testing.AllocsPerRun(3, func() { r.begin(p) })
 	if begin > allocationsAStream {
-		return fmt.Errorf("Reset allocates %.0f times on a stream that it has begun before, %d are allowed", begin, allocationsAStream)
+		return fmt.Errorf("Reset allocates %.0f times on a stream that it had before, expected at most %d", begin, allocationsAStream)
 	}
 	n := 0.0
 	for plays := 1; plays <= 4; plays *= 2 {
@@ -69,7 +69,7 @@ func (r *script) allocates(p policies.Policy, dst []int32) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("allocates %.0f times in the %d steps of four replays that it has made before, none are allowed", n, 4*r.steps())
+	return fmt.Errorf("allocates %.0f times in the %d steps of four repeated replays, expected 0", n, 4*r.steps())
 }
 
 // bytesClaimed reads the number at the start of Traits.Memory.
@@ -99,7 +99,7 @@ func (s *suite) remembers() error {
 		return err
 	}
 	if each > claim+memorySlack {
-		return fmt.Errorf("Traits.Memory is %q, but %.1f B are held for each block of the context: state what Reset takes", s.entry.Traits.Memory, each)
+		return fmt.Errorf("Traits.Memory is %q, but the policy holds %.1f B per block of the context: state the memory of Reset", s.entry.Traits.Memory, each)
 	}
 	return nil
 }

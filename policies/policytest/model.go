@@ -24,7 +24,7 @@ type model struct {
 func replayReference(c *setting, r Reference) (steps []step, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the reference panicked after %d steps: %v", len(steps), p)
+			err = fmt.Errorf("the reference panics after %d steps: %v", len(steps), p)
 		}
 	}()
 	m := &model{setting: c, reference: r, capacity: c.capacity, resident: map[int32]bool{}, first: c.stream.Windows - c.replayedWindows()}
@@ -188,7 +188,7 @@ func (m *model) surplus(s *Step, n int) (pass []int32) {
 // remove takes blocks out of the cache after checking that they may leave.
 func (m *model) remove(verb string, blocks []int32, least int, from []int32) ([]int32, error) {
 	if len(blocks) < least {
-		return blocks, fmt.Errorf("%s %d blocks, %d must go", verb, len(blocks), least)
+		return blocks, fmt.Errorf("%s %d blocks, expected at least %d", verb, len(blocks), least)
 	}
 	for _, x := range blocks {
 		if !m.resident[x] || !slices.Contains(from, x) {

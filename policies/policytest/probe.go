@@ -138,7 +138,7 @@ func (p *probe) Reset(sc *policies.Scope) error {
 	was := given
 	err := p.policy.Reset(&given)
 	if given != was {
-		p.fail("changes its Scope, which is the engine's: copy what is needed")
+		p.fail("changes its Scope, which is read-only: copy it first")
 	}
 	if p.spoil {
 		given = policies.Scope{Blocks: garbage, Capacity: garbage, Steps: garbage, Windows: garbage, Demand: garbage, PerStep: garbage}
@@ -178,7 +178,7 @@ func (p *probe) takeBack(given *policies.Step) {
 }
 
 func (p *probe) failChanged(list string) {
-	p.fail("changes Step.%s, which is the engine's: the lists of a Step are read only, copy what must be changed or appended to", list)
+	p.fail("changes Step.%s: the lists of a Step are read-only, so copy one before a change or an append", list)
 }
 
 // follow updates E as the contract defines it.
@@ -203,9 +203,9 @@ func (p *probe) follow(s *policies.Step) {
 func (p *probe) story() string {
 	e := slices.Sorted(maps.Keys(p.outside))
 	if p.rule == lose {
-		return fmt.Sprintf("told: T = %d, |D_t| = %d, Offered %v, List %v\nheld are %v%s", p.told.T, p.told.Demand, p.told.Offered, p.told.List, e, p.asked)
+		return fmt.Sprintf("received: T = %d, |D_t| = %d, Offered %v, List %v\nholds %v%s", p.told.T, p.told.Demand, p.told.Offered, p.told.List, e, p.asked)
 	}
-	return fmt.Sprintf("told: T = %d, |D_t| = %d, Offered %v, Hit %v, Miss %v, Exit %v, Pass %v\nE is %v%s", p.told.T, p.told.Demand,
+	return fmt.Sprintf("received: T = %d, |D_t| = %d, Offered %v, Hit %v, Miss %v, Exit %v, Pass %v\nE is %v%s", p.told.T, p.told.Demand,
 		p.told.Offered, p.told.Hit, p.told.Miss, p.told.Exit, p.told.Pass, e, p.asked)
 }
 
@@ -291,11 +291,11 @@ func (p *probe) answer(method string, dst []int32, call func([]int32) []int32) [
 	p.dst = append(p.dst[:0], garbage, garbage)
 	got := call(p.dst)
 	if len(got) < 2 || got[0] != garbage || got[1] != garbage {
-		p.fail("%s does not append to dst: what dst held must come back before the blocks named", method)
+		p.fail("%s does not append to dst: return dst with the blocks behind its own", method)
 		return append(dst, got...)
 	}
 	dst = append(dst, got[2:]...)
-	p.asked = fmt.Sprintf("; %s answers %v", p.at, got[2:])
+	p.asked = fmt.Sprintf("; %s returns %v", p.at, got[2:])
 	if p.spoil {
 		for i := range got {
 			got[i] = garbage
@@ -326,7 +326,7 @@ func (p *lossyProbe) Prompt(pr *policies.Prompt) {
 	l := lendPrompt(pr)
 	p.policy.(policies.Lossy).Prompt(&l.given)
 	if name := l.changed(); name != "" {
-		p.fail("changes %s, which is the engine's: a Prompt is read only, copy what must be changed", name)
+		p.fail("changes %s: a Prompt is read-only, so copy it first", name)
 	}
 	if p.spoil {
 		l.spoil()

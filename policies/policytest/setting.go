@@ -12,7 +12,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-var onlySeed = flag.Uint64("policytest.seed", 0, "policytest: draw only this stream, the `seed` that a failure names")
+var onlySeed = flag.Uint64("policytest.seed", 0, "policytest: draw only the stream of this `seed`, which a failure prints (default 0, all)")
 
 // setting is one stream and one way to replay it.
 type setting struct {
@@ -158,7 +158,7 @@ func (c *setting) String() string {
 		text += fmt.Sprintf(", blocks of %d entries", c.entries)
 	}
 	if c.seed != 0 {
-		text += fmt.Sprintf("; again with -policytest.seed=%d", c.seed)
+		text += fmt.Sprintf("; repeat with -policytest.seed=%d", c.seed)
 	}
 	return text
 }

@@ -95,11 +95,11 @@ func differ(a, b string, x, y []step) error {
 			}
 		}
 		if x[i].T != y[i].T || x[i].births != y[i].births || x[i].resident != y[i].resident {
-			return fmt.Errorf("step T = %d: %s %d births and %d residents, %s T = %d with %d and %d", x[i].T, a, x[i].births, x[i].resident, b, y[i].T, y[i].births, y[i].resident)
+			return fmt.Errorf("step T = %d: %s has %d births and %d residents, %s has T = %d with %d and %d", x[i].T, a, x[i].births, x[i].resident, b, y[i].T, y[i].births, y[i].resident)
 		}
 	}
 	if len(x) != len(y) {
-		return fmt.Errorf("%s %d steps, %s %d", a, len(x), b, len(y))
+		return fmt.Errorf("%s has %d steps, %s %d", a, len(x), b, len(y))
 	}
 	return nil
 }

@@ -39,11 +39,11 @@ func (s *suite) swept() error {
 		}
 		switch {
 		case follow(policies.SweepOf(s.make()), told, runs, true) == nil:
-			return fmt.Errorf("the pass of the Sweeper: Reset does not forget: a new pass answers this stream as single runs do, one that has seen other streams does not\n%w", err)
+			return fmt.Errorf("the pass of the Sweeper: Reset does not forget: only a new pass agrees with single runs\n%w", err)
 		case follow(policies.SweepOf(s.make()), told, runs, false) == nil:
-			return fmt.Errorf("the pass of the Sweeper: keeps a slice that it was given: lists are valid until the call returns, and are overwritten here after it; copy what is needed later\n%w", err)
+			return fmt.Errorf("the pass of the Sweeper: keeps a slice after the call: lists are valid only during it, so copy them\n%w", err)
 		}
-		return fmt.Errorf("the pass of the Sweeper: %w\na pass answers what the policy does alone; a policy with another rule than the one that it embeds must answer SweepOf with nil", err)
+		return fmt.Errorf("the pass of the Sweeper: %w\na pass must agree with single runs: if the policy changes the rule of a policy that it embeds, let SweepOf return nil", err)
 	})
 }
 
@@ -128,7 +128,7 @@ func (p *probe) followStep(pass policies.Sweep, s *policies.Step, sizes []int32,
 	if p.err != nil {
 		return p.err
 	}
-	told := fmt.Sprintf("told: |D_t| = %d, Offered %v, Hit %v, Miss %v, Exit %v\nDistances answers %v; Residents of sizes %v answers %v", s.Demand,
+	told := fmt.Sprintf("received: |D_t| = %d, Offered %v, Hit %v, Miss %v, Exit %v\nDistances returns %v; Residents of sizes %v returns %v", s.Demand,
 		s.Offered, s.Hit, s.Miss, s.Exit, distances, sizes, residents)
 	if len(distances) != len(s.Miss) || len(residents) != len(sizes) {
 		return fmt.Errorf("step T = %d: expected a distance for each block of Miss and a number for each size\n%s", s.T, told)
@@ -147,11 +147,11 @@ func (r *single) agrees(i int, entered, distances []int32, residents int32) erro
 	for j, x := range entered {
 		if _, missed := slices.BinarySearch(did.misses, x); missed != (distances[j] > r.size) {
 			verb := map[bool]string{true: "misses", false: "hits"}
-			return fmt.Errorf("its Distances says %d of block %d, so that size %d %s it; a run at that size (capacity %d) %s it", distances[j], x, r.size, verb[!missed], r.capacity, verb[missed])
+			return fmt.Errorf("Distances gives %d for block %d, so size %d %s it, but a run at this size (capacity %d) %s it", distances[j], x, r.size, verb[!missed], r.capacity, verb[missed])
 		}
 	}
 	if int(residents) != did.resident {
-		return fmt.Errorf("its Residents says %d at size %d; a run at that size (capacity %d) holds %d after the step", residents, r.size, r.capacity, did.resident)
+		return fmt.Errorf("Residents gives %d at size %d, but a run at this size (capacity %d) holds %d after the step", residents, r.size, r.capacity, did.resident)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func (s *suite) sized() error {
 			err = fmt.Errorf("counts %+v become %+v", want, got)
 		}
 		if err != nil {
-			return fmt.Errorf("with Scope.Capacity three times what the engine keeps to: %w: a policy that looks at Scope.Capacity claims Traits.Sized, and where it can follow a capacity that grows it is a policies.Resizer", err)
+			return fmt.Errorf("with Scope.Capacity three times the engine's capacity: %w: a policy that reads Scope.Capacity sets Traits.Sized, and is a policies.Resizer if it can follow changes", err)
 		}
 		return nil
 	})
@@ -43,7 +43,7 @@ func (s *suite) resized() error {
 	}
 	err := s.seeds(resizeStreams, s.resizedOn)
 	if err == nil && s.reference != nil && !s.referenceResizes() {
-		return errors.New("the policy is a Resizer and its Reference is not: it follows a capacity that changes, and nothing says whether rightly; give the Reference a Resize(capacity int), too")
+		return errors.New("the policy is a Resizer, but its Reference is not: add Resize(capacity int) to the Reference")
 	}
 	return err
 }
@@ -55,7 +55,7 @@ func (s *suite) resizedOn(c *setting) error {
 		err = s.refereedOn(c)
 	}
 	if err != nil {
-		return fmt.Errorf("at a capacity that changes: %w", err)
+		return fmt.Errorf("with a changing capacity: %w", err)
 	}
 	return nil
 }
@@ -96,10 +96,10 @@ func (s *suite) single() error {
 		p.single = true
 		got, _, err := replayEngine(c, p)
 		if err == nil {
-			err = differ("asked at once it", "asked one by one it", want, got)
+			err = differ("in one call it", "in single calls it", want, got)
 		}
 		if err != nil {
-			return fmt.Errorf("Evict(1) several times after an Update is not Evict of as many, which --clusters needs: do in Update what is done once a step, or claim Traits.Sized\n%w", err)
+			return fmt.Errorf("n calls of Evict(1) differ from Evict(n), which --clusters needs: move the work of a step to Update, or set Traits.Sized\n%w", err)
 		}
 		return nil
 	})
@@ -123,7 +123,7 @@ func (s *suite) shifted() error {
 			err = fmt.Errorf("counts %+v become %+v", want, got)
 		}
 		if err != nil {
-			return fmt.Errorf("with every block's index raised by a constant: %w: order may depend on indices only through ties, lowest first (SEMANTICS S12)", err)
+			return fmt.Errorf("with a constant added to all block indices: %w: indices may only break ties, lowest first (SEMANTICS S12)", err)
 		}
 		return nil
 	})
@@ -170,7 +170,7 @@ func (s *suite) peeked() error {
 			return p.err // the engine may see only a consequence of it
 		}
 		if err == nil && got != want {
-			err = fmt.Errorf("counts %+v become %+v where Peek is asked: it must change nothing", want, got)
+			err = fmt.Errorf("counts %+v become %+v with calls of Peek, which must change nothing", want, got)
 		}
 		if err != nil {
 			return err
@@ -200,10 +200,10 @@ func (s *suite) drains(c *setting) (err error) {
 		case !named:
 			return fmt.Errorf("%sno block", what)
 		case !left[first]:
-			return fmt.Errorf("%sblock %d, which is not in it", what, first)
+			return fmt.Errorf("%sblock %d, which is not in E", what, first)
 		}
 		if victims := policy.Evict(1, nil); len(victims) != 1 || victims[0] != first {
-			return fmt.Errorf("%sblock %d, and Evict(1) then %v: a prefetcher that swaps asks between Evict and the next Update", what, first, victims)
+			return fmt.Errorf("%sblock %d, but Evict(1) then names %v: both must name the same victim, as a swapping prefetcher needs", what, first, victims)
 		}
 		delete(left, first)
 	}
@@ -235,7 +235,7 @@ func (p *probe) asPeeked() (int32, bool) {
 	peeker := p.policy.(policies.Peeker)
 	first, named := peeker.Peek()
 	if again, still := peeker.Peek(); again != first || still != named {
-		p.fail("Peek names block %d (%v), asked again block %d (%v): it must forget nothing", first, named, again, still)
+		p.fail("Peek names block %d (%v), then block %d (%v): it must change nothing", first, named, again, still)
 	}
 	return first, named
 }
@@ -249,5 +249,5 @@ func (p *probe) compare(first int32, named bool, victims []int32) {
 	if named {
 		what = fmt.Sprintf("block %d", first)
 	}
-	p.fail("Peek names %s, and Evict then %v: the first victim must be the one that was named (is it the Peek of what the policy embeds?)", what, victims)
+	p.fail("Peek names %s, but Evict then %v: the first victim must be the same (is Peek that of an embedded policy?)", what, victims)
 }

@@ -49,9 +49,9 @@ var source string
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "s3-fifo",
-	Summary: "a small queue for newcomers, a main queue with second chances, a ghost queue",
+	Summary: "a small queue for new blocks, a main queue with second chances, a ghost queue",
 	Source:  "Yang et al., SOSP 2023, Algorithm 1",
-	Usage:   "s3-fifo:small=F with F of the capacity for newcomers, 0.01 to 0.9, 0.1 by default",
+	Usage:   "s3-fifo:small=F, share of the capacity for new blocks, 0.01 to 0.9, default 0.1",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Sized: true, Memory: "8 B", Cost: "O(1)"},
 	New: policies.WithOptions(Policy{Small: 0.1}, func(p *Policy) []policies.Option {

@@ -47,7 +47,7 @@ var Entry = policies.Entry{
 	Aliases: []string{"ewma"},
 	Summary: "evicts the lowest exponentially weighted mean of scores",
 	Source:  "exponential smoothing of the selector's scores",
-	Usage:   "score-ewma:decay=D with the weight of a block's past, 0 to 1; 0.8 by default",
+	Usage:   "score-ewma:decay=D, weight of a block's past, 0 to 1, default 0.8",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Memory: "16 B", Cost: "O(M + C) a step"},
 	New: policies.WithOptions(Policy{Decay: 0.8}, func(p *Policy) []policies.Option {

@@ -40,7 +40,7 @@ var source string
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "sieve",
-	Summary: "a hand over the order of insertion evicts what was not demanded again",
+	Summary: "a hand in insertion order evicts blocks not demanded again",
 	Source:  "Zhang et al., NSDI 2024, Algorithm 1",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Memory: "5 B", Cost: "O(1)"},

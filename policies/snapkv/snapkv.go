@@ -45,7 +45,7 @@ var source string
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "snapkv",
-	Summary: "drops the prompt blocks that its last queries attended to least",
+	Summary: "drops the prompt blocks with the least attention from the prompt's last queries",
 	Source:  "SnapKV (Li et al. 2024, arXiv:2404.14469)",
 	Usage:   Usage("snapkv", 32, ""),
 	Doc:     policies.PackageComment(source),
@@ -56,7 +56,7 @@ var Entry = policies.Entry{
 // Usage returns the usage text of a method that embeds SnapKV. window is its default observation
 // window in blocks. more is the text of its further options, each behind a comma.
 func Usage(name string, window int, more string) string {
-	return fmt.Sprintf("%s[:window=%d,kernel=7,pooling=max%s], blocks; kernel odd; pooling max or avg", name, window, more)
+	return fmt.Sprintf("%s[:window=%d,kernel=7,pooling=max%s], window and kernel in blocks, kernel odd, pooling max or avg", name, window, more)
 }
 
 // Parser returns a parser of the options of a method that embeds SnapKV, for policies.Entry.New.
@@ -104,7 +104,7 @@ func (p *Policy) options() []policies.Option {
 // check rejects a kernel without a middle.
 func (p *Policy) check() error {
 	if p.Kernel%2 == 0 {
-		return fmt.Errorf("kernel=%d, expected an odd number of blocks: as many on either side", p.Kernel)
+		return fmt.Errorf("kernel=%d, expected an odd number of blocks", p.Kernel)
 	}
 	return nil
 }

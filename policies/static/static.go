@@ -43,7 +43,7 @@ var source string
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "static",
-	Summary: "keeps what the warm-up demanded most, for good",
+	Summary: "keeps the blocks that the warm-up demanded most, for good",
 	Source:  "static caches by frequency (PaGraph, SoCC 2020)",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Bypasses: true, Sized: true, Stack: true, Memory: "4 B", Cost: "O(misses) a step"},

@@ -32,9 +32,9 @@ var source string
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "streamingllm",
-	Summary: "drops all but the first blocks and the most recent",
+	Summary: "drops all but the first and the most recent blocks",
 	Source:  "StreamingLLM (Xiao et al. 2024, arXiv:2309.17453)",
-	Usage:   "streamingllm[:sink=4], blocks",
+	Usage:   "streamingllm[:sink=4], sink in blocks",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Lossy: true, Sized: true, Memory: "0 B", Cost: "O(1) a step"},
 	New: policies.WithOptions(Policy{Sink: 4}, func(p *Policy) []policies.Option {

@@ -52,9 +52,9 @@ var source string
 var Entry = policies.Entry{
 	Name:    "2q",
 	Aliases: []string{"twoq"},
-	Summary: "FIFO for what is new, LRU for what comes back after it",
+	Summary: "FIFO for new blocks, LRU for blocks that come back",
 	Source:  "Johnson and Shasha, VLDB 1994, section 3.2",
-	Usage:   "2q:kin=I,kout=O with shares of the capacity, I 0 to 1 and O 0 to 8; 0.25 and 0.5 by default",
+	Usage:   "2q:kin=I,kout=O, shares of the capacity, I from 0 to 1, default 0.25, and O from 0 to 8, default 0.5",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Sized: true, Memory: "12 B", Cost: "O(1)"},
 	New: policies.WithOptions(Policy{Kin: 0.25, Kout: 0.5}, func(p *Policy) []policies.Option {

@@ -29,11 +29,11 @@ var source string
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "window",
-	Summary: "keeps exactly what the last N steps demanded; has no capacity",
+	Summary: "keeps exactly the demand of the last N steps",
 	Source:  "KVDrive, critical KV window",
 	Example: "2",
 	Doc:     policies.PackageComment(source),
-	Usage:   "window:N with N steps, 0 to 1073741824, as in window:2",
+	Usage:   "window:N, N from 0 to 1073741824 steps, as in window:2",
 	Traits:  policies.Traits{Windowed: true, Stack: true, Memory: "4 B", Cost: "O(1)"},
 	New:     parse,
 }
@@ -44,7 +44,7 @@ const mostSteps = 1 << 30
 func parse(options string) (func() policies.Policy, string, error) {
 	n, err := strconv.Atoi(options)
 	if err != nil || n < 0 || n > mostSteps {
-		return nil, "", fmt.Errorf("window of %q steps", options)
+		return nil, "", fmt.Errorf("window of %q steps, expected a whole number", options)
 	}
 	if n == 0 {
 		return func() policies.Policy { return new(none.Policy) }, "0", nil
