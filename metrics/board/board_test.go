@@ -105,7 +105,7 @@ func TestCellsWithoutMissOfOPTAreLeftOut(t *testing.T) {
 	table := mustBoard(t, rows).Tables[0]
 	wantFigure(t, "× OPT", table.Ranked[0].Pooled.XOpt, math.Cbrt(2.25))
 	wantFigure(t, "gap closed", table.Ranked[0].Pooled.GapClosed, 23.0/45)
-	rowstest.WantNote(t, table.Notes, "Left out, because OPT has no miss there: 1 cell: b 2x")
+	rowstest.WantNote(t, table.Notes, "Left out, because OPT has no misses: 1 cell: b 2x")
 }
 
 // TestCellsWithoutMissAreLeftOut: without opt-bypass nothing bounds a bypasser. It misses nothing
@@ -117,7 +117,7 @@ func TestCellsWithoutMissAreLeftOut(t *testing.T) {
 	if last := table.Ranked[2]; last.Policy != "bypasser" || len(table.NoMiss) != 1 {
 		t.Errorf("last %s, left out %v", last.Policy, table.NoMiss)
 	}
-	rowstest.WantNote(t, table.Notes, "Left out, because only bypasser has no miss there: 1 cell: b 1x")
+	rowstest.WantNote(t, table.Notes, "Left out, because only bypasser has no misses: 1 cell: b 1x")
 }
 
 // TestPrefetchingIsNotRanked: OPT does not bound caches that prefetch. Their cells are left out if
@@ -144,7 +144,7 @@ func TestCellsWithoutOPTAreLeftOut(t *testing.T) {
 	rows := append(rowstest.HandRows(), rowstest.Row("b", "lru", "2x", 9), rowstest.Row("b", "p", "2x", 3))
 	table := mustBoard(t, rows).Tables[0]
 	wantFigure(t, "× OPT", table.Ranked[0].Pooled.XOpt, math.Cbrt(2.25))
-	rowstest.WantNote(t, table.Notes, "Left out, because opt has no row there: 1 cell: b 2x")
+	rowstest.WantNote(t, table.Notes, "Left out, because opt has no row: 1 cell: b 2x")
 	_, err := NewBoard([]result.Row{rowstest.Row("a", "lru", "1x", 9)}, Options{})
 	if err == nil || !strings.Contains(err.Error(), "no rows of policy opt") {
 		t.Errorf("board without OPT: %v", err)
@@ -166,7 +166,7 @@ func TestPooledFiguresAreOverCommonCells(t *testing.T) {
 	wantFigure(t, "p at 1x", lines["p"].Capacities[0].XOpt, 1.25)         // trace b is not common
 	wantFigure(t, "p's hit rate", lines["p"].Pooled.HitRate, 1-(80.)/200) // 50 + 30 misses
 	rowstest.WantNote(t, table.Notes, "Pooled over 2 cells that all ranked policies have. Cells: a 1x 2x")
-	rowstest.WantNote(t, table.Notes, "Not pooled, because q did not run there: b 1x. Pool them with --where policy!=q")
+	rowstest.WantNote(t, table.Notes, "Not pooled, because q did not run: b 1x. Pool them with --where policy!=q")
 	if notes := lines["q"].Notes; len(notes) != 1 || b.Footnotes[notes[0]-1] != shrinksNote || len(lines["p"].Notes) > 0 {
 		t.Errorf("notes of q %v, of p %v, footnotes %q", notes, lines["p"].Notes, b.Footnotes)
 	}
@@ -191,7 +191,7 @@ func TestOwnCellsAreNotPooled(t *testing.T) {
 	rows = append(rows, rowstest.Row("a", "q", "1x", 70), rowstest.Row("a", "q", "2x", 70), rowstest.Row("b", "q", "1x", 70))
 	table := mustBoard(t, rows).Tables[0]
 	wantFigure(t, "p", table.Ranked[0].Pooled.XOpt, math.Cbrt(2.25))
-	rowstest.WantNote(t, table.Notes, "Not pooled, because only p ran there: a 8x")
+	rowstest.WantNote(t, table.Notes, "Not pooled, because only p ran: a 8x")
 }
 
 // TestHowToRank: the filter in a note ranks the policy. No filter by trace exists if the policy
@@ -287,7 +287,7 @@ func TestKindsAreRankedApart(t *testing.T) {
 	if exact.Ranked[0].Policy != "bypasser" || len(exact.Bounds) != 2 {
 		t.Errorf("exact table %+v", exact)
 	}
-	if note := b.Footnotes[exact.Ranked[0].Notes[0]-1]; !strings.Contains(note, "opt-bypass is the bound") {
+	if note := b.Footnotes[exact.Ranked[0].Notes[0]-1]; !strings.Contains(note, "opt-bypass bounds it") {
 		t.Errorf("bypasser's footnote %q", note)
 	}
 }
@@ -351,5 +351,5 @@ func TestNoRankAmongOneLossyMethod(t *testing.T) {
 	if len(apart.Ranked) != 0 || len(apart.Unranked) != 2 {
 		t.Errorf("%+v", apart)
 	}
-	rowstest.WantNote(t, apart.Notes, "Not ranked: no two policies ran at the same trace and capacity")
+	rowstest.WantNote(t, apart.Notes, "Not ranked: no two policies have a trace and capacity in common")
 }

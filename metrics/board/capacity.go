@@ -45,7 +45,7 @@ func (g *grid) sizedTwice() []string {
 	var notes []string
 	for s, capacities := range names {
 		if len(capacities) > 1 {
-			notes = append(notes, fmt.Sprintf("%s: %s are one capacity of %g entries and count %d times. Drop one with --where capacity!=%s",
+			notes = append(notes, fmt.Sprintf("%s: %s are the same capacity, %g entries, and count %d times. Leave one out with --where capacity!=%s",
 				s.trace, strings.Join(capacities, " and "), s.entries, len(capacities), capacities[len(capacities)-1]))
 		}
 	}

@@ -80,7 +80,7 @@ func TestNoteOfOneSizeTwice(t *testing.T) {
 			rows = append(rows, r)
 		}
 	}
-	want := "a: 4x and 1024 are one capacity of 1024 entries and count 2 times. Drop one with --where capacity!=1024"
+	want := "a: 4x and 1024 are the same capacity, 1024 entries, and count 2 times. Leave one out with --where capacity!=1024"
 	b := mustBoard(t, rows)
 	if !slices.Contains(b.Notes, want) {
 		t.Errorf("notes %q, want %q among them", b.Notes, want)

@@ -77,7 +77,7 @@ func TestRepeatedRows(t *testing.T) {
 func TestCellsMustBeOfTheSameWork(t *testing.T) {
 	rows := append(rowstest.HandRows(), rowstest.ForRequest(rowstest.PartRow(rowstest.Row("a", "q", "1x", 0), "", -1, -1, 2, 9), "r"))
 	_, err := NewBoard(rows, Options{})
-	if err == nil || !strings.Contains(err.Error(), "are not of the same work: streams 2 and 1") {
+	if err == nil || !strings.Contains(err.Error(), "replayed different work: streams 2 and 1") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -158,7 +158,7 @@ func (c *comparer) compare(a, b string) (*Comparison, error) {
 		g.Start = part.start
 		g.Notes = append(c.options.Incomplete.Notes(), g.Notes...)
 		if c.tiers {
-			g.Notes = append(g.Notes, "The GPU's caches are compared: rows of the tiers below are left out. Their demand is the misses of the cache above")
+			g.Notes = append(g.Notes, "Only the GPU's caches are compared. Tiers below are left out, because their demand is the misses of the cache above")
 		}
 		d.Groups = append(d.Groups, g)
 	}
@@ -169,7 +169,7 @@ func (c *comparer) compare(a, b string) (*Comparison, error) {
 // checkPair rejects two policies that cannot be compared by misses.
 func (c *comparer) checkPair(a, b string) error {
 	if a == b {
-		return errors.New("that is one policy; name two")
+		return errors.New("both names are the same policy: name two policies")
 	}
 	for _, name := range []string{a, b} {
 		if len(c.policies[name]) == 0 {
@@ -178,9 +178,9 @@ func (c *comparer) checkPair(a, b string) error {
 	}
 	switch lossyA, lossyB := c.policies[a][0].Lossy, c.policies[b][0].Lossy; {
 	case lossyA && lossyB:
-		return fmt.Errorf("%s and %s are lossy, which miss nothing and lose: kvreplay leaderboard compares their recall", a, b)
+		return fmt.Errorf("%s and %s are lossy and have no misses: kvreplay leaderboard compares their recall", a, b)
 	case lossyA != lossyB:
-		return fmt.Errorf("%s is %s and %s is %s: exact and lossy policies are never compared by their misses", a, kindOf(lossyA), b, kindOf(lossyB))
+		return fmt.Errorf("%s is %s and %s is %s: misses of exact and lossy policies cannot be compared", a, kindOf(lossyA), b, kindOf(lossyB))
 	}
 	return nil
 }
@@ -195,9 +195,9 @@ func (c *Comparison) check() error {
 		ran = append(ran, g.Unpaired...)
 	}
 	if len(c.Groups) > 1 {
-		return fmt.Errorf("compare %s with %s: no trace and capacity at which both ran with warmed caches or both from cold starts (warmup=cold), which are never compared: replay both with the same --warmup", c.A, c.B)
+		return fmt.Errorf("compare %s with %s: one has only warmed caches where the other has only cold starts: replay both with the same --warmup", c.A, c.B)
 	}
-	return fmt.Errorf("compare %s with %s: no trace and capacity at which both ran, only %s: replay both at the same capacities; a policy without capacity is compared with rows at its peak (replay it with lru or opt in one run)", c.A, c.B, refsText(ran))
+	return fmt.Errorf("compare %s with %s: no trace and capacity has rows of both, only %s: replay both at the same capacities (one without capacity: in one run with lru or opt)", c.A, c.B, refsText(ran))
 }
 
 // pair is the cells of A and B at one place.

@@ -61,7 +61,7 @@ func CompareAll(rows []result.Row, b string, o Options) (*Comparisons, error) {
 	case c.policies[b] == nil:
 		return nil, fmt.Errorf("compare all with %s: %w", b, &UnknownPolicy{b, c.known()})
 	case first(b).Lossy:
-		return nil, fmt.Errorf("compare all with %s: it is lossy, which misses nothing: kvreplay leaderboard compares recall", b)
+		return nil, fmt.Errorf("compare all with %s: it is lossy and has no misses: kvreplay leaderboard compares recall", b)
 	}
 	groups := map[string]*ComparedPolicies{warmedStart: {Start: warmedStart}, result.ColdStart: {Start: result.ColdStart}}
 	var left, lossy []string
@@ -100,7 +100,7 @@ func CompareAll(rows []result.Row, b string, o Options) (*Comparisons, error) {
 		}
 	}
 	if len(all.Groups) == 0 {
-		return nil, fmt.Errorf("compare all with %s: %w", b, errors.New("no other policy ran at a trace and capacity where it did: replay them at the same ones"))
+		return nil, fmt.Errorf("compare all with %s: %w", b, errors.New("no other policy has the same traces and capacities: replay others at these"))
 	}
 	fillLists(reflect.ValueOf(all).Elem())
 	return all, nil
@@ -117,7 +117,7 @@ func (g *ComparedPolicies) finish(b string, left, lossy []string) {
 		cells = max(cells, p.Cells)
 	}
 	if slices.ContainsFunc(g.Policies, func(p ComparedPolicy) bool { return p.Cells < cells }) {
-		g.Notes = append(g.Notes, "Ratios over fewer cells do not compare with the others. Each is over the cells that both policies have")
+		g.Notes = append(g.Notes, "Ratios over fewer cells are not comparable with the others. Each is over the cells that both policies have")
 	}
 	if left != nil {
 		g.Notes = append(g.Notes, "Not compared, because they share no trace and capacity with "+b+": policies "+strings.Join(left, ", "))

@@ -56,7 +56,7 @@ func TestCompareAllLeavesOut(t *testing.T) {
 	}
 	rowstest.WantNote(t, g.Notes, "Not compared, because they share no trace and capacity with lru: policies late")
 	rowstest.WantNote(t, g.Notes, "Not compared, because they are lossy (kvreplay leaderboard ranks them): policies lossy")
-	rowstest.WantNote(t, g.Notes, "Ratios over fewer cells do not compare with the others")
+	rowstest.WantNote(t, g.Notes, "Ratios over fewer cells are not comparable with the others")
 	wantFigure(t, "p", g.Policies[0].Ratio, math.Cbrt(0.5))
 	wantFigure(t, "few", g.Policies[1].Ratio, 61./60)
 }
@@ -70,8 +70,8 @@ func TestCompareAllRefuses(t *testing.T) {
 	}{
 		{append(rowstest.HandRows(), rowstest.Row("a", "lossy", "1x", 9)), "lossy", "it is lossy"},
 		{settings, "lru", "sink=4"},
-		{[]result.Row{rowstest.Row("a", "p", "1x", 1), rowstest.Row("a", "q", "2x", 1)}, "p", "no other policy ran at a trace and capacity where it did"},
-		{[]result.Row{rowstest.Row("a", "p", "1x", 1)}, "p", "no other policy ran"},
+		{[]result.Row{rowstest.Row("a", "p", "1x", 1), rowstest.Row("a", "q", "2x", 1)}, "p", "no other policy has the same traces and capacities"},
+		{[]result.Row{rowstest.Row("a", "p", "1x", 1)}, "p", "no other policy has"},
 	} {
 		if _, err := CompareAll(c.rows, c.b, Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("all with %s: error %v, want %q", c.b, err, c.want)

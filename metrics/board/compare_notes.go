@@ -17,11 +17,11 @@ func (c *Comparison) Legend(g *ComparedGroup) []string {
 	var notes, tests []string
 	contests := append(slices.Clone(g.Cells), *g.Pooled)
 	if slices.ContainsFunc(contests, func(d Contest) bool { return d.P != nil }) {
-		notes = append(notes, "The pooled line is the answer. Cells share their requests, and their p is not corrected for their number")
+		notes = append(notes, "The pooled line decides. The cells share requests, and their p is not corrected for the number of cells")
 		tests = testNotes(contests, "better:", 1, c.Resamples, c.Seed)
 	}
-	notes = append(notes, "A ÷ B: misses of A divided by those of B, below 1 A is better. Pooled: geometric mean over the cells",
-		"A:B:=: requests (streams) in which A missed less, B did, neither did")
+	notes = append(notes, "A ÷ B: misses of A divided by those of B, below 1 if A is better. Pooled: geometric mean over the cells",
+		"A:B:=: requests (streams) in which A misses less, B misses less, or both are equal")
 	notes = append(notes, tests...)
 	if slices.ContainsFunc(contests, func(d Contest) bool { return d.contradicts(d.P, 1) }) {
 		notes = append(notes, disagreeNote)
@@ -44,7 +44,7 @@ func Ratios(contests []Contest) (ratios []*Figure) {
 // that are corrected together.
 func testNotes(contests []Contest, verdict string, tests, resamples int, seed uint64) []string {
 	notes := []string{
-		fmt.Sprintf("%s p < %g. ≈: not significant. n = N: N requests cannot decide, %d can", verdict, Significant, fewestDecidable(tests)),
+		fmt.Sprintf("%s p < %g. ≈: not significant. n = N: N requests are too few, a decision takes %d", verdict, Significant, fewestDecidable(tests)),
 		"p: two-sided permutation test of A ÷ B, which exchanges A and B in each request",
 	}
 	if slices.ContainsFunc(Ratios(contests), (*Figure).Bounded) {
@@ -70,8 +70,8 @@ func (d *Contest) Verdict(p *float64, tests int) string {
 // Legend explains the lines.
 func (all *Comparisons) Legend(g *ComparedPolicies) []string {
 	notes := []string{
-		"A ÷ B: misses of A divided by those of B, below 1 A is better. Geometric mean over the cells that both have",
-		"A:B:=: requests in which A missed less, B did, neither did",
+		"A ÷ B: misses of A divided by those of B, below 1 if A is better. Geometric mean over the cells that both have",
+		"A:B:=: requests in which A misses less, B misses less, or both are equal",
 	}
 	if n := g.Tests(); n > 0 {
 		notes = append(notes, testNotes(g.Contests(), "A is better or worse if", n, all.Resamples, all.Seed)...)
@@ -116,10 +116,10 @@ func (c *Comparison) notes(pairs []pair, unpaired []CellRef) []string {
 		notes = append(notes, requestsNote(pairs))
 	}
 	if without > 0 && len(pairs) > 1 {
-		notes = append(notes, fmt.Sprintf("Left out of the pooled ratio, because one of the two has no miss there: %s", text.Count(without, "cell")))
+		notes = append(notes, fmt.Sprintf("Left out of the pooled ratio, because a policy has no misses: %s", text.Count(without, "cell")))
 	}
 	if len(unpaired) > 0 {
-		notes = append(notes, "Not compared, because only one of the two ran there: "+refsText(unpaired))
+		notes = append(notes, "Not compared, because only one of the two has rows: "+refsText(unpaired))
 	}
 	return append(notes, c.remarks(remarksOf(as), remarksOf(bs))...)
 }

@@ -154,7 +154,7 @@ func TestWindowsAtTheirPeak(t *testing.T) {
 	if g = mustCompare(t, rows, "lru", "opt").Groups[0]; len(g.Cells) != 1 || g.Cells[0].Capacity != "1x" {
 		t.Errorf("lru and opt are compared at %+v", g.Cells)
 	}
-	if _, err := Compare(rows, "window:2", "window:3", Options{}); err == nil || !strings.Contains(err.Error(), "no trace and capacity at which both ran") {
+	if _, err := Compare(rows, "window:2", "window:3", Options{}); err == nil || !strings.Contains(err.Error(), "no trace and capacity has rows of both") {
 		t.Errorf("two windows: %v", err)
 	}
 }
@@ -162,7 +162,7 @@ func TestWindowsAtTheirPeak(t *testing.T) {
 func TestColdIsNotComparedWithWarmed(t *testing.T) {
 	rows := []result.Row{rowstest.Row("a", "p", "1x", 10), rowstest.Row("a", "q", "1x", 20)}
 	rows[1].Warmup = result.ColdStart
-	if _, err := Compare(rows, "p", "q", Options{}); err == nil || !strings.Contains(err.Error(), "both from cold starts (warmup=cold), which are never compared") {
+	if _, err := Compare(rows, "p", "q", Options{}); err == nil || !strings.Contains(err.Error(), "only cold starts: replay both with the same --warmup") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -185,7 +185,7 @@ func TestNoMisses(t *testing.T) {
 	g := mustCompare(t, rows, "p", "q").Groups[0]
 	wantFigure(t, "pooled", g.Pooled.Ratio, 0.5)
 	wantFigure(t, "4x", g.Cells[2].Ratio, 0)
-	if g.Cells[1].Ratio != nil || !strings.Contains(strings.Join(g.Notes, " "), "no miss there: 2 cells") {
+	if g.Cells[1].Ratio != nil || !strings.Contains(strings.Join(g.Notes, " "), "no misses: 2 cells") {
 		t.Errorf("2x: %+v; notes %q", g.Cells[1].Ratio, g.Notes)
 	}
 }
@@ -204,7 +204,7 @@ func TestTiersAreNotCompared(t *testing.T) {
 	if g.Pooled.MissesA != 92 || g.Pooled.MissesB != 115 || len(g.Unpaired) > 0 {
 		t.Errorf("%d and %d misses, unpaired %v; want 92 and 115 and none", g.Pooled.MissesA, g.Pooled.MissesB, g.Unpaired)
 	}
-	rowstest.WantNote(t, g.Notes, "rows of the tiers below are left out")
+	rowstest.WantNote(t, g.Notes, "Only the GPU's caches are compared")
 }
 
 func TestCompareRefuses(t *testing.T) {
@@ -218,11 +218,11 @@ func TestCompareRefuses(t *testing.T) {
 		a, b string
 		want string
 	}{
-		{rowstest.HandRows(), "p", "p", "that is one policy"},
-		{lossy, "p", "lossy", "exact and lossy policies are never compared"},
+		{rowstest.HandRows(), "p", "p", "both names are the same policy"},
+		{lossy, "p", "lossy", "misses of exact and lossy policies cannot be compared"},
 		{[]result.Row{rowstest.Row("a", "lossy", "1x", 9), rowstest.LossyRow("a", "snapkv", "1x", 30, 0.5)}, "snapkv", "lossy", "snapkv and lossy are lossy"},
 		{settings, "p", "lru", "sink=4"},
-		{work, "p", "lru", "not of the same work: steps 10 and 5"},
+		{work, "p", "lru", "replayed different work: steps 10 and 5"},
 		{[]result.Row{rowstest.Row("a", "p", "1x", 1), rowstest.Row("a", "q", "2x", 1)}, "p", "q", "only a 1x 2x"},
 	} {
 		if _, err := Compare(c.rows, c.a, c.b, Options{}); err == nil || !strings.Contains(err.Error(), c.want) {

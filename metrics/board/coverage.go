@@ -50,13 +50,13 @@ func (c *coverage) leftNotes() (notes []string) {
 		of[reason], hints[reason] = append(of[reason], r), hint
 	}
 	for _, reason := range reasons {
-		notes = append(notes, fmt.Sprintf("Not pooled, because %s there: %s%s", reason, refsText(of[reason]), hints[reason]))
+		notes = append(notes, fmt.Sprintf("Not pooled, because %s: %s%s", reason, refsText(of[reason]), hints[reason]))
 	}
 	return notes
 }
 
 // shrinksNote marks the line of a policy for which shrinksPool is true.
-const shrinksNote = "did not run at cells where most ranked policies did. These cells are pooled for no policy"
+const shrinksNote = "lacks cells that most ranked policies have. These cells are pooled for no policy"
 
 // shrinksPool reports whether a ranked policy lacks a cell that at least half of the ranked
 // policies have. Such a cell is pooled for no policy.
@@ -87,9 +87,9 @@ func (c *coverage) names(policies []string) string {
 	return strings.Join(policies, ", ")
 }
 
-// unrankedNote names the policies that lack pooled cells in its first sentence. Then follow
-// for each the cells that it lacks or, if they are fewer, those at which it ran, and the
-// filter that ranks the policy.
+// unrankedNote names the policies that lack pooled cells in its first sentence. For each policy
+// follow the cells that it lacks or, if they are fewer, the cells that it has. The last sentence
+// is the filter that ranks the policy.
 func (c *coverage) unrankedNote(policies []string) string {
 	note := "Not ranked for lack of pooled cells: " + strings.Join(policies, ", ") + "."
 	for _, p := range policies {

@@ -94,7 +94,7 @@ func sameWork(a, b *cell) error {
 		}
 	}
 	if what != "" {
-		return fmt.Errorf("%s and %s are not of the same work: %s", a.name(), b.name(), what)
+		return fmt.Errorf("%s and %s replayed different work: %s", a.name(), b.name(), what)
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func sameWork(a, b *cell) error {
 // rows may have different detail, so rows are not compared one by one.
 func sameMemory(a, b *cell) error {
 	if a.total.entriesKnown && b.total.entriesKnown && a.total.entriesSum != b.total.entriesSum {
-		return fmt.Errorf("%s and %s were not given the same memory: capacity_entries sum to %.0f and %.0f over the streams", a.name(), b.name(), a.total.entriesSum, b.total.entriesSum)
+		return fmt.Errorf("%s and %s had different memory: capacity_entries sum to %.0f and %.0f over the streams", a.name(), b.name(), a.total.entriesSum, b.total.entriesSum)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 func (c *cell) footnotes() []string {
 	texts := slices.Clone(c.warnings)
 	if c.sample.Bypasses && !c.sample.Offline {
-		texts = append(texts, "may read demanded blocks without keeping them, so opt-bypass is the bound and not opt")
+		texts = append(texts, "may read demanded blocks without keeping them, so opt-bypass bounds it and opt does not")
 	}
 	if c.total.prefetched > 0 {
 		texts = append(texts, "prefetches: judge misses and bytes together, because opt bounds neither")
@@ -223,10 +223,10 @@ func capacitiesText(refs []CellRef) string {
 // an interval although their traces have enough requests.
 func intervalNotes(figures []*Figure) (notes []string) {
 	if slices.ContainsFunc(figures, (*Figure).Unbounded) {
-		notes = append(notes, "∞: the interval has no upper end. In some resamples only the policy that is divided by has no miss")
+		notes = append(notes, "∞: the interval has no upper end. In some resamples the policy in the denominator has no misses and the other has some")
 	}
 	if slices.ContainsFunc(figures, func(f *Figure) bool { return f != nil && f.undefined }) {
-		notes = append(notes, fmt.Sprintf("No interval: in more than %g %% of the resamples neither of the two policies has a miss in some cell", 100*mostUndefined))
+		notes = append(notes, fmt.Sprintf("No interval: in more than %g %% of the resamples both policies have no misses in some cell", 100*mostUndefined))
 	}
 	return notes
 }

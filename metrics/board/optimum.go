@@ -63,7 +63,7 @@ func checkOptimum(rows []*result.Row, cells []*cell) error {
 	for _, p := range slices.Sorted(maps.Keys(culprits)) {
 		without = append(without, "--where policy!="+p)
 	}
-	return fmt.Errorf("rows below the optimum, which no policy can be that fetches on demand:\n%s\n%sthese rows are false, or those of the optimum are: kvreplay leaderboard verify replays them; leave them out with %s",
+	return fmt.Errorf("rows have fewer misses than the optimum, which only prefetching allows:\n%s\n%sthey are wrong, or the optimum's are: replay them with kvreplay leaderboard verify, or leave them out with %s",
 		strings.Join(below, "\n"), more, strings.Join(without, " "))
 }
 

@@ -42,7 +42,7 @@ func TestBelowTheOptimum(t *testing.T) {
 		"clusters":    {[]result.Row{rowstest.Row("a", "p", "1x", 9), rowstest.Row("a", "opt", "1x", 40)}, all(func(r *result.Row) { r.Clusters = "lists" }), ""},
 		"lossy":       {[]result.Row{rowstest.Row("a", "lossy", "1x", 0), rowstest.Row("a", "opt", "1x", 40)}, nil, ""},
 		"window":      {[]result.Row{rowstest.Row("a", "window:9", "", 3), rowstest.Row("a", "opt", "1x", 40)}, nil, ""},
-		"many":        {append(rowstest.ByRequest("p", []int64{1, 1, 1, 1, 1, 1, 1}), rowstest.ByRequest("opt", []int64{2, 2, 2, 2, 2, 2, 2})...), nil, "and 3 more\nthese rows are false, or those of the optimum are: kvreplay leaderboard verify replays them; leave them out with --where policy!=p"},
+		"many":        {append(rowstest.ByRequest("p", []int64{1, 1, 1, 1, 1, 1, 1}), rowstest.ByRequest("opt", []int64{2, 2, 2, 2, 2, 2, 2})...), nil, "and 3 more\nthey are wrong, or the optimum's are: replay them with kvreplay leaderboard verify, or leave them out with --where policy!=p"},
 		"pool":        {layers(50, 19), all(func(r *result.Row) { r.Pool = "request" }), ""},
 		"pool, all":   {layers(20, 19), all(func(r *result.Row) { r.Pool = "request" }), "p at 1x (all): 39 misses, opt 40"},
 		"pool, layer": {layers(50, 19), all(func(r *result.Row) { r.Pool = "layer" }), "p at 1x (layer 1)"},

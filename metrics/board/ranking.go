@@ -417,7 +417,7 @@ func (g *grid) addLetters(t *Ranking) (notes []string) {
 	swaps := newSwaps(g.seed, sidesOf(0, 0))
 	n, tests := swaps.requests(), len(t.Ranked)*(len(t.Ranked)-1)/2
 	if !decidable(n, tests) {
-		return []string{fmt.Sprintf("No letters: to distinguish one of %s takes %d requests, n = %d. Test one: kvreplay compare A B", text.Count(tests, "pair"), fewestDecidable(tests), n)}
+		return []string{fmt.Sprintf("No letters: %s need %d requests for a significant difference, n = %d. Test one pair: kvreplay compare A B", text.Count(tests, "pair"), fewestDecidable(tests), n)}
 	}
 	var ps []float64
 	var pairs [][2]int
@@ -470,7 +470,7 @@ func (g *grid) rankingNotes(t *Ranking, c *coverage) []string {
 	case len(t.Common) > 0:
 		notes = append(notes, c.pooledNote())
 	case len(t.usable) > 0 && len(t.Unranked) > 1:
-		note("Not ranked: no two policies ran at the same trace and capacity. Replay them at the same ones")
+		note("Not ranked: no two policies have a trace and capacity in common. Replay them at the same capacities")
 	}
 	notes = append(notes, c.leftNotes()...)
 	var lack []string
@@ -482,7 +482,7 @@ func (g *grid) rankingNotes(t *Ranking, c *coverage) []string {
 			ran := g.refs(t.Key, []string{line.Policy})
 			note("%s is not ranked: none of its cells has a × OPT (it ran at %s)", line.Policy, refsText(ran))
 		case line.Policy == t.alone:
-			note("%s is not ranked: no other policy has its cells. Replay another at the same ones", t.alone)
+			note("%s is not ranked: no other policy has its cells. Replay another policy at the same capacities", t.alone)
 		case line.Pooled == nil && len(t.Common) > 0:
 			lack = append(lack, line.Policy)
 		}

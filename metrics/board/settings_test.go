@@ -102,7 +102,7 @@ func TestColdIsNeverPooledWithWarmed(t *testing.T) {
 		}
 	}
 	_, err := NewBoard(rows, Options{})
-	if err == nil || !strings.Contains(err.Error(), "cold rows are never pooled with warmed ones") {
+	if err == nil || !strings.Contains(err.Error(), "cold rows cannot be pooled with warmed ones") {
 		t.Errorf("error %v", err)
 	}
 	w, err := result.ParseWhere([]string{"warmup!=cold"})
@@ -121,7 +121,7 @@ func TestOneTraceUnderTwoNames(t *testing.T) {
 	for i := range rows {
 		rows[i].TraceDigest = "sha256:same"
 	}
-	if _, err := NewBoard(rows, Options{}); err == nil || !strings.Contains(err.Error(), "under several names") {
+	if _, err := NewBoard(rows, Options{}); err == nil || !strings.Contains(err.Error(), "has several names") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -149,7 +149,7 @@ func TestMemoryIsComparedAcrossDetail(t *testing.T) {
 	for i := range 2 {
 		rows[i].CapacityEntries = rowstest.Ptr(int64(10 + i))
 	}
-	if _, err := NewBoard(rows, Options{}); err == nil || !strings.Contains(err.Error(), "were not given the same memory: capacity_entries sum to 20 and 21") {
+	if _, err := NewBoard(rows, Options{}); err == nil || !strings.Contains(err.Error(), "had different memory: capacity_entries sum to 20 and 21") {
 		t.Errorf("error %v", err)
 	}
 }

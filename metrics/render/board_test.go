@@ -73,7 +73,7 @@ func TestNoRankAmongOne(t *testing.T) {
 		t.Fatalf("ranked %+v, unranked %+v", table.Ranked, table.Unranked)
 	}
 	wantFigure(t, "p alone", table.Unranked[0].Pooled.XOpt, math.Cbrt(2.25))
-	rowstest.WantNote(t, table.Notes, "p is not ranked: no other policy has its cells. Replay another at the same ones")
+	rowstest.WantNote(t, table.Notes, "p is not ranked: no other policy has its cells. Replay another policy at the same capacities")
 	rowstest.WantNote(t, table.Notes, "Pooled over 3 cells. Cells: a 1x 2x, b 1x")
 
 	apart := []result.Row{rowstest.Row("a", "opt", "1x", 40), rowstest.Row("a", "p", "1x", 50), rowstest.Row("b", "opt", "1x", 10), rowstest.Row("b", "q", "1x", 12), rowstest.Row("b", "q", "2x", 12), rowstest.Row("b", "opt", "2x", 10)}
@@ -85,7 +85,7 @@ func TestNoRankAmongOne(t *testing.T) {
 	if len(table.Notes) != 1 {
 		t.Errorf("notes %q, want one", table.Notes)
 	}
-	rowstest.WantNote(t, table.Notes, "Not ranked: no two policies ran at the same trace and capacity. Replay them at the same ones")
+	rowstest.WantNote(t, table.Notes, "Not ranked: no two policies have a trace and capacity in common. Replay them at the same capacities")
 	wantFigure(t, "p on a", table.Unranked[0].Traces[0].XOpt, 1.25)
 	if words := rowstest.LineOf(t, renderAll(t, b), "q"); words[0] != notAvailable {
 		t.Errorf("the line of q is %q", words)

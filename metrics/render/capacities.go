@@ -57,5 +57,5 @@ func columnNotes(capacities []string, shown []int) []string {
 	if len(shown) == len(capacities) {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d of %d capacities are shown, and pooled figures are over all of them. The curves, CSV and JSON have each", len(shown), len(capacities))}
+	return []string{fmt.Sprintf("Shown are %d of %d capacities. Pooled figures cover all of them, and the curves, CSV and JSON show all", len(shown), len(capacities))}
 }

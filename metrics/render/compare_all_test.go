@@ -34,7 +34,7 @@ func TestCompareAllNeedsMoreRequests(t *testing.T) {
 	if err := Comparisons(all, Whole).Text(&out); err != nil {
 		t.Fatal(err)
 	}
-	if words := rowstest.LineOf(t, out.String(), "worse"); strings.Join(words[len(words)-3:], " ") != "n = 6" || !strings.Contains(out.String(), "N requests cannot decide, 7 can") {
+	if words := rowstest.LineOf(t, out.String(), "worse"); strings.Join(words[len(words)-3:], " ") != "n = 6" || !strings.Contains(out.String(), "N requests are too few, a decision") {
 		t.Errorf("%q in\n%s", words, &out)
 	}
 }

@@ -18,7 +18,7 @@ func TestTooFewForLetters(t *testing.T) {
 			t.Errorf("%s has the letters %s", l.Policy, l.Letters)
 		}
 	}
-	rowstest.WantNote(t, b.Tables[0].Notes, "No letters: to distinguish one of 3 pairs takes 7 requests, n = 6")
+	rowstest.WantNote(t, b.Tables[0].Notes, "No letters: 3 pairs need 7 requests for a significant difference, n = 6")
 	if text := renderAll(t, b); strings.Contains(text, "letters  ") {
 		t.Errorf("an empty column of letters:\n%s", text)
 	}

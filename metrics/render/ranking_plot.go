@@ -16,7 +16,7 @@ const lruPolicy = "lru"
 // SVG. A line marks OPT's. A board that ranks no exact policy is an error.
 func RankingPlot(w io.Writer, b *board.Board, view View, dark bool) error {
 	if !HasRankingPlot(b) {
-		return errors.New("picture of the ranking: no policy is ranked")
+		return errors.New("ranking plot: no policy is ranked")
 	}
 	t := &b.Tables[0]
 	of := keyViews[t.Key]

@@ -17,9 +17,9 @@ func (v *boardView) windows() {
 		return
 	}
 	const title = "Policies without capacity: against LRU and OPT given their peak size"
-	notes := []string{"Sizes are blocks of a stream after a step. These rows are no part of the rankings"}
+	notes := []string{"Sizes are blocks of a stream after a step. These rows are not ranked"}
 	if slices.ContainsFunc(v.Windows, func(w board.WindowLine) bool { return w.Figures.LRUMisses == nil || w.Figures.OptMisses == nil }) {
-		notes = append(notes, "n/a: there is no row of lru or opt at capacity peak:POLICY")
+		notes = append(notes, "n/a: no row of lru or opt at capacity peak:POLICY")
 	}
 	if !v.Wide {
 		v.add(v.narrowWindows(), title, v.Labels, notes...)
@@ -108,6 +108,6 @@ func (v *boardView) tiers() {
 		}
 		tab.AddTexts(cells)
 	}
-	v.add(v.fit(tab, 0, 1, 2), "Tiers below the GPU's cache", v.Labels, "A tier's demand is the misses of the one above. These rows are no part of the rankings. "+
-		"A tier is read from below and written from above")
+	v.add(v.fit(tab, 0, 1, 2), "Tiers below the GPU's cache", v.Labels, "A tier's demand is the misses of the one above. These rows are not ranked. "+
+		"read: bytes that go to the cache above. written: bytes that come from it")
 }

@@ -30,9 +30,9 @@ func (r *Row) checkCounts() error {
 	case r.Hits > r.Demand || r.Misses > r.Demand-r.Hits || r.Demand-r.Hits-r.Misses != r.Lost:
 		return fmt.Errorf("hits %d + misses %d + lost %d ≠ demand %d", r.Hits, r.Misses, r.Lost, r.Demand)
 	case r.Lossy && r.Misses > 0 || !r.Lossy && r.Lost > 0:
-		return fmt.Errorf("lossy is %v with %d misses and %d lost: a lossy policy fetches nothing, others lose nothing", r.Lossy, r.Misses, r.Lost)
+		return fmt.Errorf("lossy is %v with %d misses and %d lost: a lossy policy has no misses, an exact one loses nothing", r.Lossy, r.Misses, r.Lost)
 	case (r.Recall != nil) != r.Lossy:
-		return errors.New("recall must be there exactly where lossy is true")
+		return errors.New("recall must be set if and only if lossy is true")
 	case r.Lossy && !near(*r.Recall, RecallOf(r.Demand, r.Lost)):
 		return fmt.Errorf("recall %v ≠ 1 - lost %d ÷ demand %d", *r.Recall, r.Lost, r.Demand)
 	}
@@ -47,7 +47,7 @@ func (r *Row) checkCounts() error {
 	}
 	known := r.EntryBytes != nil
 	if known != (r.HostToDeviceBytes != nil) || known != (r.DeviceToHostBytes != nil) {
-		return errors.New("host_to_device_bytes and device_to_host_bytes must be there exactly where entry_bytes is")
+		return errors.New("host_to_device_bytes and device_to_host_bytes must be set if and only if entry_bytes is")
 	}
 	if r.Prefetched != r.PrefetchUseful+r.PrefetchUseless {
 		return fmt.Errorf("prefetched %d ≠ useful %d + useless %d", r.Prefetched, r.PrefetchUseful, r.PrefetchUseless)
@@ -67,13 +67,13 @@ func (r *Row) checkShares() error {
 	k, c, s := r.KeptMass, r.CoveredMass, r.SelectorRecall
 	switch {
 	case k != nil && c == nil || c != nil && !r.Lossy:
-		return errors.New("kept_mass goes with covered_mass, and both with lossy policies only")
+		return errors.New("kept_mass needs covered_mass, and both need lossy to be true")
 	case k != nil && *k > *c && !near(*k, *c):
-		return fmt.Errorf("kept_mass %v of covered_mass %v: expected a part of it", *k, *c)
+		return fmt.Errorf("kept_mass %v exceeds covered_mass %v", *k, *c)
 	case c != nil && *c > 1 && !near(*c, 1):
-		return fmt.Errorf("covered_mass %v: expected a share of 1", *c)
+		return fmt.Errorf("covered_mass %v: expected a share, 0 to 1", *c)
 	case s != nil && (*s > 1 || r.Selector == ""):
-		return fmt.Errorf("selector_recall %v of selector %q: expected a share, of a selector that is named", *s, r.Selector)
+		return fmt.Errorf("selector_recall %v of selector %q: expected a share, 0 to 1, and the selector's name", *s, r.Selector)
 	}
 	return nil
 }
@@ -82,9 +82,9 @@ func (r *Row) checkEntries() error {
 	d, m := r.DemandEntries, r.MissedEntries
 	switch {
 	case (d != nil) != (m != nil):
-		return errors.New("demand_entries and missed_entries must be there together")
+		return errors.New("demand_entries and missed_entries must be set together")
 	case d != nil && (*m > *d || *d < r.Demand || *m < r.Misses):
-		return fmt.Errorf("missed_entries %d of demand_entries %d contradict %d blocks missed of %d", *m, *d, r.Misses, r.Demand)
+		return fmt.Errorf("missed_entries %d of demand_entries %d contradict misses %d of demand %d", *m, *d, r.Misses, r.Demand)
 	case r.ReadAmplification != nil && (m == nil || *m == 0 || !near(*r.ReadAmplification, float64(r.MovedEntries)/float64(*m))):
 		return fmt.Errorf("read_amplification %v ≠ moved_entries %d ÷ missed_entries", *r.ReadAmplification, r.MovedEntries)
 	}
@@ -94,13 +94,13 @@ func (r *Row) checkEntries() error {
 func (r *Row) checkIdentity() error {
 	switch {
 	case r.Trace == "" || r.Policy == "":
-		return errors.New("trace and policy must be named")
+		return errors.New("trace or policy is empty")
 	case r.PolicyFingerprint == "":
-		return errors.New("policy_fingerprint is empty, expected what `kvreplay policies describe` shows")
+		return errors.New("policy_fingerprint is empty: `kvreplay policies describe` prints it")
 	case r.TopK < 1 || r.BlockTokens < 1 || r.StepTokens < 1 || r.SharedHeads < 1:
 		return fmt.Errorf("topk %d, block_tokens %d, step_tokens %d and shared_heads %d must be ≥ 1", r.TopK, r.BlockTokens, r.StepTokens, r.SharedHeads)
 	case r.Tier < 0 || r.Tier > len(strings.Fields(r.Tiers)) || r.Tier > 0 && (r.Above == "" || r.Capacity == nil):
-		return fmt.Errorf("tier %d of tiers %q, above it %q", r.Tier, r.Tiers, r.Above)
+		return fmt.Errorf("tier %d contradicts tiers %q, above %q or capacity", r.Tier, r.Tiers, r.Above)
 	case r.Head != nil && r.LayerID == nil:
 		return fmt.Errorf("head %d without layer_id", *r.Head)
 	case r.Capacity != nil && *r.Capacity == "":

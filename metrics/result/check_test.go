@@ -10,17 +10,17 @@ import (
 
 func TestLossyRowsAreChecked(t *testing.T) {
 	for want, change := range map[string]func(*result.Row){
-		"hits 70 + misses 1 + lost 30":       func(r *result.Row) { r.Misses = 1 },
-		"a lossy policy fetches nothing":     func(r *result.Row) { r.Misses, r.Lost = 1, 29 },
-		"recall 0.8 ≠":                       func(r *result.Row) { r.Recall = rowstest.Ptr(0.8) },
-		"recall must be there":               func(r *result.Row) { r.Recall = nil },
-		"kept_mass 0.9 of covered_mass 0.8":  func(r *result.Row) { r.KeptMass = rowstest.Ptr(0.9) },
-		"kept_mass goes with covered_mass":   func(r *result.Row) { r.CoveredMass = nil },
-		"others lose nothing":                func(r *result.Row) { r.Lossy, r.Recall = false, nil },
-		"covered_mass 1.2: expected":         func(r *result.Row) { r.CoveredMass = rowstest.Ptr(1.2) },
-		"selector_recall 1.1 of selector":    func(r *result.Row) { r.Selector, r.SelectorRecall = "quest", rowstest.Ptr(1.1) },
-		"resident_mean 8 > resident_peak 7":  func(r *result.Row) { r.ResidentMean, r.ResidentPeak = 8, 7 },
-		`selector_recall 0.5 of selector ""`: func(r *result.Row) { r.SelectorRecall = rowstest.Ptr(0.5) },
+		"hits 70 + misses 1 + lost 30":           func(r *result.Row) { r.Misses = 1 },
+		"a lossy policy has no misses":           func(r *result.Row) { r.Misses, r.Lost = 1, 29 },
+		"recall 0.8 ≠":                           func(r *result.Row) { r.Recall = rowstest.Ptr(0.8) },
+		"recall must be set":                     func(r *result.Row) { r.Recall = nil },
+		"kept_mass 0.9 exceeds covered_mass 0.8": func(r *result.Row) { r.KeptMass = rowstest.Ptr(0.9) },
+		"kept_mass needs covered_mass":           func(r *result.Row) { r.CoveredMass = nil },
+		"an exact one loses nothing":             func(r *result.Row) { r.Lossy, r.Recall = false, nil },
+		"covered_mass 1.2: expected":             func(r *result.Row) { r.CoveredMass = rowstest.Ptr(1.2) },
+		"selector_recall 1.1 of selector":        func(r *result.Row) { r.Selector, r.SelectorRecall = "quest", rowstest.Ptr(1.1) },
+		"resident_mean 8 > resident_peak 7":      func(r *result.Row) { r.ResidentMean, r.ResidentPeak = 8, 7 },
+		`selector_recall 0.5 of selector ""`:     func(r *result.Row) { r.SelectorRecall = rowstest.Ptr(0.5) },
 	} {
 		r := rowstest.LossyRow("a", "snapkv", "1x", 30, 0.6)
 		if err := r.Check(); err != nil {

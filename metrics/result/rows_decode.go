@@ -36,13 +36,13 @@ func (d *decoder) file(path string) error {
 func (d *decoder) decode(r io.Reader, name string) error {
 	b := bufio.NewReader(r)
 	if magic, _ := b.Peek(4); string(magic) == "PAR1" {
-		return fmt.Errorf("read rows: %s: is Parquet, a trace or a profile, or rows.parquet for other programs; expected rows as JSON lines or CSV, which kvreplay replay makes of a trace", name)
+		return fmt.Errorf("read rows: %s: is Parquet (a trace, a profile or rows.parquet), expected rows as JSON lines or CSV, as kvreplay replay writes them", name)
 	}
 	if magic, _ := b.Peek(2); string(magic) == "\x1f\x8b" {
-		return fmt.Errorf("read rows: %s: is gzip'ed, expected rows as JSON lines or CSV: gunzip it first", name)
+		return fmt.Errorf("read rows: %s: is compressed with gzip: gunzip it first", name)
 	}
 	if begin, _ := b.Peek(512); bytes.IndexByte(begin, 0) >= 0 {
-		return fmt.Errorf("read rows: %s: is not text; expected rows as JSON lines or CSV, which kvreplay replay makes of a trace", name)
+		return fmt.Errorf("read rows: %s: is not text, expected rows as JSON lines or CSV, as kvreplay replay writes them", name)
 	}
 	first, err := b.Peek(1)
 	switch {

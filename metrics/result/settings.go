@@ -97,7 +97,7 @@ func checkUnedited(what, name string, rows []*Row) error {
 	if len(values) < 2 {
 		return nil
 	}
-	return fmt.Errorf("%s edited between these replays, and the rows are never pooled:\n%sreplay the older rows again, or leave some out, as with --where '%s!=%s'",
+	return fmt.Errorf("%s edited between these replays, so the rows cannot be pooled:\n%sreplay the older rows again, or leave some out, as with --where '%s!=%s'",
 		what, examples(f, rows), name, values[0])
 }
 
@@ -155,7 +155,7 @@ func SplitCold(rows []Row) (warmed, cold []Row) {
 func checkCold(rows []*Row) error {
 	f := rowFields[fieldIndex["warmup"]]
 	if values := distinct(f, rows); len(values) > 1 && slices.Contains(values, ColdStart) {
-		return fmt.Errorf("cold rows are never pooled with warmed ones:\n%s", differences([]field{f}, rows))
+		return fmt.Errorf("cold rows cannot be pooled with warmed ones:\n%s", differences([]field{f}, rows))
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func checkCopies(rows []*Row) error {
 	for _, g := range GroupBy(rows, func(r *Row) string { return r.TraceDigest }) {
 		f := rowFields[fieldIndex["trace"]]
 		if g.Key != "" && len(distinct(f, g.Rows)) > 1 {
-			return fmt.Errorf("the same trace (digest %s) under several names would count several times:\n%s", g.Key, differences([]field{f}, g.Rows))
+			return fmt.Errorf("one trace (digest %s) has several names and would count several times:\n%s", g.Key, differences([]field{f}, g.Rows))
 		}
 	}
 	return nil
@@ -181,7 +181,7 @@ func checkEqual(what string, fields []field, rows []*Row) error {
 	if len(differ) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s differ in settings that change counts, and are never pooled:\n%s", what, differences(differ, rows))
+	return fmt.Errorf("%s differ in settings that change counts, so they cannot be pooled:\n%s", what, differences(differ, rows))
 }
 
 // differences lists the values of the fields with an example of each, and the filter
@@ -192,7 +192,7 @@ func differences(fields []field, rows []*Row) string {
 		b.WriteString(examples(f, rows))
 	}
 	f := fields[0]
-	fmt.Fprintf(&b, "choose with --where, as --where %s", printable.ShellWord(f.name+"="+distinct(f, rows)[0]))
+	fmt.Fprintf(&b, "choose with --where, as in --where %s", printable.ShellWord(f.name+"="+distinct(f, rows)[0]))
 	return b.String()
 }
 
