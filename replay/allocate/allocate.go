@@ -81,7 +81,7 @@ func (p *Problem) check() error {
 		return fmt.Errorf("family %q, expected %s or %s", p.Family, Capacities, Windows)
 	}
 	if n := len(p.Curves); n == 0 || n > mostCurves || p.Unit < 1 {
-		return fmt.Errorf("%d curves, %d entries a block, expected 1 to %d, and at least 1", n, p.Unit, mostCurves)
+		return fmt.Errorf("%d curves and %d entries per block: expected 1 to %d curves and at least 1 entry", n, p.Unit, mostCurves)
 	}
 	if !slices.IsSortedFunc(p.Curves, func(a, b Curve) int { return compareKeys(a.Key, b.Key) }) {
 		return fmt.Errorf("the curves are not sorted by layer and head")
@@ -94,7 +94,7 @@ func (p *Problem) check() error {
 			return fmt.Errorf("%v: %w", p.Curves[i].Key, err)
 		}
 		if a, b := p.Curves[0].Points[0].Size, p.Curves[i].Points[0].Size; a != b {
-			return fmt.Errorf("the floor of %v is %d, of %v %d", p.Curves[0].Key, a, p.Curves[i].Key, b)
+			return fmt.Errorf("the floor of %v is %d, that of %v is %d: expected the same", p.Curves[0].Key, a, p.Curves[i].Key, b)
 		}
 	}
 	return nil

@@ -40,9 +40,9 @@ func (c *Curve) check(f Family) error {
 	for i, p := range c.Points {
 		switch {
 		case min(int64(p.Size), p.Cost, p.Misses, p.Moved) < 0 || max(int64(p.Size), p.Cost) > setting.MostEntries || max(p.Misses, p.Moved) > mostMoved:
-			return fmt.Errorf("size %d costs %d entries, misses %d and moves %d; expected 0 to %d entries, and to %d", p.Size, p.Cost, p.Misses, p.Moved, setting.MostEntries, int64(mostMoved))
+			return fmt.Errorf("size %d costs %d entries, misses %d and moves %d: expected 0 to %d entries, and 0 to %d misses and moves", p.Size, p.Cost, p.Misses, p.Moved, setting.MostEntries, int64(mostMoved))
 		case f == Capacities && p.Cost != int64(p.Size):
-			return fmt.Errorf("capacity %d costs %d entries", p.Size, p.Cost)
+			return fmt.Errorf("capacity %d costs %d entries: expected equal numbers", p.Size, p.Cost)
 		case i > 0 && (p.Size <= c.Points[i-1].Size || p.Cost < c.Points[i-1].Cost):
 			return fmt.Errorf("sizes and costs do not ascend at size %d", p.Size)
 		}
@@ -63,9 +63,9 @@ func (c *Curve) At(f Family, size int) (Point, error) {
 	case i < n && c.Points[i].Size == size:
 		return c.Points[i], nil
 	case f == Windows:
-		return Point{}, fmt.Errorf("window %d was not profiled, windows from %d to %d were", size, c.Points[0].Size, c.Points[n-1].Size)
+		return Point{}, fmt.Errorf("window %d was not profiled: expected %d to %d", size, c.Points[0].Size, c.Points[n-1].Size)
 	case i == 0:
-		return Point{}, fmt.Errorf("capacity %d was not profiled, capacities from %d to %d entries were", size, c.Points[0].Size, c.Points[n-1].Size)
+		return Point{}, fmt.Errorf("capacity %d was not profiled: expected %d to %d entries", size, c.Points[0].Size, c.Points[n-1].Size)
 	case i == n:
 		last := c.Points[n-1]
 		return Point{size, int64(size), last.Misses, last.Moved}, nil

@@ -18,10 +18,10 @@ func TestAt(t *testing.T) {
 			t.Errorf("capacity %d: %+v, %v, want %d", size, p, err, want)
 		}
 	}
-	if _, err := c.At(Capacities, 9); err == nil || !strings.Contains(err.Error(), "capacity 9 was not profiled, capacities from 10 to 40") {
+	if _, err := c.At(Capacities, 9); err == nil || !strings.Contains(err.Error(), "capacity 9 was not profiled: expected 10 to 40") {
 		t.Errorf("below: %v", err)
 	}
-	if _, err := c.At(Windows, 15); err == nil || !strings.Contains(err.Error(), "window 15 was not profiled, windows from 10 to 40") {
+	if _, err := c.At(Windows, 15); err == nil || !strings.Contains(err.Error(), "window 15 was not profiled: expected 10 to 40") {
 		t.Errorf("window: %v", err)
 	}
 	rising := curveOf(0, shared, 10, 10, 20, 21)

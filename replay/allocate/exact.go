@@ -11,7 +11,7 @@ package allocate
 // result. The time is curves × sizes × multiples. The memory is 2 B × curves × multiples.
 var exact2D = Method{
 	Name:    "2d-exact",
-	Summary: "the best choice of all, by dynamic programming",
+	Summary: "the best of all choices, by dynamic programming",
 	Source:  "KVDrive, section 5.2: the multiple-choice knapsack problem",
 	Usage:   "2d-exact",
 	solve:   solveExact,

@@ -35,7 +35,7 @@ func parseWindow(text string) (steps int, ok bool, err error) {
 }
 
 func badSize(text string) error {
-	return fmt.Errorf("size %q: expected a multiple of K (2x), entries of a stream (6400), a share of the context (0.2ctx), bytes of a request (64MiB), or window:N", text)
+	return fmt.Errorf("size %q: expected a multiple of K (2x), entries (6400), a share of the context (0.2ctx), bytes of a request (64MiB), or window:N", text)
 }
 
 // entriesOf returns the entries of a stream's size, in whole blocks, at least one.
@@ -58,7 +58,7 @@ func (p *Profile) Memory(text string) (int64, error) {
 	}
 	if window {
 		if p.Family != Windows {
-			return 0, fmt.Errorf("memory %s is of windows, the rows are of %s; say --policy window", text, p.Policy)
+			return 0, fmt.Errorf("memory %s needs rows of windows, but the rows are of %s: add --policy window", text, p.Policy)
 		}
 		t, err := p.Totals(slices.Repeat([]int{steps}, len(p.Curves)))
 		if err != nil {
@@ -71,14 +71,14 @@ func (p *Profile) Memory(text string) (int64, error) {
 	case err != nil:
 		return 0, fmt.Errorf("memory: %w", err)
 	case c.Form() == setting.InBytes && p.EntryBytes == nil:
-		return 0, fmt.Errorf("memory %s is in bytes, but the rows do not say what an entry takes; replay with --entry-bytes", text)
+		return 0, fmt.Errorf("memory %s is in bytes, but the rows lack the size of an entry: replay with --entry-bytes", text)
 	case c.Form() == setting.InBytes, c.Form() == setting.InEntries, c.Form() == setting.TimesK && p.kEntries > 0:
 		return int64(len(p.Curves)) * int64(p.entriesOf(c)), nil
 	}
 	if m, ok := p.capacities[result.CapacityText(text)]; ok { // in the spelling of rows
 		return m, nil
 	}
-	return 0, fmt.Errorf("memory %s depends on what these rows do not say, the length of the prompt or of a list's unit; replay with --capacity sweep,%s, or give entries of a stream (6400)", text, text)
+	return 0, fmt.Errorf("memory %s needs the prompt's length or the list's unit, which the rows lack: replay with --capacity sweep,%s, or state entries (6400)", text, text)
 }
 
 // Floor returns the smallest size of a stream for a text: 1x or entries for capacities, window:N

@@ -24,7 +24,7 @@ func TestMemory(t *testing.T) {
 	}
 	for text, want := range map[string]string{"": "expected a multiple of K", "x": "expected", "-1x": "expected", "0": "expected", "NaNx": "expected", "0B": "expected",
 		"9999999999x": "expected at most 1073741824", "1073741825": "expected at most 1073741824", "99999999TiB": "less than 1 EiB", "1.5": "expected a multiple of K",
-		"window:": "expected", "window:1": "say --policy window", "1e1x": "expected a multiple of K", "0x1p4x": "expected a multiple of K", "0.2ctx": "replay with --capacity sweep,0.2ctx", "peak:window:2": "expected"} {
+		"window:": "expected", "window:1": "add --policy window", "1e1x": "expected a multiple of K", "0x1p4x": "expected a multiple of K", "0.2ctx": "replay with --capacity sweep,0.2ctx", "peak:window:2": "expected"} {
 		if got, err := p.Memory(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %d, %v, want %q", text, got, err, want)
 		}
@@ -126,7 +126,7 @@ func TestEntriesOfK(t *testing.T) {
 		}
 	}
 	p := pool(t, rows(map[string]int64{"300": 296, "600": 600}), "")
-	if _, err := p.Memory("2x"); err == nil || !strings.Contains(err.Error(), "depends on what these rows do not say") {
+	if _, err := p.Memory("2x"); err == nil || !strings.Contains(err.Error(), "needs the prompt's length or the list's unit") {
 		t.Errorf("2x of unknown K: %v", err)
 	}
 	if floor, err := p.Floor(""); err != nil || floor != 296 {

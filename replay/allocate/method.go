@@ -93,7 +93,7 @@ func (s Spec) Allocate(p *Problem, memory int64) (*Result, error) {
 		return nil, fmt.Errorf("curves: %w", err)
 	}
 	if least := p.Least(); memory < least {
-		return nil, fmt.Errorf("%d entries of memory are below the floor: %d streams of at least %s take %d; give more memory, or lower the floor",
+		return nil, fmt.Errorf("%d entries of memory are too few: %d streams of at least %s take %d: raise --memory or lower --floor",
 			memory, len(p.Curves), p.Family.text(p.Curves[0].Points[0].Size), least)
 	}
 	r := s.solve(p, memory)
@@ -129,7 +129,7 @@ func ParseReallocation(text string) (r Reallocation, err error) {
 		method = "2d-greedy"
 	}
 	if r.Every, err = strconv.Atoi(steps); err != nil || r.Every < 1 || r.Every > 1<<30 {
-		return Reallocation{}, fmt.Errorf("reallocation %q: expected every N decode steps, N ≥ 1, and perhaps a method: 64 or 64:2d-exact", text)
+		return Reallocation{}, fmt.Errorf("reallocation %q: expected decode steps, at least 1, with or without a method: 64 or 64:2d-exact", text)
 	}
 	if r.Method, err = ParseMethod(method); err != nil {
 		return Reallocation{}, fmt.Errorf("reallocation %q: %w", text, err)

@@ -206,7 +206,7 @@ func TestBadProblems(t *testing.T) {
 	}{
 		"nothing":          {capacities(), 10, "0 curves"},
 		"no sizes":         {capacities(Curve{}), 10, "0 sizes"},
-		"no unit":          {&Problem{Capacities, 0, []Curve{good}}, 10, "0 entries a block"},
+		"no unit":          {&Problem{Capacities, 0, []Curve{good}}, 10, "0 entries per block"},
 		"family":           {&Problem{"heads", 1, []Curve{good}}, 10, "expected capacity or window"},
 		"twice":            {capacities(good, good), 99, "layer 0 appears twice"},
 		"unsorted":         {capacities(curveOf(1, shared, 10, 5), good), 99, "not sorted"},
@@ -219,9 +219,9 @@ func TestBadProblems(t *testing.T) {
 		"too much":         {capacities(curveOf(0, 1, 20, 1<<50)), 99, "moves 1125899906842624"},
 		"too many misses":  {capacities(Curve{Key{}, []Point{{Size: 3, Cost: 3, Misses: 1 << 50}}}), 99, "misses 1125899906842624"},
 		"too large":        {capacities(curveOf(0, 1, 1<<31, 5)), 99, "expected 0 to 1073741824 entries"},
-		"floors differ":    {capacities(good, curveOf(1, shared, 20, 5)), 99, "floor of layer 0 is 10, of layer 1 20"},
+		"floors differ":    {capacities(good, curveOf(1, shared, 20, 5)), 99, "floor of layer 0 is 10, that of layer 1 is 20"},
 		"capacity's cost":  {capacities(Curve{Key{}, []Point{{Size: 3, Cost: 4}}}), 99, "capacity 3 costs 4"},
-		"below the floors": {capacities(good, curveOf(1, shared, 10, 5)), 19, "19 entries of memory are below the floor: 2 streams of at least 10 entries take 20"},
+		"below the floors": {capacities(good, curveOf(1, shared, 10, 5)), 19, "19 entries of memory are too few: 2 streams of at least 10 entries take 20"},
 	} {
 		spec, err := ParseMethod("2d-greedy")
 		if err != nil {

@@ -109,11 +109,11 @@ func (p *Plan) size(f Family, k Key) (int, bool) {
 // with these layers and heads.
 func (p *Plan) Covers(units Units, keys []Key) error {
 	if p.Units != units {
-		return fmt.Errorf("the plan is for %s, not for %s; allocate again on rows of that", p.Units.text(), units.text())
+		return fmt.Errorf("the plan is for %s, but the replay has %s: allocate again on such rows", p.Units.text(), units.text())
 	}
 	for _, k := range keys {
 		if _, ok := p.size(p.Family, k); !ok {
-			return fmt.Errorf("the plan is for other layers: it has no %v, but %s", k, p.extent())
+			return fmt.Errorf("the plan lacks %v: it has %s", k, p.extent())
 		}
 	}
 	return nil
@@ -130,7 +130,7 @@ func (p *Plan) extent() string {
 		heads[s.Head] = true
 	}
 	if heads[trace.NoHead] && len(heads) == 1 {
-		return fmt.Sprintf("layers %s, each with one selection", names.Some(layers))
+		return fmt.Sprintf("layers %s without heads", names.Some(layers))
 	}
 	return fmt.Sprintf("layers %s with %d heads", names.Some(layers), len(heads))
 }
@@ -229,17 +229,17 @@ func Read(path string) (*Plan, error) {
 // Decode reads a plan as Read does.
 func Decode(text []byte) (*Plan, error) {
 	if len(text) > mostPlanBytes {
-		return nil, fmt.Errorf("the file has more than %d bytes; it is no plan", mostPlanBytes)
+		return nil, fmt.Errorf("the file has more than %d bytes, expected a plan", mostPlanBytes)
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
-		return nil, errors.New("it is empty; `kvreplay allocate -o` writes plans")
+		return nil, errors.New("the file is empty: expected a plan of `kvreplay allocate -o`")
 	}
 	var f planFile
 	if err := yaml.Load(text, &f, yaml.WithKnownFields(), yaml.WithUniqueKeys()); err != nil {
-		return nil, fmt.Errorf("%w; expected a plan, as `kvreplay allocate -o` writes it", names.OfFields(err, f))
+		return nil, fmt.Errorf("%w: expected a plan of `kvreplay allocate -o`", names.OfFields(err, f))
 	}
 	if f.Schema != PlanSchema {
-		return nil, fmt.Errorf("plan schema %d, this program reads schema %d", f.Schema, PlanSchema)
+		return nil, fmt.Errorf("plan schema %d, this program reads schema %d: allocate again: allocate again", f.Schema, PlanSchema)
 	}
 	p := &f.Plan
 	for i := range p.Profile {
@@ -264,7 +264,7 @@ func (s *shareFile) share(f Family) (Share, error) {
 	share := Share{Key: Key{*s.Layer, trace.NoHead}}
 	if s.Head != nil {
 		if *s.Head < 0 {
-			return Share{}, fmt.Errorf("head %d; leave it out where the layer shares its selection", *s.Head)
+			return Share{}, fmt.Errorf("head %d is negative: remove it if the heads of the layer share a selection", *s.Head)
 		}
 		share.Head = *s.Head
 	}
@@ -273,7 +273,7 @@ func (s *shareFile) share(f Family) (Share, error) {
 		size, other, name = s.Window, s.Capacity, "window"
 	}
 	if size == nil || other != nil {
-		return Share{}, fmt.Errorf("%v: a plan of family %s has %s, and nothing else, for each stream", share.Key, f, name)
+		return Share{}, fmt.Errorf("%v: a plan of family %s needs %s, and no other size, for each stream", share.Key, f, name)
 	}
 	share.Size = *size
 	return share, nil
@@ -285,11 +285,11 @@ func (p *Plan) check() error {
 	case p.Family != Capacities && p.Family != Windows:
 		return fmt.Errorf("family %q, expected %s or %s", p.Family, Capacities, Windows)
 	case min(p.TopK, p.BlockTokens, p.StepTokens, p.SharedHeads) < 1 || p.Floor < 0:
-		return fmt.Errorf("%s, floor %d; expected at least 1, and 0", p.Units.text(), p.Floor)
+		return fmt.Errorf("%s and floor %d: expected at least 1, and a floor of at least 0", p.Units.text(), p.Floor)
 	case p.UsedEntries < 0 || p.UsedEntries > p.MemoryEntries:
 		return fmt.Errorf("used_entries %d exceeds memory_entries %d, or one is negative", p.UsedEntries, p.MemoryEntries)
 	case (p.Family == Windows) != (p.Cost == MeanResidents || p.Cost == PeakResidents):
-		return fmt.Errorf("cost %q: a plan of windows states %s or %s, one of capacities nothing", p.Cost, MeanResidents, PeakResidents)
+		return fmt.Errorf("cost %q: expected %s or %s for a plan of windows, and none for capacities", p.Cost, MeanResidents, PeakResidents)
 	case len(p.Streams) == 0:
 		return errors.New("streams is missing or empty")
 	}
@@ -320,11 +320,11 @@ func (p *Plan) checkStreams() error {
 	for i, s := range p.Streams {
 		switch {
 		case s.Layer < 0:
-			return fmt.Errorf("streams[%d]: layer %d", i, s.Layer)
+			return fmt.Errorf("streams[%d]: layer %d is negative", i, s.Layer)
 		case i > 0 && compareKeys(p.Streams[i-1].Key, s.Key) >= 0:
-			return fmt.Errorf("streams[%d]: %v after %v; expected each once, by layer, then head", i, s.Key, p.Streams[i-1].Key)
+			return fmt.Errorf("streams[%d]: %v follows %v: expected each once, by layer, then head", i, s.Key, p.Streams[i-1].Key)
 		case i > 0 && p.Streams[i-1].Layer == s.Layer && p.Streams[i-1].Head == trace.NoHead:
-			return fmt.Errorf("streams[%d]: %v, but the layer stands without heads before", i, s.Key)
+			return fmt.Errorf("streams[%d]: %v, but the layer has a stream without heads already", i, s.Key)
 		case s.Size < p.Floor || s.Size > setting.MostEntries:
 			return fmt.Errorf("streams[%d]: %v has size %d, expected %d (floor) to %d", i, s.Key, s.Size, p.Floor, setting.MostEntries)
 		case p.Family == Capacities && (s.Size < 1 || s.Size%p.BlockTokens != 0):
@@ -333,7 +333,7 @@ func (p *Plan) checkStreams() error {
 		sum += int64(s.Size)
 	}
 	if p.Family == Capacities && sum != p.UsedEntries {
-		return fmt.Errorf("used_entries %d, but the streams have %d in all", p.UsedEntries, sum)
+		return fmt.Errorf("used_entries %d, but the streams have %d in total", p.UsedEntries, sum)
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func TestCovers(t *testing.T) {
 	if err := p.Covers(p.Units, []Key{{3, 1}, {0, shared}}); err != nil {
 		t.Error(err)
 	}
-	if err := p.Covers(p.Units, []Key{{3, 1}, {5, shared}}); err == nil || !strings.Contains(err.Error(), "plan is for other layers: it has no layer 5, but layers 0, 3") {
+	if err := p.Covers(p.Units, []Key{{3, 1}, {5, shared}}); err == nil || !strings.Contains(err.Error(), "the plan lacks layer 5: it has layers 0, 3") {
 		t.Errorf("another layer: %v", err)
 	}
 	other := p.Units
@@ -116,7 +116,7 @@ func TestDecodeErrors(t *testing.T) {
 		"schema":             {"schema: 1", "schema: 2", "plan schema 2, this program reads schema 1"},
 		"no schema":          {"schema: 1", "", "plan schema 0"},
 		"family":             {"family: capacity", "family: sizes", `family "sizes", expected capacity`},
-		"other family":       {"family: capacity", "family: window", "family window has window"},
+		"other family":       {"family: capacity", "family: window", "family window needs window"},
 		"no K":               {"topk: 4", "", "topk 0"},
 		"no steps":           {"step_tokens: 1", "step_tokens: 0", "step_tokens 0"},
 		"no method":          {`method: "2d-greedy"`, `method: ""`, "method: missing or empty"},
@@ -126,13 +126,13 @@ func TestDecodeErrors(t *testing.T) {
 		"used is not so":     {"used_entries: 28", "used_entries: 30", "used_entries 30, but the streams have 28"},
 		"cost":               {"memory_entries", "cost: mean\nmemory_entries", `cost "mean"`},
 		"no streams":         {"streams:", "streams: []\nx:", "x"},
-		"stream twice":       {"{layer: 3, head: 1,", "{layer: 3, head: 0,", "streams[2]: layer 3 head 0 after layer 3 head 0"},
-		"heads and none":     {"{layer: 3, head: 0,", "{layer: 3,", "the layer stands without heads before"},
+		"stream twice":       {"{layer: 3, head: 1,", "{layer: 3, head: 0,", "streams[2]: layer 3 head 0 follows layer 3 head 0"},
+		"heads and none":     {"{layer: 3, head: 0,", "{layer: 3,", "the layer has a stream without heads already"},
 		"no layer":           {"{layer: 3, head: 0,", "{head: 0,", "streams[1]: layer is missing"},
-		"negative head":      {"head: 0", "head: -1", "leave it out"},
+		"negative head":      {"head: 0", "head: -1", "remove it if"},
 		"negative layer":     {"layer: 0,", "layer: -2,", "streams[0]: layer -2"},
-		"no size":            {", capacity_entries: 4}", "}", "has capacity_entries, and nothing else"},
-		"a window":           {"capacity_entries: 4}", "window: 4}", "has capacity_entries, and nothing else"},
+		"no size":            {", capacity_entries: 4}", "}", "needs capacity_entries, and no other size"},
+		"a window":           {"capacity_entries: 4}", "window: 4}", "needs capacity_entries, and no other size"},
 		"below the floor":    {"capacity_entries: 4}", "capacity_entries: 2}", "expected 4 (floor)"},
 		"part of a block":    {"capacity_entries: 16}", "capacity_entries: 17}", "whole blocks of 2"},
 		"layer out of range": {"layer: 0,", "layer: 99999999999,", "line"},
@@ -149,7 +149,7 @@ func TestDecodeErrors(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %q", name, p, err, c.want)
 		}
 	}
-	if _, err := Decode(make([]byte, mostPlanBytes+1)); err == nil || !strings.Contains(err.Error(), "it is no plan") {
+	if _, err := Decode(make([]byte, mostPlanBytes+1)); err == nil || !strings.Contains(err.Error(), "expected a plan") {
 		t.Errorf("too large: %v", err)
 	}
 	for _, text := range []string{"", "null", "[]", "7", "{}"} {

@@ -33,7 +33,7 @@ type Profile struct {
 func (c *Rows) Pool(requests []Request, cost CostOf) (*Profile, error) {
 	switch {
 	case len(requests) == 0:
-		return nil, errors.New("no request is left to profile on")
+		return nil, errors.New("no request is left to profile: change --requests, --exclude or --judge")
 	case cost != MeanResidents && cost != PeakResidents:
 		return nil, fmt.Errorf("cost %q: expected %s or %s", cost, MeanResidents, PeakResidents)
 	}
@@ -53,7 +53,7 @@ func (c *Rows) Pool(requests []Request, cost CostOf) (*Profile, error) {
 			curve.Points = append(curve.Points, c.point(requests, key, size, cost))
 		}
 		if n := len(curve.Points); n < 2 {
-			return nil, fmt.Errorf("%v has %d sizes that all requests share, a curve takes at least 2; replay with --capacity sweep, or --policy window:0-16", key, n)
+			return nil, fmt.Errorf("%v has %d sizes in all requests, a curve needs 2: replay with --capacity sweep, or --policy window:0-16", key, n)
 		}
 		p.Curves = append(p.Curves, curve)
 	}
@@ -67,12 +67,12 @@ func (c *Rows) keys(requests []Request) (keys []Key, err error) {
 	for _, r := range requests[1:] {
 		for _, key := range keys {
 			if c.parts[r][key] == nil {
-				return nil, fmt.Errorf("request %s of %s has no rows of %v, which request %s of %s has; replay both with the same --layers", r.ID, r.Trace, key, requests[0].ID, requests[0].Trace)
+				return nil, fmt.Errorf("request %s of %s lacks rows of %v, which request %s of %s has: replay both with the same --layers", r.ID, r.Trace, key, requests[0].ID, requests[0].Trace)
 			}
 		}
 		for _, key := range slices.SortedFunc(maps.Keys(c.parts[r]), compareKeys) {
 			if _, ok := slices.BinarySearchFunc(keys, key, compareKeys); !ok {
-				return nil, fmt.Errorf("request %s of %s has rows of %v, which request %s of %s has not; replay both with the same --layers", r.ID, r.Trace, key, requests[0].ID, requests[0].Trace)
+				return nil, fmt.Errorf("request %s of %s has rows of %v, which request %s of %s lacks: replay both with the same --layers", r.ID, r.Trace, key, requests[0].ID, requests[0].Trace)
 			}
 		}
 	}

@@ -97,7 +97,7 @@ func report(plan *Plan, profile, judge *Profile, sizes []int) (*Report, error) {
 	r.Profile = side
 	if judge != nil {
 		if r.Judge, err = newSide(judge, even, sizes); err != nil {
-			return nil, fmt.Errorf("judge: %w; replay the judged requests at the same sizes", err)
+			return nil, fmt.Errorf("judge: %w: replay the judged requests at the same sizes", err)
 		}
 		r.Warnings = text.Union(r.Warnings, judge.Warnings...)
 	}

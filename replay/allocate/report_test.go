@@ -42,7 +42,7 @@ func TestMoreMemoryThanSizes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := strings.Join(reports[0].Warnings, "\n"); strings.Contains(text, "the largest sizes profiled take 16 in all: there is nothing to divide") != warned {
+		if text := strings.Join(reports[0].Warnings, "\n"); strings.Contains(text, "exceeds the largest profiled sizes, 16 in total") != warned {
 			t.Errorf("%s: warnings %q", memory, text)
 		}
 	}
@@ -254,23 +254,23 @@ func TestRunErrors(t *testing.T) {
 		change func(*Options)
 		want   string
 	}{
-		"judged and profiled": {func(o *Options) { o.Requests, o.Judge = []string{"a", "c"}, []string{"c"} }, "request c is to be profiled on and to be judged on"},
-		"nothing left":        {func(o *Options) { o.Exclude = []string{"?"} }, "no request is left to profile on"},
-		"no such request":     {func(o *Options) { o.Exclude = []string{"d"} }, `exclude: request "d" is not in the rows`},
-		"no such judge":       {func(o *Options) { o.Judge = []string{"d"} }, `judge: request "d" is not in the rows`},
-		"little memory":       {func(o *Options) { o.Memory = "0.5x" }, "allocate: 4 entries of memory are below the floor: 2 streams of at least 4 entries take 8"},
+		"judged and profiled": {func(o *Options) { o.Requests, o.Judge = []string{"a", "c"}, []string{"c"} }, "request c is in both --requests and --judge"},
+		"nothing left":        {func(o *Options) { o.Exclude = []string{"?"} }, "no request is left to profile: change --requests, --exclude or --judge"},
+		"no such request":     {func(o *Options) { o.Exclude = []string{"d"} }, `exclude: no rows of request "d"`},
+		"no such judge":       {func(o *Options) { o.Judge = []string{"d"} }, `judge: no rows of request "d"`},
+		"little memory":       {func(o *Options) { o.Memory = "0.5x" }, "allocate: 4 entries of memory are too few: 2 streams of at least 4 entries take 8"},
 		"no such memory":      {func(o *Options) { o.Memory = "lots" }, `size "lots"`},
-		"floor not profiled":  {func(o *Options) { o.Floor = "0.5x" }, "floor: layer 0: capacity 2 was not profiled, capacities from 4 to 8"},
+		"floor not profiled":  {func(o *Options) { o.Floor = "0.5x" }, "floor: layer 0: capacity 2 was not profiled: expected 4 to 8"},
 		"nothing above it":    {func(o *Options) { o.Floor = "9" }, "layer 0 has no size above the floor of 9"},
 		"another plan":        {func(o *Options) { *o = Options{Plan: plan} }, "the plan is for topk 4, block_tokens 2"},
-		"plan and memory":     {func(o *Options) { o.Plan = plan }, "in its own memory"},
-		"a plan of windows":   {func(o *Options) { *o = Options{Plan: somePlan(Windows)} }, "the plan is of family window, the rows of lru are of capacity"},
-		"other layers": {func(o *Options) {
+		"plan and memory":     {func(o *Options) { o.Plan = plan }, "have no effect on an existing plan"},
+		"a plan of windows":   {func(o *Options) { *o = Options{Plan: somePlan(Windows)} }, "the plan has window, but the rows of lru have capacity"},
+		"the plan lacks": {func(o *Options) {
 			*o = Options{Plan: &Plan{Family: Capacities, Units: Units{4, 1, 1, 1}, Streams: []Share{{Key{7, shared}, 4}}}}
-		}, "the plan is for other layers: it has no layer 0, but layers 7"},
+		}, "the plan lacks layer 0: it has layers 7"},
 		"more layers": {func(o *Options) {
 			*o = Options{Plan: &Plan{Family: Capacities, Units: Units{4, 1, 1, 1}, Streams: []Share{{Key{0, shared}, 4}, {Key{1, shared}, 4}, {Key{2, shared}, 4}}}}
-		}, "the plan has 3 layers and heads, the rows 2 of them"},
+		}, "the plan has 3 layers and heads, but the rows only 2"},
 	} {
 		o := greedy
 		c.change(&o)
@@ -285,7 +285,7 @@ func TestRunErrors(t *testing.T) {
 		}
 	}
 	greedy.Judge = []string{"c"}
-	if _, err := Run(less, greedy); err == nil || !strings.Contains(err.Error(), "they are not the same; replay both with the same --layers") {
+	if _, err := Run(less, greedy); err == nil || !strings.Contains(err.Error(), "differ in layers or heads: replay both with the same --layers") {
 		t.Errorf("other layers judged: %v", err)
 	}
 }
@@ -303,7 +303,7 @@ func TestText(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `lru: 2 streams in 2 layers, capacities from 4 to 8 entries
-memory 1.5x: 12 entries a request; a stream at least 4 entries
+memory 1.5x: 12 entries per request, at least 4 entries per stream
 profiled on 2 requests of t.parquet, 10 steps: a, b
 judged on 1 request of t.parquet, 5 steps: c
 
@@ -311,7 +311,7 @@ judged on 1 request of t.parquet, 5 steps: c
 ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
  uniform        12     179  179.00 B                        12             75         150.00 B
  2d-greedy      12     150  150.00 B     0.8380             12            134         268.00 B            1.7867
-2d-greedy: no choice of profiled sizes moves less
+2d-greedy: no other choice of profiled sizes moves less
 
  layer  heads  entries   × K  of memory  misses  uniform  ÷ uniform  judged ÷ uniform
 ──────────────────────────────────────────────────────────────────────────────────────
@@ -337,7 +337,7 @@ func TestTextOfMethods(t *testing.T) {
 	if err := WriteText(&got, reports, table.Figures); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Count(got.String(), "\n uniform ") != 1 || !strings.Contains(got.String(), "2d-exact: no choice of profiled sizes moves less (memory counted in 2 entries)") || strings.Contains(got.String(), "layer  heads") {
+	if strings.Count(got.String(), "\n uniform ") != 1 || !strings.Contains(got.String(), "2d-exact: no other choice of profiled sizes moves less (memory in units of 2 entries)") || strings.Contains(got.String(), "layer  heads") {
 		t.Errorf("%s", got.String())
 	}
 }

@@ -107,21 +107,21 @@ func streamRows(rows []result.Row, policy string) ([]result.Row, error) {
 	groups := groupsOf(of)
 	for i := range of {
 		if of[i].Lossy {
-			return nil, fmt.Errorf("%s is lossy: it fetches nothing, so that its rows do not say what memory saves; profile an exact policy", of[i].Policy)
+			return nil, fmt.Errorf("%s is lossy, so its rows do not show the fetches that memory saves: profile an exact policy", of[i].Policy)
 		}
 		if r := &of[i]; r.Pool != "" || r.Reallocation != "" {
-			return nil, fmt.Errorf("rows of caches that streams share (pool %q) or that change (reallocation %q) do not say what a layer and head needs; replay without --pool and --reallocate, or choose with --where pool=", r.Pool, r.Reallocation)
+			return nil, fmt.Errorf("rows of shared or changing caches (pool %q, reallocation %q) have no curve per layer and head: replay without --pool and --reallocate, or add --where pool=", r.Pool, r.Reallocation)
 		}
 	}
 	switch {
 	case len(of) == 0 && pooled > 0:
-		return nil, fmt.Errorf("the rows are pooled over streams and do not say what a layer and head needs; replay with --per stream")
+		return nil, fmt.Errorf("the rows are pooled over streams, so they have no curve per layer and head: replay with --per stream")
 	case len(of) == 0 && policy != "":
-		return nil, fmt.Errorf("no rows of policy %q%s; the rows are of: %s", policy, names.Nearest(policy, known), strings.Join(known, ", "))
+		return nil, fmt.Errorf("no rows of policy %q%s; the rows have: %s", policy, names.Nearest(policy, known), strings.Join(known, ", "))
 	case len(of) == 0:
 		return nil, errors.New("no rows")
 	case policy == "" && len(groups) > 1:
-		return nil, fmt.Errorf("rows of several policies, whose curves are not one: choose one with --policy, of %s", strings.Join(groups, ", "))
+		return nil, fmt.Errorf("the rows have several policies: choose one with --policy: %s", strings.Join(groups, ", "))
 	}
 	return of, nil
 }
@@ -171,7 +171,7 @@ func (c *Rows) size(r *result.Row) (size int, ok bool, err error) {
 		return size, true, nil
 	}
 	if r.Capacity == nil {
-		return 0, false, fmt.Errorf("policy %s has no capacity to divide; of such policies only windows can be: --policy window", r.Policy)
+		return 0, false, fmt.Errorf("policy %s has no capacity to divide: choose another, or all windows with --policy window", r.Policy)
 	}
 	if _, err := parseSize(*r.Capacity); err != nil || r.CapacityEntries == nil {
 		return 0, false, nil
@@ -235,7 +235,7 @@ func (c *Rows) Select(patterns []string) ([]Request, error) {
 		}
 		if len(selected) == before {
 			ids := idsOf(all)
-			return nil, fmt.Errorf("request %q is not in the rows%s; they have %s", pattern, names.Nearest(pattern, ids), names.Some(ids))
+			return nil, fmt.Errorf("no rows of request %q%s; the rows have %s", pattern, names.Nearest(pattern, ids), names.Some(ids))
 		}
 	}
 	slices.SortFunc(selected, compareRequests)

@@ -173,10 +173,10 @@ func TestCollectErrors(t *testing.T) {
 		"pooled by layer":  {each(func(r *result.Row) { r.RequestID = nil }), "", "replay with --per stream"},
 		"pooled by cell":   {each(func(r *result.Row) { r.RequestID, r.LayerID = nil, nil }), "lru", "replay with --per stream"},
 		"heads pooled":     {each(func(r *result.Row) { r.Streams = 3 }), "", "replay with --per stream"},
-		"two policies":     {at(3, func(r *result.Row) { r.Policy = "fifo" }), "", "choose one with --policy, of fifo, lru"},
-		"window and lru":   {append(twoRequests(), windowRow("a", 0, 1, 5, 5, 5)), "", "choose one with --policy, of lru, window"},
-		"unknown policy":   {twoRequests(), "lr", `no rows of policy "lr", did you mean lru?; the rows are of: lru`},
-		"another K":        {at(3, func(r *result.Row) { r.TopK = 5 }), "", "choose with --where, as --where topk=4"},
+		"two policies":     {at(3, func(r *result.Row) { r.Policy = "fifo" }), "", "choose one with --policy: fifo, lru"},
+		"window and lru":   {append(twoRequests(), windowRow("a", 0, 1, 5, 5, 5)), "", "choose one with --policy: lru, window"},
+		"unknown policy":   {twoRequests(), "lr", `no rows of policy "lr", did you mean lru?; the rows have: lru`},
+		"another K":        {at(3, func(r *result.Row) { r.TopK = 5 }), "", "choose with --where, as in --where topk=4"},
 		"another warm-up":  {at(3, func(r *result.Row) { r.Warmup = "cold" }), "", "--where warmup="},
 		"another engine":   {at(3, func(r *result.Row) { r.Engine = "0" }), "", "engine=1"},
 		"another seed":     {at(3, func(r *result.Row) { r.Seed = 7 }), "", "seed=7"},
@@ -228,10 +228,10 @@ func TestPoolErrors(t *testing.T) {
 		rows []result.Row
 		want string
 	}{
-		"a request lacks a layer": {without(func(r *result.Row) bool { return *r.RequestID == "b" && *r.LayerID == 1 }), "request b of t.parquet has no rows of layer 1, which request a"},
+		"a request lacks a layer": {without(func(r *result.Row) bool { return *r.RequestID == "b" && *r.LayerID == 1 }), "request b of t.parquet lacks rows of layer 1, which request a"},
 		"one has another":         {without(func(r *result.Row) bool { return *r.RequestID == "a" && *r.LayerID == 1 }), "request b of t.parquet has rows of layer 1, which request a"},
 		"several lack layers":     {slices.Concat(without(func(r *result.Row) bool { return *r.RequestID == "a" && *r.LayerID == 1 }), layersOfB(9, 2, 3, 4, 5, 6, 7, 8)), "request b of t.parquet has rows of layer 1, which request a"},
-		"one size":                {without(func(r *result.Row) bool { return *r.CapacityEntries > 4 }), "layer 0 has 1 sizes that all requests share, a curve takes at least 2; replay with --capacity sweep"},
+		"one size":                {without(func(r *result.Row) bool { return *r.CapacityEntries > 4 }), "layer 0 has 1 sizes in all requests, a curve needs 2: replay with --capacity sweep"},
 		"no size in common":       {without(func(r *result.Row) bool { return (*r.RequestID == "b") == (*r.CapacityEntries > 4) }), "layer 0 has 0 sizes"},
 	} {
 		collected, err := Collect(c.rows, "")
@@ -289,7 +289,7 @@ func TestSelect(t *testing.T) {
 		t.Errorf("by its name: %v, %v, want b[1] of both traces", got, err)
 	}
 	for _, pattern := range []string{"c", "[", ""} {
-		if got, err := c.Select([]string{"a", pattern}); err == nil || !strings.Contains(err.Error(), "is not in the rows") {
+		if got, err := c.Select([]string{"a", pattern}); err == nil || !strings.Contains(err.Error(), "no rows of request") {
 			t.Errorf("%q: %v, %v, want an error", pattern, got, err)
 		}
 	}

@@ -63,14 +63,14 @@ func run(rows []result.Row, o Options) ([]*Report, error) {
 	case o.Cost == "":
 		o.Cost = MeanResidents
 	case c.Family == Capacities:
-		return nil, fmt.Errorf("the cost %s is of windows; the rows of %s are of capacities, which cost what they are", o.Cost, c.Policy)
+		return nil, fmt.Errorf("--cost %s needs rows of windows, but the rows of %s have capacities: remove it, or use --policy window", o.Cost, c.Policy)
 	}
 	if o.Plan != nil {
 		r, err := c.judgePlan(o)
 		return []*Report{r}, err
 	}
 	if len(o.Methods) == 0 {
-		return nil, errors.New("no method")
+		return nil, errors.New("no method: expected at least one")
 	}
 	profiled, judged, err := c.split(o)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *Rows) split(o Options) (profiled, judged []Request, err error) {
 		}
 		for _, r := range judged {
 			if slices.Contains(profiled, r) {
-				return nil, nil, fmt.Errorf("request %s is to be profiled on and to be judged on; a plan is judged on requests that it has not seen", r.ID)
+				return nil, nil, fmt.Errorf("request %s is in both --requests and --judge: remove it from one, because a plan is judged on other requests", r.ID)
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func (c *Rows) run(o Options, profiled, judged []Request) ([]*Report, error) {
 		most += points[len(points)-1].Cost
 	}
 	if memory > most {
-		profile.Warnings = append(profile.Warnings, fmt.Sprintf("memory %s is %d entries a request, and the largest sizes profiled take %d in all: there is nothing to divide; state less, or profile larger ones", o.Memory, memory, most))
+		profile.Warnings = append(profile.Warnings, fmt.Sprintf("memory %s, %d entries per request, exceeds the largest profiled sizes, %d in total: lower it, or profile larger sizes", o.Memory, memory, most))
 	}
 	var judge *Profile
 	if len(judged) > 0 {
@@ -131,7 +131,7 @@ func (c *Rows) run(o Options, profiled, judged []Request) ([]*Report, error) {
 			return nil, fmt.Errorf("judge: %w", err)
 		}
 		if !slices.EqualFunc(profile.Curves, judge.Curves, func(a, b Curve) bool { return a.Key == b.Key }) {
-			return nil, fmt.Errorf("the judged requests have %d layers and heads, those profiled on %d, and they are not the same; replay both with the same --layers", len(judge.Curves), len(profile.Curves))
+			return nil, fmt.Errorf("the judged requests (%d layers and heads) and the profiled ones (%d) differ in layers or heads: replay both with the same --layers", len(judge.Curves), len(profile.Curves))
 		}
 	}
 	var reports []*Report
@@ -171,7 +171,7 @@ func (p *Profile) above(floor string) (*Profile, error) {
 	}
 	for i := range from.Curves {
 		if n := len(from.Curves[i].Points); n < 2 {
-			return nil, fmt.Errorf("%v has no size above the floor of %d; replay with --capacity sweep, or --policy window:0-16", from.Curves[i].Key, size)
+			return nil, fmt.Errorf("%v has no size above the floor of %d: replay with --capacity sweep, or --policy window:0-16", from.Curves[i].Key, size)
 		}
 	}
 	return from, nil
@@ -181,13 +181,13 @@ func (p *Profile) above(floor string) (*Profile, error) {
 func (c *Rows) judgePlan(o Options) (*Report, error) {
 	plan := o.Plan
 	if len(o.Judge) > 0 || o.Memory != "" || o.Floor != "" {
-		return nil, errors.New("a plan is judged on the requests of the rows, in its own memory; memory, floor and judge are of plans to be made")
+		return nil, errors.New("--memory, --floor and --judge have no effect on an existing plan: remove them")
 	}
 	if plan.Family == Windows {
 		o.Cost = plan.Cost
 	}
 	if c.Family != plan.Family {
-		return nil, fmt.Errorf("the plan is of family %s, the rows of %s are of %s; choose others with --policy", plan.Family, c.Policy, c.Family)
+		return nil, fmt.Errorf("the plan has %s, but the rows of %s have %s: choose other rows with --policy", plan.Family, c.Policy, c.Family)
 	}
 	requests, _, err := c.split(o)
 	if err != nil {
@@ -218,7 +218,7 @@ func (p *Plan) sizesOf(profile *Profile) ([]int, error) {
 		return nil, err
 	}
 	if len(keys) != len(p.Streams) {
-		return nil, fmt.Errorf("the plan has %d layers and heads, the rows %d of them; its memory is for all", len(p.Streams), len(keys))
+		return nil, fmt.Errorf("the plan has %d layers and heads, but the rows only %d: replay all of them", len(p.Streams), len(keys))
 	}
 	for _, s := range p.Streams {
 		sizes = append(sizes, s.Size)

@@ -36,7 +36,7 @@ func (r *Report) head(b *strings.Builder) {
 		sizes = fmt.Sprintf("windows from %d to %d steps", r.sizes[0], r.sizes[1])
 	}
 	fmt.Fprintf(b, "%s: %d streams in %d layers, %s\n", r.Policy, len(r.Sizes), len(r.Layers), sizes)
-	fmt.Fprintf(b, "memory %s: %s entries a request; a stream at least %s\n", r.Memory, comma64(r.MemoryEntries), r.Family.text(r.Floor))
+	fmt.Fprintf(b, "memory %s: %s entries per request, at least %s per stream\n", r.Memory, comma64(r.MemoryEntries), r.Family.text(r.Floor))
 	r.Profile.line(b, "profiled on")
 	r.Judge.line(b, "judged on")
 	b.WriteByte('\n')
@@ -109,9 +109,9 @@ func (r *Report) bound(b *strings.Builder) {
 	}
 	switch above := 100 * (float64(r.Profile.Plan.moved)/float64(*r.AtLeast) - 1); {
 	case r.Granularity != nil && above <= 0:
-		fmt.Fprintf(b, "%s: no choice of profiled sizes moves less (memory counted in %s entries)\n", r.Method, comma64(*r.Granularity))
+		fmt.Fprintf(b, "%s: no other choice of profiled sizes moves less (memory in units of %s entries)\n", r.Method, comma64(*r.Granularity))
 	case above <= 0:
-		fmt.Fprintf(b, "%s: no choice of profiled sizes moves less\n", r.Method)
+		fmt.Fprintf(b, "%s: no other choice of profiled sizes moves less\n", r.Method)
 	default:
 		fmt.Fprintf(b, "%s: at most %.2f %% above the best choice of profiled sizes\n", r.Method, above)
 	}

@@ -100,7 +100,7 @@ func (f *Fact[D]) bind(b *binder, n *yaml.Node, opts fieldOptions) {
 	case keys.Source == "":
 		err = errors.New("no source: name one of the file's sources")
 	case keys.Note == "" && slices.Contains(explained, keys.Status):
-		err = fmt.Errorf("%s numbers need a note: from what, or why this value", keys.Status)
+		err = fmt.Errorf("%s numbers need a note with their origin or the reason for the value", keys.Status)
 	}
 	if err != nil {
 		b.fail(n, "%s: %v", opts.path, err)

@@ -96,7 +96,7 @@ func isYAML(name string) bool { return slices.Contains([]string{".yaml", ".yml"}
 func (lib *Library) AddFiles(names []string) ([]Item, error) {
 	for _, name := range names {
 		if info, err := os.Stat(name); err == nil && !info.IsDir() && !isYAML(name) {
-			return nil, fmt.Errorf("%s: a folder's files are read if they end in .yaml or .yml: give it such a name", name)
+			return nil, fmt.Errorf("%s: --hardware-dir reads only *.yaml and *.yml: rename the file", name)
 		}
 	}
 	items, err := lib.addFiles(names)
@@ -150,12 +150,12 @@ func (lib *Library) add(file string, text []byte, own map[string]string) (Item, 
 	for _, name := range append([]string{h.Name}, h.Aliases...) {
 		key := h.Kind + " " + name
 		if other, ok := own[key]; ok {
-			return nil, fmt.Errorf("%s: %s is described by %s already", file, key, other)
+			return nil, fmt.Errorf("%s: %s already has a description in %s: remove one", file, key, other)
 		}
 		if own != nil {
 			own[key] = file
 		} else if _, ok := lib.items[Kind(h.Kind)][name]; ok {
-			return nil, fmt.Errorf("%s: %s is described twice", file, key)
+			return nil, fmt.Errorf("%s: %s has two descriptions", file, key)
 		}
 		lib.items[Kind(h.Kind)][name] = it
 	}
@@ -291,7 +291,7 @@ func (lib *Library) Machine(name string) (*Machine, error) {
 func (lib *Library) Resolve(it Item) (*Machine, error) {
 	m, ok := it.(*machineFile)
 	if !ok {
-		return nil, fmt.Errorf("%s is no machine", it.header().Name)
+		return nil, fmt.Errorf("%s is not a machine", it.header().Name)
 	}
 	f := &faults{file: m.file, lines: m.lines}
 	gpu := part(f, lib.GPU, "gpu", m.GPU)

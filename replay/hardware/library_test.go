@@ -234,7 +234,7 @@ func TestFolder(t *testing.T) {
 		t.Errorf("%d GPUs, expected %d and mine", n, all)
 	}
 	write("again.yaml", gpuFile("mine"))
-	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "gpu mine is described by") {
+	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "gpu mine already has a description in") {
 		t.Errorf("two files of one name: %v", err)
 	}
 	if _, err := Load(filepath.Join(dir, "nowhere")); err == nil || !strings.Contains(err.Error(), "hardware folder") {
@@ -308,8 +308,8 @@ func TestAddFiles(t *testing.T) {
 	}{
 		{[]string{a}, ""},
 		{[]string{b}, ""},
-		{[]string{a, b}, "b.yml: gpu mine is described by " + a + " already"},
-		{[]string{c}, "c.txt: a folder's files are read if they end in .yaml or .yml"},
+		{[]string{a, b}, "b.yml: gpu mine already has a description in " + a + ": remove one"},
+		{[]string{c}, "c.txt: --hardware-dir reads only *.yaml and *.yml"},
 		{[]string{slow}, "gpudirect 24.3 GiB/s exceeds the 26 GB/s of link pcie4-x16"}, // of the bundled L40S
 	} {
 		items, err := load(t, "").AddFiles(x.files)

@@ -189,7 +189,7 @@ func (c *Curve) check(f *faults, path string, l *Link) {
 		f.at(path, windowFault)
 	}
 	if c.Ahead.Known() && !c.Submit.Known() {
-		f.at(path+".ahead", "without submit")
+		f.at(path+".ahead", "needs submit")
 	}
 }
 
@@ -205,7 +205,7 @@ func wholeCount(m *Measure[Number]) bool {
 }
 
 // windowFault is the error if only part of the limit of a kernel's rate is given.
-const windowFault = "is incomplete: in_flight and round_trip come together, with sms"
+const windowFault = "is incomplete: in_flight and round_trip need each other and sms"
 
 func halfWindow(sms *Fact[Number], inFlight *Fact[Bytes], roundTrip *Fact[Seconds]) bool {
 	return (inFlight.Known() || roundTrip.Known()) && !(sms.Known() && inFlight.Known() && roundTrip.Known())
@@ -227,7 +227,7 @@ func (s *Series) check(f *faults, path string) {
 		case p.Rate.Known() == p.Time.Known():
 			f.at(at, "needs either rate or time (%s)", s.Name)
 		case p.Time.Known() && !p.Block.Known():
-			f.at(at, "has a time and no block, which make no rate (%s)", s.Name)
+			f.at(at, "has a time but no block, so no rate: add the block's size (%s)", s.Name)
 		case p.Block.Known() && p.Block.Value < 1:
 			f.at(at+".block", "%s, expected at least 1 B (%s)", p.Block.Written, s.Name)
 		}

@@ -56,7 +56,7 @@ func (g *GPU) check(f *faults) {
 	}
 	atMost(f, "achieved_bf16", &g.AchievedBF16, "bf16", &g.BF16)
 	if g.AchievedFP8.Known() && !g.FP8.Known() {
-		f.at("achieved_fp8", "%s without fp8", g.AchievedFP8.Written)
+		f.at("achieved_fp8", "%s needs fp8", g.AchievedFP8.Written)
 	} else {
 		atMost(f, "achieved_fp8", &g.AchievedFP8, "fp8", &g.FP8)
 	}

@@ -60,7 +60,7 @@ type Indexer struct {
 
 func (m *Model) check(f *faults) {
 	if q, kv := m.QueryHeads.Value, m.KVHeads.Value; kv > q || q/kv != Number(int(q/kv)) {
-		f.at("query_heads", "%s is no multiple of kv_heads %s", m.QueryHeads.Written, m.KVHeads.Written)
+		f.at("query_heads", "%s is not a multiple of kv_heads %s", m.QueryHeads.Written, m.KVHeads.Written)
 	}
 	if n := m.FFNMatrices.Value; n != 2 && n != 3 {
 		f.at("ffn_matrices", "%s, expected 2 or 3", m.FFNMatrices.Written)

@@ -26,7 +26,7 @@ func Parse(file string, text []byte) (Item, error) {
 	}
 	switch err := documents.Decode(&more); {
 	case err == nil:
-		return nil, fmt.Errorf("%s:%d: a second document begins, expected one thing a file", file, more.Line)
+		return nil, fmt.Errorf("%s:%d: a second document begins, expected one item per file", file, more.Line)
 	case err != io.EOF:
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
@@ -110,7 +110,7 @@ func (b *binder) citation(n *yaml.Node, key, path string) string {
 	for k := range b.sources {
 		known = append(known, k)
 	}
-	b.fail(n, "%s: source %q is not among the file's sources%s", path, key, names.Nearest(key, known))
+	b.fail(n, "%s: source %q is not one of the file's sources%s", path, key, names.Nearest(key, known))
 	return ""
 }
 

@@ -72,7 +72,7 @@ func (u units) parse(text string) (float64, error) {
 	number, name, _ := strings.Cut(strings.TrimSpace(text), " ")
 	value, err := strconv.ParseFloat(strings.ReplaceAll(number, "_", ""), 64)
 	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
-		return 0, fmt.Errorf("%q is not a number with a unit, as in %q", text, u.example())
+		return 0, fmt.Errorf("%q: expected a number with a unit, as in %q", text, u.example())
 	}
 	name = strings.NewReplacer("µ", "u", "μ", "u").Replace(strings.TrimSpace(name))
 	switch {
@@ -83,14 +83,14 @@ func (u units) parse(text string) (float64, error) {
 	case len(u.list) == 0:
 		return 0, fmt.Errorf("%q has a unit, expected a number without one", text)
 	case name == "":
-		return 0, fmt.Errorf("%q has no unit, expected a %s in one of %s", text, u.what, u.names())
+		return 0, fmt.Errorf("%q has no unit: a %s needs one of %s", text, u.what, u.names())
 	}
 	for _, unit := range u.list {
 		if unit.name == name {
 			return u.bounded(text, value*unit.si)
 		}
 	}
-	return 0, fmt.Errorf("%q: unit %q is none of a %s, expected one of %s", text, name, u.what, u.names())
+	return 0, fmt.Errorf("%q: %q is not a unit of a %s: expected one of %s", text, name, u.what, u.names())
 }
 
 // bounded refuses a value that is out of range.

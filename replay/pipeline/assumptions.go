@@ -36,10 +36,10 @@ type machineLines struct{ gpu, link, host, drive []hardware.Line }
 // notes returns the notes of a result about its basis.
 func (b basis) notes(machine string) (notes []string) {
 	if b.assumed != "" {
-		notes = append(notes, fmt.Sprintf("assumed, as no source has it (kvreplay hardware show %s says why): %s", machine, b.assumed))
+		notes = append(notes, fmt.Sprintf("assumed, because no source states it (details: kvreplay hardware show %s): %s", machine, b.assumed))
 	}
 	if b.fitted != "" {
-		notes = append(notes, fmt.Sprintf("fitted to measured points (kvreplay hardware show %s names them): %s", machine, b.fitted))
+		notes = append(notes, fmt.Sprintf("fitted to measured points (details: kvreplay hardware show %s): %s", machine, b.fitted))
 	}
 	return notes
 }

@@ -82,9 +82,9 @@ func TestReadAheadOnRealMisses(t *testing.T) {
 	near(t, "to the GPU", wrong.H2D, waiting.H2D)
 	near(t, "all named", ahead.SSD, waiting.SSD)
 	for want, change := range map[string]func(*Options, **Profile){
-		"read-ahead 2":                  func(o *Options, _ **Profile) { o.Ahead.Accuracy = 2 },
-		"h100 states no gpudirect rate": func(o *Options, _ **Profile) { o.Machine, _ = parts(t, "h100", "smollm2-135m"); o.Ahead.Direct = true },
-		"reads from no SSD":             func(o *Options, p **Profile) { *p = read(t, realProfile(t)); o.Ahead.Accuracy = 1 },
+		"read-ahead 2":               func(o *Options, _ **Profile) { o.Ahead.Accuracy = 2 },
+		"h100 has no gpudirect rate": func(o *Options, _ **Profile) { o.Machine, _ = parts(t, "h100", "smollm2-135m"); o.Ahead.Direct = true },
+		"reads from no SSD":          func(o *Options, p **Profile) { *p = read(t, realProfile(t)); o.Ahead.Accuracy = 1 },
 	} {
 		o, p := o, p
 		o.Ahead = ReadAhead{}

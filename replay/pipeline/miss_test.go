@@ -323,8 +323,8 @@ func TestPositions(t *testing.T) {
 	o.Batch = 1024 // bound by arithmetic
 	one := priced(t, p, o)
 	o.Positions = 4
-	if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "accept, 1 to 4") {
-		t.Errorf("%v, expected that the yield is asked for", err)
+	if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "--accept (1 to 4)") {
+		t.Errorf("%v, expected a message that asks for --accept", err)
 	}
 	o.Accept = 2.8
 	four := priced(t, p, o)

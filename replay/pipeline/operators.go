@@ -104,7 +104,7 @@ func (r *Roofline) rate(what string, known bool, achieved, sheet, share float64)
 	if known {
 		return achieved
 	}
-	r.notes = append(r.notes, fmt.Sprintf("%s rate assumed at %g of the datasheet", what, share))
+	r.notes = append(r.notes, fmt.Sprintf("%s rate assumed: %g of the datasheet's", what, share))
 	return share * sheet
 }
 
@@ -319,7 +319,7 @@ func ReadTimetable(r io.Reader, name string, rest Computer, extrapolate bool) (*
 		return nil, fmt.Errorf("%s has no rows, expected times of some of %s", name, strings.Join(operatorNames, ", "))
 	}
 	if len(missing) > 0 {
-		t.notes = append(t.notes, fmt.Sprintf("%s has no times of %s: those are the roofline's", name, strings.Join(missing, ", ")))
+		t.notes = append(t.notes, fmt.Sprintf("%s has no times of %s: the roofline gives these", name, strings.Join(missing, ", ")))
 	}
 	return t, nil
 }
@@ -413,12 +413,12 @@ func (t *Timetable) replace(name string, queries, context float64, v *float64) e
 	}
 	seconds, inside := g.at(queries, context)
 	if !inside && !t.extrapolate {
-		return fmt.Errorf("%s: %g query tokens at context %.0f lie %w, %g to %g at %g to %g: measure there, or use --extrapolate", name, queries, context, ErrBeyond,
+		return fmt.Errorf("%s: %g query tokens at context %.0f are %w (%g to %g at %g to %g): measure them, or use --extrapolate", name, queries, context, ErrBeyond,
 			g.queries[0], g.queries[len(g.queries)-1], g.context[0], g.context[len(g.context)-1])
 	}
 	if !inside && !t.beyond {
 		t.beyond = true
-		t.notes = append(t.notes, fmt.Sprintf("times were extrapolated, first of %s to %g query tokens at context %.0f", name, queries, context))
+		t.notes = append(t.notes, fmt.Sprintf("times were extrapolated, first for %s with %g query tokens at context %.0f", name, queries, context))
 	}
 	*v = max(0, seconds)
 	return nil

@@ -158,7 +158,7 @@ func TestTimetable(t *testing.T) {
 		t.Errorf("notes %q, expected the operators that are the roofline's", notes)
 	}
 	beyond := &Load{Requests: 17, Queries: 17, Context: 17 * 1000}
-	if _, err := table.Layer(0, beyond); err == nil || !strings.Contains(err.Error(), "lie outside the table, 1 to 9") {
+	if _, err := table.Layer(0, beyond); err == nil || !strings.Contains(err.Error(), "are outside the table (1 to 9") {
 		t.Errorf("beyond the table: %v", err)
 	}
 	free, err := ReadTimetable(strings.NewReader(tableText), "t.csv", rest, true)
@@ -259,7 +259,7 @@ func TestParseSelection(t *testing.T) {
 		}
 		near(t, text, s.IndexBytes(llama)*122880/8/256, want)
 	}
-	for text, want := range map[string]string{"indexer": "has none", "means": "known: auto, indexer", "mean:tokens=0": "between 1", "keys:tokens=2": "unknown option"} {
+	for text, want := range map[string]string{"indexer": "has no indexer", "means": "known: auto, indexer", "mean:tokens=0": "between 1", "keys:tokens=2": "unknown option"} {
 		if _, err := ParseSelection(text, llama); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, expected %q", text, err, want)
 		}

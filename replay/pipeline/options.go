@@ -100,21 +100,21 @@ func (o *Options) check(p *Profile) error {
 	case parts > o.Batch:
 		return fmt.Errorf("schedule %s divides a batch of %d requests into %d parts", o.Schedule.Name(), o.Batch, parts)
 	case o.Context > 0 && o.Context < int64(o.Scaling.TopK) && o.Schedule.Traits().Moves == MovesMisses:
-		return fmt.Errorf("context %d, expected at least the %d tokens (K) that a head selects of it", o.Context, o.Scaling.TopK)
+		return fmt.Errorf("context %d, expected at least K, %d tokens", o.Context, o.Scaling.TopK)
 	case o.Accept == 0 && positions > 1:
-		return fmt.Errorf("a step decodes %d positions: state how many tokens it yields (--accept, 1 to %d)", positions, positions)
+		return fmt.Errorf("a step decodes %d positions: state the tokens that it yields with --accept (1 to %d)", positions, positions)
 	case o.Accept != 0 && !(o.Accept >= 1 && o.Accept <= float64(positions)): // excludes NaN
 		return fmt.Errorf("accept %g, expected 1 to the %d positions that a step decodes", o.Accept, positions)
 	case o.Experts > 1 && o.Model.MoE == nil:
-		return fmt.Errorf("%d GPUs share routed experts, %s has none", o.Experts, o.Model.Name)
+		return fmt.Errorf("%d GPUs for routed experts, but %s has no routed experts", o.Experts, o.Model.Name)
 	case o.Experts > 1 && o.Experts > int(o.Model.MoE.Experts.Value):
-		return fmt.Errorf("%d GPUs share the routed experts of %s, which has %g: expected at most one GPU an expert", o.Experts, o.Model.Name, o.Model.MoE.Experts.Value)
+		return fmt.Errorf("%d GPUs for the routed experts of %s, expected at most %g, one per expert", o.Experts, o.Model.Name, o.Model.MoE.Experts.Value)
 	case !o.quantizable():
-		return fmt.Errorf("schedule %s quantises FP16 numbers, but %s caches %s per token and layer instead of K and V of %g × %g FP16 numbers", o.Schedule.Name(), o.Model.Name, o.Model.Entry.Value, o.Model.KVHeads.Value, o.Model.HeadDim.Value)
+		return fmt.Errorf("schedule %s quantises FP16 keys and values, but %s caches %s per token and layer, not keys and values of %g × %g numbers", o.Schedule.Name(), o.Model.Name, o.Model.Entry.Value, o.Model.KVHeads.Value, o.Model.HeadDim.Value)
 	case o.Ahead != ReadAhead{} && !p.Tiered:
 		return errors.New("--read-ahead and --gpudirect have no effect, because the profile reads from no SSD: replay with a tier of host memory (--tier)")
 	case o.Ahead.Direct && !o.Machine.GPUDirect.Known():
-		return fmt.Errorf("machine %s states no gpudirect rate: add one to its file, or remove --gpudirect", o.Machine.Name)
+		return fmt.Errorf("machine %s has no gpudirect rate: add one to its file, or remove --gpudirect", o.Machine.Name)
 	case p.Tiered && o.Machine.Drive == nil:
 		return fmt.Errorf("the profile reads from an SSD, and %s has none: choose another machine", o.Machine.Name)
 	}

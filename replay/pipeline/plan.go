@@ -47,7 +47,7 @@ const (
 	BindsGPU        Binding = "GPU memory"
 	BindsHost       Binding = "host memory"
 	BindsSLO        Binding = "SLO"
-	BindsBatch      Binding = "largest batch asked for"
+	BindsBatch      Binding = "largest batch (--max-batch)"
 	BindsTable      Binding = "edge of the table"
 	BindsThroughput Binding = "nothing: throughput falls beyond"
 	BindsParts      Binding = "parts of the batch"
@@ -95,10 +95,10 @@ type Dropped struct {
 // error.
 func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) (*Planned, error) {
 	if o.MaxBatch < 1 || o.MaxBatch > mostRequests || !(o.SLO >= 0) {
-		return nil, fmt.Errorf("largest batch %d, SLO %g s: expected 1 to %d, and at least 0", o.MaxBatch, o.SLO, mostRequests)
+		return nil, fmt.Errorf("largest batch %d and SLO %g s: expected 1 to %d requests and at least 0 s", o.MaxBatch, o.SLO, mostRequests)
 	}
 	if len(o.Schedules) == 0 || len(profiles) == 0 {
-		return nil, errors.New("nothing to choose from: expected a schedule and a profile at least")
+		return nil, errors.New("no schedule or no profile: expected at least one of each")
 	}
 	var pairs []pair
 	for _, schedule := range o.Schedules {
@@ -147,7 +147,7 @@ func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) (*Planned, er
 		}
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("nothing fits and meets the SLO, not even the smallest batch; nearest: %s, %s: %s", nearest.profile.Cell, nearest.schedule.Name(), nearest.refused.why)
+		return nil, fmt.Errorf("nothing fits and meets the SLO at the smallest batch; nearest: %s, %s: %s", nearest.profile.Cell, nearest.schedule.Name(), nearest.refused.why)
 	}
 	return o.planned(found, dropped), nil
 }
@@ -200,7 +200,7 @@ func (o *PlanOptions) best(ctx context.Context, p *Profile, s Schedule) (*Candid
 	case err != nil:
 		return nil, refusal{}, err
 	case c == nil && limit.why == "":
-		return nil, refusal{fmt.Sprintf("it divides the batch into %d parts, the largest batch is %d", s.Parts(), o.MaxBatch), math.Inf(1), BindsParts, s.Parts()}, nil
+		return nil, refusal{fmt.Sprintf("it divides the batch into %d parts, but the largest batch is %d", s.Parts(), o.MaxBatch), math.Inf(1), BindsParts, s.Parts()}, nil
 	case c == nil:
 		return nil, limit, nil
 	}

@@ -167,11 +167,11 @@ func (p *Planned) WriteTable(w io.Writer, top int) error {
 func (c *Candidate) heading() string {
 	switch {
 	case c.Oracle:
-		return "oracles, which know more than a system can: not ranked"
+		return "oracles know more than a real system: not ranked"
 	case c.Serves == SparseTopK:
 		return string(c.Serves)
 	}
-	return string(c.Serves) + ", another model than Top-K: not ranked against it"
+	return string(c.Serves) + ", which is not Top-K attention: ranked apart"
 }
 
 func (p *Planned) writeGroup(b *strings.Builder, g []Candidate) {
@@ -187,7 +187,7 @@ func (p *Planned) writeGroup(b *strings.Builder, g []Candidate) {
 	}
 	t.Flush() // writing to a strings.Builder cannot fail
 	if tied {
-		fmt.Fprintf(b, "  =: a tie, at most %g %% of tokens/s below the first line of that rank\n", 100*tieShare)
+		fmt.Fprintf(b, "  =: a tie, at most %g %% below the tokens/s of the first line of the rank\n", 100*tieShare)
 	}
 	for _, c := range g {
 		if len(c.Ties) > 0 {

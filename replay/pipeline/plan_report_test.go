@@ -54,7 +54,7 @@ func TestPlanRanksWithinModels(t *testing.T) {
 	if err := plan.WriteTable(&text, 10); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{": sparse Top-K attention\n", ": dense attention, another model", ": dense attention, quantised KV, another model", ", oracle schedule, fitted constant] smollm2-135m on h100, 3 steps: oracles, "} {
+	for _, want := range []string{": sparse Top-K attention\n", ": dense attention, which is not Top-K attention", ": dense attention, quantised KV, which is not Top-K attention", ", oracle schedule, fitted constant] smollm2-135m on h100, 3 steps: oracles know "} {
 		if strings.Count(text.String(), want) != 1 {
 			t.Errorf("no heading %q in\n%s", want, &text)
 		}
@@ -147,7 +147,7 @@ func TestPlanNamesTheDropped(t *testing.T) {
 	if err := plan.WriteTable(&text, 10); err != nil {
 		t.Fatal(err)
 	}
-	if want := "dropped: sequential:lookup=gpu with lru @ 2x: misses the SLO: fastest TPOT " + seconds(digits(slow.TPOT)) + ", at batch 1\ndropped: tbo with lru @ 2x: it divides the batch into 2 parts, the largest batch is 1\ndropped: kvpr"; !strings.Contains(text.String(), want) {
+	if want := "dropped: sequential:lookup=gpu with lru @ 2x: misses the SLO: fastest TPOT " + seconds(digits(slow.TPOT)) + ", at batch 1\ndropped: tbo with lru @ 2x: it divides the batch into 2 parts, but the largest batch is 1\ndropped: kvpr"; !strings.Contains(text.String(), want) {
 		t.Errorf("no %q in\n%s", want, &text)
 	}
 	// Memory: the caches of 64 requests do not fit next to the weights. Without a cache they fit.

@@ -100,8 +100,8 @@ func TestStepOfNoTime(t *testing.T) {
 		}
 		return ReadTimetable(strings.NewReader(text), "t.csv", rest, false)
 	}
-	if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "a step takes 0 s by the table") {
-		t.Errorf("%v, expected that no tokens a second follow", err)
+	if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "the table of times gives a step of 0 s") {
+		t.Errorf("%v, expected an error about the time", err)
 	}
 }
 
@@ -118,9 +118,9 @@ func TestPlanRefuses(t *testing.T) {
 		t.Errorf("%v, expected that two parts need two requests", err)
 	}
 	for want, change := range map[string]func(*PlanOptions){
-		"SLO NaN":               func(o *PlanOptions) { o.SLO = math.NaN() },
-		"largest batch 1048577": func(o *PlanOptions) { o.MaxBatch = mostRequests + 1 },
-		"nothing to choose":     func(o *PlanOptions) { o.Schedules = nil },
+		"SLO NaN":                   func(o *PlanOptions) { o.SLO = math.NaN() },
+		"largest batch 1048577":     func(o *PlanOptions) { o.MaxBatch = mostRequests + 1 },
+		"no schedule or no profile": func(o *PlanOptions) { o.Schedules = nil },
 	} {
 		o = planOptions(t, p, "da")
 		change(&o)
@@ -130,7 +130,7 @@ func TestPlanRefuses(t *testing.T) {
 	}
 	o = planOptions(t, p, "da")
 	o.LayerMap = ""
-	if _, err := Plan(t.Context(), []*Profile{p}, o); err == nil || !strings.Contains(err.Error(), "layer map") {
+	if _, err := Plan(t.Context(), []*Profile{p}, o); err == nil || !strings.Contains(err.Error(), "--layer-map") {
 		t.Errorf("%v, expected that a layer map is missing", err)
 	}
 	o = planOptions(t, p, "da")

@@ -123,7 +123,7 @@ func (r *runner) prepare() error {
 	case r.traits.Moves == MovesUncached:
 		r.note("no misses are priced: the schedule moves uncached tokens")
 	case AttendsDensely(r.Schedule):
-		r.note("no misses are priced: attention reads the whole context, which is on the GPU")
+		r.note("no misses are priced: attention reads the whole context on the GPU")
 	default:
 		r.note("selection: %s", r.Selection)
 	}
@@ -131,17 +131,17 @@ func (r *runner) prepare() error {
 		r.Selection = Selection{}
 	}
 	if a := r.Ahead.Accuracy; a > 0 {
-		r.note("read-ahead: %g of the SSD's reads are taken to be named when a layer begins", a)
+		r.note("read-ahead: a share of %g of the SSD's reads is assumed known when a layer begins", a)
 	}
 	r.divideExperts()
 	if limit := int64(r.Model.Context.Value); r.Context > limit {
 		r.note("a context of %d tokens exceeds the %d of %s", r.Context, limit, r.Model.Name)
 	}
 	if r.Context > 0 {
-		r.note("every request has a context of %d tokens; the misses are those of the profile", r.Context)
+		r.note("every request has a context of %d tokens, but the misses of the profile", r.Context)
 	}
 	if r.Positions > 0 {
-		r.note("a step decodes %d positions of every request; the misses are those of the profile", r.Positions)
+		r.note("a step decodes %d positions of every request, but has the misses of the profile", r.Positions)
 	}
 	roofline := NewRoofline(r.Machine, r.Model, r.Selection, r.Experts, r.Threads)
 	r.computer, r.gpuRate = roofline, roofline.memory
@@ -168,14 +168,14 @@ func (r *runner) divideExperts() {
 	if r.Experts > 0 {
 		return
 	}
-	half, most, why := float64(r.Machine.GPU.Memory.Value)/2, int(r.Model.MoE.Experts.Value), "doubled until half of each is free"
+	half, most, why := float64(r.Machine.GPU.Memory.Value)/2, int(r.Model.MoE.Experts.Value), "which leaves half of each free"
 	for r.Experts = 1; r.Experts < most && GPUWeights(r.Model, r.Experts) > half; {
 		r.Experts = min(2*r.Experts, most)
 	}
 	if GPUWeights(r.Model, r.Experts) > half {
-		why = "one an expert, which leaves less than half of each free"
+		why = "one GPU per expert, which leaves less than half of each free"
 	}
-	r.note("routed experts are divided among %d GPUs, %s; traffic between GPUs is not counted", r.Experts, why)
+	r.note("routed experts are divided among %d GPUs, %s. Traffic between GPUs is not counted", r.Experts, why)
 }
 
 // choosePaths sets the paths of fetches, write-backs and reads. The GPUs of the machine share host
@@ -246,7 +246,7 @@ func (r *runner) run() (*Result, error) {
 	result.Causes = Causing{exposed[Compute], exposed[Selecting], exposed[Lookup], exposed[Fetch], exposed[WriteBack], exposed[Drive], exposed[Weights]}
 	result.Mean = exposed.Sum()
 	if !(result.Mean > 0) { // no machine's file gives that, but a table of times can
-		return nil, fmt.Errorf("a step takes %g s by the table of times: no tokens a second follow from it", result.Mean)
+		return nil, fmt.Errorf("the table of times gives a step of %g s, expected more than 0 and a finite time", result.Mean)
 	}
 	result.distribution(times)
 	result.TPOT = result.Mean / r.Accept

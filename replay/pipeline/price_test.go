@@ -294,26 +294,26 @@ func TestFiguresAreRounded(t *testing.T) {
 func TestBadOptions(t *testing.T) {
 	p := read(t, realProfile(t))
 	for want, change := range map[string]func(*Options){
-		"batch 0":                          func(o *Options) { o.Batch = 0 },
-		"into 2 parts":                     func(o *Options) { o.Schedule = TBO{} },
-		"accept 2":                         func(o *Options) { o.Accept = 2 },
-		"accept NaN":                       func(o *Options) { o.Accept = math.NaN() },
-		"read-ahead NaN":                   func(o *Options) { o.Ahead.Accuracy = math.NaN() },
-		"reserve NaN":                      func(o *Options) { o.Reserve = math.NaN() },
-		`path "dma"`:                       func(o *Options) { o.Path = "dma" },
-		"reserve 1":                        func(o *Options) { o.Reserve = 1 },
-		"steps -1":                         func(o *Options) { o.Steps = -1 },
-		"context 1, expected at least the": func(o *Options) { o.Context = 1 },
-		"context -1":                       func(o *Options) { o.Context = -1 },
-		"positions -1":                     func(o *Options) { o.Positions = -1 },
-		"has none":                         func(o *Options) { o.Experts = 2 },
-		"threads 4097":                     func(o *Options) { o.Threads = mostThreads + 1 },
-		"reads in flight -1":               func(o *Options) { o.Depth = -1 },
-		"expert GPUs -1":                   func(o *Options) { o.Experts = -1 },
-		"batch 1048577":                    func(o *Options) { o.Batch = mostRequests + 1 },
-		"context 1073741825":               func(o *Options) { o.Context = mostContext + 1 },
-		"positions 1025":                   func(o *Options) { o.Positions, o.Accept = mostPositions+1, 1 },
-		"fragments 1025":                   func(o *Options) { o.Fragments = mostFragments + 1 },
+		"batch 0":                        func(o *Options) { o.Batch = 0 },
+		"into 2 parts":                   func(o *Options) { o.Schedule = TBO{} },
+		"accept 2":                       func(o *Options) { o.Accept = 2 },
+		"accept NaN":                     func(o *Options) { o.Accept = math.NaN() },
+		"read-ahead NaN":                 func(o *Options) { o.Ahead.Accuracy = math.NaN() },
+		"reserve NaN":                    func(o *Options) { o.Reserve = math.NaN() },
+		`path "dma"`:                     func(o *Options) { o.Path = "dma" },
+		"reserve 1":                      func(o *Options) { o.Reserve = 1 },
+		"steps -1":                       func(o *Options) { o.Steps = -1 },
+		"context 1, expected at least K": func(o *Options) { o.Context = 1 },
+		"context -1":                     func(o *Options) { o.Context = -1 },
+		"positions -1":                   func(o *Options) { o.Positions = -1 },
+		"has no routed experts":          func(o *Options) { o.Experts = 2 },
+		"threads 4097":                   func(o *Options) { o.Threads = mostThreads + 1 },
+		"reads in flight -1":             func(o *Options) { o.Depth = -1 },
+		"expert GPUs -1":                 func(o *Options) { o.Experts = -1 },
+		"batch 1048577":                  func(o *Options) { o.Batch = mostRequests + 1 },
+		"context 1073741825":             func(o *Options) { o.Context = mostContext + 1 },
+		"positions 1025":                 func(o *Options) { o.Positions, o.Accept = mostPositions+1, 1 },
+		"fragments 1025":                 func(o *Options) { o.Fragments = mostFragments + 1 },
 	} {
 		o := options(t, p, "da")
 		change(&o)
@@ -331,7 +331,7 @@ func TestScaling(t *testing.T) {
 			t.Errorf("K %d: %v", topk, err)
 		}
 	}
-	for text, want := range map[string]string{"": "layer map", "near": "expected nearest", "0-29=7": "layer 7 is not profiled", "0-28=5": "layer 29 of 30", "0-30=5": "0 to 29", "0-29=5,3=5": "layer 3 of the model is named twice"} {
+	for text, want := range map[string]string{"": "--layer-map", "near": "expected nearest", "0-29=7": "layer 7 is not profiled", "0-28=5": "layer 29 of 30", "0-30=5": "0 to 29", "0-29=5,3=5": "layer 3 of the model is named twice"} {
 		if _, err := NewScaling(p, m, text, 0); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, expected %q", text, err, want)
 		}
@@ -372,7 +372,7 @@ func TestChoose(t *testing.T) {
 	if c, err := Choose(cells, "lru", ""); err != nil || c != (Cell{"lru", "2x"}) {
 		t.Errorf("lru is %v: %v", c, err)
 	}
-	for _, c := range []struct{ policy, capacity, want string }{{"", "", "2 cells, choose one"}, {"lur", "", "it has: lru @ 2x, lookahead @ 2x"}, {"lru", "3x", "no cell of the profile is lru @ 3x"}} {
+	for _, c := range []struct{ policy, capacity, want string }{{"", "", "2 cells: choose one"}, {"lur", "", "it has: lru @ 2x, lookahead @ 2x"}, {"lru", "3x", "the profile has no cell lru @ 3x"}} {
 		if _, err := Choose(cells, c.policy, c.capacity); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s @ %s: %v, expected %q", c.policy, c.capacity, err, c.want)
 		}
@@ -491,7 +491,7 @@ func TestHeads(t *testing.T) {
 	o := options(t, read(t, realProfile(t)), "da")
 	var err error
 	_, o.Model = parts(t, "h100", "llama-3-8b")
-	if _, err = NewScaling(p, o.Model, "", 0); err == nil || !strings.Contains(err.Error(), "2 heads a layer, llama-3-8b 8") {
+	if _, err = NewScaling(p, o.Model, "", 0); err == nil || !strings.Contains(err.Error(), "2 heads per layer, llama-3-8b has 8") {
 		t.Errorf("%v, expected that the heads differ", err)
 	}
 	if o.Scaling, err = NewScaling(p, o.Model, "0-31=0", 0); err != nil {

@@ -111,11 +111,11 @@ func openProfile(path string) (p *profileFile, err error) {
 	case errors.As(err, &failed):
 		return nil, err
 	case err != nil:
-		return nil, fmt.Errorf("not a Parquet file, or a truncated one (%d bytes): expected a file of kvreplay replay --profile", info.Size())
+		return nil, fmt.Errorf("no Parquet file, or truncated (%d bytes): expected a file of kvreplay replay --profile", info.Size())
 	}
 	text, ok := pf.Lookup("kvreplay.profile")
 	if !ok {
-		return nil, errors.New("no key kvreplay.profile in its metadata: expected a file of kvreplay replay --profile")
+		return nil, errors.New("metadata lacks the key kvreplay.profile: expected a file of kvreplay replay --profile")
 	}
 	p = &profileFile{path: path, file: file, text: text}
 	p.digest, _ = pf.Lookup("kvreplay.profile.digest")
@@ -123,7 +123,7 @@ func openProfile(path string) (p *profileFile, err error) {
 		return nil, fmt.Errorf("metadata kvreplay.profile: %w: replay the trace again", err)
 	}
 	if p.meta.Schema != replay.ProfileSchema {
-		return nil, fmt.Errorf("schema %d, expected %d; %w", p.meta.Schema, replay.ProfileSchema, ErrSchema)
+		return nil, fmt.Errorf("schema %d, expected %d: %w", p.meta.Schema, replay.ProfileSchema, ErrSchema)
 	}
 	outliers, err := replay.ParseOutliers(p.meta.Outliers)
 	if err != nil {
@@ -131,10 +131,10 @@ func openProfile(path string) (p *profileFile, err error) {
 	}
 	p.meta.OutlierBlocks = outliers.Count
 	if m := &p.meta; m.TopK < 1 || min(m.Sink, m.Local, m.BlockTokens, m.SharedHeads, m.StepTokens) < 0 {
-		return nil, fmt.Errorf("metadata kvreplay.profile: K %d, sink %d, local %d, blocks of %d tokens and %d heads, steps of %d: expected K of at least 1, nothing negative", m.TopK, m.Sink, m.Local, m.BlockTokens, m.SharedHeads, m.StepTokens)
+		return nil, fmt.Errorf("metadata kvreplay.profile: K %d, sink %d, local %d, blocks of %d tokens and %d heads, steps of %d tokens: expected K of at least 1, the others not negative", m.TopK, m.Sink, m.Local, m.BlockTokens, m.SharedHeads, m.StepTokens)
 	}
 	if said := slices.Concat(p.meta.Labels, p.meta.Oracles); !result.Printable(strings.Join(said, "")) {
-		return nil, fmt.Errorf("metadata kvreplay.profile: labels and oracles %q are not printable; replay the trace again", said)
+		return nil, fmt.Errorf("metadata kvreplay.profile: labels or oracles %q are not printable: replay the trace again", said)
 	}
 	if err := checkColumns(pf); err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func checkPlaces(f *parquet.File) error {
 				begin = m.DictionaryPageOffset
 			}
 			if begin != end {
-				return fmt.Errorf("row group %d: column %s begins at byte %d, expected %d; the file is damaged", i, strings.Join(m.PathInSchema, "."), begin, end)
+				return fmt.Errorf("row group %d: column %s begins at byte %d, expected %d: the file is damaged", i, strings.Join(m.PathInSchema, "."), begin, end)
 			}
 			end += m.TotalCompressedSize
 		}
@@ -212,13 +212,13 @@ func (p *profileFile) each(ctx context.Context, use func(*replay.ProfileRow) err
 		switch {
 		case errors.Is(err, io.EOF):
 			if got := sum.Digest(p.text); p.digest != "" && got != p.digest {
-				return fmt.Errorf("profile %s: rows or metadata were altered after writing: digest %s, stored %s; replay the trace again with --fresh", p.path, got, p.digest)
+				return fmt.Errorf("profile %s: rows or metadata changed after writing (digest %s, stored %s): replay the trace again with --fresh", p.path, got, p.digest)
 			}
 			return nil
 		case err != nil:
 			return fmt.Errorf("profile %s: row %d: %w", p.path, at, err)
 		case n == 0:
-			return fmt.Errorf("profile %s: row %d: nothing more to read, expected the file's end", p.path, at)
+			return fmt.Errorf("profile %s: row %d: no more data, expected the end of the file", p.path, at)
 		}
 	}
 }
@@ -281,16 +281,16 @@ func Choose(cells []Cell, policy, capacity string) (Cell, error) {
 	}
 	has := strings.Join(known, ", ")
 	if policy == "" && capacity == "" {
-		return Cell{}, fmt.Errorf("the profile has %d cells, choose one with --policy and --capacity: %s", len(cells), has)
+		return Cell{}, fmt.Errorf("the profile has %d cells: choose one with --policy and --capacity: %s", len(cells), has)
 	}
 	want := Cell{Policy: policy, Capacity: capacity}.String()
 	if policy == "" {
 		want = "at " + capacity
 	}
 	if len(fit) == 0 {
-		return Cell{}, fmt.Errorf("no cell of the profile is %s%s; it has: %s", want, names.Nearest(want, known), has)
+		return Cell{}, fmt.Errorf("the profile has no cell %s%s; it has: %s", want, names.Nearest(want, known), has)
 	}
-	return Cell{}, fmt.Errorf("%d cells of the profile are %s, expected one; it has: %s", len(fit), want, has)
+	return Cell{}, fmt.Errorf("%d cells of the profile match %s, expected one; it has: %s", len(fit), want, has)
 }
 
 // ReadProfile reads one cell of a profile.
@@ -311,7 +311,7 @@ func ReadProfiles(ctx context.Context, path string, cells []Cell) (profiles []*P
 	defer p.close()
 	for _, c := range cells {
 		if outdated, err := p.meta.Outdated(filepath.Dir(path), c.Policy, c.Capacity); err != nil || outdated {
-			return nil, cmp.Or(err, fmt.Errorf("profile %s is from before a policy of %s changed: run its replay command again with --profile", path, c))
+			return nil, cmp.Or(err, fmt.Errorf("profile %s is older than a change of a policy of %s: repeat its replay command with --profile", path, c))
 		}
 	}
 	gatherers := make([]*gatherer, len(cells))
@@ -363,11 +363,11 @@ type gatherer struct {
 func (g *gatherer) add(r *replay.ProfileRow) error {
 	switch {
 	case r.Tier > 1:
-		return fmt.Errorf("the profile has two tiers below the GPU's cache: only one, of host memory, can be priced")
+		return fmt.Errorf("the profile has two tiers below the GPU's cache, expected one of host memory")
 	case min(r.Demand, r.Misses, r.MissRuns, r.Resident, r.Positions, r.SeqLen) < 0 || r.Moved < 0:
 		return errors.New("a negative count")
 	case r.MissRuns > r.Misses || r.Tier == 0 && r.Misses > r.Demand:
-		return fmt.Errorf("%d misses in %d runs of a demand of %d", r.Misses, r.MissRuns, r.Demand)
+		return fmt.Errorf("%d misses in %d runs contradict a demand of %d", r.Misses, r.MissRuns, r.Demand)
 	}
 	key := streamKey{r.RequestID, r.LayerID, r.Tier, -1}
 	if r.Head != nil {

@@ -42,7 +42,7 @@ func TestHeadsAddUp(t *testing.T) {
 		t.Errorf("%+v of %d heads, expected %+v", p.Requests, p.Heads, want)
 	}
 	rows[0].MissRuns = 5
-	if _, err := ReadProfile(t.Context(), writeRows(t, rows, `{"schema":2,"topk":12}`), Cell{"lru", "2x"}); err == nil || !strings.Contains(err.Error(), "4 misses in 5 runs of a demand of 10") {
+	if _, err := ReadProfile(t.Context(), writeRows(t, rows, `{"schema":2,"topk":12}`), Cell{"lru", "2x"}); err == nil || !strings.Contains(err.Error(), "4 misses in 5 runs contradict a demand of 10") {
 		t.Errorf("more runs than misses: %v", err)
 	}
 }

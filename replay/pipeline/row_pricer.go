@@ -44,9 +44,9 @@ func (p *RowPricer) Price(ctx context.Context, r *result.Row) (*Result, error) {
 	case r.Steps == 0:
 		return nil, errors.New("the rows have no steps")
 	case r.Clusters != "":
-		return nil, errors.New("the rows count clusters of unequal sizes, whose times are not modelled: compare their moved_entries")
+		return nil, errors.New("the rows count clusters, which have no time model: compare their moved_entries")
 	case r.Tiers != "":
-		return nil, errors.New("the rows are of a cache with tiers below it: price its profile with kvreplay time")
+		return nil, errors.New("the cache has tiers below it: price its profile with kvreplay time")
 	case r.StepTokens > 1:
 		return nil, fmt.Errorf("a step decodes %d positions: price its profile with kvreplay time --accept", r.StepTokens)
 	}
@@ -66,7 +66,7 @@ func unknownShape(r *result.Row) error {
 	if r.Model == "" {
 		return errors.New("the trace names no model: name a shape with --model")
 	}
-	return fmt.Errorf("the shape of %s is not known: name one with --model", r.Model)
+	return fmt.Errorf("the shape of %s is unknown: name one with --model", r.Model)
 }
 
 // meanStep returns a profile of one step and layer that stands for all. Its counts are the sums of

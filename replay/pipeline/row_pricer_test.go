@@ -133,7 +133,7 @@ func TestRowsRefused(t *testing.T) {
 		"names no model":           func(r *result.Row, _ *RowPricer) { r.Model = "" },
 		"the shape of GPT":         func(r *result.Row, _ *RowPricer) { r.Model = "GPT" },
 		"no steps":                 func(r *result.Row, _ *RowPricer) { r.Steps = 0 },
-		"times are not modelled":   func(r *result.Row, _ *RowPricer) { r.Clusters = "lists" },
+		"have no time model":       func(r *result.Row, _ *RowPricer) { r.Clusters = "lists" },
 		"tiers below it":           func(r *result.Row, _ *RowPricer) { r.Tiers = "dram=lru@8x" },
 		"decodes 2 positions":      func(r *result.Row, _ *RowPricer) { r.StepTokens = 2 },
 		"moves no misses":          func(_ *result.Row, p *RowPricer) { p.Schedule = OnGPU{} },
@@ -159,7 +159,7 @@ func TestRowsOfShortContexts(t *testing.T) {
 	for name, row := range map[string]*result.Row{"tokens": row, "lists of blocks": &blocks, "lists of tokens, in blocks": &grouped} {
 		for context, ok := range map[int64]bool{255: false, 256: true} {
 			o.Context = context
-			if _, err := rowPricer(t, o).Price(t.Context(), row); (err == nil) != ok || !ok && !strings.Contains(err.Error(), "at least the 256 tokens") {
+			if _, err := rowPricer(t, o).Price(t.Context(), row); (err == nil) != ok || !ok && !strings.Contains(err.Error(), "at least K, 256 tokens") {
 				t.Errorf("%s, context %d: %v", name, context, err)
 			}
 		}

@@ -38,14 +38,14 @@ func NewScaling(p *Profile, m *hardware.Model, layerMap string, topk int) (*Scal
 	layers := int(m.Layers.Value)
 	if !allLayers(p.Layers, layers) {
 		s.Labels = s.Labels.With(result.LabelStretched)
-		needs = append(needs, fmt.Sprintf("it has %d layers (%s) of %s's %d", len(p.Layers), listed(p.Layers), m.Name, layers))
+		needs = append(needs, fmt.Sprintf("it has %d layers (%s), %s has %d", len(p.Layers), listed(p.Layers), m.Name, layers))
 	}
 	if b := p.Meta.EntryBytes; b != nil && float64(*b) != s.EntryBytes {
-		needs = append(needs, fmt.Sprintf("its entries have %d B, %s's %g B", *b, m.Name, s.EntryBytes))
+		needs = append(needs, fmt.Sprintf("its entries have %d B, those of %s have %g B", *b, m.Name, s.EntryBytes))
 	}
 	if layerMap == "" {
 		if len(needs) > 0 {
-			return nil, fmt.Errorf("the profile is not all of %s: %s; say which profiled layer stands for which by a layer map (--layer-map): nearest, stretch, or a list as in 0-%d=%d", m.Name, strings.Join(needs, "; "), layers-1, p.Layers[0])
+			return nil, fmt.Errorf("the profile differs from %s: %s: map its layers with --layer-map: nearest, stretch, or a list as in 0-%d=%d", m.Name, strings.Join(needs, "; "), layers-1, p.Layers[0])
 		}
 		layerMap = "nearest"
 	}
@@ -60,7 +60,7 @@ func NewScaling(p *Profile, m *hardware.Model, layerMap string, topk int) (*Scal
 		s.Notes = append(s.Notes, "scaled: "+what)
 	}
 	if len(needs) > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("scaled: layer map %s; counts × %.4g; entries of %g B", layerMap, s.Factor, s.EntryBytes))
+		s.Notes = append(s.Notes, fmt.Sprintf("scaled: layer map %s, counts × %.4g, entries of %g B", layerMap, s.Factor, s.EntryBytes))
 	}
 	s.budget(p, m, topk)
 	return s, nil
@@ -76,7 +76,7 @@ func (s *Scaling) heads(p *Profile, m *hardware.Model) (needs []string) {
 	if s.Heads != float64(profiled) {
 		s.Factor *= s.Heads / float64(profiled)
 		s.Labels = s.Labels.With(result.LabelScaledHeads(s.Factor))
-		needs = append(needs, fmt.Sprintf("it has %d heads a layer, %s %g", profiled, m.Name, s.Heads))
+		needs = append(needs, fmt.Sprintf("it has %d heads per layer, %s has %g", profiled, m.Name, s.Heads))
 	}
 	return needs
 }
@@ -180,7 +180,7 @@ func mapItem(profiled []int32, layerOf []int, item string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q: layer %d is not profiled; there are %s", item, l, listed(profiled))
+	return fmt.Errorf("%q: layer %d is not profiled: choose among %s", item, l, listed(profiled))
 }
 
 // Decoding returns a profile for schedules that move whole layers, independent of any cache. Every

@@ -99,16 +99,16 @@ type entry struct {
 }
 
 var table = []entry{
-	{"sequential", "sequential[:lookup=gpu|cpu]", "select, look up, fetch, compute, one after the other", parseSequential, []string{"serial"}},
+	{"sequential", "sequential[:lookup=gpu|cpu]", "selects, looks up, fetches and computes one after the other", parseSequential, []string{"serial"}},
 	{"prefetch", "prefetch[:accuracy=1]", "a layer ahead, with the input of the layer before (InfiniGen)", parsePrefetch, []string{"infinigen"}},
 	{"da", "da", "attention on residents overlaps the fetch (ESS)", parseDA, []string{"ess"}},
 	{"dba", "dba[:phi=0.5,delta_us=0]", "da, and the last phi of the selection overlaps too (ESS)", parseDBA, []string{"ess"}},
 	{"layerwise", "layerwise[:phi=0.5,delta_us=0]", "da or dba, whichever exposes less, layer by layer (ESS)", parseLayerwise, []string{"ess"}},
-	{"sfc", "sfc[:parts=auto]", "micro-batches: GPU selects, CPU looks up, link fetches side by side (KVDrive)", parseSFC, []string{"kvdrive"}},
+	{"sfc", "sfc[:parts=auto]", "micro-batches: the GPU selects, the CPU looks up and the link fetches at once (KVDrive)", parseSFC, []string{"kvdrive"}},
 	{"tbo", "tbo", "two halves of the batch, half a layer apart (two-batch overlap)", parseTBO, []string{"two-batch-overlap"}},
-	{"kvpr", "kvpr[:order=row|column,batches=1,weights=gpu|host,load=first|coarse|fine,recompute=on|paper|off,kv=fp16|int4,x=fp16|int4,group=64]", "all KV moves, a part of it is recomputed from activations x meanwhile (KVPR)", parseKVPR, nil},
+	{"kvpr", "kvpr[:order=row|column,batches=1,weights=gpu|host,load=first|coarse|fine,recompute=on|paper|off,kv=fp16|int4,x=fp16|int4,group=64]", "all KV moves, except a part that is recomputed from activations meanwhile (KVPR)", parseKVPR, nil},
 	{"flexgen", "flexgen[:batches=1,weights=gpu|host,kv=fp16|int4,group=64]", "all KV moves, a layer ahead (FlexGen)", parseFlexGen, nil},
-	{"ellm", "ellm[:uncached=auto,swap=auto,recompute=auto,choose=time,fused=no]", "first tokens stay uncached: layers run again while others are swapped in (eLLM)", parseELLM, nil},
+	{"ellm", "ellm[:uncached=auto,swap=auto,recompute=auto,choose=time,fused=no]", "first tokens stay uncached: some layers run again while others are swapped in (eLLM)", parseELLM, nil},
 	{"gpu", "gpu", "sparse Top-K attention, all KV on the GPU", parseOnGPU, []string{"on-gpu"}},
 	{"dense", "dense", "dense attention over the whole context, all KV on the GPU", parseDense, nil},
 }

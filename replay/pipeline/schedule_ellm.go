@@ -25,7 +25,7 @@ import (
 // As in the paper, a layer can be run again after a swapped one. The paper does not state where its
 // input comes from. Generated tokens are written back at no cost.
 type ELLM struct {
-	Uncached  float64 // share of each request's tokens, from its first, or NaN for the least that fits the GPU
+	Uncached  float64 // share of each request's tokens, from its first, or NaN for the smallest share that fits the GPU
 	Swap      int     // layers of a group whose KV moves, or −1 to choose it with Recompute
 	Recompute int     // layers of a group that are run again
 	ByIdle    bool    // choose groups by Layer.Idle instead of the step's time
@@ -52,10 +52,10 @@ func parseELLM(options string) (Schedule, error) {
 		e.Uncached = share
 	}
 	if (swap == "auto") != (recompute == "auto") || swap == "0" && recompute == "0" {
-		return nil, fmt.Errorf("swap=%s,recompute=%s: expected both auto, or numbers of which one is above 0", swap, recompute)
+		return nil, fmt.Errorf("swap=%s,recompute=%s: expected both auto, or two numbers with at least one above 0", swap, recompute)
 	}
 	if swap != "auto" && choose != "time" {
-		return nil, fmt.Errorf("choose=%s goes with swap=auto,recompute=auto", choose)
+		return nil, fmt.Errorf("choose=%s needs swap=auto,recompute=auto", choose)
 	}
 	if swap != "auto" {
 		e.Swap, e.Recompute = int(swap[0]-'0'), int(recompute[0]-'0')
@@ -233,11 +233,11 @@ func (r *runner) choose(s *ELLM) error {
 		if err := r.chooseGroup(&e, open); err != nil {
 			return err
 		}
-		r.note("chosen: of each %d layers %d are run again, %d are swapped in", e.Swap+e.Recompute, e.Recompute, e.Swap)
+		r.note("chosen: in each group of %d layers %d run again and %d are swapped in", e.Swap+e.Recompute, e.Recompute, e.Swap)
 	}
 	if open {
 		e.Uncached = r.leastUncached(&e)
-		r.note("chosen: %.3g of each request's tokens stay uncached, the least that fits", e.Uncached)
+		r.note("chosen: %.3g of each request's tokens stay uncached, the smallest share that fits", e.Uncached)
 	}
 	return nil
 }

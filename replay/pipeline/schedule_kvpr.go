@@ -85,9 +85,9 @@ func parseKVPR(options string) (Schedule, error) {
 	k.Recompute = Recomputing(slices.Index(recomputeNames, recompute))
 	switch {
 	case !k.Column && k.Batches > 1:
-		return nil, errors.New("batches above 1 go with order=column")
+		return nil, errors.New("batches above 1 need order=column")
 	case !k.Weights && k.Load != WeightsFirst:
-		return nil, errors.New("load=" + load + " goes with weights=host")
+		return nil, errors.New("load=" + load + " needs weights=host")
 	}
 	return k, nil
 }

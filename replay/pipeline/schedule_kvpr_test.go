@@ -255,10 +255,10 @@ func TestDecodingRefuses(t *testing.T) {
 		}
 	}
 	o := Options{Machine: machine, Model: latent, Scaling: scaling, Schedule: schedule(t, "flexgen:kv=int4"), Batch: 1}
-	if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "quantises FP16 numbers") {
+	if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "quantises FP16 keys and values") {
 		t.Errorf("quantised latents: %v", err)
 	}
-	for text, want := range map[string]string{"kvpr:load=fine": "goes with weights=host", "kvpr:kv=int8": "none of fp16, int4", "flexgen:x=int4": "unknown option"} {
+	for text, want := range map[string]string{"kvpr:load=fine": "needs weights=host", "kvpr:kv=int8": "none of fp16, int4", "flexgen:x=int4": "unknown option"} {
 		if _, err := ParseSchedule(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, expected %q", text, err, want)
 		}

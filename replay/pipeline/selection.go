@@ -52,7 +52,7 @@ func ParseSelection(text string, m *hardware.Model) (s Selection, err error) {
 		}
 		s = Selection{Method: name, Tokens: k.tokens}
 		if name == "indexer" && m.Indexer == nil {
-			return s, fmt.Errorf("selection indexer: model %s has none; choose one of minmax, mean, centroids, keys", m.Name)
+			return s, fmt.Errorf("selection indexer: model %s has no indexer: choose minmax, mean, centroids or keys", m.Name)
 		}
 		switch name {
 		case "indexer", "keys":

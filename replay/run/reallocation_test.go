@@ -205,7 +205,7 @@ func TestObservedAgreesWithReferee(t *testing.T) {
 
 // Reallocations that cannot be.
 func TestReallocationErrors(t *testing.T) {
-	for text, want := range map[string]string{"0": "every N decode steps", "x": "every N decode steps", "-3": "every N", "8:2d-gredy": "did you mean 2d-greedy"} {
+	for text, want := range map[string]string{"0": "expected decode steps, at least 1", "x": "expected decode steps, at least 1", "-3": "expected decode steps", "8:2d-gredy": "did you mean 2d-greedy"} {
 		if _, err := allocate.ParseReallocation(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, expected %q", text, err, want)
 		}

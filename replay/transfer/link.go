@@ -86,7 +86,7 @@ func (l *Link) Path(d Direction, m Mechanism) (*Curve, error) {
 			known = append(known, Mechanism(m).String())
 		}
 	}
-	return nil, fmt.Errorf("link %s has no %s %s path; it has: %s", l.name, d, m, strings.Join(known, ", "))
+	return nil, fmt.Errorf("link %s has no %s %s path: choose among %s", l.name, d, m, strings.Join(known, ", "))
 }
 
 // Fastest returns a path that takes the fastest path for each request. Systems that switch between

@@ -48,7 +48,7 @@ func TestFastest(t *testing.T) {
 			}
 		}
 	}
-	if _, err := NewLink(machine(t, "gh200").Link).Path(DeviceToHost, Batch); err == nil || !strings.Contains(err.Error(), "it has: call, kernel") {
+	if _, err := NewLink(machine(t, "gh200").Link).Path(DeviceToHost, Batch); err == nil || !strings.Contains(err.Error(), "choose among call, kernel") {
 		t.Errorf("error %v", err)
 	}
 }

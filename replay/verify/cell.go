@@ -117,7 +117,7 @@ func (c *cell) options(f *trace.File, specs []policies.Spec, given *Options) (o 
 	o = replay.Options{Policies: specs, TopK: s.TopK, Candidates: s.Candidates, Sink: &s.Sink, Local: &s.Local, EntryBytes: s.EntryBytes, Per: c.per,
 		Seed: s.Seed, Shape: replay.Shape{BlockTokens: s.BlockTokens, StepTokens: s.StepTokens, ShareHeads: s.SharedHeads > 1}}
 	if c.per == "" {
-		return o, fmt.Errorf("no --per of replay gives a row of a head alone")
+		return o, fmt.Errorf("the row is of a single head, which no value of replay --per gives")
 	}
 	if o.Allocation, err = c.plan(given.Plans); err != nil {
 		return o, err
@@ -137,7 +137,7 @@ func (c *cell) options(f *trace.File, specs []policies.Spec, given *Options) (o 
 		return o, err
 	}
 	if s.Clusters != "" && !strings.HasPrefix(s.Clusters, "lists") { // a row must not select a file to read
-		return o, missing("it needs the file of clusters " + s.Clusters + ": replay it with kvreplay replay --clusters FILE and compare")
+		return o, missing("it needs the clusters file " + s.Clusters + ": replay it with kvreplay replay --clusters FILE and compare")
 	}
 	o.Clusters, err = replay.ParseClusters(s.Clusters)
 	return o, err

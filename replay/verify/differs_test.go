@@ -46,11 +46,11 @@ func TestAlteredRowsDiffer(t *testing.T) {
 		"no warning":    {func(r *result.Row) { r.Warnings = nil }, "differs: warnings []"},
 		"request":       {func(r *result.Row) { r.RequestID = ptr("x") }, "no row of this part"},
 		"layer":         {func(r *result.Row) { r.LayerID = ptr(int32(5)) }, "differs: streams 6, replayed 1"},
-		"head":          {func(r *result.Row) { r.RequestID, r.Head = nil, ptr(int32(1)) }, "a head alone"},
+		"head":          {func(r *result.Row) { r.RequestID, r.Head = nil, ptr(int32(1)) }, "a single head"},
 		"layers":        {func(r *result.Row) { r.Layers = "0" }, "differs: streams 6, replayed 1"},
 		"layer unknown": {func(r *result.Row) { r.Layers = "99" }, "layer 99"},
 		"layer words":   {func(r *result.Row) { r.Layers = "zero" }, `layers "zero"`},
-		"requests":      {func(r *result.Row) { r.Requests = "x,y" }, `requests "x,y": not ids`},
+		"requests":      {func(r *result.Row) { r.Requests = "x,y" }, `requests "x,y": expected request ids`},
 	}
 	names := slices.Sorted(maps.Keys(cases))
 	altered := slices.Clone(rows)
@@ -79,13 +79,13 @@ func TestUnverifiable(t *testing.T) {
 		trace  string
 		want   string
 	}{
-		"engine":  {func(r *result.Row) { r.Engine = "0" }, niahPath, "engine version 0, this program has " + replay.EngineVersion},
+		"engine":  {func(r *result.Row) { r.Engine = "0" }, niahPath, "engine version 0 wrote the row, this program has version " + replay.EngineVersion},
 		"policy":  {func(r *result.Row) { r.Policy = "lrv" }, niahPath, `unknown policy "lrv", did you mean lru`},
 		"peak":    {func(r *result.Row) { r.Capacity = ptr("peak:windos:2") }, niahPath, `unknown policy "windos"`},
 		"no peak": {func(r *result.Row) { r.Capacity = ptr("peak:fifo") }, niahPath, "peak:fifo"},
-		"missing": {func(*result.Row) {}, coldPath, "no trace has its digest sha256:a4af905d"},
+		"missing": {func(*result.Row) {}, coldPath, "no trace of --traces has the digest sha256:a4af905d"},
 		"another": {func(*result.Row) {}, other, "another trace: " + other + " has digest sha256:8369e3dc"},
-		"unnamed": {func(r *result.Row) { r.TraceDigest = "" }, niahPath, "states no trace_digest"},
+		"unnamed": {func(r *result.Row) { r.TraceDigest = "" }, niahPath, "has no trace_digest"},
 	} {
 		altered := slices.Clone(rows)
 		c.change(&altered[0])

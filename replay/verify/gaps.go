@@ -85,7 +85,7 @@ func (r *Report) gapLines() (lines []string) {
 		if len(names) > mostListed {
 			names = append(names[:mostListed:mostListed], fmt.Sprintf("… (%d cells)", len(cells[k])))
 		}
-		lines = append(lines, fmt.Sprintf("%s: %s; of %s", k.trace, k.text, strings.Join(names, ", ")))
+		lines = append(lines, fmt.Sprintf("%s: %s, in %s", k.trace, k.text, strings.Join(names, ", ")))
 	}
 	return lines
 }

@@ -77,7 +77,7 @@ func (g *group) verify(ctx context.Context, rows []result.Row, ts *traces, o *Op
 // replay runs the cell. The error is that of a cancelled context or an unreadable trace.
 func (g *group) replay(ctx context.Context, r *result.Row, ts *traces, o *Options) (f finding, err error) {
 	if r.Engine != replay.EngineVersion {
-		return finding{verdict: Unverifiable, reason: fmt.Sprintf("the row is of engine version %s, this program has %s", r.Engine, replay.EngineVersion)}, nil
+		return finding{verdict: Unverifiable, reason: fmt.Sprintf("engine version %s wrote the row, this program has version %s: replay again", r.Engine, replay.EngineVersion)}, nil
 	}
 	specs, own, err := g.cell.specs(o.Policies)
 	if err != nil {
@@ -128,7 +128,7 @@ func judged(rows []result.Row, at int, f finding, ts *traces, report *Report) Ou
 	}
 	twin := f.twins[twinKeyOf(r)]
 	if twin == nil {
-		o.Verdict, o.Reason = Differs, "replay gives no row of this part of the cell"
+		o.Verdict, o.Reason = Differs, "the replay has no row of this part of the cell"
 		return o
 	}
 	o.Verdict = Holds

@@ -16,7 +16,7 @@ type Renamed struct {
 }
 
 func (r Renamed) text() string {
-	return fmt.Sprintf("rows state the trace %s, its file here is %s", r.Stated, r.File)
+	return fmt.Sprintf("trace %s of the rows is the file %s", r.Stated, r.File)
 }
 
 // nameOf returns the name of a file with the row's digest, preferably the row's own name. taken

@@ -22,13 +22,13 @@ func (r *Report) RenderTable(w io.Writer) error {
 		out.WriteString(r.Outcomes[i].details())
 	}
 	if len(r.Leaders) > 0 {
-		fmt.Fprintf(&out, "always in the sample: every cell of %s, ranked first by these rows, and the lowest × OPT\n", strings.Join(r.Leaders, ", "))
+		fmt.Fprintf(&out, "always in the sample: every cell of %s, which rank first, and the row with the lowest × OPT\n", strings.Join(r.Leaders, ", "))
 	}
 	for _, line := range r.gapLines() {
 		fmt.Fprintf(&out, "incomplete: %s\n", line)
 	}
 	for _, n := range r.Renamed {
-		fmt.Fprintf(&out, "named otherwise: %s\n", n.text())
+		fmt.Fprintf(&out, "other name: %s\n", n.text())
 	}
 	for _, s := range r.Skipped {
 		fmt.Fprintf(&out, "skipped: %s\n", s)
@@ -42,7 +42,7 @@ func (r *Report) RenderTable(w io.Writer) error {
 func (r *Report) Summary() string {
 	of := fmt.Sprintf("all %d rows", r.Rows)
 	if r.Sample < r.Rows {
-		of = fmt.Sprintf("%d of %d rows, drawn with seed %d, and %d others of their cells", r.Sample, r.Rows, r.Seed, r.Others)
+		of = fmt.Sprintf("%d of %d rows, drawn with seed %d, and %d other rows of their cells", r.Sample, r.Rows, r.Seed, r.Others)
 	}
 	summary := fmt.Sprintf("%s: %d hold, %d differ, %d not verifiable", of, r.Holding, r.Differing, r.Unverifiable)
 	if n := len(r.Gaps); n > 0 {

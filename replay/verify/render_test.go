@@ -32,7 +32,7 @@ all 1 rows: 1 hold, 0 differ, 0 not verifiable
 		Rows: 40, Seed: 5, Sample: 1, Others: 2, Leaders: []string{"lru", "p"}, Holding: 1, Differing: 1, Unverifiable: 1,
 		Outcomes: []Outcome{
 			{Row: 7, Trace: "a", Policy: "lru", Capacity: &two, Part: Part{RequestID: &x, LayerID: &layer}, Verdict: Differs, Differences: []Difference{{"hits", "3", "2"}, {"misses", "1", "2"}}},
-			{Row: 12, Trace: "b", Policy: "p", Capacity: &two, Verdict: Unverifiable, Reason: "no trace has its digest"},
+			{Row: 12, Trace: "b", Policy: "p", Capacity: &two, Verdict: Unverifiable, Reason: "no trace of --traces has the digest"},
 		},
 		Gaps: []Gap{
 			{Trace: "a", Policy: "lru", Capacity: &two, Lacks: []Part{{LayerID: &layer}}, Parts: 4},
@@ -46,12 +46,12 @@ all 1 rows: 1 hold, 0 differ, 0 not verifiable
   12  b      p       2x        all        unverifiable
 row 7 differs: hits 3, replayed 2
 row 7 differs: misses 1, replayed 2
-row 12 unverifiable: no trace has its digest
-always in the sample: every cell of lru, p, ranked first by these rows, and the lowest × OPT
-incomplete: a: rows lack 1 of 4 parts: layer 3; of lru at 2x, p at 2x
-named otherwise: rows state the trace a, its file here is c
+row 12 unverifiable: no trace of --traces has the digest
+always in the sample: every cell of lru, p, which rank first, and the row with the lowest × OPT
+incomplete: a: rows lack 1 of 4 parts: layer 3, in lru at 2x, p at 2x
+other name: trace a of the rows is the file c
 skipped: d.parquet is no trace
-1 of 40 rows, drawn with seed 5, and 2 others of their cells: 1 hold, 1 differ, 1 not verifiable; incomplete cells: 2
+1 of 40 rows, drawn with seed 5, and 2 other rows of their cells: 1 hold, 1 differ, 1 not verifiable; incomplete cells: 2
 `; got != want {
 		t.Errorf("a sample:\n%s\nexpected\n%s", got, want)
 	}
@@ -62,10 +62,10 @@ skipped: d.parquet is no trace
 	drawn.Gaps = append(drawn.Gaps, drawn.Gaps[1])
 	drawn.Gaps[0].Lacks = append(drawn.Gaps[0].Lacks, Part{LayerID: &layer})
 	lines := drawn.gapLines()
-	if want := "a: rows lack 9 of 4 parts: layer 3" + strings.Repeat(", x", 7) + ", …; of lru at 2x"; len(lines) != 2 || lines[0] != want {
+	if want := "a: rows lack 9 of 4 parts: layer 3" + strings.Repeat(", x", 7) + ", …, in lru at 2x"; len(lines) != 2 || lines[0] != want {
 		t.Errorf("incomplete cells %q, expected %q first", lines, want)
 	}
-	if want := "of " + strings.Repeat("p at 2x, ", 8) + "… (9 cells)"; !strings.HasSuffix(lines[1], want) {
+	if want := "in " + strings.Repeat("p at 2x, ", 8) + "… (9 cells)"; !strings.HasSuffix(lines[1], want) {
 		t.Errorf("incomplete cells %q, expected %q last", lines, want)
 	}
 }

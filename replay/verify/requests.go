@@ -9,7 +9,7 @@ import (
 )
 
 // errAmbiguous reports a list of requests with several readings.
-const errAmbiguous = missing("the ids of the trace hold commas, and the list reads in several ways")
+const errAmbiguous = missing("the trace's request ids contain commas, so the list is ambiguous")
 
 // requestsOf reads the requests of a row, which are joined by commas. nil means all. An id may
 // contain commas, so the ids of the trace decide.
@@ -47,7 +47,7 @@ func split(text string, known map[string]bool) (ids []string, err error) {
 	}
 	switch ways[0] {
 	case 0:
-		return nil, errors.New("not ids of the trace")
+		return nil, errors.New("expected request ids of the trace")
 	case 2:
 		return nil, errAmbiguous
 	}

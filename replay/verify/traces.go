@@ -111,11 +111,11 @@ func (ts *traces) find(r *result.Row) (*trace.File, string) {
 	case f != nil:
 		return f, ""
 	case r.TraceDigest == "":
-		return nil, "the row states no trace_digest"
+		return nil, "the row has no trace_digest"
 	case ts.named[r.Trace] != "":
-		return nil, fmt.Sprintf("another trace: %s, the row is of %s", ts.named[r.Trace], r.TraceDigest)
+		return nil, fmt.Sprintf("another trace: %s, but the row needs %s", ts.named[r.Trace], r.TraceDigest)
 	}
-	return nil, "no trace has its digest " + strings.TrimSpace(r.TraceDigest)
+	return nil, "no trace of --traces has the digest " + strings.TrimSpace(r.TraceDigest)
 }
 
 func (ts *traces) close() {

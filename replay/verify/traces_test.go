@@ -36,7 +36,7 @@ func TestNamesOfTraces(t *testing.T) {
 		want    string // expected text in the report
 	}{
 		"own":     {filepath.Base(niahPath), []string{niahPath, coldPath}, 0, ""},
-		"free":    {"llama-3-70b.parquet", []string{niahPath, coldPath}, 0, "named otherwise: rows state the trace llama-3-70b.parquet, its file here is " + filepath.Base(niahPath) + "\n"},
+		"free":    {"llama-3-70b.parquet", []string{niahPath, coldPath}, 0, "other name: trace llama-3-70b.parquet of the rows is the file " + filepath.Base(niahPath) + "\n"},
 		"another": {filepath.Base(coldPath), []string{niahPath, coldPath}, 2, "row 1 differs: trace " + filepath.Base(coldPath) + ", replayed " + filepath.Base(niahPath) + "\n"},
 		"copy":    {"copy.parquet", []string{niahPath, tracetest.Copy(t, niahPath, "copy.parquet")}, 0, ""},
 	} {

@@ -157,7 +157,7 @@ func TestSelectedRequestsHold(t *testing.T) {
 		for _, per := range []replay.Detail{replay.PerCell, replay.PerStream} {
 			rows := replayed(t, path, []string{"lru", "window:1"}, []string{"1x"}, func(o *replay.Options) { o.Requests, o.Per = requests, per })
 			if slices.Equal(requests, []string{"a,b"}) { // the reading may be this id, or a and b
-				if r := verified(t, rows, path); r.Unverifiable != len(rows) || !strings.Contains(r.Outcomes[0].Reason, "several ways") {
+				if r := verified(t, rows, path); r.Unverifiable != len(rows) || !strings.Contains(r.Outcomes[0].Reason, "ambiguous") {
 					t.Errorf("requests %q: %s", requests, r.Summary())
 				}
 				continue

@@ -96,9 +96,9 @@ func newSurvey(f *trace.File, o Options) (*survey, error) {
 	}
 	switch {
 	case s.topK < 1 || s.topK > s.meta.Candidates:
-		return nil, fmt.Errorf("topk %d, the lists have M = %d", s.topK, s.meta.Candidates)
+		return nil, fmt.Errorf("topk %d, expected 1 to M, %d entries", s.topK, s.meta.Candidates)
 	case s.meta.Order == trace.OrderIndex && s.topK != s.meta.TopK:
-		return nil, fmt.Errorf("topk %d: order=index gives no ranks, only K = %d can be taken", s.topK, s.meta.TopK)
+		return nil, fmt.Errorf("topk %d: the trace has no ranks (order=index), expected its K, %d", s.topK, s.meta.TopK)
 	}
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -111,12 +111,12 @@ func newSurvey(f *trace.File, o Options) (*survey, error) {
 		info := &f.Streams()[i]
 		most = max(most, info.Rows-info.Windows)
 		if info.Windows+s.history == 0 {
-			return nil, fmt.Errorf("request %q layer %d has no prompt windows to learn a packing from: give a history of decode steps", info.Request, info.Layer)
+			return nil, fmt.Errorf("request %q layer %d has no prompt windows to learn a packing from: set --history to N decode steps", info.Request, info.Layer)
 		}
 		s.layers, s.heads = append(s.layers, info.Layer), append(s.heads, info.Head)
 	}
 	if s.history >= most {
-		return nil, fmt.Errorf("a history of %d decode steps leaves none to count, the trace has %d", s.history, most)
+		return nil, fmt.Errorf("a history of %d decode steps leaves none to count: expected fewer than the trace's %d", s.history, most)
 	}
 	slices.Sort(s.layers)
 	slices.Sort(s.heads)

@@ -110,7 +110,7 @@ func TestPinsAreNotRead(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if _, err := ofPath(context.Background(), path, Options{TopK: 4}); err == nil || !strings.Contains(err.Error(), "order=index gives no ranks, only K = 5 can be taken") {
+	if _, err := ofPath(context.Background(), path, Options{TopK: 4}); err == nil || !strings.Contains(err.Error(), "the trace has no ranks (order=index), expected its K, 5") {
 		t.Errorf("fewer of lists without ranks: %v", err)
 	}
 }
@@ -159,12 +159,12 @@ func TestErrors(t *testing.T) {
 		want string
 	}{
 		"no windows": {cold, Options{}, "no prompt windows"},
-		"K":          {cold, Options{TopK: 9, History: 1}, "topk 9, the lists have M = 3"},
+		"K":          {cold, Options{TopK: 9, History: 1}, "topk 9, expected 1 to M, 3 entries"},
 		"negative K": {cold, Options{TopK: -1, History: 1}, "topk -1"},
 		"extent":     {cold, Options{History: 1, Extents: []int64{0}}, "extent of 0 blocks"},
 		"large":      {cold, Options{History: 1, Extents: []int64{1 << 40}}, "extent of 1099511627776 blocks, expected at least 1 and at most 1048576"},
 		"history":    {cold, Options{History: -1}, "history -1"},
-		"all steps":  {cold, Options{History: 4}, "history of 4 decode steps leaves none to count, the trace has 4"},
+		"all steps":  {cold, Options{History: 4}, "history of 4 decode steps leaves none to count: expected fewer than the trace's 4"},
 		"no file":    {"nowhere.parquet", Options{}, "nowhere.parquet"},
 	} {
 		if _, err := ofPath(context.Background(), c.path, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -178,7 +178,7 @@ func TestErrors(t *testing.T) {
 	if rows, err := ofPath(context.Background(), warm, Options{History: 2}); err != nil || rows[0].Steps != 2*2 || rows[0].Learned != 2*4 {
 		t.Errorf("with two windows and a history of two steps: %+v, %v", rows, err)
 	}
-	if _, err := ofPath(context.Background(), warm, Options{History: 4}); err == nil || !strings.Contains(err.Error(), "leaves none to count, the trace has 4") {
+	if _, err := ofPath(context.Background(), warm, Options{History: 4}); err == nil || !strings.Contains(err.Error(), "leaves none to count: expected fewer than the trace's 4") {
 		t.Errorf("with windows and a history of all steps: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

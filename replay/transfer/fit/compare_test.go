@@ -143,7 +143,7 @@ func TestSummary(t *testing.T) {
 	near, far := 0.02, 1.0
 	for want, rows := range map[string][]Comparison{
 		"1 point. Within 15 %: 1 of 1 left out of a fit, 0 of 0 predicted without a fit, 0 of 0 that set a constant.": {{LeftOut: &near}},
-		"3 points. Within 15 %: 0 of 0 left out of a fit, 0 of 1 predicted without a fit, 1 of 1 that set a constant. 1 of blocks whose size the source does not say.": {
+		"3 points. Within 15 %: 0 of 0 left out of a fit, 0 of 1 predicted without a fit, 1 of 1 that set a constant. 1 have blocks of a size that the source does not state.": {
 			{Model: &far, Error: &far}, {Model: &far, Error: &near, Sets: true}, {}},
 	} {
 		if got := summary(rows); got != want {

@@ -87,7 +87,7 @@ func newReading(header []string) (*reading, error) {
 		t.at[name] = i
 		if timeColumns[name] != nil {
 			if t.timing != "" {
-				return nil, fmt.Errorf("columns %s and %s both say how fast, expected one", t.timing, name)
+				return nil, fmt.Errorf("columns %s and %s both state a time or rate, expected one", t.timing, name)
 			}
 			t.timing = name
 		}
@@ -98,7 +98,7 @@ func newReading(header []string) (*reading, error) {
 		}
 	}
 	if t.timing == "" {
-		return nil, errors.New("no column says how fast, expected one of " + strings.Join(columns[3:7], ", "))
+		return nil, errors.New("no column states a time or rate, expected one of " + strings.Join(columns[3:7], ", "))
 	}
 	return t, nil
 }
@@ -116,7 +116,7 @@ func (t *reading) add(record []string, line int) error {
 	}
 	seconds := timeColumns[t.timing](value, float64(block*blocks))
 	if seconds <= 0 || math.IsInf(seconds, 0) {
-		return fmt.Errorf("%s %g makes a time of %g s", t.timing, value, seconds)
+		return fmt.Errorf("%s %g gives a time of %g s, expected more than 0", t.timing, value, seconds)
 	}
 	p := Point{transfer.Request{Descriptors: blocks, Bytes: block * blocks, Launches: launches}, seconds, line}
 	series := ""

@@ -33,11 +33,11 @@ func TestBadCSV(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                    "p.csv is empty",
 		head:                                  "has a header and no points",
-		"block_bytes,blocks\n1,2\n":           "p.csv:1: no column says how fast",
+		"block_bytes,blocks\n1,2\n":           "p.csv:1: no column states a time or rate",
 		"blocks,seconds\n1,2\n":               "p.csv:1: column block_bytes is missing",
 		"block_bytes,block,seconds\n":         `p.csv:1: unknown column "block", did you mean blocks or block_bytes?`,
 		"block_bytes,blocks,blocks,seconds\n": "column blocks appears twice",
-		"block_bytes,blocks,seconds,bytes_per_second\n": "both say how fast",
+		"block_bytes,blocks,seconds,bytes_per_second\n": "both state a time or rate",
 		head + "1,2,-3\n":                     `p.csv:2: seconds "-3", expected a number above 0`,
 		head + "1,2,NaN\n":                    `p.csv:2: seconds "NaN"`,
 		head + "0,2,3\n":                      `p.csv:2: block_bytes "0", expected a whole number`,

@@ -101,7 +101,7 @@ func newFitting(points []Point, form Form) (*fitting, error) {
 	}
 	for r, n := range count {
 		if n == 0 {
-			return nil, fmt.Errorf("no point for blocks from %.0f bytes on", form.From[r])
+			return nil, fmt.Errorf("no point has blocks of %.0f bytes or more", form.From[r])
 		}
 	}
 	f.choose()

@@ -26,7 +26,7 @@ type DriveResult struct {
 // Four constants require at least five points of more than one size and depth.
 func Drive(points []DrivePoint, bandwidth float64) (*DriveResult, error) {
 	if len(points) < 5 {
-		return nil, errors.New("fewer than 5 points for 4 constants")
+		return nil, errors.New("fewer than 5 points, which 4 constants need")
 	}
 	all := solveDrive(points, bandwidth, []float64{80e-6, bandwidth, 3e5, 1.5}, wide(4)) // the order of flash drives
 	r := &DriveResult{SSD: driveOf(all, bandwidth)}

@@ -118,7 +118,7 @@ func summary(rows []Comparison) string {
 	text := fmt.Sprintf("%s. Within %.0f %%: %d of %d left out of a fit, %d of %d predicted without a fit, %d of %d that set a constant.",
 		english.Plural(len(rows), "point", ""), 100*Tolerance, within[1], all[1], within[2], all[2], within[3], all[3])
 	if all[0] > 0 {
-		text += fmt.Sprintf(" %d of blocks whose size the source does not say.", all[0])
+		text += fmt.Sprintf(" %d have blocks of a size that the source does not state.", all[0])
 	}
 	return text
 }
@@ -141,7 +141,7 @@ func WriteResult(w io.Writer, title string, r *Result, points []Point) error {
 	text := title + constantsTable(r).Text() + "\n" + pointsTable(r, points).Text() + "\n" +
 		fmt.Sprintf("worst error %.1f %%, left out %.1f %%\n", 100*Worst(r.Errors), 100*Worst(r.LeftOut))
 	if r.Zero != nil {
-		text += "not told by these points, and 0 or another regime's: " + strings.Join(r.Zero, ", ") + "\n"
+		text += "not determined by these points, so 0 or taken from another regime: " + strings.Join(r.Zero, ", ") + "\n"
 	}
 	_, err := io.WriteString(w, text)
 	return err
