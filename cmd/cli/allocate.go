@@ -41,7 +41,7 @@ that it saves on the profiled requests, and on others with --judge.`,
   kvreplay allocate profile --plan plan.yaml`,
 		args: atLeast(1, "ROWS"),
 		flags: func(fl *flagSet) {
-			fl.StringVar(&o.Memory, "memory", "", "memory of a request as a capacity per stream, as in 2x, 64MiB or window:2")
+			fl.StringVar(&o.Memory, "memory", "", "memory of a request as a capacity per stream: 2x, 64MiB or window:2 (required without --plan)")
 			fl.StringSliceVar(&f.methods, "method", []string{"2d-greedy"}, "divide by these methods, each `NAME[:OPTIONS]`, or all")
 			fl.StringVar(&o.Policy, "policy", "", "use the rows of this policy, or window for all windows (default: the only one)")
 			fl.StringVar(&o.Floor, "floor", "", "smallest `SIZE` of a stream: 1x, entries or window:N (default 1x, or the smallest window)")
@@ -49,7 +49,7 @@ that it saves on the profiled requests, and on others with --judge.`,
 			fl.out(&f.out, "write the plan to this `FILE` (YAML)")
 			fl.format(&f.format, "", "table", "json")
 			fl.more()
-			fl.enum(&f.cost, "cost", string(allocate.MeanResidents), "count the `mean` residents of a window as its cost, or their peak",
+			fl.enum(&f.cost, "cost", string(allocate.MeanResidents), "cost of a window: `mean` or peak of its residents",
 				string(allocate.MeanResidents), string(allocate.PeakResidents))
 			fl.StringSliceVar(&o.Requests, "requests", nil, "profile these `REQUESTS`: ids, trace files or TRACE/ID, with * and ? (default: all)")
 			fl.StringSliceVar(&o.Exclude, "exclude", nil, "do not profile these `REQUESTS`")

@@ -37,14 +37,14 @@ func TestReplayAfterAnEdit(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, after, stderr := runWith(fifo.Entry, args...)
-	if want := "kvreplay: lru2 changed since these cells were kept: 6 cells replayed\n"; code != 0 || strings.Count(stderr, want) != 1 || !strings.Contains(stderr, "(0 cells were there already)") {
+	if want := "kvreplay: lru2 changed since the rows were written: replayed 6 cells again\n"; code != 0 || strings.Count(stderr, want) != 1 || !strings.Contains(stderr, "(0 cells were already in it)") {
 		t.Errorf("exit code %d, expected %q: %s", code, want, stderr)
 	}
 	_, fresh, _ := runWith(fifo.Entry, append(args[:len(args)-4:len(args)-4], "--format", "csv")...)
 	if after == before || after != fresh {
 		t.Errorf("the edited policy has the rows\n%s\nexpected\n%s", after, fresh)
 	}
-	if code, _, stderr = runWith(fifo.Entry, args...); code != 0 || strings.Contains(stderr, "changed") || !strings.Contains(stderr, "(8 cells were there already)") {
+	if code, _, stderr = runWith(fifo.Entry, args...); code != 0 || strings.Contains(stderr, "changed") || !strings.Contains(stderr, "(8 cells were already in it)") {
 		t.Errorf("the edited policy again: exit code %d: %s", code, stderr)
 	}
 	if code, _, stderr = run("leaderboard", out); code != 0 {
@@ -77,7 +77,7 @@ func TestStoppedAfterAnEdit(t *testing.T) {
 	} {
 		fails(t, 3, "INCOMPLETE: 0 of 1 trace", c...)
 	}
-	if code, _, stderr := runWith(random.Entry, args...); code != 0 || !strings.Contains(stderr, "(3 cells were there already)") {
+	if code, _, stderr := runWith(random.Entry, args...); code != 0 || !strings.Contains(stderr, "(3 cells were already in it)") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	if code, stdout, stderr := run("leaderboard", out); code != 0 || !strings.Contains(stdout, "lru2") {
@@ -103,7 +103,7 @@ func TestProfileFromBeforeAnEdit(t *testing.T) {
 		t.Errorf("before the edit: exit code %d: %s", code, stderr)
 	}
 	runWith(random.Entry, append(args[:len(args):len(args)], "--capacity", "2x")...)
-	if code, stderr := price("plan", "lru2"); code != 1 || !strings.Contains(stderr, "is from before a policy of lru2 @ 2x changed: run its replay command again with --profile") {
+	if code, stderr := price("plan", "lru2"); code != 1 || !strings.Contains(stderr, "is older than a change of a policy of lru2 @ 2x: repeat its replay command with --profile") {
 		t.Errorf("after the edit: exit code %d: %s", code, stderr)
 	}
 	if code, stderr := price("plan", "fifo"); code != 0 {
@@ -120,7 +120,7 @@ func TestProfileFromBeforeAnEdit(t *testing.T) {
 		t.Errorf("a tier before the edit: exit code %d: %s", code, stderr)
 	}
 	runWith(random.Entry, args...)
-	if code, stderr := price("plan", "fifo"); code != 1 || !strings.Contains(stderr, "is from before a policy of fifo @ 2x changed") {
+	if code, stderr := price("plan", "fifo"); code != 1 || !strings.Contains(stderr, "is older than a change of a policy of fifo @ 2x") {
 		t.Errorf("a tier after the edit: exit code %d: %s", code, stderr)
 	}
 }

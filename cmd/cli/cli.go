@@ -29,7 +29,7 @@ const (
 	exitOK          = 0
 	exitFailed      = 1   // the work failed: bad input, disk, a violated rule
 	exitUsage       = 2   // the command line is wrong
-	exitIncomplete  = 3   // results were printed, but lack cells that replay was asked for
+	exitIncomplete  = 3   // results were printed, but lack cells of their replay command
 	exitInterrupted = 130 // Ctrl-C; another signal has 128 + its number
 )
 
@@ -38,7 +38,7 @@ type errUsage struct{ error }
 
 func (e errUsage) Unwrap() error { return e.error }
 
-// usagef returns an error of the command line; the exit code is 2.
+// usagef returns an error of the command line. The exit code is 2.
 func usagef(format string, args ...any) error { return errUsage{fmt.Errorf(format, args...)} }
 
 // Main runs the command line with the policies of the table and returns the exit code.
@@ -126,8 +126,8 @@ func addCompletion(root *cobra.Command) {
 	}
 }
 
-// Set by the Makefile through -ldflags; a plain `go install` leaves them empty and
-// the build information of the module is used.
+// The Makefile sets them through -ldflags. A plain `go install` leaves them empty, and the build
+// information of the module is used.
 var version, commit, built string
 
 func versionCommand() command {
@@ -188,9 +188,9 @@ type stoppedBy syscall.Signal
 
 func (s stoppedBy) Error() string { return "stopped by " + syscall.Signal(s).String() }
 
-// untilSignal returns a context that the first signal ends, so that what is in hand is
-// drained; the second one then ends the program at once. Signals that the program was
-// started to ignore (nohup) stay ignored.
+// untilSignal returns a context that the first signal ends, so that begun work finishes. The second
+// signal ends the program at once. Signals that the program was started to ignore (nohup) stay
+// ignored.
 func untilSignal() (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	arrived := make(chan os.Signal, 1)

@@ -148,10 +148,9 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	return usagef("unknown command %q%s; `%s --help` lists them", args[0], names.Nearest(args[0], known), c.CommandPath())
 }
 
-// checkValues refuses arguments and values of flags that cannot be meant: empty ones, as an
-// unset variable leaves them, "-", which is neither stdin nor stdout, texts that are not
-// printable, NaN, and a value that is the next flag. A shell that asks for completions ends
-// with the word that is typed, which may still be empty.
+// checkValues rejects arguments and flag values that are mistakes: empty ones (an unset variable),
+// "-" (neither stdin nor stdout), unprintable texts, NaN, and a value that is the next flag.
+// Completion requests of a shell are exempt, because their last word may be empty.
 func checkValues(c *cobra.Command, args []string) (err error) {
 	if c.Name() == cobra.ShellCompRequestCmd {
 		return nil

@@ -35,7 +35,7 @@ func compareCommand(table policies.Table) command {
 requests that each wins, and whether the difference is significant. The permutation test needs
 rows of kvreplay replay --per request (or stream) and at least 6 requests, more with --all.
 ROWS are files of JSON lines or CSV, or folders of *.jsonl (default: the folder results).
-The exit code is 3 if a folder lacks cells that replay was asked for.`,
+The exit code is 3 if a folder lacks cells of its replay command.`,
 		example: `  kvreplay compare lru lookahead
   kvreplay compare lfu lru rows.jsonl --where capacity=1.5x --format markdown
   kvreplay compare --all lru results`,

@@ -47,7 +47,7 @@ func TestCompareErrors(t *testing.T) {
 	}{
 		{"lru", 2, "policy A or B missing; usage: kvreplay compare A B [ROWS...]"},
 		{"lru opt", 1, "no folder results here"},
-		{"lru lru " + rows, 1, "that is one policy; name two"},
+		{"lru lru " + rows, 1, "both names are the same policy: name two policies"},
 		{"lru s3-fifoo " + rows, 1, `no rows of policy "s3-fifoo", did you mean s3fifo?; the rows have: admit, fifo,`},
 		{"lru opt " + rows + " --format csv", 2, `--format "csv": expected table, json or markdown`},
 		{"lru opt " + rows + " --where polcy=lru", 2, `unknown field "polcy"`},
@@ -55,8 +55,8 @@ func TestCompareErrors(t *testing.T) {
 		{"--all s3-fifoo " + rows, 1, `no rows of policy "s3-fifoo", did you mean s3fifo?; the rows have: admit, fifo,`},
 		{"--all lru", 1, "no folder results here"},
 		{"--all lru opt", 1, "opt: no such file"},
-		{"--all lru " + rows + " --where policy=lru", 1, "no other policy ran at a trace and capacity where it did"},
-		{"window:2 fifo " + rows, 1, "no trace and capacity at which both ran"},
+		{"--all lru " + rows + " --where policy=lru", 1, "no other policy has the same traces and capacities"},
+		{"window:2 fifo " + rows, 1, "no trace and capacity has rows of both"},
 	} {
 		code, out, errs := run(append([]string{"compare"}, strings.Fields(c.args)...)...)
 		if code != c.code || out != "" || !strings.Contains(errs, c.want) {

@@ -117,8 +117,8 @@ func datasetsVerifyCommand() command {
 		short: "Check files against the digests of the catalogue",
 		long: `Check files against the catalogue by size, SHA-256 and, for traces, the digest of the content.
 Without NAME all bundled traces are checked, otherwise the files of the named entries.
-A trace with other bytes and the same content was re-encoded. It replays to the same counts and is
-no error. The exit code is 1 if a file differs or is missing, and a line says what to do.`,
+A trace with other bytes and the same content was re-encoded. It replays to the same counts, so it
+is no error. The exit code is 1 if a file differs or is missing, and a line says what to do.`,
 		example: `  kvreplay datasets verify
   kvreplay datasets verify --dir kvreplay
   kvreplay datasets verify --dir kvreplay/datasets/bundled
@@ -304,7 +304,7 @@ Equal traces give equal bytes. datasets/card/README.md describes how traces are 
 		args:    atLeast(1, "trace or folder of traces"),
 		flags: func(fl *flagSet) {
 			fl.needOut(&out, "CARD.md; the plots go into a folder next to it", "write the card to this Markdown `FILE`")
-			fl.parallel(&parallel, "number of traces measured at once, which changes no byte")
+			fl.parallel(&parallel, "number of traces to measure at once (no effect on the card)")
 		},
 		run:  func(c *call) error { return writeCard(c, out, parallel) },
 		next: last,

@@ -66,7 +66,7 @@ func (f *deriveFlags) run(c *call) error {
 	}
 	layers := ""
 	if f.layers != nil {
-		layers = "; layers " + strings.Join(f.layers, ", ") // by number, not so many
+		layers = "; layers " + strings.Join(f.layers, ", ") // the numbers, not the count
 	}
 	fmt.Fprintf(c.stderr, "%s: %s, %s, %s indices%s\n", f.out,
 		count(r.Streams, "stream"), count(r.Rows, "row"), humanize.Comma(r.Indices), layers)

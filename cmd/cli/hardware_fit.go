@@ -42,8 +42,8 @@ fitted alone. Nelder-Mead searches the constants on the log errors, which count 
 			fl.StringSliceVar(&f.from, "from", nil, "fit other constants from these block `SIZES` on, as in 28KiB (default: none)")
 			fl.StringVar(&f.link, "link", "", "count the packet headers of this `LINK` and keep to its bandwidth (default: none)")
 			fl.enum(&f.path, "path", "call", "path of the points on that link: `call`, batch or kernel", hardware.PathNames...)
-			fl.BoolVar(&f.batch, "batch", false, "fit also the submission ahead of the engine, for points that are batches")
-			fl.BoolVar(&f.inline, "inline", false, "let the submitting thread move the blocks below the first --from, with --batch")
+			fl.BoolVar(&f.batch, "batch", false, "fit also submit and ahead, the submission's constants, for points that are batches")
+			fl.BoolVar(&f.inline, "inline", false, "let the submitting thread move blocks below the first --from (needs --batch)")
 			fl.StringVar(&f.source, "source", "mine", "write this `KEY` as the source with --format yaml")
 			fl.goWith("link", "path")
 			fl.format(&h.format, "", "table", "json", "yaml")
@@ -230,9 +230,9 @@ func pointsOf(lib *hardware.Library, rows []fit.Comparison, only []string) ([]fi
 		}
 		switch {
 		case err != nil:
-			return nil, usagef("--only %q%s: expected links or drives with measured points: %s", name, names.Nearest(name, measured), strings.Join(measured, ", "))
+			return nil, usagef("--only %q%s: expected a link or drive with measured points: %s", name, names.Nearest(name, measured), strings.Join(measured, ", "))
 		case !slices.Contains(measured, hardware.Head(it).Name):
-			return nil, usagef("--only %s: it has no measured points: choose among %s", name, strings.Join(measured, ", "))
+			return nil, usagef("--only %s has no measured points: choose from %s", name, strings.Join(measured, ", "))
 		}
 		chosen = append(chosen, hardware.Head(it).Name)
 	}

@@ -39,8 +39,8 @@ during --ahead-us) and balanced (--pinned blocks stay in host memory).`,
   kvreplay hardware price --hardware l20 --entry-bytes 512 --blocks 300 --from-ssd 40 --ahead-us 200`,
 		flags: func(fl *flagSet) {
 			fl.StringVar(&f.machine, "hardware", "h100", "price on this `MACHINE` of kvreplay hardware list")
-			sizeVar(fl, &f.layout.EntryBytes, "entry-bytes", 0, mostBytes, "size of one token in a layer or KV head")
-			fl.Int64Var(&f.blocks, "blocks", 0, "number of blocks to move")
+			sizeVar(fl, &f.layout.EntryBytes, "entry-bytes", 0, mostBytes, "size of one token in a layer or KV head (required) (required)")
+			fl.Int64Var(&f.blocks, "blocks", 0, "number of blocks to move (required)")
 			fl.Int64Var(&f.layout.BlockTokens, "block-tokens", 1, "tokens per block")
 			fl.Int64Var(&f.runs, "runs", 0, "number of runs of adjacent blocks among them (default: each block is one)")
 			fl.BoolVar(&f.layout.Merge, "merge", false, "move a run of blocks as one piece")
@@ -68,7 +68,7 @@ during --ahead-us) and balanced (--pinned blocks stay in host memory).`,
 				return err
 			}
 			if f.direct && !m.GPUDirect.Known() {
-				return fmt.Errorf("machine %s states no gpudirect rate: add one to its file, or remove --gpudirect", m.Name)
+				return fmt.Errorf("machine %s has no gpudirect rate: add one to its file, or remove --gpudirect", m.Name)
 			}
 			return h.printPriced(c.stdout, f.priced(m))
 		},
@@ -292,7 +292,7 @@ func (f *hardwareFlags) survey(c *call, path string, o extents.Options, ssd *tra
 // size of a block here, of a token in other commands.
 func noteBlocks(w io.Writer, f *trace.File, bytes int64) {
 	if m := f.Meta(); m.EntryBytes > 0 && bytes != int64(m.EntryBytes)*int64(m.BlockTokens) {
-		fmt.Fprintf(w, "kvreplay: %s: times are of blocks of %d bytes (--entry-bytes); the trace's take %d bytes, %s of %d\n", f.Path(), bytes, m.EntryBytes*m.BlockTokens, count(m.BlockTokens, "token"), m.EntryBytes)
+		fmt.Fprintf(w, "kvreplay: %s: times assume blocks of %d bytes (--entry-bytes), but the trace's have %d bytes: %s of %d\n", f.Path(), bytes, m.EntryBytes*m.BlockTokens, count(m.BlockTokens, "token"), m.EntryBytes)
 	}
 }
 
@@ -303,7 +303,7 @@ func printExtents(w io.Writer, rows []extents.Row, ssd *transfer.SSD, entry int6
 			continue
 		}
 		steps := float64(r.Steps)
-		bytes := r.Blocks/r.Steps*entry + r.Blocks%r.Steps*entry/r.Steps // of a step; the product of all may not fit
+		bytes := r.Blocks/r.Steps*entry + r.Blocks%r.Steps*entry/r.Steps // of a step. The product of all may overflow
 		request := transfer.Request{Descriptors: (r.Reads + r.Steps/2) / r.Steps, Bytes: bytes, Launches: 1}
 		t.Add(r.Order, r.Extent, fmt.Sprintf("%.1f", float64(r.Demand)/steps), fmt.Sprintf("%.1f", float64(r.Reads)/steps),
 			fmt.Sprintf("%.1f", float64(r.Blocks)/steps), fmt.Sprintf("%.2f", float64(r.Blocks)/float64(max(1, r.Demand))), fmt.Sprintf("%.4g", ssd.Time(request)*1e6))

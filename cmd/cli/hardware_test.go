@@ -124,7 +124,7 @@ func TestHardwareFit(t *testing.T) {
 		t.Errorf("fitted %+v", all)
 	}
 	code, out, _ := run("hardware", "fit", points)
-	for _, want := range []string{"tma", "register", "launch", "left out", "not told by these points"} {
+	for _, want := range []string{"tma", "register", "launch", "left out", "not determined by these points"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("exit %d, no %q in\n%s", code, want, out)
 		}
@@ -189,19 +189,19 @@ func TestHardwareBadInput(t *testing.T) {
 		"fit sizes":       {[]string{"fit", points, "--from", "28KB/s"}, 2, `--from "28KB/s"`},
 		"fit descending":  {[]string{"fit", points, "--from", "4KiB,1KiB"}, 2, "ascending"},
 		"fit inline":      {[]string{"fit", points, "--inline"}, 2, "--batch"},
-		"fit no points":   {[]string{"fit", points, "--from", "1MiB"}, 1, "no point for blocks from 1048576 bytes on"},
+		"fit no points":   {[]string{"fit", points, "--from", "1MiB"}, 1, "no point has blocks of 1048576 bytes or more"},
 		"fit link":        {[]string{"fit", points, "--link", "pcie9"}, 2, `unknown link "pcie9"`},
 		"points":          {[]string{"points", "--only", "pcie5"}, 2, `--only "pcie5", did you mean pcie5-x16`},
 		"points all":      {[]string{"points", "--only", "zzz"}, 2, "with measured points: gb300-c2c, pcie4-x16, "},
-		"points machine":  {[]string{"points", "--only", "pcie5-x16,h100"}, 2, `--only "h100": expected links or drives`},
-		"points none":     {[]string{"points", "--only", "pcie3-x16"}, 2, "--only pcie3-x16: it has no measured points: choose among gb300-c2c"},
+		"points machine":  {[]string{"points", "--only", "pcie5-x16,h100"}, 2, `--only "h100": expected a link or drive`},
+		"points none":     {[]string{"points", "--only", "pcie3-x16"}, 2, "--only pcie3-x16 has no measured points: choose from gb300-c2c"},
 		"price entry":     {[]string{"price", "--blocks", "1"}, 2, "--entry-bytes 0"},
 		"price machine":   {price("--hardware", "h1000"), 2, "did you mean h100"},
 		"price runs":      {price("--runs", "11"), 2, "--runs 11: expected 1 to 10"},
 		"price ssd":       {price("--from-ssd", "11"), 2, "--from-ssd 11"},
 		"price pinned":    {price("--from-ssd", "1", "--pinned", "2"), 2, "--pinned 2: expected 0 to 1"},
 		"price ahead":     {price("--from-ssd", "1", "--ahead-us", "-1"), 2, "--ahead-us -1"},
-		"price direct":    {price("--hardware", "h100", "--from-ssd", "1", "--gpudirect"), 1, "machine h100 states no gpudirect rate"},
+		"price direct":    {price("--hardware", "h100", "--from-ssd", "1", "--gpudirect"), 1, "machine h100 has no gpudirect rate"},
 		"price no ssd":    {price("--ahead-us", "200"), 2, "--ahead-us needs --from-ssd"},
 		"price layer":     {price("--from-ssd", "1", "--layer-blocks", "3"), 2, "--layer-blocks 3"},
 		"price fragments": {price("--fragments", "2000"), 2, "--fragments 2000, --block-tokens 1: expected at most 1024"},
@@ -252,7 +252,7 @@ func TestHardwareREADMEMachine(t *testing.T) {
 func TestHardwareExtentsBlocks(t *testing.T) {
 	trace := "../../datasets/corpus/selectors_qa_text.quest-page8.parquet"
 	_, stderr := kvreplay(t, 0, "hardware", "extents", trace, "--extent", "1", "--entry-bytes", "256")
-	if !strings.Contains(stderr, "times are of blocks of 256 bytes (--entry-bytes); the trace's take 2048 bytes, 8 tokens of 256") {
+	if !strings.Contains(stderr, "times assume blocks of 256 bytes (--entry-bytes), but the trace's have 2048 bytes: 8 tokens of 256") {
 		t.Error(stderr)
 	}
 	for _, args := range [][]string{{"--entry-bytes", "2048"}, {"--format", "json"}} {

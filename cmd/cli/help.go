@@ -16,8 +16,8 @@ import (
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
-// A help page fits a screen. If all flags and details of a command do not fit, --help leaves out
-// the details and the flags that few need, and --help-all prints them.
+// A help page fits a screen. If a command has too many flags and details, --help leaves out the
+// details and the rarely used flags, and --help-all prints them.
 const (
 	helpLines   = 40
 	helpColumns = 100

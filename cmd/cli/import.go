@@ -144,8 +144,8 @@ func (f *importFlags) complete(c *call) error {
 
 // Files that are not traces.
 
-// explainForeign replaces the error of a file that is not a trace by one that says what the
-// file is and which command imports or reads it.
+// explainForeign replaces the error of a file that is not a trace. The new error names the file's
+// format and the command that imports or reads it.
 func explainForeign(err error) error {
 	e := trace.AsError(err)
 	if e == nil || !errors.Is(err, trace.ErrForeign) {

@@ -52,7 +52,7 @@ func TestForeignFiles(t *testing.T) {
 			}
 		}
 	}
-	says(t, 1, "is not text; expected rows", "leaderboard", filepath.Join(testdata, "niah.npz"))
+	says(t, 1, "is not text, expected rows", "leaderboard", filepath.Join(testdata, "niah.npz"))
 }
 
 // The error of an import lists all missing options at once, with a complete command that works.

@@ -175,7 +175,7 @@ func TestDamagedAskedFile(t *testing.T) {
 		if err := os.Remove(asked); err != nil {
 			t.Fatal(err)
 		}
-		if _, stderr := kvreplay(t, 0, args...); !strings.Contains(stderr, "(2 cells were there already)") || !bytes.Equal(rowsOf(t, out), want) {
+		if _, stderr := kvreplay(t, 0, args...); !strings.Contains(stderr, "(2 cells were already in it)") || !bytes.Equal(rowsOf(t, out), want) {
 			t.Errorf("after the remedy: %s", stderr)
 		}
 	}

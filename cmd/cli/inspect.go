@@ -95,7 +95,7 @@ func noLayers(c *call) error {
 			continue
 		}
 		if _, err := os.Stat(arg); err != nil {
-			return usagef("--layers takes no value here, and %q is not a file: `kvreplay derive --layers` selects layers", arg)
+			return usagef("--layers takes no value here, and %q is no file: to select layers, use `kvreplay derive --layers`", arg)
 		}
 	}
 	return nil
@@ -172,7 +172,7 @@ The exit code is 1 if a file breaks a rule.`,
 type validation struct {
 	Path       string      `json:"path"`
 	Valid      bool        `json:"valid"`
-	Digest     string      `json:"digest"` // of the content; empty where violations prevent it
+	Digest     string      `json:"digest"` // of the content. Empty if violations prevent it
 	Stated     bool        `json:"stated"` // the file states this digest
 	Streams    int         `json:"streams"`
 	Rows       int64       `json:"rows"`
@@ -247,7 +247,7 @@ func (v *validation) print(w io.Writer, format string) error {
 	outcome := count(len(v.Violations), "violation")
 	switch {
 	case v.Valid:
-		stated := "computed; the file states none"
+		stated := "computed, because the file states none"
 		if v.Stated {
 			stated = "as stated"
 		}

@@ -74,8 +74,8 @@ func TestInspectRequestsErrors(t *testing.T) {
 func TestInspectLayersTakesNone(t *testing.T) {
 	path := smallTrace(t, small)
 	for want, args := range map[string][]string{
-		`no value here, and "0,5" is not a file`:     {path, "--layers", "0,5"},
-		`no value here, and "1" is not a file`:       {"--layers", "1", path},
+		`no value here, and "0,5" is no file`:        {path, "--layers", "0,5"},
+		`no value here, and "1" is no file`:          {"--layers", "1", path},
 		`--layers "1": expected true or false`:       {path, "--layers=1"},
 		`--layers "0": expected true or false`:       {path, "--layers=0"},
 		`--layers "0,1-3": expected true or false; `: {path, "--layers=0,1-3"},

@@ -395,7 +395,7 @@ func TestProfileDiskFull(t *testing.T) {
 	}
 	text, err := command("10") // KiB, for a profile of 34
 	rows, _ := filepath.Glob(filepath.Join(out, "*.jsonl"))
-	if err == nil || len(rows) != 1 || !strings.Contains(text, "is the disk full?") || !strings.Contains(text, "the rows are kept in "+rows[0]) || !strings.Contains(text, "replays this trace and those behind it") {
+	if err == nil || len(rows) != 1 || !strings.Contains(text, "is the disk full?") || !strings.Contains(text, "the rows are kept in "+rows[0]) || !strings.Contains(text, "replays this trace and the later ones") {
 		t.Fatalf("%v, rows %v\n%s", err, rows, text)
 	}
 	if entries, err := filepath.Glob(filepath.Join(out, ".*")); err != nil || len(entries) > 0 {

@@ -73,7 +73,7 @@ func TestPlanOfAllSchedules(t *testing.T) {
 	if !strings.HasPrefix(head, "[1 request, K scaled ×8, layers stretched, ") || !strings.HasSuffix(head, ": sparse Top-K attention") {
 		t.Errorf("title %q", head)
 	}
-	ranked, oracles, found := strings.Cut(rest, ": oracles, ")
+	ranked, oracles, found := strings.Cut(rest, ": oracles know ")
 	if !found || strings.Contains(ranked, "prefetch") || !strings.Contains(oracles, "-  prefetch:accuracy=1 ") {
 		t.Errorf("prefetch is ranked, or no oracle is listed:\n%s", got)
 	}

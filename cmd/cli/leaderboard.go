@@ -40,7 +40,7 @@ func leaderboardCommand(table policies.Table) command {
 		long: `Rank policies by × OPT: misses divided by the optimum's at the same capacity.
 ROWS are files of JSON lines or CSV, or folders of *.jsonl (default: the folder results).
 Rows of kvreplay replay --per request give intervals. Policies that share a letter are not
-distinguished. The exit code is 3 if a folder lacks cells that replay was asked for.`,
+distinguished. The exit code is 3 if a folder lacks cells of its replay command.`,
 		details: `Rows that differ in a setting that changes counts are refused: choose with --where. Rows with fewer
 misses than the optimum are refused too. Lossy policies are ranked apart, by the recall of their
 demand at equal budgets. Rows from before an edit of a policy are left out.
@@ -111,7 +111,7 @@ func (f *boardFlags) run(c *call) error {
 		return err
 	}
 	if len(boards) > 1 && f.out == "" && isData {
-		return usagef("--format %s is one board, the rows make two: choose with --where warmup=cold or "+
+		return usagef("--format %s holds one board, but the rows make two: add --where warmup=cold or "+
 			"--where warmup!=cold, or write both with --out", f.format)
 	}
 	if f.out != "" {
@@ -146,8 +146,8 @@ func newBoards(rows []result.Row, o board.Options) ([]startBoard, error) {
 		}
 		b, err := board.NewBoard(p.rows, o)
 		if err != nil && len(p.rows) < len(rows) {
-			err = fmt.Errorf("cold starts are never pooled with warmed caches and make a board of their own, and the rows "+
-				"have both, warmup=cold in %d of %d; %s: %w; choose with --where warmup=cold or --where warmup!=cold", len(cold), len(rows), strings.ToLower(p.title), err)
+			err = fmt.Errorf("cold starts (%d of %d rows) have a board of their own, and one of the two boards fails: %s: %w: "+
+				"choose with --where warmup=cold or --where warmup!=cold", len(cold), len(rows), strings.ToLower(p.title), err)
 		}
 		if err != nil {
 			return nil, err
@@ -364,7 +364,7 @@ func (t *rowTimer) TPOT(r *result.Row) (float64, error) {
 	case err != nil:
 		return 0, err
 	case !priced.Fits():
-		return 0, fmt.Errorf("%s at batch %d does not fit into %s at some capacities; take a smaller --batch or --context, or another --hardware", priced.Model, priced.Batch, priced.Machine)
+		return 0, fmt.Errorf("%s at batch %d does not fit into %s at some capacities: lower --batch or --context, or choose another --hardware", priced.Model, priced.Batch, priced.Machine)
 	}
 	t.shapes = withAll(t.shapes, priced.Model)
 	t.assumed = withAll(t.assumed, priced.Notes...)
@@ -388,9 +388,9 @@ func withAll(list []string, items ...string) []string {
 // Model returns what the times assume.
 func (t *rowTimer) Model() board.TimeModel {
 	o := &t.pricer.Options
-	notes := []string{"in every step each layer and selecting head of the model misses as the mean recorded stream ('kvreplay time' prices a profile step by step)"}
+	notes := []string{"every step of each layer and selecting head has the misses of the mean recorded stream ('kvreplay time' prices each step)"}
 	for _, n := range slices.Sorted(slices.Values(t.assumed)) {
-		notes = append(notes, strings.TrimSuffix(n, "; the misses are those of the profile"))
+		notes = append(notes, strings.TrimSuffix(n, ", but the misses of the profile"))
 	}
 	return board.TimeModel{Hardware: o.Machine.Name, Model: strings.Join(slices.Sorted(slices.Values(t.shapes)), ", "), Schedule: o.Schedule.Name(), Batch: o.Batch, Labels: t.labels, Assumptions: notes}
 }

@@ -111,7 +111,7 @@ func TestLeaderboardErrors(t *testing.T) {
 		code int
 		want string
 	}{
-		{"", exitFailed, "no folder results here, and no rows named: make it with `kvreplay replay TRACE... --out results` or `make leaderboard`"},
+		{"", exitFailed, "no ROWS named, and no folder results here: name files of rows, or make the folder with `kvreplay replay TRACE... --out results`"},
 		{rows + " --format xml", exitUsage, `--format "xml": expected table, markdown, csv or json`},
 		{rows + " --by hits", exitUsage, `--by "hits": expected misses or time`},
 		{rows + " --by time", exitFailed, "nothing to rank by time: no modelled TPOT: synthetic-code.parquet, synthetic-qa.parquet: the trace names no model: name a shape with --model"},
@@ -122,14 +122,14 @@ func TestLeaderboardErrors(t *testing.T) {
 		{rows + " --selection foo", exitUsage, `unknown selection "foo"; known: auto`},
 		{rows + " --selection mean:tokens=0", exitUsage, "selection mean:tokens=0: tokens=0 is not between 1"},
 		{rows + " --selection mean:tokns=4", exitUsage, `unknown option "tokns", did you mean tokens?`},
-		{rows + " --model llama-3.1-8b --selection indexer", exitUsage, "model llama-3.1-8b has none"},
+		{rows + " --model llama-3.1-8b --selection indexer", exitUsage, "model llama-3.1-8b has no indexer"},
 		{rows + " --batch 0", exitUsage, "batch 0, expected 1 to"},
-		{rows + " --model llama-3.1-8b --context 10 --by time", exitFailed, "context 10, expected at least the 64 tokens (K)"},
+		{rows + " --model llama-3.1-8b --context 10 --by time", exitFailed, "context 10, expected at least K, 64 tokens"},
 		{rows + " --context -1", exitUsage, "--context -1: expected at least 1"},
 		{rows + " --model llama-2-70b --hardware rtx4090 --by time", exitFailed, "does not fit"},
 		{rows + " --where polcy=lru", exitUsage, `unknown field "polcy"`},
 		{rows + " --where policy=none", exitFailed, "the rows have policy: admit, fifo, lru"},
-		{rows + " --where policy=lru", exitFailed, "--where removed the 50 rows of policy opt"},
+		{rows + " --where policy=lru", exitFailed, "--where excludes the 50 rows of policy opt"},
 		{"nowhere.jsonl", exitFailed, "nowhere.jsonl: no such file"},
 	} {
 		code, out, errs := runBoard(strings.Fields(c.args)...)
@@ -167,7 +167,7 @@ func TestLeaderboardColdAndWarmed(t *testing.T) {
 		t.Errorf("exit %d, stderr %q:\n%s", code, errs, out)
 	}
 	code, out, errs = runBoard(coldRows(t, `"policy":"s3fifo"`))
-	for _, want := range []string{"have both, warmup=cold in 40 of 270; cold starts: leaderboard: no rows of policy opt", "choose with --where warmup=cold or --where warmup!=cold"} {
+	for _, want := range []string{"cold starts (40 of 270 rows) have a board of their own, and one of the two boards fails: cold starts: leaderboard: no rows of policy opt", "choose with --where warmup=cold or --where warmup!=cold"} {
 		if code != exitFailed || out != "" || !strings.Contains(errs, want) {
 			t.Errorf("exit %d, stdout %q, stderr %q; want %q", code, out, errs, want)
 		}

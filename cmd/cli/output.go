@@ -60,14 +60,14 @@ func (m messages) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// indented returns the text of an error with its further lines indented, so that a line feed
-// in the name of a file cannot forge a message.
+// indented returns the text of an error with its further lines indented. A line feed in a file name
+// then cannot forge a message.
 func indented(err error) string { return strings.ReplaceAll(err.Error(), "\n", "\n  ") }
 
 // dataFormats are the values of --format that other programs read.
 var dataFormats = []string{"json", "jsonl", "csv", "yaml"}
 
-// printsData reports whether a command was asked for data on stdout.
+// printsData reports whether a command prints data on stdout.
 func printsData(fl *pflag.FlagSet) bool {
 	format, flatten := fl.Lookup("format"), fl.Lookup("flatten")
 	return format != nil && slices.Contains(dataFormats, format.Value.String()) || flatten != nil && flatten.Changed
@@ -113,8 +113,8 @@ type bar struct {
 	bar *progressbar.ProgressBar
 }
 
-// newBar prepares a bar on w; it shows nothing before start, and nothing at all if w
-// is no terminal.
+// newBar prepares a bar on w. It shows nothing before start, and nothing at all if w is no
+// terminal.
 func newBar(w io.Writer) *bar { return &bar{w: w} }
 
 // terminal returns the terminal that w writes to, nil if it is none.
@@ -144,7 +144,7 @@ func (b *bar) start(total int64, what, unit string) {
 	}
 }
 
-// add advances the bar; any goroutine may call it.
+// add advances the bar. Any goroutine may call it.
 func (b *bar) add(n int) {
 	if b.bar != nil {
 		_ = b.bar.Add(n) // a bar that cannot be drawn is no reason to stop

@@ -53,7 +53,7 @@ type policyLine struct {
 	Summary string   `json:"summary"`
 	Source  string   `json:"source"`
 	Usage   string   `json:"usage"`
-	// Exact policies can fetch again what they evicted; lossy ones cannot.
+	// Exact policies can fetch evicted blocks again. Lossy ones cannot.
 	Exact    bool `json:"exact"`
 	Offline  bool `json:"offline"`
 	Bypasses bool `json:"bypasses"`
@@ -66,8 +66,8 @@ type policyLine struct {
 	// NeedsEntries is for policies that look at how many entries of a block are demanded.
 	NeedsEntries bool `json:"needs_entries"`
 	NeedsFuture  bool `json:"needs_future"`
-	// Of lossy methods: the attention that listed blocks were given, prompt_mass, and prompt
-	// windows or prompt_mass.
+	// Columns of lossy methods: the attention of listed blocks, prompt_mass, and prompt windows or
+	// prompt_mass.
 	NeedsAttention  bool `json:"needs_attention"`
 	NeedsPromptMass bool `json:"needs_prompt_mass"`
 	NeedsWindows    bool `json:"needs_windows"`
@@ -77,7 +77,7 @@ type policyLine struct {
 	// that enters or leaves the demand, both as text.
 	MemoryPerBlock string `json:"memory_per_block"`
 	CostPerChange  string `json:"cost_per_change"`
-	// Fingerprint is that of the policy's decisions, as rows state it; of `describe` alone.
+	// Fingerprint identifies the policy's decisions, as in rows. Only `describe` sets it.
 	Fingerprint   string `json:"fingerprint,omitempty"`
 	Documentation string `json:"documentation"`
 
@@ -147,12 +147,13 @@ func writePolicies(w io.Writer, lines []policyLine) error {
 		}
 	}
 	_, err := fmt.Fprintf(w, `%s
-exact: what is evicted can be fetched again; lossy: what is dropped is lost, ranked
-apart by recall; divides a request: gives its streams budgets of their own, in sum no
-more than the capacity; bound: sees the future, never ranked; stack: a larger capacity
-never misses more; bypasses: may keep demanded blocks out; draws: depends on --seed;
-memory: a block of the context. Say more of one: kvreplay policies describe NAME
-Case does not count in names. Other names: %s
+exact: an evicted entry can be fetched again. lossy: a dropped entry is lost, and recall
+ranks these policies apart. bound: sees the future and is never ranked.
+stack: a larger capacity never misses more. bypasses: may keep demanded blocks out.
+divides a request: sets a budget for each stream, within the capacity of the request.
+draws: depends on --seed. memory: per block of the context.
+Details: kvreplay policies describe NAME
+Names ignore case. Other names: %s
 `, t.Text(), strings.Join(spelled, ", "))
 	return err
 }
@@ -243,10 +244,10 @@ func parsePolicies(table policies.Table, typed []string) (specs []policies.Spec,
 			spec, err := table.Parse(one)
 			if err != nil {
 				if group, _, options := strings.Cut(one, ":"); options && slices.Contains(groups, group) {
-					return nil, false, fmt.Errorf("policy %q: %s takes no options; name the policies one by one to set theirs", one, group)
+					return nil, false, fmt.Errorf("policy %q: the group %s takes no options: name its policies one by one", one, group)
 				}
 				if near := names.Nearest(one, groups); near != "" {
-					err = fmt.Errorf("%w; of the groups%s", err, near)
+					err = fmt.Errorf("%w; among the groups%s", err, near)
 				}
 				return nil, false, err
 			}
@@ -271,7 +272,7 @@ func splitPolicies(names []string) (all []string) {
 	return all
 }
 
-// windowRange expands "window:1-16" to its windows; any other name stands for itself.
+// windowRange expands "window:1-16" to its windows. Any other name stands for itself.
 func windowRange(name string) ([]string, error) {
 	text, _ := strings.CutPrefix(name, "window:")
 	from, to, isRange := strings.Cut(text, "-")

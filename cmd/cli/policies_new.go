@@ -77,7 +77,7 @@ type sketch struct {
 
 var sketchName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
-// skeletonImports are the packages that a skeleton imports beside its own.
+// skeletonImports are the packages that a skeleton imports, without its own.
 var skeletonImports = []string{"all", "bucket", "cli", "os", "policies", "policytest", "testing"}
 
 // reservedPackage reports whether a package of that name could not be imported and used
@@ -125,8 +125,7 @@ func moduleAt(dir, otherwise string) (string, error) {
 	return modfile.ModulePath(text), nil
 }
 
-// write writes the files; a package that is there already is an error. With an error nothing
-// that was begun is left.
+// write writes the files. A package that exists is an error. After an error no file is left.
 func (s *sketch) write() (err error) {
 	texts := map[string][]byte{}
 	templates := map[string]string{"policy.go.tmpl": s.Package + ".go", "policy_test.go.tmpl": s.Package + "_test.go", "reference_test.go.tmpl": "reference_test.go", "main.go.tmpl": ""}
@@ -189,7 +188,7 @@ func (s *sketch) fill(from string) ([]byte, error) {
 	return format.Source(text.Bytes())
 }
 
-// writeNew writes a file whole or not at all; one that is there is an error.
+// writeNew writes a file whole or not at all. A file that exists is an error.
 func writeNew(name string, text []byte) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
@@ -232,7 +231,7 @@ func (s *sketch) advice(registered bool) string {
 	fmt.Fprintf(&b, "wrote %s: the policy, its test, its reference\n", s.dir)
 	switch {
 	case s.own:
-		fmt.Fprintf(&b, "wrote %s: kvreplay with this policy (a main.go that was there is kept: add %s.Entry to its table)\n\n", filepath.Join(s.root, "main.go"), s.Package)
+		fmt.Fprintf(&b, "wrote %s: kvreplay with this policy (an existing main.go is kept: add %s.Entry to its table)\n\n", filepath.Join(s.root, "main.go"), s.Package)
 		fmt.Fprintf(&b, "next, in %s:\n  go get %s@latest && go mod tidy\n  go test ./...\n  go run . replay TRACE --policy %s\n", s.root, moduleOf, s.Name)
 		return b.String()
 	case registered:

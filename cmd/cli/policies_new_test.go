@@ -71,7 +71,7 @@ func TestExampleModuleEdited(t *testing.T) {
 		t.Error(stderr)
 	}
 	rows, stderr := replay("-overlay", overlayOf(t, root, dir, file))
-	if !strings.Contains(stderr, "kvreplay: mru changed since these cells were kept: 2 cells replayed\n") || !strings.Contains(stderr, "(2 cells were there already)") {
+	if !strings.Contains(stderr, "kvreplay: mru changed since the rows were written: replayed 2 cells again\n") || !strings.Contains(stderr, "(2 cells were already in it)") {
 		t.Error(stderr)
 	}
 	sameMisses(t, rows, "mru", "lru")

@@ -92,7 +92,7 @@ func TestOldProfileIsNoChoice(t *testing.T) {
 	if got, _ := kvreplay(t, 0, append([]string{"time", out}, args...)...); got != want {
 		t.Errorf("of the folder:\n%s\nof the profile:\n%s", got, want)
 	}
-	if _, stderr := kvreplay(t, 1, append([]string{"time", old}, args...)...); !strings.Contains(stderr, "schema 1, expected 2; replay the trace again") {
+	if _, stderr := kvreplay(t, 1, append([]string{"time", old}, args...)...); !strings.Contains(stderr, "schema 1, expected 2: replay the trace again") {
 		t.Error(stderr)
 	}
 }

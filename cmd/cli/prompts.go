@@ -246,7 +246,7 @@ func (f *offlineFlags) run(c *call) error {
 		return task == offline.All || strings.HasSuffix(strings.TrimSpace(task), "_text")
 	}
 	if f.options.Places.Texts != nil && !slices.ContainsFunc(f.options.Tasks, ofText) {
-		return usagef("--text needs a task that ends in _text, and --task names none")
+		return usagef("--text needs a task that ends in _text: add one to --task")
 	}
 	var notes []string
 	err := f.write(c, f.options.Places.Texts, func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error) {
@@ -319,7 +319,7 @@ func (f *rulerFlags) run(c *call) error {
 		readers := ruler.ReadersOf(texts.flag)
 		named := func(task string) bool { return task == "all" || slices.Contains(readers, task) }
 		if texts.file != "" && !slices.ContainsFunc(f.options.Tasks, named) {
-			return usagef("--%s needs the task %s, which --task does not name", texts.flag, strings.Join(readers, " or "))
+			return usagef("--%s needs the task %s: add it to --task", texts.flag, strings.Join(readers, " or "))
 		}
 	}
 	inputs := append(filesOf([]string{f.options.Essays}, ".txt", ".md"), f.options.Squad, f.options.HotpotQA)

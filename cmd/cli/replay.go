@@ -107,7 +107,7 @@ kvreplay help combinations lists the flags that do not combine.`,
 			fl.enum(&f.format, "format", "", "print a `summary`, or all rows as table, jsonl or csv (default: nothing with --out)",
 				"summary", "table", "jsonl", "csv")
 			fl.BoolVar(&f.profile, "profile", false, "write the misses of every step to --out, for kvreplay time and plan")
-			fl.parallel(&f.parallel, "number of workers, which changes no row")
+			fl.parallel(&f.parallel, "number of workers (no effect on the rows)")
 			fl.more()
 			fl.IntVar(&f.setting.Candidates, "candidates", 0, "`M`, the list entries that policies see (default: the trace's)")
 			fl.IntVar(&f.setting.Sink, "sink", 0, "pin the first `N` tokens of the context (default: the trace's, or 0)")
@@ -341,9 +341,9 @@ func checkPeaks(table policies.Table, specs []policies.Spec, capacities []replay
 		case !spec.Entry.Traits.Windowed:
 			return fmt.Errorf("capacity %v: %s has a capacity: expected a policy without one, as in peak:window:2", c, spec.Name())
 		case spec.Name() != c.Peak():
-			return fmt.Errorf("capacity %v: write it peak:%s", c, spec.Name())
+			return fmt.Errorf("capacity %v: write peak:%s", c, spec.Name())
 		case !slices.ContainsFunc(specs, func(s policies.Spec) bool { return s.Name() == spec.Name() }):
-			return fmt.Errorf("capacity %v: the run has no policy %s; add --policy %s", c, spec.Name(), spec.Name())
+			return fmt.Errorf("capacity %v: the run has no policy %s: add --policy %s", c, spec.Name(), spec.Name())
 		}
 	}
 	return nil
@@ -353,11 +353,11 @@ func checkPeaks(table policies.Table, specs []policies.Spec, capacities []replay
 type task struct {
 	file    *trace.File
 	job     *replay.Job
-	profile *replay.Profile // nil unless asked for
+	profile *replay.Profile // nil without --profile
 }
 
-// plan opens and plans every trace before anything is replayed, so that a wrong name,
-// a broken file or an option that a trace cannot serve costs no work.
+// plan opens and plans every trace before the replay begins. A wrong name, a broken file or an
+// option that a trace cannot serve then costs no work.
 func (f *replayFlags) plan(paths []string, o replay.Options) (tasks []*task, err error) {
 	if err := checkNames(paths, "into a folder"); err != nil {
 		return nil, err
@@ -404,7 +404,7 @@ func checkNames(paths []string, apart string) error {
 		case ok && filepath.Clean(other) == filepath.Clean(path):
 			return usagef("trace %s is named twice", path)
 		case ok:
-			return usagef("%s and %s have the same file name, and rows name traces by it: rename one, or replay each %s of its own", other, path, apart)
+			return usagef("%s and %s have the same file name, which names the trace in rows: rename one, or replay each %s of its own", other, path, apart)
 		}
 		seen[name] = path
 	}
@@ -448,7 +448,7 @@ func (f *replayFlags) printNotes(w io.Writer, tasks []*task) {
 				add(t, l.String())
 			}
 		} else if len(left) > 0 {
-			add(t, replay.SummaryOf(left)+"; --explain says more")
+			add(t, replay.SummaryOf(left)+"; --explain lists them")
 		}
 	}
 	for _, text := range texts {
@@ -481,8 +481,8 @@ func (f *replayFlags) finish(ctx context.Context, t *task, store *replay.Store) 
 	}
 	result.Notes = append(result.Notes, notes...)
 	if failed != nil {
-		return nil, fmt.Errorf("%w; the rows are kept in %s. A profile is of every step and cannot be made of them: with that "+
-			"mended, the same command replays this trace and those behind it", failed, filepath.Join(f.out, replay.RowsName(t.file.Path())))
+		return nil, fmt.Errorf("%w; the rows are kept in %s, but a profile needs every step: mend that and repeat the command, "+
+			"which replays this trace and the later ones", failed, filepath.Join(f.out, replay.RowsName(t.file.Path())))
 	}
 	return result, nil
 }
@@ -500,6 +500,6 @@ func (c changes) add(r *replay.Result) {
 // write prints a line for each policy that has changed.
 func (c changes) write(w io.Writer) {
 	for _, policy := range slices.Sorted(maps.Keys(c)) {
-		fmt.Fprintf(w, "kvreplay: %s changed since these cells were kept: %s replayed\n", policy, count(c[policy], "cell"))
+		fmt.Fprintf(w, "kvreplay: %s changed since the rows were written: replayed %s again\n", policy, count(c[policy], "cell"))
 	}
 }

@@ -145,7 +145,7 @@ func TestBadInput(t *testing.T) {
 		"capacity 0x":           {[]string{good, "--capacity", "2x,0x"}, 2, []string{"0x", "keeps nothing"}},
 		"capacity nonsense":     {[]string{good, "--capacity", "big"}, 2, []string{`capacity "big"`, "1.5x"}},
 		"peak of nothing":       {[]string{good, "--capacity", "peak:"}, 2, []string{`capacity "peak:"`, "peak:POLICY"}},
-		"peak of no policy":     {[]string{good, "--capacity", "peak:window:-1"}, 2, []string{"capacity peak:window:-1", "window:N with N steps"}},
+		"peak of no policy":     {[]string{good, "--capacity", "peak:window:-1"}, 2, []string{"capacity peak:window:-1", "window:N, N from 0"}},
 		"peak of a cache":       {[]string{good, "--policy", "lru", "--capacity", "peak:lru"}, 2, []string{"lru has a capacity: expected a policy without one"}},
 		"peak spelled anew":     {[]string{good, "--policy", "window:2", "--capacity", "peak:window:02"}, 2, []string{"write it peak:window:2"}},
 		"peak beside the run":   {[]string{good, "--policy", "lru", "--capacity", "peak:window:2"}, 2, []string{"the run has no policy window:2; add --policy window:2"}},
@@ -154,7 +154,7 @@ func TestBadInput(t *testing.T) {
 		"too many windows":      {[]string{good, "--warmup", "lru:9"}, 1, []string{"9 prompt windows", "has 8"}},
 		"warm-up nonsense":      {[]string{good, "--warmup", "hot"}, 2, []string{`warm-up "hot"`, "staging"}},
 		"options of a group":    {[]string{good, "--policy", "all:kin=0.1"}, 2, []string{`policy "all:kin=0.1"`, "all takes no options"}},
-		"unknown group":         {[]string{good, "--policy", "lossi"}, 2, []string{"unknown policy", "of the groups, did you mean lossy?"}},
+		"unknown group":         {[]string{good, "--policy", "lossi"}, 2, []string{"unknown policy", "among the groups, did you mean lossy?"}},
 		"unknown policy":        {[]string{good, "--policy", "lookahed"}, 2, []string{"unknown policy", "did you mean lookahead?", "known: "}},
 		"policy options":        {[]string{good, "--policy", "window:many"}, 2, []string{"window:N"}},
 		"policy misspelt":       {[]string{good, "--policy", "LRUU"}, 2, []string{`unknown policy "LRUU", did you mean lrfu or lru?`}},
@@ -359,7 +359,7 @@ func TestPoolFlags(t *testing.T) {
 		{"--pool layer", 1, "only stream of its layer"},
 		{"--pool request --prefetch candidates:4 --topk 8 --policy lru", 1, "do not combine"},
 		{"--reallocate 8", 2, "--allocation"},
-		{"--reallocate x --allocation plan.yaml", 2, "every N decode steps"},
+		{"--reallocate x --allocation plan.yaml", 2, "expected decode steps, at least 1"},
 		{"--warmup importance:4,scope=layer", 2, "scope=request"},
 		{"--warmup lru:4,scope=request", 2, "importance:W[,scope=request]"},
 		{"--pool request --policy lru --capacity 2x --warmup importance:4,scope=request --referee", 0, ""},
@@ -378,7 +378,7 @@ func TestFolderOfAnotherEngine(t *testing.T) {
 	}
 	makeOld(t, out)
 	code, _, stderr := run(args...)
-	if code != 0 || !strings.Contains(stderr, "(0 cells were there already)") {
+	if code != 0 || !strings.Contains(stderr, "(0 cells were already in it)") {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
 	code, stdout, stderr := run("leaderboard", out)

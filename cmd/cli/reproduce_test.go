@@ -131,7 +131,7 @@ func TestReproduceNoticesAConstant(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	code, stdout, stderr := run(append(args, "--hardware-dir", dir)...)
-	if code != 1 || !strings.Contains(stderr, "past their gates: kvdrive/bytes") || !strings.Contains(stdout, "past its gate") {
+	if code != 1 || !strings.Contains(stderr, "miss their gates for no known reason: kvdrive/bytes") || !strings.Contains(stdout, "past its gate") {
 		t.Errorf("with an entry of another size: exit code %d, %s", code, stderr)
 	}
 }

@@ -74,8 +74,8 @@ func readRequested(paths []string) (requested []result.Row, err error) {
 func readAllRows(ctx context.Context, paths []string) ([]result.Row, error) {
 	if len(paths) == 0 {
 		if _, err := os.Stat(resultsFolder); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("no folder %s here, and no rows named: make it with `kvreplay replay TRACE... --out %s` "+
-				"or `make leaderboard`, or name files of rows", resultsFolder, resultsFolder)
+			return nil, fmt.Errorf("no ROWS named, and no folder %s here: name files of rows, or make the folder "+
+				"with `kvreplay replay TRACE... --out %s`", resultsFolder, resultsFolder)
 		}
 		paths = []string{resultsFolder}
 	}
@@ -110,14 +110,14 @@ func (s *selection) missing(err error, policy string) error {
 	if removed == 0 {
 		return err
 	}
-	remedy := "leave out --where"
+	remedy := "remove --where"
 	if conditions := with.Conditions(); len(conditions) > 0 {
 		for i := range conditions {
 			conditions[i] = "--where " + printable.ShellWord(conditions[i])
 		}
 		remedy = "use " + strings.Join(conditions, " ")
 	}
-	return fmt.Errorf("--where removed the %s of policy %s, which this needs: %s", count(removed, "row"), policy, remedy)
+	return fmt.Errorf("--where excludes the %s of policy %s, which this command needs: %s", count(removed, "row"), policy, remedy)
 }
 
 // policiesOf lists the policy of every row.

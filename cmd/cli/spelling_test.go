@@ -57,10 +57,10 @@ func TestWhereRemovesPolicy(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"leaderboard", rows, "--where", "policy=lru"}, "--where removed the 1 row of policy opt, which this needs: use --where policy=lru --where policy=opt\n"},
-		{[]string{"leaderboard", rows, "--where", "policy!=opt"}, "of policy opt, which this needs: leave out --where\n"},
-		{[]string{"compare", "lru", "fifo", rows, "--where", "policy=lru", "--where", "seed!=7"}, "of policy fifo, which this needs: use --where policy=lru --where 'seed!=7' --where policy=fifo\n"},
-		{[]string{"compare", "lru", "fifo", rows, "--where", "policy!=fifo", "--where", "capacity=2x"}, "of policy fifo, which this needs: use --where capacity=2x\n"},
+		{[]string{"leaderboard", rows, "--where", "policy=lru"}, "--where excludes the 1 row of policy opt, which this command needs: use --where policy=lru --where policy=opt\n"},
+		{[]string{"leaderboard", rows, "--where", "policy!=opt"}, "of policy opt, which this command needs: remove --where\n"},
+		{[]string{"compare", "lru", "fifo", rows, "--where", "policy=lru", "--where", "seed!=7"}, "of policy fifo, which this command needs: use --where policy=lru --where 'seed!=7' --where policy=fifo\n"},
+		{[]string{"compare", "lru", "fifo", rows, "--where", "policy!=fifo", "--where", "capacity=2x"}, "of policy fifo, which this command needs: use --where capacity=2x\n"},
 		{[]string{"leaderboard", rows, "--where", "policy=ltu"}, "fifo, lru, opt, did you mean lru?"},
 		{[]string{"compare", "lru", "sieve", rows, "--where", "policy=lru"}, `no rows of policy "sieve"`},
 	} {

@@ -53,7 +53,7 @@ of synthetic traces.`,
 			fl.IntVar(&g.TopK, "topk", d.TopK, "`K`, the list entries that a step reads")
 			fl.Float64(flagOf(&synthetic.LocalityDials[0]), *synthetic.LocalityDials[0].At(&d.Locality), synthetic.LocalityDials[0].Usage)
 			fl.Uint64Var(&g.Seed, "seed", d.Seed, "seed of all random numbers")
-			fl.parallel(&f.parallel, "number of streams made at once, which changes no byte")
+			fl.parallel(&f.parallel, "number of streams to make at once (no effect on the trace)")
 			fl.more()
 			fl.IntVar(&g.Candidates, "candidates", 0, "`M`, the length of a list (default: 1.25 × K)")
 			fl.IntVar(&g.Sink, "sink", 0, "pin the first `N` tokens, with --local (default 0)")
@@ -97,7 +97,7 @@ func (f *syntheticFlags) run(c *call) error {
 	rows := int64(streams) * int64(d.Windows+d.Steps)
 	layers := ""
 	if c.changed("layers") {
-		if layers = "; layer 0"; d.Layers > 1 { // so many, none by its number
+		if layers = "; layer 0"; d.Layers > 1 { // the count, not the numbers
 			layers = fmt.Sprintf("; layers 0 to %d", d.Layers-1)
 		}
 	}
@@ -211,7 +211,7 @@ LRU, lookahead and the optimum. A warning follows if an error exceeds 12 %.`,
 			fl.out(&f.out, "write the dials to this `FILE` (YAML)")
 			fl.BoolVar(&f.check, "check", false, "make a synthetic twin and compare the misses")
 			fl.Uint64Var(&f.seed, "seed", 1, "seed of the twin, which the dial file keeps")
-			fl.parallel(&f.parallel, "number of layers or heads fitted at once, which changes no dial")
+			fl.parallel(&f.parallel, "number of layers or heads to fit at once (no effect on the dials)")
 		},
 		run:  f.run,
 		next: withOut("datasets", "make", "synthetic", "-o", "synthetic.parquet", "--dials"),

@@ -103,7 +103,7 @@ func TestTimeDecoding(t *testing.T) {
 		"a prompt of 9000000000000000000":           with("--prompt", "9000000000000000000"),
 		"need a --model":                            {"time", "--prompt", "256", "--generate", "64", "--schedule", "kvpr"},
 		"known: deepseek":                           with("--model", "opt"),
-		"load=fine goes with weights=host":          with("--schedule", "kvpr:load=fine"),
+		"load=fine needs weights=host":              with("--schedule", "kvpr:load=fine"),
 		"caches 656 B per token and layer":          with("--model", "deepseek-v3.2", "--schedule", "flexgen:kv=int4"),
 		"kv=int8 is none of fp16, int4":             with("--schedule", "flexgen:kv=int8"),
 	} {
@@ -139,7 +139,7 @@ func TestTimeOfAnSSD(t *testing.T) {
 	if one := min(means[1], means[2]); max(means[1], means[2]) >= means[0] || means[3] >= one {
 		t.Errorf("a step takes %g s, direct %g, ahead %g, both %g", means[0], means[1], means[2], means[3])
 	}
-	says(t, 1, "h100 states no gpudirect rate", "time", out, "--hardware", "h100", "--layer-map", "nearest", "--gpudirect")
+	says(t, 1, "h100 has no gpudirect rate", "time", out, "--hardware", "h100", "--layer-map", "nearest", "--gpudirect")
 }
 
 func TestTimeRefuses(t *testing.T) {
@@ -151,29 +151,29 @@ func TestTimeRefuses(t *testing.T) {
 	base := []string{"time", out, "--policy", "lru", "--layer-map", "nearest"}
 	for want, args := range map[string][]string{
 		"choose one with --policy and --capacity": {"time", out},
-		"layer map":                  {"time", out, "--policy", "lru"},
-		"known: a10":                 append(base[:len(base):len(base)], "--hardware", "h101"),
-		"did you mean dba":           append(base[:len(base):len(base)], "--schedule", "dbb"),
-		"known: deepseek":            append(base[:len(base):len(base)], "--model", "gpt"),
-		"no time for 1 query tokens": append(base[:len(base):len(base)], "--table", holes),
-		"expected table, json":       append(base[:len(base):len(base)], "--format", "xml"),
-		"one machine":                append(base[:len(base):len(base)], "--hardware", "all", "--timeline", "x.json"),
-		"nothing fits: rtx4090":      append(base[:len(base):len(base)], "--hardware", "rtx4090", "--model", "llama-2-70b"),
-		"expected one profile":       {"time"},
-		"no such file":               {"time", "missing.parquet"},
-		"make one with kvreplay":     {"time", t.TempDir()},
-		"--accept NaN":               append(base[:len(base):len(base)], "--accept", "nan"),
-		"--topk -5":                  append(base[:len(base):len(base)], "--topk", "-5"),
-		"--schedule is empty":        append(base[:len(base):len(base)], "--schedule", ""),
-		"--hardware is empty":        append(base[:len(base):len(base)], "--hardware", ""),
-		"batch 100000000000":         append(base[:len(base):len(base)], "--batch", "100000000000"),
-		"batch 0, expected 1":        append(base[:len(base):len(base)], "--batch", "0"),
-		"fragments and":              append(base[:len(base):len(base)], "--fragments", "0"),
-		"which has 256":              append(base[:len(base):len(base)], "--model", "deepseek-v3.2", "--expert-gpus", "257"),
-		"needs --table":              append(base[:len(base):len(base)], "--extrapolate"),
-		"unknown selection":          append(base[:len(base):len(base)], "--selection", "best"),
-		"--timeline shows one":       append(base[:len(base):len(base)], "--schedule", "all", "--timeline", "x.json"),
-		"no key kvreplay.profile":    {"time", "../../datasets/bundled/smollm2_multi_news_8k.parquet"},
+		"--layer-map":                             {"time", out, "--policy", "lru"},
+		"known: a10":                              append(base[:len(base):len(base)], "--hardware", "h101"),
+		"did you mean dba":                        append(base[:len(base):len(base)], "--schedule", "dbb"),
+		"known: deepseek":                         append(base[:len(base):len(base)], "--model", "gpt"),
+		"no time for 1 query tokens":              append(base[:len(base):len(base)], "--table", holes),
+		"expected table, json":                    append(base[:len(base):len(base)], "--format", "xml"),
+		"one machine":                             append(base[:len(base):len(base)], "--hardware", "all", "--timeline", "x.json"),
+		"nothing fits: rtx4090":                   append(base[:len(base):len(base)], "--hardware", "rtx4090", "--model", "llama-2-70b"),
+		"expected one profile":                    {"time"},
+		"no such file":                            {"time", "missing.parquet"},
+		"make one with kvreplay":                  {"time", t.TempDir()},
+		"--accept NaN":                            append(base[:len(base):len(base)], "--accept", "nan"),
+		"--topk -5":                               append(base[:len(base):len(base)], "--topk", "-5"),
+		"--schedule is empty":                     append(base[:len(base):len(base)], "--schedule", ""),
+		"--hardware is empty":                     append(base[:len(base):len(base)], "--hardware", ""),
+		"batch 100000000000":                      append(base[:len(base):len(base)], "--batch", "100000000000"),
+		"batch 0, expected 1":                     append(base[:len(base):len(base)], "--batch", "0"),
+		"fragments and":                           append(base[:len(base):len(base)], "--fragments", "0"),
+		"expected at most 256":                    append(base[:len(base):len(base)], "--model", "deepseek-v3.2", "--expert-gpus", "257"),
+		"needs --table":                           append(base[:len(base):len(base)], "--extrapolate"),
+		"unknown selection":                       append(base[:len(base):len(base)], "--selection", "best"),
+		"--timeline shows one":                    append(base[:len(base):len(base)], "--schedule", "all", "--timeline", "x.json"),
+		"metadata lacks the key kvreplay.profile": {"time", "../../datasets/bundled/smollm2_multi_news_8k.parquet"},
 	} {
 		code, _, stderr := run(args...)
 		if code == 0 || !strings.Contains(stderr, want) {
@@ -271,7 +271,7 @@ func TestPlan(t *testing.T) {
 		t.Errorf("version %d, labels %q", found.Version, got)
 	}
 	plan := found.Candidates
-	if len(plan) != 3 || plan[0].Tokens < plan[1].Tokens || plan[0].Batch != 8 || plan[0].Binding != "largest batch asked for" {
+	if len(plan) != 3 || plan[0].Tokens < plan[1].Tokens || plan[0].Batch != 8 || plan[0].Binding != "largest batch (--max-batch)" {
 		t.Errorf("plan %+v, expected lru and lookahead with da, and gpu", plan)
 	}
 	if code, stdout, stderr = run(args("--policy", "lru", "--top", "1")...); code != 0 || !strings.Contains(stdout, "bound by") {

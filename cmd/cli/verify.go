@@ -39,14 +39,14 @@ be replayed here (--allow-missing accepts that).`,
   kvreplay leaderboard verify rows.csv --traces a.parquet --traces b.parquet --sample all`,
 		args: cobra.ArbitraryArgs,
 		flags: func(fl *flagSet) {
-			fl.StringArrayVar(&f.traces, "traces", nil, "find the traces in this `PATH`, a trace or a folder of *.parquet (repeatable)")
+			fl.StringArrayVar(&f.traces, "traces", nil, "find the traces in this `PATH`, a trace or a folder of *.parquet (required, repeatable)")
 			fl.StringArrayVar(&f.plans, "allocation", nil, "use this `PLAN` for the rows that were replayed with it (repeatable)")
 			fl.StringVar(&f.sample, "sample", strconv.Itoa(verify.DefaultSample), "draw `N` rows, or all, at least one of every policy")
 			fl.Uint64Var(&f.seed, "seed", 0, "seed of the sample (default: a random one, which is printed)")
 			fl.where(&f.where, whereUsage)
 			fl.format(&f.format, "", "table", "json")
 			fl.BoolVar(&f.allowMissing, "allow-missing", false, "accept rows that cannot be replayed here")
-			fl.parallel(&f.parallel, "number of workers, which changes no result")
+			fl.parallel(&f.parallel, "number of workers (no effect on the result)")
 		},
 		run:  f.run,
 		next: withArgs("leaderboard"),
@@ -93,8 +93,8 @@ func (f *verifyFlags) run(c *call) error {
 	case r.Differing > 0:
 		return fmt.Errorf("leaderboard verify: %d of %d rows differ from their replay", r.Differing, r.Sample+r.Others)
 	case len(r.Gaps) > 0:
-		return fmt.Errorf("leaderboard verify: incomplete cells: %d: requests, layers or heads are left out of their rows, "+
-			"and a board would be of the rest (a choice is made with replay --requests and --layers, which rows state)", len(r.Gaps))
+		return fmt.Errorf("leaderboard verify: %d cells lack rows of requests, layers or heads: replay them again "+
+			"(to leave some out, use replay --requests or --layers)", len(r.Gaps))
 	case r.Unverifiable > 0 && !f.allowMissing:
 		return fmt.Errorf("leaderboard verify: %d of %d rows cannot be verified here (--allow-missing accepts that)",
 			r.Unverifiable, r.Sample+r.Others)
@@ -113,7 +113,7 @@ func (f *verifyFlags) options(ctx context.Context) (verify.Options, error) {
 		o.Sample = n
 	}
 	if len(f.traces) == 0 {
-		return o, usagef("--traces missing: name the traces of the rows, files or folders of *.parquet")
+		return o, usagef("--traces missing: name trace files, or folders of *.parquet")
 	}
 	for _, path := range f.plans {
 		plan, err := unlessStopped(ctx, func() (*allocate.Plan, error) { return allocate.Read(path) })

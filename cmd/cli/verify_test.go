@@ -66,7 +66,7 @@ func TestVerifyFindsAlteredRows(t *testing.T) {
 		{[]string{altered, "--traces", niah, "--allow-missing"}, 1, "differs: misses", "1 of 4 rows differ from their replay"},
 		{[]string{foreign, "--traces", niah}, 1, `unknown policy "mine"`, "1 of 4 rows cannot be verified here (--allow-missing accepts that)"},
 		{[]string{foreign, "--traces", niah, "--allow-missing"}, 0, "3 hold, 0 differ, 1 not verifiable", ""},
-		{[]string{path, "--traces", elsewhere}, 1, "no trace has its digest", "4 of 4 rows cannot be verified"},
+		{[]string{path, "--traces", elsewhere}, 1, "no trace of --traces has the digest", "4 of 4 rows cannot be verified"},
 		{[]string{path}, 2, "", "--traces missing"},
 		{[]string{path, "--traces", niah, "--sample", "none"}, 2, "", `--sample "none"`},
 		{[]string{path, "--traces", niah, "--sample", "0"}, 2, "", `--sample "0"`},
@@ -86,7 +86,7 @@ func TestVerifySeed(t *testing.T) {
 	verify := func(more ...string) (out, seed string) {
 		t.Helper()
 		code, out, errs := run(append([]string{"leaderboard", "verify", path, "--traces", niah, "--sample", "2"}, more...)...)
-		drawn := regexp.MustCompile(`2 of 4 rows, drawn with seed (\d+), and 0 others of their cells: 2 hold`).FindStringSubmatch(out)
+		drawn := regexp.MustCompile(`2 of 4 rows, drawn with seed (\d+), and 0 other rows of their cells: 2 hold`).FindStringSubmatch(out)
 		if code != 0 || drawn == nil {
 			t.Fatalf("exit %d, stderr %q, stdout\n%s", code, errs, out)
 		}
@@ -111,8 +111,8 @@ func TestVerifyFindsMissingRows(t *testing.T) {
 	lines := strings.SplitAfter(rows, "\n")
 	path := writeRows(t, "rows.jsonl", strings.Join(lines[1:], ""))
 	code, out, errs := run("leaderboard", "verify", path, "--traces", niah)
-	want := fmt.Sprintf("incomplete: %s: rows lack 1 of %d parts: layer 0; of lru at 2x", filepath.Base(niah), len(lines)-1)
-	if code != 1 || !strings.Contains(out, want) || !strings.Contains(errs, "incomplete cells: 1") {
+	want := fmt.Sprintf("incomplete: %s: rows lack 1 of %d parts: layer 0, in lru at 2x", filepath.Base(niah), len(lines)-1)
+	if code != 1 || !strings.Contains(out, want) || !strings.Contains(errs, "1 cells lack rows") {
 		t.Errorf("exit %d, stderr %q, want %q, stdout\n%s", code, errs, want, out)
 	}
 	whole := writeRows(t, "whole.jsonl", rows)
