@@ -91,7 +91,7 @@ func TestFilesOfFlags(t *testing.T) {
 		{"datasets make synthetic --dials PROFILE -o x.parquet", 1, "expected dials, as `kvreplay datasets fit -o` writes them"},
 		{"replay PROFILE", 1, "is a replay profile, expected a trace. `kvreplay time` and `kvreplay plan` read profiles"},
 		{"datasets fit PROFILE", 1, "is a replay profile, expected a trace"},
-		{"leaderboard rows.jsonl.gz", 1, "rows.jsonl.gz: is gzip'ed, expected rows as JSON lines or CSV: gunzip it first"},
+		{"leaderboard rows.jsonl.gz", 1, "rows.jsonl.gz: is compressed with gzip: gunzip it first"},
 		{"datasets card TRACE nowhere.parquet -o CARD.md", 1, "nowhere.parquet"},
 		{"datasets card TRACE -o CARD.md", 1, "card: card is a file, expected a folder or a new name"},
 		{"completion bash extra", 2, `completion bash: unexpected argument "extra"`},
@@ -176,9 +176,9 @@ func TestAdvice(t *testing.T) {
 		"the trace's is \"\"\n":              "clusters " + newsTrace + " -o " + filepath.Join(t.TempDir(), "c"),
 		"\"\". Name a file of clusters\n":    "replay " + newsTrace + " --clusters lists",
 		"traces: stat nosuch":                "reproduce kvpr --traces nosuch",
-		"no cell of the profile is at 9x; ":  "time " + out + " --capacity 9x",
-		"is Parquet, a trace or a profile":   "leaderboard " + newsTrace,
-		"not a Parquet file, or a truncated": "time " + short,
+		"the profile has no cell at 9x; ":  "time " + out + " --capacity 9x",
+		"is Parquet (a trace, a profile":   "leaderboard " + newsTrace,
+		"no Parquet file, or truncated": "time " + short,
 	} {
 		if code, stdout, stderr := run(strings.Fields(line)...); code == 0 || stdout != "" || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit %d, stdout %q, stderr %q, want %q", line, code, stdout, stderr, want)

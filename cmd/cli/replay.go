@@ -201,7 +201,7 @@ func (f *replayFlags) run(c *call) error {
 	bar.close()
 	redone.write(c.stderr)
 	if f.out != "" {
-		fmt.Fprintf(c.stderr, "kvreplay: %s of %s in %s (%s %s there already)\n", count(kept, "row"), count(len(tasks), "trace"), f.out,
+		fmt.Fprintf(c.stderr, "kvreplay: %s of %s in %s (%s %s already in it)\n", count(kept, "row"), count(len(tasks), "trace"), f.out,
 			count(fromStore, "cell"), map[bool]string{true: "was", false: "were"}[fromStore == 1])
 		if f.format == "" {
 			return nil

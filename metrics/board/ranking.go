@@ -464,8 +464,8 @@ func (g *grid) rankingNotes(t *Ranking, c *coverage) []string {
 	}
 	switch {
 	case t.unranked():
-		note("Not ranked: the rows %s, so judge misses and bytes together (kvreplay compare A B, or --by time). "+
-			"opt bounds neither the misses nor the bytes of such rows", strings.Join(t.unbound, " or "))
+		note("Not ranked: the rows %s, so opt bounds neither their misses nor their bytes. "+
+			"Judge both together (kvreplay compare A B, or --by time)", strings.Join(t.unbound, " or "))
 		note("Pooled over %s. Cells: %s", text.Count(len(t.Common), "cell"), refsText(t.Common))
 	case len(t.Common) > 0:
 		notes = append(notes, c.pooledNote())
@@ -495,10 +495,10 @@ func (g *grid) rankingNotes(t *Ranking, c *coverage) []string {
 			cells     []CellRef
 			why, hint string
 		}{
-			{t.OptZero, "OPT has no miss there", ""},
-			{t.NoMiss, "only " + strings.Join(g.missless(c.policies, t.NoMiss), ", ") + " has no miss there", ""},
+			{t.OptZero, "OPT has no misses", ""},
+			{t.NoMiss, "only " + strings.Join(g.missless(c.policies, t.NoMiss), ", ") + " has no misses", ""},
 			{t.Unbound, "OPT does not bound rows that " + strings.Join(t.unbound, " or "), ". Show them with --where trace=NAME"},
-			{t.NoOpt, "opt has no row there", ""},
+			{t.NoOpt, "opt has no row", ""},
 		} {
 			if n := len(left.cells); n > 0 {
 				note("Left out, because %s: %s: %s%s", left.why, text.Count(n, "cell"), refsText(left.cells), left.hint)

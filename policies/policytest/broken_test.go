@@ -60,7 +60,7 @@ var broken = []struct {
 		[]string{"panics in Resize(", "fixed", "faulty_test.go", "from step"}},
 	{"does not follow a capacity that shrinks", with(optbypass.Entry, func(e *policies.Entry) {
 		e.New = policies.NoOptions(func() policies.Policy { return new(growsOnly) })
-	}), "Resize", []string{"at a capacity that changes", "0 victims, expected at least 1", "from step"}},
+	}), "Resize", []string{"with a changing capacity", "0 victims, expected at least 1", "from step"}},
 	{"panics when nothing must go", line(func() policies.Policy { return new(needsWork) }), "Legal",
 		[]string{"panics in Evict(0)", "index out of range", "faulty_test.go"}},
 	{"ignores births", line(func() policies.Policy { return new(ignoresBirths) }), "Legal",

@@ -244,7 +244,7 @@ func (s *suite) apart() error {
 		other := cmp.Or(last, calls)
 		last = calls
 		if err := calls.interleave(other, s); err != nil {
-			return fmt.Errorf("two instances are not apart, as workers need them: made in turn with those of another stream, its calls are answered in another way than alone (a variable of the package, or something that New's factory gives to all?)\n%w", err)
+			return fmt.Errorf("two instances share state: calls on one change answers of the other (a package variable, or a value that New's factory reuses?)\n%w", err)
 		}
 		return nil
 	})

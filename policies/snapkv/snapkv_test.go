@@ -33,7 +33,7 @@ prompt |     | 2 3 4  # 0 to 6 are held; 6 stays, of the others the two highest:
 `)
 }
 
-// Averages of three, nothing beyond the ends. No window.
+// Averages of three, nothing beyond the ends, no window.
 //
 //	token  0   1  2   3   4
 //	mass   6   0  0   3   3

@@ -60,11 +60,11 @@ func Conflicts() []Conflict { return conflicts }
 var conflicts = []Conflict{
 	{UsePool, with(UsePrefetch), "a staging buffer belongs to one stream"},
 	{UsePool, with(UsePlan), "a plan divides memory among layers and heads, a pool shares it"},
-	{UseTiers, with(UsePrefetch), "a prefetch that no step demands is no demand of the tier below"},
+	{UseTiers, with(UsePrefetch), "a tier serves demanded blocks only, and a prefetch may fetch others"},
 	{UseClusters, with(UseBlocks), "clusters group single tokens"},
 	{UseClusters, with(UseSharing), "each head has its own clusters"},
 	{UseClusters, with(UsePrefetch, UseTiers, UsePool, UseOutliers, UsePlan, UseProfile), "clusters have unequal sizes"},
-	{UseClusters, with(UsePlacing), "this warm-up places blocks of one size (choose --warmup lru:W or cold)"},
+	{UseClusters, with(UsePlacing), "this warm-up places blocks of one size (choose lru:W or cold)"},
 	{UseCheckpoint, with(UseProfile, UseReferee), "profiles and the referee cover a whole trace or nothing"},
 
 	{KindLossy, with(UseBlocks, UseSharing, UseClusters), "the policy drops single entries, see kvreplay derive"},
@@ -72,8 +72,8 @@ var conflicts = []Conflict{
 	{KindLossy, with(UsePool, UseRedivision), "the policy sets its own budgets"},
 	{KindLossy, with(UseOutliers), "the policy chooses the blocks that stay"},
 	{KindLossy, with(UsePrefetch, UseTiers, UseProfile), "the policy fetches nothing, its dropped entries are lost"},
-	{KindLossy, with(UsePlacing), "the policy compresses the prompt itself, choose lru:W or cold"},
-	{KindLossy, with(AsTier), "a tier must give back every entry"},
+	{KindLossy, with(UsePlacing), "the policy compresses the prompt itself (choose lru:W or cold)"},
+	{KindLossy, with(AsTier), "a tier must return every entry, and the policy drops some"},
 	{KindDividing, with(AtPeakOrPlan), "the policy divides the memory of a whole request"},
 
 	{KindWindowed, with(UsePlacing), "this warm-up fills a capacity, and the policy has none"},
@@ -81,7 +81,7 @@ var conflicts = []Conflict{
 	{KindBypassing, with(UseClusters), "the policy chooses among blocks of one size"},
 	{KindBypassing, with(UseSwap), "a swap needs the policy's next victim, and the policy may bypass the cache"},
 	{KindBypassing, with(AsTier), "the policy decides by the GPU's demand, and a tier sees only misses"},
-	{KindUnpeekable, with(UseSwap), "a swap asks for the next victim early, choose fifo, lfu, lookahead or lru"},
+	{KindUnpeekable, with(UseSwap), "a swap needs the next victim early (choose fifo, lfu, lookahead or lru)"},
 	{KindSized, with(UseClusters), "the policy counts blocks of one size"},
 	{KindUnresized, with(AtChanging), "the policy is built for one capacity"},
 	{KindOffline, with(UseClusters), "the optimum for blocks of one size is not the optimum for clusters"},
