@@ -24,7 +24,7 @@ var rules = []struct {
 }{
 	{"semicolon", regexp.MustCompile(`[a-z0-9)]; [a-z]`), "write two sentences"},
 	{"what-clause", regexp.MustCompile(`(?:^|[.:] )What [^.?]*\.(?: |$)`), "name the thing"},
-	{"inversion", regexp.MustCompile(`(?:^|[.] )Of [a-z]`), "subject, verb, object"},
+	{"inversion", regexp.MustCompile(`(?:^|[.] )(?:Of|Where|So (?:is|are|do|does|has|have)) [a-z]`), "subject, verb, object"},
 	{"nobody", regexp.MustCompile(`\b(?:nobody|whoever|beside|so many|as no source has it)\b`), "use a plain word: no policy, next to, N"},
 	{"long", nil, fmt.Sprintf("at most %d words", mostWords)},
 }
