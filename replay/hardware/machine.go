@@ -44,6 +44,14 @@ type GPU struct {
 	FP8             Fact[FLOPPerSecond]  `yaml:"fp8" need:"no"`  // dense
 	SMs             Fact[Number]         `yaml:"sms" most:"1e5"` // streaming multiprocessors, compute units
 
+	// Facts that package kernel uses. Architecture is the generation in small letters, as in hopper.
+	Architecture string      `yaml:"architecture" need:"no"`
+	Clock        Fact[Hertz] `yaml:"clock" need:"no"` // of the SMs at the datasheet's arithmetic rate
+	L2           Fact[Bytes] `yaml:"l2" need:"no"`    // cache of all SMs
+	// FastestBF16 is the rate of the fastest matrix product that a source measured. Only package
+	// kernel uses it, and without it AchievedBF16.
+	FastestBF16 Fact[FLOPPerSecond] `yaml:"fastest_bf16" need:"no"`
+
 	// Measured rates of matrix products and copies.
 	AchievedBF16            Fact[FLOPPerSecond]  `yaml:"achieved_bf16" need:"no"`
 	AchievedFP8             Fact[FLOPPerSecond]  `yaml:"achieved_fp8" need:"no"`
@@ -55,6 +63,7 @@ func (g *GPU) check(f *faults) {
 		f.at("reserved", "%s is not below memory %s", g.Reserved.Written, g.Memory.Written)
 	}
 	atMost(f, "achieved_bf16", &g.AchievedBF16, "bf16", &g.BF16)
+	atMost(f, "fastest_bf16", &g.FastestBF16, "bf16", &g.BF16)
 	if g.AchievedFP8.Known() && !g.FP8.Known() {
 		f.at("achieved_fp8", "%s needs fp8", g.AchievedFP8.Written)
 	} else {

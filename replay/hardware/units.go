@@ -24,6 +24,9 @@ type FLOPPerSecond float64
 // PerSecond is a frequency: operations per second.
 type PerSecond float64
 
+// Hertz is the frequency of a clock.
+type Hertz float64
+
 // Number has no unit: a count or an exponent.
 type Number float64
 
@@ -52,6 +55,7 @@ var (
 	timeUnits  = units{"time", 1e-15, 1e6, []unit{{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}}
 	flopUnits  = units{"arithmetic rate", 1e6, 1e24, []unit{{"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}}}
 	rhythmUnit = units{"frequency", 1, 1e12, []unit{{"IOPS", 1}, {"kIOPS", 1e3}, {"MIOPS", 1e6}}}
+	clockUnits = units{"frequency of a clock", 1e6, 1e11, []unit{{"MHz", 1e6}, {"GHz", 1e9}}}
 	noUnits    = units{"number without a unit", 1e-6, 1e15, nil}
 )
 
@@ -60,6 +64,7 @@ func (BytesPerSecond) units() units { return rateUnits }
 func (Seconds) units() units        { return timeUnits }
 func (FLOPPerSecond) units() units  { return flopUnits }
 func (PerSecond) units() units      { return rhythmUnit }
+func (Hertz) units() units          { return clockUnits }
 func (Number) units() units         { return noUnits }
 
 func (u units) names() string {
