@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/kvreplay/kvreplay/internal/table"
@@ -246,31 +247,55 @@ func (s *shownItem) print(w io.Writer) error {
 }
 
 func (f *hardwareFlags) check() command {
+	each := false
 	return command{
-		use:   "check FILE...",
-		short: "Check YAML files for --hardware-dir",
+		use:   "check [FILE...]",
+		short: "Check YAML files for --hardware-dir, or the errors of the kernel model",
 		long: `Check YAML files as --hardware-dir reads them: known keys, a unit, status and source for every
 number, no rate above its link's, and all parts of a machine. All problems of a file are
-printed with their lines.`,
-		example: "  kvreplay hardware check mine.yaml",
-		args:    atLeast(1, "file"),
+printed with their lines.
+Without files, print the errors of the kernel model on measurements that its fit left out.`,
+		details: `A fit leaves out a device, a model, or a fifth of the widths or shapes of a device. The last two
+columns count only errors beyond the resolution of the profiler's clock.
+replay/kernel/README.md describes the model.`,
+		args:    cobra.ArbitraryArgs,
+		example: "  kvreplay hardware check mine.yaml\n  kvreplay hardware check --each-operator --format csv",
+		flags: func(fl *flagSet) {
+			fl.BoolVar(&each, "each-operator", false, "print also a line for each operator, without files")
+			fl.format(&f.format, "", "table", "json", "csv")
+		},
 		run: func(c *call) error {
-			lib, err := f.load()
-			if err != nil {
-				return err
+			if len(c.args) == 0 {
+				return f.judgeKernels(c, each)
 			}
-			items, err := lib.AddFiles(c.args) // a machine may be made of parts in other files
-			if err != nil {
-				return err
+			for _, name := range []string{"each-operator", "format"} {
+				if c.changed(name) {
+					return usagef("--%s is for the errors of the kernel model: remove it, or the files", name)
+				}
 			}
-			for i, path := range c.args {
-				h := head(items[i])
-				fmt.Fprintf(c.stdout, "%s: %s %s, %d numbers, sound\n", path, h.Kind, h.Name, h.Numbers)
-			}
-			return nil
+			return f.checkFiles(c)
 		},
 		next: func(c *call) []string {
+			if len(c.args) == 0 {
+				return []string{"hardware", "list"}
+			}
 			return []string{"hardware", "list", "--hardware-dir", filepath.Dir(c.args[0])}
 		},
 	}
+}
+
+func (f *hardwareFlags) checkFiles(c *call) error {
+	lib, err := f.load()
+	if err != nil {
+		return err
+	}
+	items, err := lib.AddFiles(c.args) // a machine may be made of parts in other files
+	if err != nil {
+		return err
+	}
+	for i, path := range c.args {
+		h := head(items[i])
+		fmt.Fprintf(c.stdout, "%s: %s %s, %d numbers, sound\n", path, h.Kind, h.Name, h.Numbers)
+	}
+	return nil
 }

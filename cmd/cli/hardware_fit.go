@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -28,14 +29,16 @@ func (h *hardwareFlags) fit() command {
 	var f curveFlags
 	return command{
 		use:   "fit POINTS.csv",
-		short: "Fit a link's transfer curve to measured points",
+		short: "Fit a link's transfer curve, or the kernel model, to measured points",
 		long: `Fit the curve of one transfer path to the measured points of a CSV file:
   seconds = launches·launch + blocks·descriptor + bytes / rate
-The report has residuals, leave-one-out errors, and the constants that the points do not determine,
-which stay 0. --format yaml prints the curve for a link's data file.`,
-		details: `The CSV file has a header with block_bytes, blocks and one of seconds, microseconds,
+The report has residuals, leave-one-out errors, and the constants that the points do not determine.
+--format yaml prints the curve for a link's data file.
+If the first column is operator, fit the kernel model and print its parameters and errors.`,
+		details: `Constants that the points do not determine stay 0. The CSV file has a header with block_bytes, blocks and one of seconds, microseconds,
 bytes_per_second and gigabytes_per_second. launches and series are optional, and each series is
-fitted alone. Nelder-Mead searches the constants on the log errors, which count less beyond 10 %.`,
+fitted alone. Nelder-Mead searches the constants on the log errors, which count less beyond 10 %.
+replay/kernel/README.md describes the columns of kernels.`,
 		example: "  kvreplay hardware fit points.csv\n  kvreplay hardware fit points.csv --from 28KiB --link pcie5-x16 --path kernel",
 		args:    exactlyOne("file of points"),
 		flags: func(fl *flagSet) {
@@ -52,11 +55,7 @@ fitted alone. Nelder-Mead searches the constants on the log errors, which count 
 			if c.changed("source") && h.format != "yaml" {
 				return usagef("--source needs --format yaml")
 			}
-			form, err := f.form(h)
-			if err != nil {
-				return err
-			}
-			return f.run(c, h.format, form)
+			return f.fitFile(c, h)
 		},
 		next: last,
 	}
@@ -122,14 +121,31 @@ type fittedPoint struct {
 	LeftOut  *float64 `json:"leave_one_out_error"`
 }
 
-func (f *curveFlags) run(c *call, format string, form fit.Form) error {
-	path, w := c.args[0], c.stdout
-	file, err := files.Open(c.Context(), path)
+// fitFile reads the points and fits links or kernels.
+func (f *curveFlags) fitFile(c *call, h *hardwareFlags) error {
+	form, err := f.form(h)
+	if err != nil {
+		return err
+	}
+	data, err := files.Read(c.Context(), c.args[0])
 	if err != nil {
 		return fmt.Errorf("points: %w", err)
 	}
-	defer file.Close()
-	groups, err := fit.ReadCSV(file, path)
+	if !isKernels(data) {
+		return f.run(c, h.format, form, data)
+	}
+	if h.format == "yaml" {
+		return usagef("--format yaml is the curve of a link, but %s has kernels: choose table or json", c.args[0])
+	}
+	if err := refuseCurveFlags(c); err != nil {
+		return err
+	}
+	return h.fitKernels(c, data, c.args[0])
+}
+
+func (f *curveFlags) run(c *call, format string, form fit.Form, data []byte) error {
+	path, w := c.args[0], c.stdout
+	groups, err := fit.ReadCSV(bytes.NewReader(data), path)
 	if err != nil {
 		return err
 	}

@@ -181,7 +181,6 @@ func TestHardwareBadInput(t *testing.T) {
 		"unknown of one":  {[]string{"show", "zzz", "--kind", "link"}, 2, `unknown link "zzz"; known: gb300-c2c, gh200-c2c, pcie3-x16`},
 		"name of a kind":  {[]string{"show", "h100", "--kind", "drive"}, 2, `unknown drive "h100"`},
 		"no folder":       {[]string{"list", "--hardware-dir", "nowhere"}, 1, "nowhere"},
-		"check nothing":   {[]string{"check"}, 2, "file missing"},
 		"check no file":   {[]string{"check", "nowhere.yaml"}, 1, "nowhere.yaml"},
 		"check a folder":  {[]string{"check", t.TempDir()}, 1, "is a folder"},
 		"fit no file":     {[]string{"fit", "nowhere.csv"}, 1, "nowhere.csv"},
@@ -258,6 +257,65 @@ func TestHardwareExtentsBlocks(t *testing.T) {
 	for _, args := range [][]string{{"--entry-bytes", "2048"}, {"--format", "json"}} {
 		if _, stderr := kvreplay(t, 0, append([]string{"hardware", "extents", trace, "--extent", "1"}, args...)...); stderr != "" {
 			t.Error(stderr)
+		}
+	}
+}
+
+const measuredKernels = "../../replay/kernel/data/llmservingsim.csv"
+
+// hardware check without files judges the kernel model, in three formats with the same lines.
+func TestHardwareCheckKernels(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fits many times")
+	}
+	type line struct {
+		Split, Operator string
+		Left            string  `json:"left_out"`
+		Median          float64 `json:"median_abs_error"`
+	}
+	lines := decoded[[]line](t, "hardware", "check", "--format", "json")
+	_, csv, _ := run("hardware", "check", "--format", "csv")
+	if n := strings.Count(csv, "\n"); n != len(lines)+1 || len(lines) < 40 {
+		t.Errorf("%d lines of CSV for %d errors", n, len(lines))
+	}
+	for _, l := range lines {
+		if !(l.Median > 0 && l.Median < 0.3) {
+			t.Errorf("%+v: expected a median above 0 and below 0.3", l)
+		}
+		if want := fmt.Sprintf("%s,%s,%s,", l.Split, l.Left, l.Operator); !strings.Contains(csv, want) {
+			t.Errorf("CSV has no %s", want)
+		}
+	}
+}
+
+// hardware fit tells kernels from links by the header, and refuses the flags of links.
+func TestHardwareFitKernels(t *testing.T) {
+	type device struct {
+		Device     string
+		Kernels    int
+		Parameters []struct {
+			Name          string
+			Value, Shared float64
+		}
+	}
+	all := decoded[[]device](t, "hardware", "fit", measuredKernels, "--format", "json")
+	if len(all) != 1 || all[0].Device != "rtx4090" || all[0].Kernels != 595 || len(all[0].Parameters) < 20 {
+		t.Fatalf("%+v", all)
+	}
+	for _, p := range all[0].Parameters {
+		if !(p.Value > 0 && p.Shared > 0) {
+			t.Errorf("%+v: expected positive values", p)
+		}
+	}
+	for _, args := range [][]string{{"--format", "yaml"}, {"--batch"}, {"--from", "1KiB"}} {
+		code, _, stderr := run(append([]string{"hardware", "fit", measuredKernels}, args...)...)
+		if code != 2 || !strings.Contains(stderr, args[0]) {
+			t.Errorf("%v: exit %d, %s", args, code, stderr)
+		}
+	}
+	for _, args := range [][]string{{"--format", "csv"}, {"--each-operator"}} {
+		if code, _, stderr := run(append([]string{"hardware", "check", points}, args...)...); code != 2 || !strings.Contains(stderr, args[0]) {
+			t.Errorf("%v: exit %d, %s", args, code, stderr)
 		}
 	}
 }

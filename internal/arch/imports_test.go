@@ -41,6 +41,7 @@ var allowed = []struct {
 	{"replay/referee", []string{"trace"}},
 	{"replay/replaytest", []string{"trace"}},
 	{"replay/hardware", nil},
+	{"replay/kernel", []string{"replay/hardware"}},
 	{"replay/transfer", []string{"replay/hardware", "trace"}},
 	{"replay/transfer/fit", []string{"replay/hardware", "replay/transfer"}},
 	{"replay/pipeline", []string{"metrics/result", "policies", "replay", "replay/hardware", "replay/transfer"}},
@@ -53,7 +54,7 @@ var allowed = []struct {
 	{"datasets/synthetic/twin", []string{"datasets/synthetic", "metrics/result", "policies", "replay", "trace"}},
 	{"scripts", nil},
 	{"cmd", []string{"datasets", "datasets/card", "datasets/synthetic", "datasets/synthetic/twin", "metrics/board", "metrics/render", "metrics/result",
-		"policies", "policies/all", "replay", "replay/allocate", "replay/hardware", "replay/pipeline", "replay/reproduce", "replay/serial", "replay/setting", "replay/transfer", "replay/transfer/fit", "replay/verify", "trace"}},
+		"policies", "policies/all", "replay", "replay/allocate", "replay/hardware", "replay/kernel", "replay/pipeline", "replay/reproduce", "replay/serial", "replay/setting", "replay/transfer", "replay/transfer/fit", "replay/verify", "trace"}},
 }
 
 // forbidden are the libraries that replay and the policies do not link: plots, PDF, fonts and

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/internal/text"
+	"github.com/kvreplay/kvreplay/replay/kernel"
+)
+
+// judgeKernels prints the errors of the kernel model on the measurements that its fits leave out.
+func (f *hardwareFlags) judgeKernels(c *call, each bool) error {
+	lib, err := f.load()
+	if err != nil {
+		return err
+	}
+	points, err := kernel.Bundled(lib)
+	if err != nil {
+		return err
+	}
+	all, err := kernel.Judge(points, each)
+	if err != nil {
+		return err
+	}
+	switch f.format {
+	case "json":
+		return text.WriteJSON(c.stdout, all)
+	case "csv":
+		return kernel.WriteErrorsCSV(c.stdout, all)
+	}
+	return printTable(c.stdout, kernel.ErrorTable(all))
+}
+
+// isKernels reports whether a CSV text has the header of kernel measurements.
+func isKernels(data []byte) bool {
+	for line := range bytes.Lines(bytes.TrimPrefix(data, []byte("\ufeff"))) {
+		if !bytes.HasPrefix(line, []byte("#")) {
+			return bytes.HasPrefix(line, []byte(kernel.Header[0]+","))
+		}
+	}
+	return false
+}
+
+// fittedKernels is the fit of one device as `hardware fit --format json` prints it.
+type fittedKernels struct {
+	Device     string            `json:"device"`
+	Kernels    int               `json:"kernels"`
+	Parameters []fittedParameter `json:"parameters"`
+	Errors     []kernel.Errors   `json:"errors"`
+}
+
+type fittedParameter struct {
+	Name   string  `json:"name"`
+	Value  float64 `json:"value"`
+	Shared float64 `json:"shared"` // of all published measurements
+	Unit   string  `json:"unit"`
+	Text   string  `json:"meaning"`
+}
+
+// fitKernels fits the kernel model to each device of a file of measurements.
+func (f *hardwareFlags) fitKernels(c *call, data []byte, path string) error {
+	lib, err := f.load()
+	if err != nil {
+		return err
+	}
+	rows, err := kernel.ReadCSV(bytes.NewReader(data), path)
+	if err != nil {
+		return err
+	}
+	points, err := kernel.Points(rows, path, lib)
+	if err != nil {
+		return err
+	}
+	shared, err := kernel.Shared()
+	if err != nil {
+		return err
+	}
+	var all []fittedKernels
+	for _, mine := range kernel.ByDevice(points) {
+		all = append(all, fitDevice(mine, shared))
+	}
+	if f.format == "json" {
+		return text.WriteJSON(c.stdout, all)
+	}
+	for i := range all {
+		if i > 0 {
+			fmt.Fprintln(c.stdout)
+		}
+		if err := all[i].print(c.stdout); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func fitDevice(mine []kernel.Point, shared kernel.Parameters) fittedKernels {
+	e := kernel.Learn(mine[0].Device, shared, mine)
+	r := fittedKernels{Device: mine[0].Device.Name, Kernels: len(mine)}
+	for i := range kernel.Definitions {
+		if d := &kernel.Definitions[i]; d.Priced(mine) {
+			r.Parameters = append(r.Parameters, fittedParameter{d.Name, e.Parameters[i] / d.SI, shared[i] / d.SI, d.Unit, d.Text})
+		}
+	}
+	r.Errors = append(kernel.Residuals(e, mine, false), kernel.JudgeParts(mine, shared, false)...)
+	return r
+}
+
+func (r *fittedKernels) print(w io.Writer) error {
+	fmt.Fprintf(w, "%s: %s\n", r.Device, count(r.Kernels, "kernel"))
+	t := table.New("parameter", "fitted", "shared", "unit", "meaning").Right(1, 2).Wrap(4, 60)
+	for _, p := range r.Parameters {
+		t.Add(p.Name, fmt.Sprintf("%.3g", p.Value), fmt.Sprintf("%.3g", p.Shared), p.Unit, p.Text)
+	}
+	if err := printTable(w, t); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	return printTable(w, kernel.ErrorTable(r.Errors))
+}
+
+// refuseCurveFlags refuses flags of links for a file of kernels.
+func refuseCurveFlags(c *call) error {
+	for _, name := range []string{"from", "link", "path", "batch", "inline", "source"} {
+		if c.changed(name) {
+			return usagef("--%s is for links, but %s has kernels: remove it", name, strings.TrimSpace(c.args[0]))
+		}
+	}
+	return nil
+}

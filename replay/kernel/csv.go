@@ -1,0 +1,102 @@
+package kernel
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/names"
+)
+
+// Header has the columns of a file of measurements.
+var Header = []string{"operator", "model", "device", "software", "tensor_parallel", "tokens", "sequences", "context", "time_us"}
+
+// Measurement is the time of one call of an operator.
+type Measurement struct {
+	Operator string
+	Model    string // a model of the hardware library
+	Device   string // a GPU of the hardware library
+	Software string // the kernels that ran, see Software
+	// TensorParallel is the number of GPUs that share the operator's weights.
+	TensorParallel int
+	Tokens         int // rows of the operator's input
+	Sequences      int // sequences of attention and sampling, else 0
+	Context        int // tokens that each sequence has cached, else 0
+	Microseconds   float64
+	Line           int // line in its file
+}
+
+// mostCount is the largest count of a measurement. Products of three stay below 2⁶³.
+const mostCount = 1 << 20
+
+// ReadCSV reads measurements: the header, then one line each. Lines that begin with # are ignored.
+// Errors name file and line.
+func ReadCSV(r io.Reader, name string) ([]Measurement, error) {
+	reader := csv.NewReader(r)
+	reader.Comment, reader.FieldsPerRecord = '#', len(Header)
+	header, err := reader.Read()
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("%s is empty, expected the columns %s", name, strings.Join(Header, ","))
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w, expected the columns %s", name, err, strings.Join(Header, ","))
+	}
+	line, _ := reader.FieldPos(0)
+	header[0] = strings.TrimPrefix(header[0], "\ufeff")
+	if !slices.Equal(header, Header) {
+		return nil, fmt.Errorf("%s:%d: columns %.200s, expected %s", name, line, strings.Join(header, ","), strings.Join(Header, ","))
+	}
+	var all []Measurement
+	for {
+		record, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		line, _ := reader.FieldPos(0)
+		m, err := parse(record)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", name, line, err)
+		}
+		m.Line = line
+		all = append(all, m)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s has a header and no measurements", name)
+	}
+	return all, nil
+}
+
+// parse reads a line.
+func parse(record []string) (m Measurement, err error) {
+	m.Operator, m.Model, m.Device, m.Software = record[0], record[1], record[2], record[3]
+	if operators[m.Operator] == nil {
+		return m, fmt.Errorf("operator %.60q%s, expected one of %s", m.Operator, names.Nearest(m.Operator, Operators()), strings.Join(Operators(), ", "))
+	}
+	for i, text := range record[1:4] {
+		if text == "" {
+			return m, fmt.Errorf("%s is empty", Header[i+1])
+		}
+	}
+	for i, count := range []*int{&m.TensorParallel, &m.Tokens, &m.Sequences, &m.Context} {
+		least := 0
+		if i < 2 {
+			least = 1
+		}
+		if *count, err = strconv.Atoi(record[i+4]); err != nil || *count < least || *count > mostCount {
+			return m, fmt.Errorf("%s %.60q, expected a whole number of %d to %d", Header[i+4], record[i+4], least, mostCount)
+		}
+	}
+	m.Microseconds, err = strconv.ParseFloat(record[8], 64)
+	if err != nil || !(m.Microseconds >= 1e-3 && m.Microseconds <= 1e9) || math.IsNaN(m.Microseconds) {
+		return m, fmt.Errorf("time_us %.60q, expected 0.001 to 1000000000", record[8])
+	}
+	return m, nil
+}

@@ -1,0 +1,97 @@
+package kernel
+
+import "math"
+
+// Estimator returns the times of kernels on one device. If the device was measured, it also
+// corrects shapes near the measured ones by their errors.
+type Estimator struct {
+	Device     *Device
+	Parameters Parameters
+	near       [groupCount][]neighbour
+}
+
+// neighbour is the log error of the formulas at a measured shape.
+type neighbour struct {
+	at       [3]float64
+	kind     Kind
+	vector   float64
+	logError float64
+}
+
+// A neighbour at a distance of reach octaves counts e^-½ of one at the same shape. shrink is the
+// weight of no correction.
+const (
+	reach  = 0.6
+	shrink = 0.5
+)
+
+// NewEstimator returns the estimator of a device. measured are its measurements, or nil.
+func NewEstimator(d *Device, p Parameters, measured []Point) *Estimator {
+	e := &Estimator{Device: d, Parameters: p}
+	for i := range measured {
+		k := &measured[i].Kernel
+		g := groupOf(k.Kind)
+		e.near[g] = append(e.near[g], neighbour{place(k), k.Kind, k.Software.Vector, math.Log(measured[i].Seconds / p.Seconds(d, k))})
+	}
+	return e
+}
+
+// Learn returns an estimator with parameters that are fitted to the measurements of its device.
+// The parameters of groups that were not measured stay those of other devices.
+func Learn(d *Device, others Parameters, measured []Point) *Estimator {
+	return NewEstimator(d, Fit(measured, others), measured)
+}
+
+// place returns the logs of a shape.
+func place(k *Kernel) [3]float64 {
+	return [3]float64{math.Log2(max(1, k.Tokens)), math.Log2(max(1, k.Out)), math.Log2(max(1, k.In))}
+}
+
+// Seconds returns the time of a kernel.
+func (e *Estimator) Seconds(k Kernel) float64 {
+	t := e.Parameters.Seconds(e.Device, &k)
+	if near := e.near[groupOf(k.Kind)]; len(near) > 0 && t > 0 {
+		t *= math.Exp(correction(near, &k))
+	}
+	return t
+}
+
+// Measured reports whether the device has measurements of its own.
+func (e *Estimator) Measured() bool {
+	for g := range e.near {
+		if len(e.near[g]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// correction returns the mean log error of the neighbours of a shape, by distance.
+func correction(near []neighbour, k *Kernel) float64 {
+	at := place(k)
+	sum, weight := 0., shrink
+	for i := range near {
+		n := &near[i]
+		if n.kind != k.Kind || n.vector != k.Software.Vector {
+			continue
+		}
+		square := 0.
+		for j := range at {
+			square += (at[j] - n.at[j]) * (at[j] - n.at[j])
+		}
+		if square < 9*reach*reach {
+			w := math.Exp(-square / (2 * reach * reach))
+			sum += w * n.logError
+			weight += w
+		}
+	}
+	return sum / weight
+}
+
+// Launch returns the time of an attention kernel of a kind without work.
+func (e *Estimator) Launch(k Kind) float64 {
+	if k == Prefill {
+		return e.Parameters[prefillLaunch]
+	}
+	return e.Parameters[decodeLaunch]
+}

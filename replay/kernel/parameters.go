@@ -1,0 +1,189 @@
+package kernel
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// The parameters, as indices of Parameters.
+const (
+	matrixLaunch = iota
+	matrixMemory
+	matrixMemoryAmpere
+	matrixShare
+	matrixTile
+	matrixWave
+	matrixSharpness
+	matrixTilesPerSM
+	matrixSplit
+
+	rowLaunch
+	rowMemory
+	rowMemoryAmpere
+	rowLatency
+	rowL2Rate
+	rowL2Part
+	rowSharpness
+	rowNorm
+	rowActivation
+	rowRope
+	rowEmbedding
+
+	sampleLaunch
+	samplePasses
+
+	decodeLaunch
+	decodeMemory
+	decodeRamp
+	decodeHalf
+
+	prefillLaunch
+	prefillShare
+	prefillWave
+
+	parameterCount
+)
+
+// Parameters are the constants of the model, in SI units.
+type Parameters [parameterCount]float64
+
+// group is a set of parameters that the same kernels determine.
+type group int
+
+const (
+	products group = iota
+	rows
+	sampling
+	decoding
+	prefilling
+	groupCount
+)
+
+// groupNames name the groups in reports.
+var groupNames = [groupCount]string{"products", "rows", "sampling", "decode attention", "prefill attention"}
+
+// groupOf returns the group that prices a kind.
+func groupOf(k Kind) group {
+	switch k {
+	case Product:
+		return products
+	case Sample:
+		return sampling
+	case Decode:
+		return decoding
+	case Prefill:
+		return prefilling
+	}
+	return rows
+}
+
+// Definition describes a parameter.
+type Definition struct {
+	Name string
+	Unit string  // of Value·Scale
+	Text string  // a phrase for lists
+	SI   float64 // one unit in SI
+	// Start is where a fit starts, Least and Most are the bounds, in SI units.
+	Start, Least, Most float64
+	group              group
+}
+
+// Definitions describe the parameters, in the order of Parameters.
+var Definitions = [parameterCount]Definition{
+	matrixLaunch:       {"matrix_launch", "us", "start and end of a matrix product", 1e-6, 4e-6, 1e-7, 2e-5, products},
+	matrixMemory:       {"matrix_memory", "", "share of the memory's rate that products reach, Ada and Hopper on", 1, 0.9, 0.4, 1.1, products},
+	matrixMemoryAmpere: {"matrix_memory_ampere", "", "the same for Ampere", 1, 0.8, 0.4, 1.1, products},
+	matrixShare:        {"matrix_share", "", "share of the fastest product's rate that an infinite tile reaches", 1, 1.15, 0.5, 1.6, products},
+	matrixTile:         {"matrix_tile", "elements", "a × b / (a + b) of the tile that reaches half of that on an SM of A100", 1, 20, 1, 100, products},
+	matrixWave:         {"matrix_wave", "", "share of the last wave's empty SMs that costs time, 1: all", 1, 0.3, 0.01, 1, products},
+	matrixSharpness:    {"matrix_sharpness", "", "exponent of the smooth maximum of memory and arithmetic", 1, 3, 1, 10, products},
+	matrixTilesPerSM:   {"matrix_tiles", "", "tiles per SM that reach the memory's rate", 1, 1, 0.05, 4, products},
+	matrixSplit:        {"matrix_split", "", "share of split sums that goes through device memory", 1, 0.7, 0.01, 4, products},
+
+	rowLaunch:       {"row_launch", "us", "start and end of a kernel over rows", 1e-6, 1.8e-6, 1e-7, 1e-5, rows},
+	rowMemory:       {"row_memory", "", "share of the memory's rate that row kernels reach, Ada and Hopper on", 1, 0.95, 0.4, 1.1, rows},
+	rowMemoryAmpere: {"row_memory_ampere", "", "the same for Ampere", 1, 0.8, 0.4, 1.1, rows},
+	rowLatency:      {"row_latency", "cycles", "one load of a block of 1024 threads", 1, 500, 10, 4000, rows},
+	rowL2Rate:       {"row_l2_rate", "B/cycle", "rate of the L2 cache per SM", 1, 17, 2, 200, rows},
+	rowL2Part:       {"row_l2_part", "", "share of the L2 cache that holds the rows", 1, 0.5, 0.05, 1.5, rows},
+	rowSharpness:    {"row_sharpness", "", "exponent of the smooth maximum of memory, instructions and latency", 1, 2, 1, 10, rows},
+	rowNorm:         {"row_norm", "elements/cycle", "elements of a norm per SM, one element per thread", 1, 1.4, 0.1, 20, rows},
+	rowActivation:   {"row_activation", "elements/cycle", "elements of an activation per SM, one element per thread", 1, 1.3, 0.1, 20, rows},
+	rowRope:         {"row_rope", "elements/cycle", "elements of a rotary embedding per SM", 1, 1.8, 0.1, 20, rows},
+	rowEmbedding:    {"row_embedding", "elements/cycle", "elements of an embedding per SM, one element per thread", 1, 0.6, 0.05, 20, rows},
+
+	sampleLaunch: {"sample_launch", "us", "start and end of the sampler's kernels", 1e-6, 25e-6, 1e-6, 2e-4, sampling},
+	samplePasses: {"sample_passes", "", "times that the sampler reads or writes the logits", 1, 2, 0.3, 20, sampling},
+
+	decodeLaunch: {"decode_launch", "us", "start and end of decode attention", 1e-6, 9e-6, 1e-6, 5e-5, decoding},
+	decodeMemory: {"decode_memory", "", "share of the memory's rate that decode attention reaches", 1, 0.95, 0.4, 1.1, decoding},
+	decodeRamp:   {"decode_ramp", "us", "time lost until memory reaches its rate", 1e-6, 2e-5, 1e-7, 2e-4, decoding},
+	decodeHalf:   {"decode_half", "MB", "cache that loses half of it", 1e6, 3e7, 1e6, 3e8, decoding},
+
+	prefillLaunch: {"prefill_launch", "us", "start and end of prefill attention", 1e-6, 9e-6, 1e-6, 5e-5, prefilling},
+	prefillShare:  {"prefill_share", "", "share of the fastest product's rate that prefill attention reaches", 1, 0.8, 0.2, 1.1, prefilling},
+	prefillWave:   {"prefill_wave", "us", "time of each wave of tiles after the first", 1e-6, 6e-6, 1e-8, 5e-5, prefilling},
+}
+
+// shared is the device name of the parameters that all measurements determine together.
+const shared = "shared"
+
+// WriteParameters writes parameters as CSV: one line each, in their units. names are devices.
+func WriteParameters(w io.Writer, names []string, all []Parameters) error {
+	out := csv.NewWriter(w)
+	_ = out.Write(parameterHeader) // Flush returns the error
+	for i, name := range names {
+		for j := range Definitions {
+			d := &Definitions[j]
+			_ = out.Write([]string{name, d.Name, strconv.FormatFloat(all[i][j]/d.SI, 'g', 5, 64), d.Unit})
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+var parameterHeader = []string{"device", "parameter", "value", "unit"}
+
+// readParameters reads the parameters of each device that WriteParameters wrote.
+func readParameters(r io.Reader) (map[string]Parameters, error) {
+	index := map[string]int{}
+	for i := range Definitions {
+		index[Definitions[i].Name] = i
+	}
+	reader := csv.NewReader(r)
+	reader.FieldsPerRecord = len(parameterHeader)
+	if _, err := reader.Read(); err != nil {
+		return nil, err
+	}
+	all := map[string]Parameters{}
+	for {
+		record, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		i, ok := index[record[1]]
+		value, err := strconv.ParseFloat(record[2], 64)
+		if !ok || err != nil {
+			return nil, fmt.Errorf("%s %s: expected a known parameter and a number", record[1], record[2])
+		}
+		p := all[record[0]]
+		p[i] = value * Definitions[i].SI
+		all[record[0]] = p
+	}
+}
+
+// Priced reports whether the parameter prices some of the points.
+func (d *Definition) Priced(points []Point) bool {
+	for i := range points {
+		if groupOf(points[i].Kernel.Kind) == d.group {
+			return true
+		}
+	}
+	return false
+}

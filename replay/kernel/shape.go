@@ -1,0 +1,147 @@
+package kernel
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+// Kind is the kind of a kernel. Each has its own formula.
+type Kind int
+
+// The kinds of kernels.
+const (
+	Product    Kind = iota // of an activation and a weight matrix
+	Norm                   // RMS norm, with or without the residual sum
+	Activation             // SwiGLU of two halves of a row
+	Rope                   // rotary position embedding of queries and keys
+	Embedding              // rows of the vocabulary's matrix
+	Add                    // residual sum
+	Sample                 // draw of a token from the logits
+	Prefill                // attention of one chunk of a prompt
+	Decode                 // attention of one query per sequence over a paged cache
+)
+
+// Kernel is the shape of one call.
+type Kernel struct {
+	Kind   Kind
+	Tokens float64 // rows of the input, sequences for Sample and Decode
+	Out    float64 // product: columns of the output, else elements of a row that the kernel computes
+	In     float64 // product: length of the sums, attention: cached tokens of each sequence
+	// Bytes are those of one weight for a product, of the K and V of one token for attention. Row
+	// kernels read and write them per row.
+	Bytes    float64
+	Passes   float64 // times that a row kernel goes over its row one after the other
+	Heads    float64 // query heads, Prefill only
+	HeadDim  float64 // Prefill only
+	Software Software
+}
+
+// half is the size of an activation in bytes.
+const half = 2
+
+// NewProduct returns the product of tokens × in activations and in × out weights.
+func NewProduct(tokens, out, in, weightBytes float64) Kernel {
+	return Kernel{Kind: Product, Tokens: tokens, Out: out, In: in, Bytes: weightBytes, Software: Current}
+}
+
+// NewNorm returns the norm of rows of some width. With add, the kernel also adds the residual.
+func NewNorm(tokens, width float64, add bool) Kernel {
+	k := Kernel{Kind: Norm, Tokens: tokens, Out: width, Bytes: 2 * half * width, Passes: 2, Software: Current}
+	if add {
+		k.Bytes *= 2
+	}
+	return k
+}
+
+// NewActivation returns SwiGLU with rows of some width.
+func NewActivation(tokens, width float64) Kernel {
+	return Kernel{Kind: Activation, Tokens: tokens, Out: width, Bytes: 3 * half * width, Passes: 1, Software: Current}
+}
+
+// NewRope returns the rotary embedding of rows with that many elements of queries and keys.
+func NewRope(tokens, width float64) Kernel {
+	return Kernel{Kind: Rope, Tokens: tokens, Out: width, Bytes: 2 * half * width, Passes: 1, Software: Current}
+}
+
+// NewAdd returns the residual sum of rows of some width.
+func NewAdd(tokens, width float64) Kernel {
+	return Kernel{Kind: Add, Tokens: tokens, Out: width, Bytes: 3 * half * width, Software: Current}
+}
+
+// NewEmbedding returns the look-up of rows of some width.
+func NewEmbedding(tokens, width float64) Kernel {
+	return Kernel{Kind: Embedding, Tokens: tokens, Out: width, Bytes: 2 * half * width, Software: Current}
+}
+
+// NewSample returns the draw of one token per sequence. The logits are in FP32.
+func NewSample(sequences, vocabulary float64) Kernel {
+	return Kernel{Kind: Sample, Tokens: sequences, Out: vocabulary, Bytes: 4 * vocabulary, Software: Current}
+}
+
+// NewDecode returns attention of one query per sequence over context cached tokens.
+func NewDecode(sequences, context, entryBytes float64) Kernel {
+	return Kernel{Kind: Decode, Tokens: sequences, Out: 1, In: context, Bytes: entryBytes, Software: Current}
+}
+
+// NewPrefill returns attention of a chunk of a prompt over itself and context cached tokens.
+func NewPrefill(chunk, context, entryBytes, heads, headDim float64) Kernel {
+	return Kernel{Kind: Prefill, Tokens: chunk, Out: 1, In: context, Bytes: entryBytes, Heads: heads, HeadDim: headDim, Software: Current}
+}
+
+// dims are the widths of a model on one of several GPUs.
+type dims struct {
+	hidden, query, kv, ffn, vocabulary, headDim, entry, weight float64
+}
+
+// operators build the kernel of a measurement.
+var operators = map[string]func(m *Measurement, d dims) Kernel{
+	"qkv_proj":   func(m *Measurement, d dims) Kernel { return NewProduct(m.rows(), d.query+2*d.kv, d.hidden, d.weight) },
+	"out_proj":   func(m *Measurement, d dims) Kernel { return NewProduct(m.rows(), d.hidden, d.query, d.weight) },
+	"up_proj":    func(m *Measurement, d dims) Kernel { return NewProduct(m.rows(), 2*d.ffn, d.hidden, d.weight) },
+	"down_proj":  func(m *Measurement, d dims) Kernel { return NewProduct(m.rows(), d.hidden, d.ffn, d.weight) },
+	"lm_head":    func(m *Measurement, d dims) Kernel { return NewProduct(m.rows(), d.vocabulary, d.hidden, d.weight) },
+	"norm":       func(m *Measurement, d dims) Kernel { return NewNorm(m.rows(), d.hidden, false) },
+	"add_norm":   func(m *Measurement, d dims) Kernel { return NewNorm(m.rows(), d.hidden, true) },
+	"activation": func(m *Measurement, d dims) Kernel { return NewActivation(m.rows(), d.ffn) },
+	"rope":       func(m *Measurement, d dims) Kernel { return NewRope(m.rows(), d.query+d.kv) },
+	"add":        func(m *Measurement, d dims) Kernel { return NewAdd(m.rows(), d.hidden) },
+	"embedding":  func(m *Measurement, d dims) Kernel { return NewEmbedding(m.rows(), d.hidden) },
+	"sampler":    func(m *Measurement, d dims) Kernel { return NewSample(m.rows(), d.vocabulary) },
+	"attention_prefill": func(m *Measurement, d dims) Kernel {
+		return NewPrefill(m.rows(), float64(m.Context), d.entry, d.query/d.headDim, d.headDim)
+	},
+	"attention_decode": func(m *Measurement, d dims) Kernel {
+		return NewDecode(float64(m.Sequences), float64(m.Context), d.entry)
+	},
+}
+
+// Operators returns the names of the operators, sorted.
+func Operators() []string { return slices.Sorted(maps.Keys(operators)) }
+
+func (m *Measurement) rows() float64 { return float64(m.Tokens) }
+
+// Kernel returns the shape of a measurement. Heads and widths are divided among the GPUs. A GPU
+// has at least one KV head.
+func (m *Measurement) Kernel(model *hardware.Model) (Kernel, error) {
+	tp := float64(m.TensorParallel)
+	heads, kv, dim := float64(model.QueryHeads.Value), float64(model.KVHeads.Value), float64(model.HeadDim.Value)
+	switch {
+	case model.Latent != nil || model.MoE != nil:
+		return Kernel{}, fmt.Errorf("model %s has latent attention or experts: the operators are those of dense models", model.Name)
+	case tp > heads:
+		return Kernel{}, fmt.Errorf("tensor_parallel %d exceeds the %g query heads of %s", m.TensorParallel, heads, model.Name)
+	case m.Operator == "attention_decode" && m.Sequences < 1:
+		return Kernel{}, fmt.Errorf("sequences is 0: state the number of sequences of %s", m.Operator)
+	}
+	kv = max(1, kv/tp)
+	k := operators[m.Operator](m, dims{
+		hidden: float64(model.Hidden.Value), query: heads * dim / tp, kv: kv * dim, ffn: float64(model.FFN.Value) / tp,
+		vocabulary: float64(model.Vocabulary.Value) / tp, headDim: dim, entry: float64(model.EntryPerHead()) * kv,
+		weight: float64(model.BytesPerParameter.Value),
+	})
+	k.Software = softwareOf(m.Software)
+	return k, nil
+}

@@ -1,0 +1,168 @@
+package kernel
+
+import "math"
+
+// tiles are the sizes of output tiles that libraries have kernels for: columns × tokens. splits are
+// the numbers of parts that they divide long sums into. The model takes the fastest combination, as
+// the heuristics of the libraries try to.
+var (
+	tiles  = [][2]float64{{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}, {64, 32}}
+	splits = []float64{1, 2, 4, 8}
+)
+
+// fullSM is the arithmetic of an SM of A100 in FLOP/s. A slower SM waits less for the operands of a
+// small tile. A faster one, of Hopper, reads one operand from shared memory, so it waits no longer.
+const fullSM = 2.5e12
+
+// shortest is the shortest sum of a split product.
+const shortest = 256
+
+// Seconds returns the time of a kernel on a device.
+func (p *Parameters) Seconds(d *Device, k *Kernel) float64 {
+	if k.Tokens <= 0 {
+		return 0
+	}
+	switch k.Kind {
+	case Product:
+		return p.product(d, k)
+	case Sample:
+		return p[sampleLaunch] + p.moved(d, k.Tokens*k.Bytes*p[samplePasses], k.Tokens*k.Bytes)
+	case Decode:
+		return p.decode(d, k)
+	case Prefill:
+		return p.prefill(d, k)
+	}
+	return p.row(d, k)
+}
+
+// product returns the time of the fastest tile and split.
+func (p *Parameters) product(d *Device, k *Kernel) float64 {
+	m, n, long := k.Out, k.Tokens, k.In
+	peak, memory := d.Matrix, d.Bandwidth*p[matrixMemory]
+	if k.Bytes <= 1 {
+		peak = d.MatrixLow
+	}
+	if d.Ampere {
+		memory = d.Bandwidth * p[matrixMemoryAmpere]
+	}
+	bytes := m*long*k.Bytes + (n*long+n*m)*half
+	needed := p[matrixTile] * min(1, d.Matrix/d.SMs/fullSM)
+	best := math.Inf(1)
+	for _, tile := range tiles {
+		a, b := tile[0], tile[1]
+		covered := math.Ceil(m/a) * math.Ceil(n/b)
+		depth := a * b / (a + b)
+		// a tile of one SM computes 2·a·b FLOP for each element of the sum
+		each := 2 * a * b * (depth + needed) / (depth * p[matrixShare] * peak / d.SMs)
+		for _, split := range splits {
+			if split > 1 && long/split < shortest {
+				break
+			}
+			waves := covered * split / d.SMs
+			occupied := min(1, waves/p[matrixTilesPerSM])
+			if waves < 1 {
+				waves = 1
+			} else {
+				waves += p[matrixWave] * (math.Ceil(waves) - waves)
+			}
+			moved := bytes
+			if split > 1 {
+				moved += 2 * 4 * split * m * n * p[matrixSplit]
+			}
+			arithmetic, loads := waves*each*long/split, moved/(memory*occupied)
+			if max(arithmetic, loads) < best {
+				best = min(best, smooth(p[matrixSharpness], arithmetic, loads))
+			}
+		}
+	}
+	return p[matrixLaunch] + best
+}
+
+// blockThreads is the number of threads of a row's block, ropeThreads of the rotary embedding.
+// serialRows is the number of rows up to which PyTorch looks rows up one after the other.
+const (
+	blockThreads = 1024
+	ropeThreads  = 512
+	serialRows   = 16
+)
+
+// row returns the time of a kernel over rows: the smooth maximum of its memory, its instructions,
+// and the loads that a row waits for one after the other.
+func (p *Parameters) row(d *Device, k *Kernel) float64 {
+	bytes := k.Tokens * k.Bytes
+	memory := p.moved(d, bytes, bytes)
+	vector, rate, loads := k.Software.Vector, 0., 0.
+	switch k.Kind {
+	case Norm:
+		rate, loads = p[rowNorm]*vector, k.Passes*k.Out/blockThreads/vector
+	case Activation:
+		rate, loads = p[rowActivation]*vector, k.Passes*k.Out/blockThreads/vector
+	case Rope:
+		rate, loads = p[rowRope], k.Out/2/ropeThreads
+	case Embedding:
+		if k.Tokens <= serialRows {
+			loads = k.Tokens
+		} else {
+			rate = p[rowEmbedding] * vector
+		}
+	}
+	latency := math.Ceil(loads) * p[rowLatency] / d.Clock
+	instructions := 0.
+	if rate > 0 {
+		instructions = k.Tokens * k.Out / (d.SMs * d.Clock * rate)
+	}
+	return p[rowLaunch] + smooth(p[rowSharpness], memory, instructions, latency)
+}
+
+// moved returns the time to move bytes of a working set of some size. The part that fits into the
+// L2 cache moves at its rate.
+func (p *Parameters) moved(d *Device, bytes, set float64) float64 {
+	memory := d.Bandwidth * p[rowMemory]
+	if d.Ampere {
+		memory = d.Bandwidth * p[rowMemoryAmpere]
+	}
+	near := max(memory, p[rowL2Rate]*d.SMs*d.Clock)
+	hit := min(1, p[rowL2Part]*d.L2/set)
+	return bytes * (hit/near + (1-hit)/memory)
+}
+
+// tokenTile is the number of cached tokens that attention reads at once, queryTile the number of
+// queries of a block.
+const (
+	tokenTile = 64
+	queryTile = 64
+)
+
+// decode returns the time of attention over whole tiles of cached tokens.
+func (p *Parameters) decode(d *Device, k *Kernel) float64 {
+	bytes := k.Tokens * math.Ceil(k.In/tokenTile) * tokenTile * k.Bytes
+	return p[decodeLaunch] + bytes/(d.Bandwidth*p[decodeMemory]) + p[decodeRamp]*bytes/(bytes+p[decodeHalf])
+}
+
+// prefill returns the time of attention by blocks of one head and tile of queries. Each goes over
+// all cached tokens alone.
+func (p *Parameters) prefill(d *Device, k *Kernel) float64 {
+	waves := max(1, k.Heads*math.Ceil(k.Tokens/queryTile)/d.SMs)
+	seen := k.In + (k.Tokens+min(k.Tokens, queryTile))/2
+	block := 4 * queryTile * k.HeadDim * seen / (d.Matrix / d.SMs * p[prefillShare])
+	read := (k.In + k.Tokens) * k.Bytes / d.Bandwidth
+	return p[prefillLaunch] + max(waves*block, read) + p[prefillWave]*(waves-1)
+}
+
+// smooth returns the smooth maximum of times.
+func smooth(sharpness float64, times ...float64) float64 {
+	most := 0.
+	for _, t := range times {
+		most = max(most, t)
+	}
+	if most == 0 {
+		return 0
+	}
+	sum := 0.
+	for _, t := range times {
+		if t > 0 {
+			sum += math.Pow(t/most, sharpness)
+		}
+	}
+	return most * math.Pow(sum, 1/sharpness)
+}
