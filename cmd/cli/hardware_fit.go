@@ -38,7 +38,8 @@ If the first column is operator, fit the kernel model and print its parameters a
 		details: `Constants that the points do not determine stay 0. The CSV file has a header with block_bytes, blocks and one of seconds, microseconds,
 bytes_per_second and gigabytes_per_second. launches and series are optional, and each series is
 fitted alone. Nelder-Mead searches the constants on the log errors, which count less beyond 10 %.
-replay/kernel/README.md describes the columns of kernels.`,
+replay/kernel/README.md describes the columns of kernels. kvreplay time --kernels POINTS.csv prices
+with them.`,
 		example: "  kvreplay hardware fit points.csv\n  kvreplay hardware fit points.csv --from 28KiB --link pcie5-x16 --path kernel",
 		args:    exactlyOne("file of points"),
 		flags: func(fl *flagSet) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 )
 
@@ -26,6 +28,8 @@ type timeFlags struct {
 	model, layerMap     string
 	policy, capacity    string
 	selection           string
+	kernels             string
+	kernelPoints        []kernel.Point // of the file that --kernels names
 	table               string
 	tableText           []byte
 	extrapolate         bool
@@ -123,7 +127,8 @@ func (f *timeFlags) define(fl *flagSet) {
 	fl.depth(&o.Depth)
 	fl.Float64Var(&o.Ahead.Accuracy, "read-ahead", 0, "predict this `SHARE` of the SSD reads before the selection (default: none)")
 	fl.BoolVar(&o.Ahead.Direct, "gpudirect", false, "let the SSD write into the GPU (GPUDirect Storage)")
-	fl.StringVar(&f.table, "table", "", "read measured operator times from this CSV `FILE` (default: a roofline)")
+	fl.StringVar(&f.kernels, "kernels", "roofline", "price operators by this `MODEL`: roofline, fitted, or a CSV file of measured kernels")
+	fl.StringVar(&f.table, "table", "", "read measured operator times from this CSV `FILE` (default: those of --kernels)")
 	fl.BoolVar(&f.extrapolate, "extrapolate", false, "extend --table beyond its points")
 	fl.positive("topk", "steps", "context", "positions", "accept", "expert-gpus")
 }
@@ -243,6 +248,9 @@ func (f *timeFlags) check(c *call) (err error) {
 	if f.library, err = f.hardware.load(); err != nil {
 		return err
 	}
+	if err := f.readKernels(c.Context()); err != nil {
+		return err
+	}
 	if f.table != "" {
 		if f.tableText, err = files.Read(c.Context(), f.table); err != nil {
 			return fmt.Errorf("table: %w", err)
@@ -312,7 +320,7 @@ func (f *timeFlags) dropSchedules(w io.Writer) {
 // load reads the profile, or makes that of the described requests.
 func (f *timeFlags) load(ctx context.Context, args []string) error {
 	if f.decoding.given() {
-		if err := checkOutput("time", f.timeline, []string{f.table}); err != nil {
+		if err := checkOutput("time", f.timeline, f.inputs()); err != nil {
 			return err
 		}
 		return f.decode()
@@ -321,7 +329,7 @@ func (f *timeFlags) load(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := checkOutput("time", f.timeline, []string{path, f.table}); err != nil {
+	if err := checkOutput("time", f.timeline, append(f.inputs(), path)); err != nil {
 		return err
 	}
 	cells, err := pipeline.Cells(ctx, path)
@@ -394,12 +402,74 @@ func (f *timeFlags) findModel(name string) (err error) {
 	if o.Selection, err = pipeline.ParseSelection(f.selection, f.shape); err != nil {
 		return errUsage{err}
 	}
+	o.Kernels = f.estimators()
 	if f.table != "" {
 		o.Table = func(rest pipeline.Computer) (pipeline.Computer, error) {
 			return pipeline.ReadTimetable(bytes.NewReader(f.tableText), f.table, rest, f.extrapolate)
 		}
 	}
 	return nil
+}
+
+// The models of --kernels. Other values name a file.
+const (
+	rooflineKernels = "roofline"
+	fittedKernelSet = "fitted"
+)
+
+// inputs are the files that flags name.
+func (f *timeFlags) inputs() []string {
+	if f.kernels == rooflineKernels || f.kernels == fittedKernelSet {
+		return []string{f.table}
+	}
+	return []string{f.table, f.kernels}
+}
+
+// readKernels reads the measurements that --kernels names, once.
+func (f *timeFlags) readKernels(ctx context.Context) error {
+	if f.kernels == rooflineKernels || f.kernels == fittedKernelSet {
+		return nil
+	}
+	data, err := files.Read(ctx, f.kernels)
+	if err != nil {
+		return fmt.Errorf("kernels: %w; expected roofline, fitted or a file", err)
+	}
+	rows, err := kernel.ReadCSV(bytes.NewReader(data), f.kernels)
+	if err != nil {
+		return err
+	}
+	f.kernelPoints, err = kernel.Points(rows, f.kernels, f.library)
+	return err
+}
+
+// estimators returns the kernel model of a GPU, nil for the roofline. Each GPU is fitted once.
+func (f *timeFlags) estimators() func(g *hardware.GPU) (*kernel.Estimator, error) {
+	if f.kernels == rooflineKernels {
+		return nil
+	}
+	var mu sync.Mutex
+	known := map[string]*kernel.Estimator{}
+	return func(g *hardware.GPU) (*kernel.Estimator, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if known[g.Name] != nil {
+			return known[g.Name], nil
+		}
+		e, err := f.estimator(g)
+		known[g.Name] = e
+		return e, err
+	}
+}
+
+func (f *timeFlags) estimator(g *hardware.GPU) (*kernel.Estimator, error) {
+	if f.kernels == fittedKernelSet {
+		return kernel.Estimate(g, f.library)
+	}
+	e, err := kernel.EstimateFrom(g, f.kernelPoints)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.kernels, err)
+	}
+	return e, nil
 }
 
 // price prices every machine with every schedule. last holds the options of the last one.

@@ -295,3 +295,42 @@ func TestPlan(t *testing.T) {
 		}
 	}
 }
+
+// --kernels chooses the roofline, which is the default, the fitted model, or the user's own
+// measurements of the machine's GPU.
+func TestTimeKernels(t *testing.T) {
+	args := []string{"time", "--prompt", "2048", "--generate", "16", "--model", "llama-3.1-8b", "--batch", "4", "--schedule", "dense"}
+	with := func(more ...string) string {
+		code, stdout, stderr := run(append(slices.Clone(args), more...)...)
+		if code != 0 {
+			t.Fatalf("%v: exit %d: %s", more, code, stderr)
+		}
+		return stdout
+	}
+	usual := with("--hardware", "rtx4090")
+	if with("--hardware", "rtx4090", "--kernels", "roofline") != usual {
+		t.Error("roofline is not the default")
+	}
+	for hardware, want := range map[string]string{"rtx4090": "kernels: fitted to measurements of rtx4090", "h200": "not measured on h200"} {
+		if text := with("--hardware", hardware, "--kernels", "fitted"); !strings.Contains(text, want) || text == usual {
+			t.Errorf("%s: no %q in\n%s", hardware, want, text)
+		}
+	}
+	if text := with("--hardware", "4090", "--kernels", measuredKernels); !strings.Contains(text, "kernels: fitted to measurements of rtx4090") {
+		t.Error(text)
+	}
+	for _, c := range []struct {
+		kernels, hardware string
+		code              int
+		want              string
+	}{
+		{"fited", "h100", 1, "expected roofline, fitted or a file"},
+		{points, "h100", 1, "gb300.csv:3: columns "},
+		{measuredKernels, "h100", 1, "no measurement of h100, only of rtx4090"},
+	} {
+		code, _, stderr := run(append(slices.Clone(args), "--hardware", c.hardware, "--kernels", c.kernels)...)
+		if code != c.code || !strings.Contains(stderr, c.want) {
+			t.Errorf("--kernels %s: exit %d, %s", c.kernels, code, stderr)
+		}
+	}
+}

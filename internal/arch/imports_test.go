@@ -44,7 +44,7 @@ var allowed = []struct {
 	{"replay/kernel", []string{"replay/hardware"}},
 	{"replay/transfer", []string{"replay/hardware", "trace"}},
 	{"replay/transfer/fit", []string{"replay/hardware", "replay/transfer"}},
-	{"replay/pipeline", []string{"metrics/result", "policies", "replay", "replay/hardware", "replay/transfer"}},
+	{"replay/pipeline", []string{"metrics/result", "policies", "replay", "replay/hardware", "replay/kernel", "replay/transfer"}},
 	{"replay/serial", []string{"metrics/result", "policies", "policies/all", "replay", "replay/setting", "trace"}},
 	{"replay/verify", []string{"metrics/board", "metrics/result", "policies", "replay", "replay/allocate", "replay/setting", "trace"}},
 	{"replay/reproduce", []string{"metrics/render/chart", "metrics/result", "policies/all", "replay", "replay/allocate", "replay/hardware", "replay/pipeline", "replay/transfer", "replay/transfer/fit", "trace"}},

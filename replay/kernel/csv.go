@@ -38,7 +38,7 @@ const mostCount = 1 << 20
 // Errors name file and line.
 func ReadCSV(r io.Reader, name string) ([]Measurement, error) {
 	reader := csv.NewReader(r)
-	reader.Comment, reader.FieldsPerRecord = '#', len(Header)
+	reader.Comment = '#'
 	header, err := reader.Read()
 	switch {
 	case errors.Is(err, io.EOF):

@@ -56,15 +56,8 @@ func (e *Estimator) Seconds(k Kernel) float64 {
 	return t
 }
 
-// Measured reports whether the device has measurements of its own.
-func (e *Estimator) Measured() bool {
-	for g := range e.near {
-		if len(e.near[g]) > 0 {
-			return true
-		}
-	}
-	return false
-}
+// Measured reports whether the kernels of a kind, or of its group, were measured on the device.
+func (e *Estimator) Measured(k Kind) bool { return len(e.near[groupOf(k)]) > 0 }
 
 // correction returns the mean log error of the neighbours of a shape, by distance.
 func correction(near []neighbour, k *Kernel) float64 {

@@ -204,7 +204,8 @@ func TestBadCSV(t *testing.T) {
 	header := strings.Join(Header, ",") + "\n"
 	for _, c := range []struct{ text, want string }{
 		{"", "f.csv is empty"},
-		{"operator\n", "f.csv: record on line 1"},
+		{"operator\n", "f.csv:1: columns operator, expected"},
+		{header + "norm,m\n", "f.csv: record on line 2"},
 		{"# comment\nx" + header, "f.csv:2: columns xoperator"},
 		{header, "no measurements"},
 		{header + "qkv_prj,m,d,s,1,1,0,0,5\n", `f.csv:2: operator "qkv_prj", did you mean qkv_proj`},

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/kernel"
 )
 
 // Options state how to price a profile.
@@ -31,7 +32,9 @@ type Options struct {
 	Fragments int64   // pieces of a block in memory, 0 for 1
 	Depth     int64   // reads in flight to the drives, over all GPUs that share them
 	Ahead     ReadAhead
-	// Table, if not nil, replaces the roofline for the times that it has.
+	// Kernels, if not nil, returns the kernel model of a GPU. It replaces the roofline.
+	Kernels func(g *hardware.GPU) (*kernel.Estimator, error)
+	// Table, if not nil, replaces the roofline or the kernel model for the times that it has.
 	Table func(rest Computer) (Computer, error)
 
 	// enough is a TPOT in seconds, or 0. If the mean is known to be longer, Price may return an

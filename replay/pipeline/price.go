@@ -145,9 +145,16 @@ func (r *runner) prepare() error {
 	}
 	roofline := NewRoofline(r.Machine, r.Model, r.Selection, r.Experts, r.Threads)
 	r.computer, r.gpuRate = roofline, roofline.memory
-	var err error
+	if r.Kernels != nil {
+		estimator, err := r.Kernels(r.Machine.GPU)
+		if err != nil {
+			return err
+		}
+		r.computer = NewFitted(roofline, estimator)
+	}
 	if r.Table != nil {
-		if r.computer, err = r.Table(roofline); err != nil {
+		var err error
+		if r.computer, err = r.Table(r.computer); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,180 @@
+package pipeline
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/kernel"
+)
+
+// Fitted prices operators by the kernel model: launches, tiles and waves of products, norms, rotary
+// embedding, activation and sampling count. Selection, lookups and the recomputation of K and V are
+// the roofline's.
+type Fitted struct {
+	roofline  *Roofline
+	estimator *kernel.Estimator
+	known     map[kernel.Kernel]float64 // times of earlier calls
+}
+
+// mostKnown bounds the memory of earlier calls.
+const mostKnown = 1 << 16
+
+// NewFitted returns the kernel model of a GPU for the roofline's model.
+func NewFitted(r *Roofline, e *kernel.Estimator) *Fitted {
+	return &Fitted{r, e, map[kernel.Kernel]float64{}}
+}
+
+// Notes returns the assumptions.
+func (f *Fitted) Notes() []string {
+	d := f.estimator.Device
+	var mine, others []string
+	for _, g := range []struct {
+		kind kernel.Kind
+		name string
+	}{{kernel.Product, "products"}, {kernel.Norm, "norms and activation"}, {kernel.Decode, "attention"}, {kernel.Sample, "sampling"}} {
+		if f.estimator.Measured(g.kind) {
+			mine = append(mine, g.name)
+		} else {
+			others = append(others, g.name)
+		}
+	}
+	note := "kernels:"
+	if len(mine) > 0 {
+		note += fmt.Sprintf(" fitted to measurements of %s: %s;", d.Name, strings.Join(mine, ", "))
+	}
+	if len(others) > 0 {
+		note += fmt.Sprintf(" not measured on %s, by constants of other GPUs: %s;", d.Name, strings.Join(others, ", "))
+	}
+	return append([]string{note + " selection, lookups and recomputation are the roofline's"}, d.Notes...)
+}
+
+// seconds returns the time of a kernel.
+func (f *Fitted) seconds(k kernel.Kernel) float64 {
+	if t, ok := f.known[k]; ok {
+		return t
+	}
+	if len(f.known) >= mostKnown {
+		clear(f.known)
+	}
+	t := f.estimator.Seconds(k)
+	f.known[k] = t
+	return t
+}
+
+// matrix is a matrix of weights.
+type matrix struct{ out, in float64 }
+
+// products returns the time to multiply tokens with each of some matrices.
+func (f *Fitted) products(tokens float64, all []matrix) (sum float64) {
+	weight := float64(f.roofline.Model.BytesPerParameter.Value)
+	for _, m := range all {
+		sum += f.seconds(kernel.NewProduct(tokens, m.out, m.in, weight))
+	}
+	return sum
+}
+
+// Layer prices one layer's operators.
+func (f *Fitted) Layer(layer int, l *Load) (o Operators, err error) {
+	if o, err = f.roofline.Layer(layer, l); err != nil {
+		return o, err
+	}
+	m := f.roofline.Model
+	hidden := float64(m.Hidden.Value)
+	first, second, out := projectionMatrices(m, f.roofline.Selection.Method == "indexer")
+	around := func(tokens float64) float64 { return f.seconds(kernel.NewNorm(tokens, hidden, true)) }
+	before := func(tokens float64) float64 {
+		return around(tokens) + f.products(tokens, first) + f.seconds(kernel.NewRope(tokens, rotated(m)))
+	}
+	o.Project = before(l.Queries)
+	o.Pre = f.products(l.Queries, second)
+	o.Attend = f.attention(l.Requests, l.Attended, l.Bytes)
+	o.AttendAll = f.attention(l.Requests, l.Scored, l.Context*float64(m.Entry.Value))
+	o.Post = f.products(l.Queries, out) + around(l.Queries) + f.feedForward(layer, l.Queries)
+	if l.Again > 0 {
+		o.Again = before(l.Again) + f.products(l.Again, second) + f.products(l.Again, out) + around(l.Again) +
+			f.feedForward(layer, l.Again) + f.roofline.attention(l.Pairs, l.Again*float64(m.Entry.Value))
+	}
+	return o, nil
+}
+
+// attention returns the time of decode attention. Several queries of a request read its cache once,
+// and arithmetic may then take longer.
+func (f *Fitted) attention(requests, attended, bytes float64) float64 {
+	if requests <= 0 || bytes <= 0 {
+		return 0
+	}
+	entry := float64(f.roofline.Model.Entry.Value)
+	read := f.seconds(kernel.NewDecode(requests, bytes/requests/entry, entry))
+	return max(read, f.estimator.Launch(kernel.Decode)+f.roofline.attention(attended, 0))
+}
+
+// feedForward returns the time of a layer's FFN. The routed experts of a GPU are one grouped
+// product: the chosen experts side by side, each with its share of the tokens.
+func (f *Fitted) feedForward(layer int, tokens float64) float64 {
+	m := f.roofline.Model
+	hidden := float64(m.Hidden.Value)
+	if stored, active := m.FFNParameters(layer); stored == active {
+		return f.dense(tokens, float64(m.FFN.Value))
+	}
+	wide := float64(m.MoE.FFN.Value)
+	sum := f.products(tokens, []matrix{{float64(m.MoE.Experts.Value), hidden}})
+	if shared := float64(m.MoE.Shared.Value); shared > 0 {
+		sum += f.dense(tokens, shared*wide)
+	}
+	chosen := f.roofline.touched(tokens)
+	pairs := tokens * float64(m.MoE.Active.Value)
+	return sum + f.products(pairs/chosen, []matrix{{chosen * upMatrices(m) * wide, hidden}, {chosen * hidden, wide}}) +
+		f.seconds(kernel.NewActivation(pairs, wide))
+}
+
+// dense returns the time of an FFN of some width.
+func (f *Fitted) dense(tokens, wide float64) float64 {
+	hidden := float64(f.roofline.Model.Hidden.Value)
+	return f.products(tokens, []matrix{{upMatrices(f.roofline.Model) * wide, hidden}, {hidden, wide}}) +
+		f.seconds(kernel.NewActivation(tokens, wide))
+}
+
+// upMatrices is the number of matrices in front of the activation.
+func upMatrices(m *hardware.Model) float64 { return float64(m.FFNMatrices.Value) - 1 }
+
+// Output returns the time of the last norm, the projection to the vocabulary, and the sampler.
+func (f *Fitted) Output(queries float64) (float64, error) {
+	m := f.roofline.Model
+	hidden, words := float64(m.Hidden.Value), float64(m.Vocabulary.Value)
+	return f.seconds(kernel.NewNorm(queries, hidden, true)) + f.products(queries, []matrix{{words, hidden}}) +
+		f.seconds(kernel.NewSample(queries, words)), nil
+}
+
+// rotated returns the elements of a token's queries and keys that the rotary embedding turns.
+func rotated(m *hardware.Model) float64 {
+	if m.Latent != nil {
+		return (float64(m.QueryHeads.Value) + 1) * float64(m.Latent.Rope.Value)
+	}
+	return float64(m.QueryHeads.Value+m.KVHeads.Value) * float64(m.HeadDim.Value)
+}
+
+// projectionMatrices returns the matrices whose weights projections counts. Products of each head
+// are one matrix of all heads.
+func projectionMatrices(m *hardware.Model, indexes bool) (first, second, out []matrix) {
+	h, q, kv, d := float64(m.Hidden.Value), float64(m.QueryHeads.Value), float64(m.KVHeads.Value), float64(m.HeadDim.Value)
+	l := m.Latent
+	if l == nil {
+		return []matrix{{d * (q + 2*kv), h}}, nil, []matrix{{h, q * d}}
+	}
+	rank, rope, nope, value := float64(l.KVRank.Value), float64(l.Rope.Value), float64(l.NoPE.Value), float64(l.Value.Value)
+	down := rank + rope
+	second, out = []matrix{{q * rank, nope}}, []matrix{{q * value, rank}, {h, q * value}}
+	if query := float64(l.QueryRank.Value); query > 0 {
+		down += query
+		second = append(second, matrix{q * (nope + rope), query})
+	} else {
+		down += q * (nope + rope)
+	}
+	first = []matrix{{down, h}}
+	if indexes {
+		heads, dim := float64(m.Indexer.Heads.Value), float64(m.Indexer.HeadDim.Value)
+		first = append(first, matrix{heads * dim, float64(l.QueryRank.Value)}, matrix{dim + heads, h})
+	}
+	return first, second, out
+}

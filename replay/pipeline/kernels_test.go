@@ -1,0 +1,104 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/kernel"
+)
+
+func fittedOn(t *testing.T, machine, model string, experts int) (*Fitted, *Roofline) {
+	t.Helper()
+	lib, err := hardware.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := lib.Machine(machine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape, err := lib.Model(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	method := "keys"
+	if shape.Indexer != nil {
+		method = "indexer"
+	}
+	r := NewRoofline(m, shape, Selection{Method: method, Tokens: 1}, experts, 1)
+	e, err := kernel.Estimate(m.GPU, lib)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewFitted(r, e), r
+}
+
+// The matrices of a layer have the weights that the roofline counts, for all models.
+func TestProjectionMatrices(t *testing.T) {
+	lib, err := hardware.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, it := range lib.Items(hardware.KindModel) {
+		m := it.(*hardware.Model)
+		for _, indexes := range []bool{false, m.Indexer != nil} {
+			first, second, out := projections(m, indexes)
+			a, b, c := projectionMatrices(m, indexes)
+			for i, pair := range [][2]float64{{first, weightsOf(a)}, {second, weightsOf(b)}, {out, weightsOf(c)}} {
+				if pair[0] != pair[1] {
+					t.Errorf("%s, part %d: %g weights, expected %g", m.Name, i, pair[1], pair[0])
+				}
+			}
+		}
+	}
+}
+
+func weightsOf(all []matrix) (sum float64) {
+	for _, m := range all {
+		sum += m.out * m.in
+	}
+	return sum
+}
+
+// Large operators take about the roofline's time, small ones a launch more. Both hold for dense,
+// latent and MoE models.
+func TestFittedNearRoofline(t *testing.T) {
+	for _, c := range []struct {
+		machine, model string
+		experts        int
+	}{{"h100", "llama-3.1-8b", 1}, {"a100-80", "llama-2-70b", 1}, {"h200", "deepseek-v3.2", 32}, {"l40s", "opt-6.7b", 1}} {
+		f, r := fittedOn(t, c.machine, c.model, c.experts)
+		for _, queries := range []float64{1, 64, 4096} {
+			l := &Load{Requests: queries, Queries: queries, Context: 8192 * queries, Scored: 8192 * queries, Attended: 2048 * queries,
+				Bytes: 2048 * queries * float64(r.Model.Entry.Value), Demand: 2048 * queries}
+			layer := int(r.Model.Layers.Value) - 1
+			have, err := f.Layer(layer, l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := r.Layer(layer, l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, pair := range map[string][2]float64{"project": {have.Project, want.Project}, "post": {have.Post, want.Post}, "attend": {have.Attend, want.Attend}} {
+				if !(pair[0] > 0.6*pair[1] && pair[0] < 3*pair[1]+50e-6) {
+					t.Errorf("%s on %s, %g queries, %s: %.1f us, roofline %.1f us", c.model, c.machine, queries, name, pair[0]*1e6, pair[1]*1e6)
+				}
+			}
+			if have.Select != want.Select || have.LookupGPU != want.LookupGPU || have.Recompute != want.Recompute {
+				t.Errorf("%s: selection, lookup or recomputation differ from the roofline's", c.model)
+			}
+		}
+	}
+}
+
+// Notes tell measured GPUs from others.
+func TestFittedNotes(t *testing.T) {
+	measured, _ := fittedOn(t, "h100", "llama-3.1-8b", 1)
+	other, _ := fittedOn(t, "h200", "llama-3.1-8b", 1)
+	if a, b := strings.Join(measured.Notes(), "\n"), strings.Join(other.Notes(), "\n"); !strings.Contains(a, "fitted to measurements of h100: products, norms and activation; not measured on h100") ||
+		!strings.Contains(b, "not measured on h200, by constants of other GPUs: products") {
+		t.Errorf("%s\n%s", a, b)
+	}
+}
