@@ -58,7 +58,8 @@ type Software struct {
 	Name string
 	// Vector is the number of elements that one thread of a norm or activation moves at once.
 	Vector float64
-	// Resolution is the step of the profiler's times, in seconds.
+	// Resolution is the step of the profiler's times, in seconds. The profiler cuts fractions of it
+	// off, so half a step is added to each time.
 	Resolution float64
 }
 
@@ -66,7 +67,7 @@ type Software struct {
 var Current = Software{Name: "current", Vector: 8}
 
 // softwares are the stacks with other properties. Vidur profiled kernels of vLLM 0.2, which move
-// one element per thread. It stored whole microseconds.
+// one element per thread. Its profiler stored whole microseconds.
 var softwares = []Software{{Name: "vidur", Vector: 1, Resolution: 1e-6}}
 
 func softwareOf(name string) Software {

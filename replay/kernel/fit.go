@@ -15,7 +15,7 @@ type Point struct {
 	*Measurement
 	Kernel  Kernel
 	Device  *Device
-	Seconds float64
+	Seconds float64 // measured, with half a step of the clock that cut it
 }
 
 // Points finds the shapes and devices of measurements. Errors name the line in the file.
@@ -47,7 +47,7 @@ func Points(all []Measurement, file string, lib *hardware.Library) ([]Point, err
 		if devices[m.Device] == nil {
 			devices[m.Device] = d
 		}
-		points = append(points, Point{m, k, d, m.Microseconds * 1e-6})
+		points = append(points, Point{m, k, d, m.Microseconds*1e-6 + k.Software.Resolution/2})
 	}
 	return points, nil
 }
