@@ -101,7 +101,8 @@ func fitDevice(mine []kernel.Point, shared kernel.Parameters) fittedKernels {
 	r := fittedKernels{Device: mine[0].Device.Name, Kernels: len(mine)}
 	for i := range kernel.Definitions {
 		if d := &kernel.Definitions[i]; d.Priced(mine) {
-			r.Parameters = append(r.Parameters, fittedParameter{d.Name, e.Parameters[i] / d.SI, shared[i] / d.SI, d.Unit, d.Text})
+			r.Parameters = append(r.Parameters, fittedParameter{
+				d.Name, e.Parameters[i] / d.SI, shared[i] / d.SI, d.Unit, d.Text})
 		}
 	}
 	r.Errors = append(kernel.Residuals(e, mine, false), kernel.JudgeParts(mine, shared, false)...)

@@ -14,7 +14,11 @@ import (
 )
 
 // Header has the columns of a file of measurements.
-var Header = []string{"operator", "model", "device", "software", "tensor_parallel", "tokens", "sequences", "context", "time_us"}
+var Header = []string{
+	"operator", "model", "device", "software", "tensor_parallel", "tokens", "sequences", "context", "time_us",
+}
+
+var columns = strings.Join(Header, ",")
 
 // Measurement is the time of one call of an operator.
 type Measurement struct {
@@ -42,14 +46,14 @@ func ReadCSV(r io.Reader, name string) ([]Measurement, error) {
 	header, err := reader.Read()
 	switch {
 	case errors.Is(err, io.EOF):
-		return nil, fmt.Errorf("%s is empty, expected the columns %s", name, strings.Join(Header, ","))
+		return nil, fmt.Errorf("%s is empty, expected the columns %s", name, columns)
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w, expected the columns %s", name, err, strings.Join(Header, ","))
+		return nil, fmt.Errorf("%s: %w, expected the columns %s", name, err, columns)
 	}
 	line, _ := reader.FieldPos(0)
 	header[0] = strings.TrimPrefix(header[0], "\ufeff")
 	if !slices.Equal(header, Header) {
-		return nil, fmt.Errorf("%s:%d: columns %.200s, expected %s", name, line, strings.Join(header, ","), strings.Join(Header, ","))
+		return nil, fmt.Errorf("%s:%d: columns %.200s, expected %s", name, line, strings.Join(header, ","), columns)
 	}
 	var all []Measurement
 	for {
@@ -78,7 +82,9 @@ func ReadCSV(r io.Reader, name string) ([]Measurement, error) {
 func parse(record []string) (m Measurement, err error) {
 	m.Operator, m.Model, m.Device, m.Software = record[0], record[1], record[2], record[3]
 	if operators[m.Operator] == nil {
-		return m, fmt.Errorf("operator %.60q%s, expected one of %s", m.Operator, names.Nearest(m.Operator, Operators()), strings.Join(Operators(), ", "))
+		known := Operators()
+		return m, fmt.Errorf("operator %.60q%s, expected one of %s", m.Operator, names.Nearest(m.Operator, known),
+			strings.Join(known, ", "))
 	}
 	for i, text := range record[1:4] {
 		if text == "" {
@@ -91,7 +97,8 @@ func parse(record []string) (m Measurement, err error) {
 			least = 1
 		}
 		if *count, err = strconv.Atoi(record[i+4]); err != nil || *count < least || *count > mostCount {
-			return m, fmt.Errorf("%s %.60q, expected a whole number of %d to %d", Header[i+4], record[i+4], least, mostCount)
+			return m, fmt.Errorf("%s %.60q, expected a whole number of %d to %d",
+				Header[i+4], record[i+4], least, mostCount)
 		}
 	}
 	m.Microseconds, err = strconv.ParseFloat(record[8], 64)

@@ -63,7 +63,8 @@ func EstimateFrom(g *hardware.GPU, points []Point) (*Estimator, error) {
 	if len(mine) == 0 {
 		devices := distinct(points, func(p *Point) string { return p.Measurement.Device })
 		slices.Sort(devices)
-		return nil, fmt.Errorf("no measurement of %s, only of %s: choose a machine with that GPU", g.Name, strings.Join(devices, ", "))
+		return nil, fmt.Errorf("no measurement of %s, only of %s: choose a machine with that GPU",
+			g.Name, strings.Join(devices, ", "))
 	}
 	all, err := bundledParameters()
 	if err != nil {

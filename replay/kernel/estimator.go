@@ -31,7 +31,8 @@ func NewEstimator(d *Device, p Parameters, measured []Point) *Estimator {
 	for i := range measured {
 		k := &measured[i].Kernel
 		g := groupOf(k.Kind)
-		e.near[g] = append(e.near[g], neighbour{place(k), k.Kind, k.Software.Vector, math.Log(measured[i].Seconds / p.Seconds(d, k))})
+		logError := math.Log(measured[i].Seconds / p.Seconds(d, k))
+		e.near[g] = append(e.near[g], neighbour{place(k), k.Kind, k.Software.Vector, logError})
 	}
 	return e
 }

@@ -203,7 +203,10 @@ func appendErrors(list []Errors, split Split, left, operator string, all []guess
 
 // layer has the calls of an operator in one dense layer without attention itself. add_norm stands
 // for norm and add.
-var layer = map[string]float64{"qkv_proj": 1, "rope": 1, "out_proj": 1, "up_proj": 1, "activation": 1, "down_proj": 1, "norm": 2, "add": 2, "add_norm": 2}
+var layer = map[string]float64{
+	"qkv_proj": 1, "rope": 1, "out_proj": 1, "up_proj": 1, "activation": 1, "down_proj": 1,
+	"norm": 2, "add": 2, "add_norm": 2,
+}
 
 // wholeLayers sums the operators of a layer, for each device, model, degree and number of tokens
 // that has all products.
@@ -249,8 +252,9 @@ func errorsOf(split Split, left, operator string, all []guess) Errors {
 	slices.Sort(bias)
 	slices.Sort(size)
 	slices.Sort(beyond)
-	return Errors{Split: split, Left: left, Operator: operator, Count: len(all), Bias: quantile(bias, 0.5), Median: quantile(size, 0.5),
-		P95: quantile(size, 0.95), Worst: size[len(size)-1], Beyond: quantile(beyond, 0.5), BeyondP95: quantile(beyond, 0.95)}
+	return Errors{Split: split, Left: left, Operator: operator, Count: len(all),
+		Bias: quantile(bias, 0.5), Median: quantile(size, 0.5), P95: quantile(size, 0.95), Worst: size[len(size)-1],
+		Beyond: quantile(beyond, 0.5), BeyondP95: quantile(beyond, 0.95)}
 }
 
 // quantile returns the smallest value that a share q of the sorted values does not exceed.

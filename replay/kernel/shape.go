@@ -88,7 +88,8 @@ func NewDecode(sequences, context, entryBytes float64) Kernel {
 
 // NewPrefill returns attention of a chunk of a prompt over itself and context cached tokens.
 func NewPrefill(chunk, context, entryBytes, heads, headDim float64) Kernel {
-	return Kernel{Kind: Prefill, Tokens: chunk, Out: 1, In: context, Bytes: entryBytes, Heads: heads, HeadDim: headDim, Software: Current}
+	return Kernel{Kind: Prefill, Tokens: chunk, Out: 1, In: context, Bytes: entryBytes,
+		Heads: heads, HeadDim: headDim, Software: Current}
 }
 
 // dims are the widths of a model on one of several GPUs.
@@ -130,9 +131,11 @@ func (m *Measurement) Kernel(model *hardware.Model) (Kernel, error) {
 	heads, kv, dim := float64(model.QueryHeads.Value), float64(model.KVHeads.Value), float64(model.HeadDim.Value)
 	switch {
 	case model.Latent != nil || model.MoE != nil:
-		return Kernel{}, fmt.Errorf("model %s has latent attention or experts: the operators are those of dense models", model.Name)
+		return Kernel{}, fmt.Errorf("model %s has latent attention or experts: the operators are those of dense models",
+			model.Name)
 	case tp > heads:
-		return Kernel{}, fmt.Errorf("tensor_parallel %d exceeds the %g query heads of %s", m.TensorParallel, heads, model.Name)
+		return Kernel{}, fmt.Errorf("tensor_parallel %d exceeds the %g query heads of %s",
+			m.TensorParallel, heads, model.Name)
 	case m.Operator == "attention_decode" && m.Sequences < 1:
 		return Kernel{}, fmt.Errorf("sequences is 0: state the number of sequences of %s", m.Operator)
 	}

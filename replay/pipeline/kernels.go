@@ -32,7 +32,10 @@ func (f *Fitted) Notes() []string {
 	for _, g := range []struct {
 		kind kernel.Kind
 		name string
-	}{{kernel.Product, "products"}, {kernel.Norm, "norms and activation"}, {kernel.Decode, "attention"}, {kernel.Sample, "sampling"}} {
+	}{
+		{kernel.Product, "products"}, {kernel.Norm, "norms and activation"},
+		{kernel.Decode, "attention"}, {kernel.Sample, "sampling"},
+	} {
 		if f.estimator.Measured(g.kind) {
 			mine = append(mine, g.name)
 		} else {
