@@ -173,12 +173,12 @@ func TestAdvice(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, line := range map[string]string{
-		"the trace's is \"\"\n":              "clusters " + newsTrace + " -o " + filepath.Join(t.TempDir(), "c"),
-		"\"\". Name a file of clusters\n":    "replay " + newsTrace + " --clusters lists",
-		"traces: stat nosuch":                "reproduce kvpr --traces nosuch",
-		"the profile has no cell at 9x; ":  "time " + out + " --capacity 9x",
-		"is Parquet (a trace, a profile":   "leaderboard " + newsTrace,
-		"no Parquet file, or truncated": "time " + short,
+		"the trace's is \"\"\n":           "clusters " + newsTrace + " -o " + filepath.Join(t.TempDir(), "c"),
+		"\"\". Name a file of clusters\n": "replay " + newsTrace + " --clusters lists",
+		"traces: stat nosuch":             "reproduce kvpr --traces nosuch",
+		"the profile has no cell at 9x; ": "time " + out + " --capacity 9x",
+		"is Parquet (a trace, a profile":  "leaderboard " + newsTrace,
+		"no Parquet file, or truncated":   "time " + short,
 	} {
 		if code, stdout, stderr := run(strings.Fields(line)...); code == 0 || stdout != "" || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit %d, stdout %q, stderr %q, want %q", line, code, stdout, stderr, want)
