@@ -2,15 +2,15 @@ package demand
 
 import "github.com/kvreplay/kvreplay/trace"
 
-// Attention is what a trace says of the attention that listed blocks were given.
+// Attention states which columns of a trace record the attention to listed blocks.
 type Attention struct {
-	Weights bool // for policies: attention_mass, or softmax scores
-	Masses  bool // shares of a step's attention: attention_mass, or softmax scores that are no maxima
-	Covered bool // covered_mass says how much of it the whole list holds, where masses do not
-	scores  bool // both are in the column of scores
+	Weights bool // policies may read attention: from attention_mass, or softmax scores
+	Masses  bool // the attention of blocks adds up: attention_mass, or softmax scores that are no maxima
+	Covered bool // covered_mass is the attention of whole lists, and Masses is false
+	scores  bool // weights and masses are softmax scores
 }
 
-// AttentionOf looks at a trace's columns.
+// AttentionOf derives the Attention of a trace from its columns.
 func AttentionOf(m *trace.Meta, hasMass, hasScores, hasCovered bool) (a Attention) {
 	switch {
 	case hasMass:
@@ -22,7 +22,7 @@ func AttentionOf(m *trace.Meta, hasMass, hasScores, hasCovered bool) (a Attentio
 	return a
 }
 
-// Given is the attention that the blocks of a row's list were given, nil if the trace has none.
+// Given returns the attention to each block of a row's list, or nil if the trace has none.
 func (a Attention) Given(s *trace.Stream, row int) []float32 {
 	switch {
 	case !a.Weights:
@@ -33,8 +33,8 @@ func (a Attention) Given(s *trace.Stream, row int) []float32 {
 	return s.AttentionMass[s.Offsets[row]:s.Offsets[row+1]]
 }
 
-// Attention is what the blocks of row i's list were given, as a says.
+// Attention returns the attention to each block of row i's list, from the column that a states.
 func (d *Delta) Attention(a Attention, i int) []float32 { return a.Given(d.stream, d.first+i) }
 
-// CoveredMass is the share of the attention of row i that its list holds.
+// CoveredMass returns the share of row i's attention that goes to the blocks of its list.
 func (d *Delta) CoveredMass(i int) float64 { return float64(d.stream.CoveredMass[d.first+i]) }

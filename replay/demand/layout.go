@@ -7,11 +7,12 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Layout is a setting.Shape on a trace.
+// Layout states how recorded rows and entries are joined. It is a setting.Shape resolved for a
+// trace.
 type Layout struct {
 	Factor    int // entries of a list in a block
-	Heads     int // streams that share a cache
-	Positions int // positions of a step
+	Heads     int // heads that share blocks
+	Positions int // positions per step
 
 	Clustered bool // units are clusters of tokens
 }
@@ -21,8 +22,8 @@ func (l Layout) Plain() bool {
 	return l.Factor == 1 && l.Heads == 1 && l.Positions == 1 && !l.Clustered
 }
 
-// Unit is the number of entries, of one head and one token each, that a block of a
-// joined stream holds.
+// Unit returns the number of entries in a block of a joined stream. An entry is one token of one
+// head.
 func (l Layout) Unit(p Pins) int64 { return int64(p.BlockTokens) * int64(l.Heads) }
 
 // NewLayout checks the shape against the unit of the trace. The caller sets Heads, which depends
@@ -42,5 +43,5 @@ func NewLayout(s setting.Shape, m *trace.Meta) (Layout, error) {
 	return l, nil
 }
 
-// HasPicked reports whether a unit holds several entries that a list names separately.
+// HasPicked reports whether a unit holds several entries that lists name separately.
 func (l Layout) HasPicked() bool { return l.Factor > 1 || l.Heads > 1 || l.Clustered }

@@ -8,10 +8,10 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Place returns the blocks resident before step 0, ascending: nil for lru and cold. In
-// a pool, staging places position by position, at each position the first streams first, and
-// importance ranks the blocks of all its streams together. request is the importance of
-// each position over a whole request (ScopeRequest), nil if every stream's own counts.
+// Place returns the blocks that warm-up w makes resident before step 0, ascending. It returns nil
+// for lru and cold. In a pool, staging places the blocks of all streams position by position.
+// Importance ranks the blocks of all streams together. request is the importance of each position
+// over a whole request (ScopeRequest). It is nil if the importance comes from each stream alone.
 func Place(w setting.Warmup, v Recorded, capacity int, request map[int32]float64) []int32 {
 	streams := v.deltas()
 	free, local := streams[0].pins.unpinned(int(streams[0].stream.PromptLen))
@@ -24,7 +24,7 @@ func Place(w setting.Warmup, v Recorded, capacity int, request map[int32]float64
 	return nil
 }
 
-// lowest are the capacity lowest blocks of [free, local).
+// lowest returns the lowest blocks of [free, local) that fit the capacity.
 func lowest(streams []*Delta, free, local, capacity int) (placed []int32) {
 	for b := free; b < local && len(placed) < capacity; b++ {
 		for _, d := range streams {
@@ -37,8 +37,8 @@ func lowest(streams []*Delta, free, local, capacity int) (placed []int32) {
 	return placed
 }
 
-// mostImportant is the top capacity blocks of [free, local) by importance, ties to the
-// lowest position, then to the first stream.
+// mostImportant returns the most important blocks of [free, local) that fit the capacity. Ties go
+// to the lowest position, then to the first stream.
 func mostImportant(streams []*Delta, windows, free, local, capacity int, request map[int32]float64) []int32 {
 	type block struct {
 		importance float64
@@ -70,7 +70,7 @@ func mostImportant(streams []*Delta, windows, free, local, capacity int, request
 	return placed
 }
 
-// AddImportance adds the scores that the last windows of a stream give each position.
+// AddImportance adds to sums the scores of each position in the last prompt windows of a stream.
 func AddImportance(sums map[int32]float64, s *trace.Stream, o *Options, windows int) {
 	d := Delta{stream: s, rows: &recorded{s, o.K, o.M}}
 	if o.Joined != nil {
@@ -79,8 +79,8 @@ func AddImportance(sums map[int32]float64, s *trace.Stream, o *Options, windows 
 	d.addImportance(sums, windows)
 }
 
-// addImportance adds the scores of the listed ranks of the last windows, oldest first. It
-// reads nothing of the delta but its rows.
+// addImportance adds the scores of the lists of the last windows, oldest first. It uses only the
+// stream and the rows of d, so d need not be built.
 func (d *Delta) addImportance(sums map[int32]float64, windows int) {
 	for row := d.stream.Windows - windows; row < d.stream.Windows; row++ {
 		list, scores := d.scored(row)

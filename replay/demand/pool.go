@@ -6,14 +6,14 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Pool is the View of streams that share a cache. All are in memory. Its rows are those of
-// all streams in decode order: step by step, and at each step stream by stream. Row i is row
-// i / Streams of stream i mod Streams. Rows next to each other belong to different streams:
-// all of a row's demand enters, and leaves with the next row.
+// Pool is the View of streams that share a cache. All streams are in memory. Its rows are those
+// of all streams in decode order: step by step, and at each step stream by stream. Row i is row
+// i / Streams of stream i mod Streams. Consecutive rows belong to different streams. All demand of
+// a row therefore enters with it, and leaves with the next row.
 type Pool struct {
 	Extent
 	nexts
-	streams []*Delta // ids in their members and births are those of the pool, all others the stream's
+	streams []*Delta // members and births have block ids of the pool, all other lists those of the stream
 	ranked  []rankedPart[int32]
 	merged  []int32 // candidates of a row
 	raised  []int32
@@ -33,7 +33,7 @@ func (p *Pool) Add(n int, stream *trace.Stream, o Options, check *trace.Checker)
 	return p.streams[n].Build(stream, o, check)
 }
 
-// Build joins the streams, which have been added.
+// Build joins the added streams. With nexts, changes have next uses.
 func (p *Pool) Build(nexts bool) {
 	n, first := len(p.streams), p.streams[0]
 	p.Extent = Extent{Blocks: n * first.Blocks, Rows: n * first.Rows, Windows: n * first.Windows, Streams: n, Stride: first.Stride,
@@ -47,7 +47,7 @@ func (p *Pool) Build(nexts bool) {
 	}
 }
 
-// Unequal is the first stream whose rows are not at the steps of the first one's. Nil for none.
+// Unequal returns the first stream whose steps differ from those of stream 0, or nil if none differs.
 func (p *Pool) Unequal() *trace.Stream {
 	for _, d := range p.streams {
 		if !slices.Equal(d.stream.Steps, p.streams[0].stream.Steps) {
@@ -59,13 +59,13 @@ func (p *Pool) Unequal() *trace.Stream {
 
 func (p *Pool) deltas() []*Delta { return p.streams }
 
-// at is the stream of row i, and its own row.
+// at returns the stream of row i, and the row's index in that stream.
 func (p *Pool) at(i int) (d *Delta, row int) {
 	n := len(p.streams)
 	return p.streams[i%n], i / n
 }
 
-// raise returns a list of a stream in ids of the pool.
+// raise converts a list of a stream to block ids of the pool.
 func (p *Pool) raise(m *Delta, list []int32) []int32 {
 	p.raised = p.raised[:0]
 	for _, b := range list {
@@ -99,14 +99,14 @@ func (p *Pool) Scored(i int) ([]int32, []float32) {
 	return p.raise(m, list), scores
 }
 
-// Candidates are the ranks behind the demand of the row's own list, and rank by rank all of
-// the latest list of every other stream. Of one rank, that of the newest list comes first.
+// Candidates merges the list of row i behind its demand with the latest list of every other stream.
+// It merges rank by rank. At equal ranks, the newest list comes first.
 func (p *Pool) Candidates(i int) []int32 { return p.candidates(i, false) }
 
-// Listed has the demand of the row's own list, too.
+// Listed returns Candidates with the demand of row i's list.
 func (p *Pool) Listed(i int) []int32 { return p.candidates(i, true) }
 
-// candidates are those of row i. With all, the demand of its own list is among them.
+// candidates returns the candidates of row i. With all, they include the demand of its list.
 func (p *Pool) candidates(i int, all bool) []int32 {
 	n := len(p.streams)
 	own, row := i%n, i/n
@@ -117,7 +117,7 @@ func (p *Pool) candidates(i int, all bool) []int32 {
 			s, at = s+n, row-1
 		}
 		if at < 0 {
-			break // not replayed
+			break // row 0 of this stream comes later
 		}
 		m := p.streams[s]
 		list, demand := m.rows.list(m.first + at)

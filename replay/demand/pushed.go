@@ -1,16 +1,16 @@
 package demand
 
-// Pushed is the View of a lower tier. The cache above it makes its demand row by row, and
-// only the latest row is known.
+// Pushed is the View of a lower tier. The cache above makes its demand row by row, and a Pushed
+// holds only the latest row.
 //
-// An exclusive tier keeps the blocks that the cache above evicts or does not keep: they are
-// its births, in the order in which they left. The blocks it is asked for move up. An
-// inclusive tier keeps a copy of every block that passes through: its demand is what the
-// cache above misses, and its births are the births of the GPU's cache.
+// The demand of a tier is the misses of the cache above. An exclusive tier keeps the blocks that
+// the cache above evicts or does not keep. These blocks are its births, in the order in which
+// they left. Demanded blocks move up, out of the tier. An inclusive tier keeps a copy of every
+// block that passes through, and its births are the births of the GPU's cache.
 type Pushed struct {
 	Extent
 	Inclusive bool // the tier keeps a copy of every block that passes through
-	top       View // of the GPU's cache
+	top       View // the View of the GPU's cache
 
 	demand, born []int32
 	before       []int32 // the demand of the row before
@@ -25,8 +25,8 @@ func (p *Pushed) Reset(top View) {
 	p.top, p.demand = top, p.demand[:0]
 }
 
-// Push makes the next row. demand are the blocks that the cache above missed, born those that
-// arrive. positions are those that the row decodes, 0 for an exclusive tier.
+// Push makes the next row. demand lists the blocks that the cache above missed, and born those that
+// arrive. positions is the number of positions that the row decodes, 0 for an exclusive tier.
 func (p *Pushed) Push(demand []int32, positions int, born ...[]int32) {
 	p.before, p.demand = p.demand, append(p.before[:0], demand...)
 	p.born, p.positions = p.born[:0], positions
@@ -54,7 +54,8 @@ func appendDifference(dst, a, b []int32) []int32 {
 	return dst
 }
 
-// Change has the positions of an inclusive tier only: an exclusive one writes none back.
+// Change implements View. Positions is 0 for an exclusive tier, because decoding writes no entry to
+// it.
 func (p *Pushed) Change(_ int, c *Change) {
 	*c = Change{Demand: len(p.demand), Positions: p.positions, Enter: p.enter, Exit: p.exit, Born: p.born}
 }
@@ -63,9 +64,9 @@ func (p *Pushed) Members(int) []int32               { return p.demand }
 func (p *Pushed) Ranked(i int) []int32              { return p.top.Ranked(i) }
 func (p *Pushed) Scored(i int) ([]int32, []float32) { return p.top.Scored(i) }
 func (p *Pushed) Picked(int) []int32                { return nil } // tiers exchange whole blocks
-func (p *Pushed) Pinned(int) int                    { return 0 }   // on the GPU
+func (p *Pushed) Pinned(int) int                    { return 0 }   // pinned blocks are on the GPU
 func (p *Pushed) Step(i int) int32                  { return p.top.Step(i) }
 
-// Candidates are the whole list: the caches above may hold blocks of any rank.
+// Candidates returns the whole list, because the tier may hold blocks of any rank.
 func (p *Pushed) Candidates(i int) []int32 { return p.top.Listed(i) }
 func (p *Pushed) Listed(i int) []int32     { return p.top.Listed(i) }

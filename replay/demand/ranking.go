@@ -9,15 +9,15 @@ import (
 
 // ranking is the part of a Joiner that makes the ranked lists of its rows.
 //
-// The lists that make a row are merged rank by rank. A unit takes the best rank of any of its
-// entries: first all that the first K of any list name, then the rest up to M. Its score is the
-// largest of its entries' scores.
+// It merges the recorded lists of a row rank by rank, and a unit takes the best rank of its entries.
+// The units that the first K of any list name come first, then the other units up to M. The score of
+// a unit is the largest score of its entries.
 type ranking struct {
-	demand  []int32 // by row: units that the first K of a list name. It is empty before lists are made
-	place   []int32 // by unit: 1 + its place in the lists, an earlier row's if the current row lacks it
+	demand  []int32 // by row: number of demanded units. Empty until the lists are made
+	place   []int32 // by unit: 1 + its latest place in out.Indices, which may be in an earlier row
 	parts   []rankedPart[int32]
 	weights []rankedPart[float32]
-	entries []int32   // of all lists of a row, rank by rank
+	entries []int32   // entries of all lists of a row, rank by rank
 	scores  []float32 // parallel to entries
 	merged  []int32   // units of entries
 }
@@ -26,8 +26,8 @@ func (k *ranking) reset(units int) {
 	k.demand, k.place = k.demand[:0], policies.Fill(k.place, units, 0)
 }
 
-// list is the ranked list of a row and the number of its units that are demanded. The first call
-// makes all lists.
+// list returns the ranked list of a row and the number of its first units that are demanded. The
+// first call makes all lists.
 func (j *Joiner) list(row int) ([]int32, int) {
 	if len(j.demand) == 0 {
 		for row := range j.out.Rows {
@@ -55,8 +55,8 @@ func (j *Joiner) rank(row int) {
 	j.demand, j.out.Offsets = append(j.demand, int32(demand)), append(j.out.Offsets, int32(end))
 }
 
-// merge lists the entries of a row, rank by rank, and their scores. The first demanded of them are
-// demanded.
+// merge returns the entries of a row rank by rank, with their scores. demanded is the number of
+// first entries that are demanded.
 func (j *Joiner) merge(row int) (entries []int32, scores []float32, demanded int) {
 	j.parts, j.weights = j.parts[:0], j.weights[:0]
 	scored := j.heads[0].ScoreList(int(j.starts[row])) != nil
@@ -82,7 +82,8 @@ func (j *Joiner) merge(row int) (entries []int32, scores []float32, demanded int
 	return j.dropPinned(row, demanded, scores)
 }
 
-// dropPinned takes the entries and scores out that are pinned.
+// dropPinned removes pinned entries and their scores. It returns the rest, and the number of
+// demanded entries in it.
 func (j *Joiner) dropPinned(row, demanded int, scores []float32) (entries []int32, left []float32, of int) {
 	free, local := j.free(row)
 	n := 0
@@ -107,7 +108,7 @@ func (j *Joiner) dropPinned(row, demanded int, scores []float32) (entries []int3
 	return j.entries[:n], scores, of
 }
 
-// unitsOf are the units of entries.
+// unitsOf returns the unit of each entry.
 func (j *Joiner) unitsOf(entries []int32) []int32 {
 	if j.clusters == nil && j.Factor == 1 {
 		return entries
@@ -128,9 +129,9 @@ func (j *Joiner) unitsOf(entries []int32) []int32 {
 	return merged
 }
 
-// gather adds units to the list that begins at begin and has n units, and returns how many it
-// has then. No branch depends on whether the list has a unit: every unit is written behind the
-// last, and stays if the list lacked it.
+// gather adds units to the list of n units that begins at begin. It skips units that the list has,
+// and returns the new number of units. To avoid mispredicted branches, it writes every unit behind
+// the last one, and counts it only if the list lacked it.
 func (j *Joiner) gather(begin, n int, units []int32) int {
 	out, place := j.out.Indices[begin:begin+n+len(units)+1], j.place
 	for _, b := range units {
@@ -144,7 +145,7 @@ func (j *Joiner) gather(begin, n int, units []int32) int {
 	return n
 }
 
-// addScores gives each unit of the list from begin to end the largest score of its entries.
+// addScores adds a score for each unit of the list [begin, end): the largest score of its entries.
 func (j *Joiner) addScores(begin, end int, units []int32, scores []float32) {
 	for range end - begin {
 		j.out.Scores = append(j.out.Scores, float32(math.Inf(-1)))
@@ -155,7 +156,7 @@ func (j *Joiner) addScores(begin, end int, units []int32, scores []float32) {
 	}
 }
 
-// ascend sorts a list of a trace whose order means nothing.
+// ascend sorts the list that begins at begin by unit, for traces whose lists have no ranks.
 func (j *Joiner) ascend(begin int) {
 	indices := j.out.Indices[begin:]
 	if slices.IsSorted(indices) {
@@ -179,17 +180,17 @@ func (j *Joiner) ascend(begin int) {
 	}
 }
 
-// rankedPart is a list from a rank on, whose items are raised by base.
+// rankedPart is a list without its first ranks. mergeRanks adds base to its items.
 type rankedPart[T int32 | float32] struct {
 	list []T
 	from int
 	base T
 }
 
-// mergeRanks appends the parts rank by rank to dst. It takes the ranks in stretches in which the
-// same parts have every rank: each part then fills places at one distance.
+// mergeRanks appends the parts to dst rank by rank. It works in stretches of ranks that the same
+// parts have, in which it writes the items of a part at equal distances.
 func mergeRanks[T int32 | float32](dst []T, parts []rankedPart[T]) []T {
-	const stretch = 128 // ranks, so that the places are near each other
+	const stretch = 128 // ranks. A longer stretch would exceed the processor's cache
 	most := 0
 	for _, p := range parts {
 		most = max(most, len(p.list))

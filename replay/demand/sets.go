@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// mark adds the list to the set and reports whether the set has room for all of it. It has
-// no room for negative indices.
+// mark adds the list to the set. It reports whether the set has room for all indices. The set has
+// no room for negative ones.
 func mark(set []uint64, list []int32) bool {
 	for _, x := range list {
 		w := int(uint32(x) >> 6)
@@ -18,8 +18,8 @@ func mark(set []uint64, list []int32) bool {
 	return true
 }
 
-// noneFrom reports whether the set has no member from blocks on. The bitsets cover
-// the stream's last context; earlier ones are shorter.
+// noneFrom reports whether all members of the set are below blocks. A set has room for the last
+// context of a stream, and earlier contexts are shorter.
 func noneFrom(set []uint64, blocks int) bool {
 	w := blocks >> 6
 	if w >= len(set) {
@@ -32,7 +32,7 @@ func noneFrom(set []uint64, blocks int) bool {
 	return past == 0
 }
 
-// unpin clears the bits before free and from local on and returns how many it cleared.
+// unpin clears the bits below free and from local on. It returns the number of cleared bits.
 func unpin(set []uint64, free, local int) (cleared int) {
 	clearWord := func(w int, mask uint64) {
 		cleared += bits.OnesCount64(set[w] & mask)
@@ -53,7 +53,7 @@ func unpin(set []uint64, free, local int) (cleared int) {
 	return cleared
 }
 
-// population is the number of members of a set.
+// population returns the number of members of a set.
 func population(set []uint64) (n int) {
 	for _, w := range set {
 		n += bits.OnesCount64(w)
@@ -61,11 +61,11 @@ func population(set []uint64) (n int) {
 	return n
 }
 
-// spare is the number of places behind its items that a list of members needs.
+// spare is the number of places that writeMembers may write behind its last item.
 const spare = 8
 
-// writeMembers writes base plus each member of set to dst, and returns their number. They are at most
-// most, and dst has room for spare more.
+// writeMembers writes base plus each member of set to dst, and returns the number of members. The
+// set has at most `most` members, and dst has room for spare items more.
 func writeMembers(dst []int32, base int32, set []uint64, most int) (n int) {
 	if most > 2*len(set) {
 		return writeDense(dst, base, set)
@@ -76,8 +76,8 @@ func writeMembers(dst []int32, base int32, set []uint64, most int) (n int) {
 	return n
 }
 
-// writeDense is writeMembers for words of more than two members. Their number cannot be predicted:
-// eight are written before it is known.
+// writeDense does the same for words with more than two members on average. The processor cannot
+// predict a branch on their number. writeDense therefore writes eight items for every word.
 func writeDense(dst []int32, base int32, set []uint64) (n int) {
 	for w, c := range set {
 		id, end := base+int32(w<<6), n+bits.OnesCount64(c)
@@ -114,9 +114,9 @@ func appendMembers(dst []int32, set []uint64) []int32 {
 	return dst[:n+writeMembers(dst[n:n+most+spare], 0, set, most)]
 }
 
-// appendBits writes base plus the position of each bit of set to dst, which has two
-// places to spare, and returns their number. Two are written before their number is known:
-// a word with at most two costs no mispredicted branch.
+// appendBits writes base plus the position of each bit of set to dst, and returns their number.
+// It always writes two items, so dst needs two spare places. A word with at most two bits then
+// costs no mispredicted branch.
 func appendBits(dst []int32, base int32, set uint64) int {
 	n := bits.OnesCount64(set)
 	two := (*[2]int32)(dst)

@@ -6,32 +6,33 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// units are what is cached whole in a stream: blocks of one size, or clusters.
+// units are the units of a stream, which are cached as a whole: blocks of one size, or clusters.
 type units interface {
-	// Blocks is the number of units in a context of seqLen tokens.
+	// Blocks returns the number of units in a context of seqLen tokens.
 	Blocks(seqLen int) int
-	// unpinned is the range of units that neither sinks nor the local window pin.
+	// unpinned returns the range [free, local) of units that neither sinks nor the local window pin.
 	unpinned(seqLen int) (free, local int)
-	// appendBirths appends the units that left the local window when the context grew to
-	// seqLen tokens from before.
+	// appendBirths appends the units that left the local window when the context grew from before
+	// tokens to seqLen tokens.
 	appendBirths(dst []int32, before, seqLen int) []int32
 }
 
 func (p Pins) unpinned(seqLen int) (free, local int) { return p.firstFree(), p.firstLocal(seqLen) }
 
-// clustering is the units of a stream whose tokens form clusters, numbered by first token.
+// clustering is the units of a stream whose tokens form clusters. Units are numbered by their first
+// tokens.
 type clustering struct {
 	pins   Pins
 	of     []int32 // unit of each token
-	weight []int32 // entries that each unit takes
-	tokens []int32 // of each unit
+	weight []int32 // capacity that each unit takes, in entries
+	tokens []int32 // number of tokens of each unit
 }
 
-// units numbers the units of a stream, whose lists have at most that many candidates.
+// units numbers the units of a stream. candidates is the largest length of its lists.
 func (c *Clusters) units(s *trace.Stream, candidates int) *clustering {
 	given := c.TokenClusters(s, candidates)
 	u := &clustering{of: make([]int32, s.MaxSeqLen())}
-	number := make([]int32, len(given)) // 1 + the unit of each cluster, 0 for none so far
+	number := make([]int32, len(given)) // 1 + the unit of each cluster, or 0 before its first token
 	var grouped []bool
 	for t := range u.of {
 		group := int32(-1)
@@ -59,18 +60,20 @@ func (c *Clusters) units(s *trace.Stream, candidates int) *clustering {
 	return u
 }
 
-// Marks of a token that is followed, or led, by different ones.
+// Marks for a token that has no single neighbour in the lists.
 const (
-	unknown  int32 = -1
-	differs  int32 = -2
-	boundary int32 = -3 // the end of a list that was not cut
+	unknown  int32 = -1 // no list has the token
+	differs  int32 = -2 // the lists have different neighbours
+	boundary int32 = -3 // the token begins a list, or ends one that was not cut
 )
 
-// chains reads the clusters off the lists of the counted steps. A selector that ranks
-// clusters lists the tokens of each side by side, ascending: b belongs to the cluster of a
-// where it follows a, a < b, in every list that has either, but for a at the end of a list
-// of M, which is cut. Clusters that were listed only side by side, ascending, are told
-// apart by nothing, and what of a cluster was never listed is not known to be of it.
+// chains derives the clusters from the lists of the counted steps. A selector that ranks clusters
+// lists the tokens of a cluster one after the other, ascending. Token b > a belongs to the cluster
+// of a if b follows a directly in every list that has either. A list of M tokens is cut, so its
+// last token may lack its successor.
+//
+// chains cannot separate clusters that every list has in the same order, ascending. Tokens that no
+// list has form no clusters.
 func chains(s *trace.Stream, candidates int) []int32 {
 	tokens := s.MaxSeqLen()
 	next, before := make([]int32, tokens), make([]int32, tokens)
@@ -105,13 +108,14 @@ func chains(s *trace.Stream, candidates int) []int32 {
 	return of
 }
 
-// Blocks is the same in every context: the joiner has checked the lists.
+// Blocks returns the number of units, the same for every context. The joiner has checked that lists
+// are within the context.
 func (u *clustering) Blocks(int) int { return len(u.tokens) }
 
-// unpinned is all units: the joiner has left pinned tokens out.
+// unpinned returns the range of all units. The joiner has removed pinned tokens.
 func (u *clustering) unpinned(int) (free, local int) { return 0, len(u.tokens) }
 
-// appendBirths appends the units of one token alone. Larger ones arrive when they are fetched.
+// appendBirths appends the units of one token. Larger units arrive only when they are fetched.
 func (u *clustering) appendBirths(dst []int32, before, seqLen int) []int32 {
 	for t := max(u.pins.firstLocal(before), u.pins.firstFree()); t < u.pins.firstLocal(seqLen); t++ {
 		if unit := u.of[t]; u.tokens[unit] == 1 {
@@ -121,7 +125,8 @@ func (u *clustering) appendBirths(dst []int32, before, seqLen int) []int32 {
 	return dst
 }
 
-// dense renumbers clusters 0, 1, … by their first tokens. Tokens of none keep their negative number.
+// dense renumbers clusters 0, 1, … in the order of their first tokens. Tokens in no cluster keep
+// their negative number.
 func dense(of []int32) []int32 {
 	number, names := slices.Clone(of), map[int32]int32{}
 	for t, name := range of {
@@ -138,8 +143,8 @@ func dense(of []int32) []int32 {
 	return number
 }
 
-// numbered renames clusters, which are named by their first tokens: 0, 1, … in that order,
-// -1 for those of one token.
+// numbered renumbers clusters, which of names by their first tokens, 0, 1, … in that order. Tokens
+// that are alone in a cluster get -1.
 func numbered(of []int32) []int32 {
 	size, number := make([]int32, len(of)), make([]int32, len(of))
 	for _, first := range of {

@@ -40,8 +40,8 @@ func (p *plan) allocated(i int) allocate.Key {
 	return k
 }
 
-// applyAllocation replaces the capacities of the run with those of the allocation, or the windows
-// of the policy without capacity.
+// applyAllocation makes the allocation the only capacity of the run. If the allocation sets
+// windows, applyAllocation checks that window:N is the only policy.
 func (p *plan) applyAllocation() error {
 	a := p.opt.Allocation
 	switch {
@@ -74,7 +74,7 @@ func (w *worker) windowed(i int, c *cellPlan) (*cache.Cell, string, error) {
 		return own, c.spec.Name(), nil
 	}
 	k := w.plan.allocated(i)
-	steps, _ := a.Window(k.Layer, k.Head) // there: checkAllocation has looked
+	steps, _ := a.Window(k.Layer, k.Head) // checkAllocation has checked that it exists
 	name := fmt.Sprintf("%s:%d", c.spec.Entry.Name, steps)
 	if w.windows == nil {
 		w.windows = map[int]*cache.Cell{}

@@ -15,14 +15,14 @@ import (
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
-// behaviour is a policy and its fingerprint. The windows of an allocation have no names.
+// behaviour is a policy and its fingerprint. policy is empty for the windows of an allocation.
 type behaviour struct{ policy, fingerprint string }
 
 func behaviourOf(spec policies.Spec) behaviour { return behaviour{spec.Name(), Fingerprint(spec)} }
 
-// behaviours returns the policies that decide the rows of a cell, its own policy first. Others are
-// the policy with the peak that sets the capacity, those of the caches above a tier, and LRU if its
-// misses divide the memory again.
+// behaviours returns the behaviours on which the rows of a cell depend. The first is the cell's
+// policy. If the capacity is another policy's peak, that policy follows. LRU follows if its misses
+// divide the memory again. For a tier, the policies of the caches above it follow.
 func (p *plan) behaviours(c *cellPlan) (all []behaviour) {
 	if p.plansWindows(c) {
 		all = p.plannedWindows(c)
@@ -52,14 +52,14 @@ func (p *plan) plansWindows(c *cellPlan) bool {
 	return p.opt.Allocation != nil && p.opt.Allocation.Family == allocate.Windows && c.capacity == nil
 }
 
-// plannedWindows returns the behaviours of a cell with allocated windows. The first is that of the
-// window in the example of the policy's entry. Rows state it, and it is the same under every
-// allocation. The allocated windows follow.
+// plannedWindows returns two behaviours of a cell with allocated windows. The first has the window
+// that the policy's entry gives as its example. Rows state this fingerprint, because it is the
+// same under every allocation. The second digests the allocated windows.
 func (p *plan) plannedWindows(c *cellPlan) (all []behaviour) {
 	options := map[int]string{-1: c.spec.Entry.Example}
 	for i := range p.streams {
 		k := p.allocated(i)
-		steps, _ := p.opt.Allocation.Window(k.Layer, k.Head) // there: checkAllocation has looked
+		steps, _ := p.opt.Allocation.Window(k.Layer, k.Head) // checkAllocation has checked that it exists
 		options[steps] = fmt.Sprint(steps)
 	}
 	var own, planned []string
@@ -78,7 +78,7 @@ func (p *plan) plannedWindows(c *cellPlan) (all []behaviour) {
 	return []behaviour{{c.spec.Name(), strings.Join(own, "")}, {"", hashOf(planned)}}
 }
 
-// dependsOn returns the text in which rows state the other behaviours of a cell.
+// dependsOn returns the text in which rows state the further behaviours of a cell.
 func dependsOn(others []behaviour) string {
 	var texts []string
 	for _, b := range others {
@@ -100,13 +100,13 @@ func (p *plan) behaviourDigest() string {
 
 // outdated is a cell in the store from before one of its policies changed.
 type outdated struct {
-	policies []string // that have changed since
+	policies []string // policies that have changed since
 	files    []string // files to remove when the cell is kept again
 }
 
 func (o *outdated) remove() {
 	for _, path := range o.files {
-		_ = os.Remove(path) // a file that stays is never read
+		_ = os.Remove(path) // if this fails, no run reads the file
 	}
 }
 
@@ -152,7 +152,8 @@ func (k *cellKey) changed(name string) (policies []string) {
 	return policies
 }
 
-// cellNames lists the cells in the store by setting, with which their names begin.
+// cellNames lists the names of the cells in the store by the digest of their setting, which is the
+// first part of a name.
 func (s *Store) cellNames() (map[string][]string, error) {
 	entries, err := os.ReadDir(filepath.Join(s.dir, "cells"))
 	if err != nil {

@@ -27,7 +27,7 @@ const DefaultCheckpoint = 2 * time.Second
 type checkpoint struct {
 	Policies string        `json:"policies"` // digest of the behaviours of all cells
 	Units    []int         `json:"units"`
-	Cells    []int         `json:"cells"` // that were counted, by position in the plan
+	Cells    []int         `json:"cells"` // counted cells, by position in the plan
 	Tallies  []keptTallies `json:"tallies"`
 }
 
@@ -43,7 +43,7 @@ type keptTallies struct {
 
 // pass is one pass over a trace: its finished units and the folder that records them.
 type pass struct {
-	dir   string // empty: nothing is kept
+	dir   string // empty if the pass is not kept
 	of    string // digest of the behaviours of all cells
 	todo  []int  // cells of the pass
 	every time.Duration
@@ -75,8 +75,8 @@ func (p *plan) openPass(units [][2]int, total [][]tally) (*pass, error) {
 	return ps, nil
 }
 
-// passDir returns the folder of the pass in the store. All cells of the run name it, so a run that
-// was killed while it saved them continues the same pass.
+// passDir returns the folder of the pass in the store. Its name depends on all cells of the run, not
+// only on the cells to replay. A run that was killed while it saved cells then finds the folder again.
 func (p *plan) passDir(units [][2]int) string {
 	return filepath.Join(p.opt.Store.dir, "partial", hashOf([]any{units, p.keys()}))
 }
@@ -92,7 +92,7 @@ func (ps *pass) resume(path string, units int, total [][]tally) {
 	if text, ok := unseal(filepath.Base(path), text); !ok || json.Unmarshal(text, &c) != nil {
 		return
 	}
-	if c.Policies != ps.of { // a policy was edited since
+	if c.Policies != ps.of { // a policy has changed since
 		return
 	}
 	for _, u := range c.Units {
@@ -109,7 +109,7 @@ func (ps *pass) resume(path string, units int, total [][]tally) {
 		ps.done[u] = true
 	}
 	for _, k := range c.Tallies {
-		if k.Cell < len(total) && k.Part < len(total[k.Cell]) { // not of a cell that is finished since
+		if k.Cell < len(total) && k.Part < len(total[k.Cell]) { // false for a cell that is finished
 			total[k.Cell][k.Part].merge(&tally{counts: k.Counts, minEntries: k.Min, maxEntries: k.Max, whole: k.Whole})
 		}
 	}
@@ -169,7 +169,7 @@ func (p *plan) tidy() {
 	if p.opt.Store != nil {
 		dir := p.passDir(p.units())
 		_ = os.RemoveAll(dir)            // a remaining file is harmless: a finished pass is never resumed
-		_ = os.Remove(filepath.Dir(dir)) // unless another pass is kept there
+		_ = os.Remove(filepath.Dir(dir)) // fails if the folder holds another pass
 	}
 }
 
@@ -187,9 +187,9 @@ func makeFolder(dir string) (err error) {
 // Interrupted is the error of a run that was cancelled.
 type Interrupted struct {
 	Trace         string
-	Done, Streams int    // streams of the trace that are counted, of all
-	Kept          bool   // they are kept, and the same run continues from them
-	Why           string // reason that they are not kept, empty without a store
+	Done, Streams int    // counted streams of the trace, and all of its streams
+	Kept          bool   // the store keeps the counts, and the same run continues from them
+	Why           string // reason that the counts are not kept. Empty without a store
 	Err           error
 }
 
@@ -231,5 +231,5 @@ func (e *Interrupted) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the cause, a context's error.
+// Unwrap returns the error of the context.
 func (e *Interrupted) Unwrap() error { return e.Err }

@@ -15,16 +15,16 @@ import (
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
-// Fingerprint returns a name for what a policy does: a digest of every decision that it
-// takes on a fixed set of streams. A policy whose rule is edited gets another fingerprint,
-// although its name and options stay the same, unless the edit changes no decision there.
+// Fingerprint returns a digest of every decision that a policy takes on a fixed set of
+// streams. If its rule is edited, a policy gets another fingerprint, although its name and
+// options stay the same. It keeps its fingerprint if the edit changes no decision there.
 //
 // The engine replays the streams as it replays traces. They have births, pinned blocks,
-// ties, gaps, lists without ranks and every warm-up, at capacities from one block to three
-// times the demand. The trials include the other ways that it supports: blocks of
-// several entries, clusters, pools, capacities that change, swaps, tiers, passes of a
-// Sweeper, budgets of a Divider. Only integers go into the digest, so it does not depend on
-// the processor. An error or a panic of the policy counts as a decision.
+// ties, gaps, lists without ranks and every warm-up. Capacities range from one block to three
+// times the demand. If the policy supports them, the trials include blocks of several
+// entries, clusters, pools, changing capacities, swaps and tiers. They also include the
+// passes of a Sweeper and the budgets of a Divider. Only integers go into the digest, so it
+// does not depend on the processor. An error or a panic of the policy counts as a decision.
 //
 // Fingerprint remembers its answer for each entry of a policies.Table and its options, so a
 // run computes it once. It takes a few milliseconds.
@@ -62,8 +62,8 @@ type fingerprinter struct {
 	spec   policies.Spec
 	policy policies.Policy // a new one after a panic
 	sum    hash.Hash
-	text   []byte // that is not in sum yet
-	errors int    // and panics, for tests
+	text   []byte // not in sum yet
+	errors int    // errors and panics, for tests
 }
 
 // Marks in the digest for values that are not lists.
@@ -98,7 +98,7 @@ func (f *fingerprinter) run() string {
 	return hex.EncodeToString(f.sum.Sum(nil)[:fingerprintBytes])
 }
 
-// abilities are the optional interfaces of a policy that change what a run counts.
+// abilities returns the optional interfaces of a policy that change counts, one bit each.
 func abilities(p policies.Policy) (set int) {
 	_, bypasses := p.(policies.Bypasser)
 	_, admits := p.(policies.Admitter)
@@ -114,7 +114,8 @@ func abilities(p policies.Policy) (set int) {
 	return set
 }
 
-// attempt calls ask, which asks the policy. It digests a panic and then makes a new policy.
+// attempt calls ask, which calls the policy. After a panic it adds a mark to the digest, and the
+// next attempt makes a new policy.
 func (f *fingerprinter) attempt(ask func()) {
 	defer func() {
 		if recover() != nil {
@@ -142,7 +143,7 @@ func (f *fingerprinter) suits(t *trial) bool {
 	return !ok || setting.Unfit(f.spec, with) == ""
 }
 
-// trialMechanisms are those of the trials that some exact policies do not combine with.
+// trialMechanisms are the mechanisms of trials that some exact policies do not support.
 var trialMechanisms = map[trialKind]setting.Mechanism{inClusters: setting.UseClusters, grows: setting.AtChanging, swaps: setting.UseSwap,
 	belowLRU: setting.AsTier, belowLRUCopy: setting.AsTier}
 
@@ -175,7 +176,7 @@ func (f *fingerprinter) lossy(t *trial) {
 	f.failed(err)
 }
 
-// passes digests the answers of a Sweeper, which runs at several capacities use as results.
+// passes digests the answers of a Sweeper. A run at several capacities takes its counts from them.
 func (f *fingerprinter) passes(all []trial) {
 	pass := policies.SweepOf(f.policy)
 	if pass == nil {
@@ -214,7 +215,7 @@ func (f *fingerprinter) divisions() {
 		p := &prompts[i]
 		streams = append(streams, policies.Surveyed{Layer: p.Layer, Head: p.Head, Most: p.Most, Values: divider.Survey(p, nil)})
 	}
-	for _, share := range []int{1, 4, 16, 48, 96, 127} { // of the blocks that a stream can use, in 128ths
+	for _, share := range []int{1, 4, 16, 48, 96, 127} { // 128ths of the blocks that a stream can use
 		given := slices.Clone(streams)
 		for i := range given {
 			given[i].Capacity = 1 + given[i].Most*share/128

@@ -13,21 +13,21 @@ import (
 )
 
 // pattern describes one of the fixed streams of Fingerprint. The streams are drawn with
-// integer arithmetic alone, so that every processor draws the same ones.
+// integer arithmetic alone, so that every processor draws the same streams.
 type pattern struct {
 	prompt, steps, windows    int // tokens of the prompt, counted steps, prompt windows
 	m, k                      int // length of the lists and of the demand, in blocks
 	tokens, sink, local       int // of a block, pinned at the start, pinned at the end
-	levels                    int // number of different scores: few make ties
+	levels                    int // number of different scores. Few levels make ties
 	change                    int // chance in 256 that a row gives a block a new score
 	recent                    int // blocks at the end of the context that rank above all others
 	scan                      bool
 	gaps, short, pins, noRank bool
 }
 
-// patterns cover births, ties, pinned blocks in the lists, short lists, skipped steps, lists
-// without ranks, a loop longer than the cache, a long context, many steps, and a demand of one
-// block.
+// patterns cover births, ties, pinned blocks in the lists, short lists, skipped steps and lists
+// without ranks. They also cover a loop longer than the cache, a long context, many steps, and a
+// demand of one block.
 var patterns = []pattern{
 	{prompt: 30, steps: 48, windows: 8, m: 9, k: 6, tokens: 1, sink: 2, local: 3, levels: 4, change: 90},
 	{prompt: 40, steps: 40, windows: 4, m: 8, k: 8, tokens: 1, local: 1, levels: 32, change: 40, noRank: true},
@@ -105,7 +105,7 @@ func (p *pattern) drift(d dice, scores []int, blocks, row int) []int {
 	return scores
 }
 
-// row lists the blocks with the highest scores, equal ones in random order.
+// row lists the blocks with the highest scores. Equal scores are in random order.
 func (p *pattern) row(d dice, scores []int, step int) trace.Row {
 	type ranked struct{ score, tie, block int }
 	var all []ranked
@@ -153,10 +153,10 @@ type trial struct {
 	key   trace.Key // of the stream, or of the first one of a pool
 	start cache.Start
 	kind  trialKind
-	again bool // of the same rows as an earlier trial, at another capacity
+	again bool // an earlier trial has the same rows at another capacity
 }
 
-// trialKind says which part of the engine asks the policy.
+// trialKind is the mechanism with which a trial replays its stream.
 type trialKind uint8
 
 const (
@@ -164,14 +164,14 @@ const (
 	inBlocksOf             // blocks of several entries
 	inClusters             // units of unequal sizes: Evict is called for one victim at a time
 	inPool                 // streams that share a cache
-	grows                  // the capacity changes
+	grows                  // a capacity that changes
 	swaps                  // a prefetcher swaps into the cache
 	belowLRU               // a tier that keeps the victims of an LRU cache
 	belowLRUCopy           // a tier that keeps a copy of the misses of an LRU cache
 )
 
-// trials are those of every fingerprint, made once. A lock guards them, because a View has scratch
-// memory.
+// trials returns the trials of every fingerprint, which are made once. The lock of fingerprints
+// guards them, because a View has scratch memory.
 var trials = sync.OnceValue(makeTrials)
 
 func makeTrials() (all []trial) {
@@ -214,7 +214,7 @@ func makeTrials() (all []trial) {
 // trialEntries is the number of entries in a block of inBlocksOf.
 const trialEntries = 3
 
-// makeTrial prepares a trial. warmup counts through the ways to fill the cache.
+// makeTrial prepares a trial. warmup modulo 4 selects the warm-up.
 func makeTrial(s *trace.Stream, m *trace.Meta, kind trialKind, capacity, warmup int) trial {
 	pins, l := pinsOf(m, &Options{}), demand.Layout{Factor: 1, Heads: 1, Positions: 1}
 	fill := []setting.Warmup{{Kind: setting.WarmupCold}, {Kind: setting.WarmupRun, Windows: s.Windows}, {Kind: setting.WarmupStaging}, {Kind: setting.WarmupImportance, Windows: s.Windows}}[warmup%4]
@@ -255,8 +255,8 @@ func makeTrial(s *trace.Stream, m *trace.Meta, kind trialKind, capacity, warmup 
 	return t
 }
 
-// trialClusters are clusters of one to four tokens. Tokens behind the last of them have a cluster
-// each.
+// trialClusters groups the first half of the context into clusters of one to four tokens. Each
+// later token is a cluster of one.
 func trialClusters(s *trace.Stream) *demand.Clusters {
 	var of []int32
 	for cluster := int32(0); len(of) < s.MaxSeqLen()/2; cluster++ {
@@ -294,7 +294,7 @@ func poolOf(s *trace.Stream, o demand.Options, check *trace.Checker) *demand.Poo
 	return shared
 }
 
-// must returns a value or panics. The trials are fixed, so it never does.
+// must panics if err is not nil. The trials are fixed, so it never panics.
 func must(err error) {
 	if err != nil {
 		panic(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// sweepable are the mechanisms that a pass over all capacities serves. It leaves single streams
-// and starts to single runs, see runGroup. Every other mechanism replays the cells one by one.
+// sweepable lists the mechanisms that work with a pass over all capacities. Any other mechanism
+// replays the cells one by one. On some streams runGroup does so too.
 var sweepable = []setting.Mechanism{setting.UseBlocks, setting.UseSharing, setting.UsePositions, setting.UseClusters, setting.UseOutliers, setting.UsePlacing}
 
 // sweeps reports whether passes may answer cells of the run.
@@ -42,7 +42,7 @@ func (p *plan) used() []setting.Mechanism {
 	return all
 }
 
-// kinds lists the kinds of a capacity.
+// kinds lists the mechanisms that a capacity uses.
 func (p *plan) kinds(c *setting.Capacity) []setting.Mechanism {
 	var all []setting.Mechanism
 	if c.Peak() != "" || c.Form() == setting.OfPlan {
@@ -133,7 +133,7 @@ func (p *plan) checkTiers() error {
 	return nil
 }
 
-// newTiers makes the tiers below a cell. The first tier has the others below it.
+// newTiers returns the first tier below a cell, with the other tiers below it.
 func newTiers(tiers []setting.Tier, inclusive bool) *cache.Tier {
 	if len(tiers) == 0 {
 		return nil

@@ -16,16 +16,16 @@ type Detail string
 
 // Pooling of a cell's rows.
 const (
-	PerCell    Detail = "cell"    // everything pooled: one row a cell
-	PerRequest Detail = "request" // one row a request
-	PerLayer   Detail = "layer"   // one row a layer, requests pooled
-	PerStream  Detail = "stream"  // one row a stream
+	PerCell    Detail = "cell"    // one row per cell
+	PerRequest Detail = "request" // one row per request
+	PerLayer   Detail = "layer"   // one row per layer, requests pooled
+	PerStream  Detail = "stream"  // one row per stream
 )
 
 // Options describe the replay of a trace. Every field except Policies may be zero.
 type Options struct {
 	Policies   []policies.Spec
-	Capacities []setting.Capacity // of the policies that have one
+	Capacities []setting.Capacity // for policies that have a capacity
 	Warmup     setting.Warmup     // zero: auto
 	TopK       int                // K in the unit of the trace's lists. 0: the trace's
 	Candidates int                // M in that unit. 0: the trace's
@@ -37,8 +37,8 @@ type Options struct {
 	Pool       setting.Pool       // streams that share a cache. Empty: none
 	Outliers   setting.Outliers   // blocks that stay on the GPU. Zero: none
 	Prefetch   setting.Prefetch   // zero: none
-	Tiers      []setting.Tier     // below the GPU's cache, fastest first
-	Inclusive  bool               // tiers keep a copy of fetched blocks. false: they keep victims of the tier above
+	Tiers      []setting.Tier     // caches below the GPU's, fastest first
+	Inclusive  bool               // tiers keep a copy of fetched blocks. false: they keep victims of the cache above
 	Layers     []int32            // nil: all
 	Allocation *allocate.Plan     // replaces capacities, or the N of window:N. nil: none
 	Requests   []string           // nil: all
@@ -66,10 +66,10 @@ type Options struct {
 	// Progress receives the number of replayed rows, once per cell, from any goroutine.
 	Progress func(rows int)
 
-	oneByOne bool // no sweeps, for tests that compare both
+	oneByOne bool // no sweeps. Tests compare runs with and without
 }
 
-// check rejects options that rows cannot state: unknown words and incomplete parts.
+// check rejects unknown or incomplete options, which rows cannot state.
 func (o *Options) check() error {
 	switch o.Per {
 	case "", PerCell, PerRequest, PerLayer, PerStream:

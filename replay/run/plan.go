@@ -25,7 +25,7 @@ type plan struct {
 	entryBytes *int
 	warmup     setting.Warmup
 	ranks      bool
-	streams    []int // selected streams, by index in the file; if heads share a selection, the first of each layer
+	streams    []int // selected streams, by index in the file. If heads share a cache, the first of each layer
 	cells      []cellPlan
 	kept       [][]result.Row // rows from the store by cell, nil for other cells
 	outdated   []outdated     // by cell: files of the store that new rows replace
@@ -39,7 +39,7 @@ type plan struct {
 	divisions  divisions      // of lossy policies
 	notes      []string
 	leftOut    []LeftOut
-	warnings   []string // of every row
+	warnings   []string // in every row
 }
 
 // cellPlan is a policy at a capacity.
@@ -48,9 +48,9 @@ type cellPlan struct {
 	runner   int               // index among a worker's cells
 	capacity *setting.Capacity // nil for windowed policies
 	tier     int               // 0 for the GPU's cache, n for the n-th of Options.Tiers
-	top      int               // index of the cell of the GPU's cache above
+	top      int               // index of the GPU's cell above this tier, or of this cell
 	tierName string
-	above    string // the caches above, "lru@2x"
+	above    string // the caches above, as in "lru@2x"
 }
 
 // name names the cell in messages.
@@ -123,7 +123,7 @@ func (p *plan) findFinished() error {
 			needed[c.Peak()] = true
 		}
 	}
-	missing := map[int]bool{} // a cell is replayed with all its tiers
+	missing := map[int]bool{} // by top: a cell is replayed with all its tiers
 	for i := range p.cells {
 		if p.kept[i] == nil || needed[p.cells[i].spec.Name()] && p.cells[i].capacity == nil {
 			missing[p.cells[i].top] = true
@@ -154,7 +154,7 @@ func (p *plan) planCells() error {
 		}
 		p.needs |= needs
 		if spec.Entry.Traits.Lossy {
-			p.needs |= policies.NeedDemand // to count lost blocks
+			p.needs |= policies.NeedDemand // the cell counts lost blocks
 		}
 		if spec.Entry.Traits.Windowed {
 			p.cells = append(p.cells, cellPlan{spec: p.plannedSpec(spec), runner: runners})

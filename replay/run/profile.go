@@ -40,21 +40,21 @@ type ProfileRow struct {
 	MissRuns  int32   `parquet:"miss_runs,delta,zstd"` // runs of adjacent blocks among them
 	Births    int32   `parquet:"births,delta,zstd"`    // blocks that left the local window
 	Resident  int32   `parquet:"resident,delta,zstd"`  // blocks resident after the step
-	Moved     int64   `parquet:"moved,delta,zstd"`     // entries fetched: one token of one head each
-	Positions int32   `parquet:"positions,delta,zstd"` // positions decoded, or entries written back per head
+	Moved     int64   `parquet:"moved,delta,zstd"`     // entries fetched
+	Positions int32   `parquet:"positions,delta,zstd"` // positions decoded: each writes back one entry per head
 	// MissedIndices are the fetched blocks, ascending. They are null unless CreateProfile adds them.
 	MissedIndices []int32 `parquet:"missed_indices,optional,list" parquet-element:",delta"`
 }
 
-// ProfileMeta is stored in the profile's key-value metadata under "kvreplay.profile", and
-// the ProfileSum of all rows and of that text under "kvreplay.profile.digest".
+// ProfileMeta is stored in the profile's key-value metadata under "kvreplay.profile". The
+// ProfileSum of all rows and of that text is stored under "kvreplay.profile.digest".
 type ProfileMeta struct {
 	Schema int `json:"schema"`
 	result.Setting
 	// ListTokens is the number of tokens of an index in the trace's lists, the unit of TopK and
 	// Candidates. It is 0 in files older than this field. BlockTokens then takes its place.
 	ListTokens int `json:"list_tokens,omitempty"`
-	// OutlierBlocks is the count in Outliers. Readers of a profile set it.
+	// OutlierBlocks is the number of blocks that Outliers states. Readers of a profile set it.
 	OutlierBlocks int `json:"-"`
 	// Labels are the conditions that limit every price of the profile.
 	Labels result.Labels `json:"labels,omitempty"`
@@ -66,8 +66,8 @@ type ProfileMeta struct {
 }
 
 // Outdated reports whether a policy of a cell, or of a tier below it, has changed since the
-// profile: a run requested the cell again in the profile's folder dir, and the policy
-// decides otherwise there.
+// profile was written. It compares the profile's fingerprints with those of the cells that runs
+// have requested in the profile's folder dir.
 func (m *ProfileMeta) Outdated(dir, policy, capacity string) (bool, error) {
 	requested, err := Requested(dir)
 	if err != nil || m.Fingerprints[policy] == "" {

@@ -7,8 +7,8 @@ import (
 	"hash"
 )
 
-// ProfileSum is a digest of a profile's rows and metadata. In the file, pages have checksums. Their
-// headers and the footer with the metadata have none.
+// ProfileSum is a digest of a profile's rows and metadata. Parquet has checksums for pages, but
+// none for their headers and for the footer with the metadata.
 type ProfileSum struct {
 	hash hash.Hash
 	row  []byte

@@ -24,16 +24,16 @@ func (p *plan) checkReallocation() error {
 	return nil
 }
 
-// observed holds the misses that LRU caches of several sizes would have had on a stream, for each
+// observed holds the misses that LRU caches of several sizes would have had on a stream, in each
 // interval of decode steps.
 type observed struct {
 	key    allocate.Key
-	misses map[int][]int64 // by interval, then size, without intervals that have no row
-	last   int32           // decode step
+	misses map[int][]int64 // by interval, then size. Intervals without rows are absent
+	last   int32           // last decode step
 }
 
-// budgets returns the capacities to choose among, in entries. These are the plan's floor and,
-// above it and up to memory, the multiples of K that `sweep` stands for.
+// budgets returns the possible capacities of a stream, in entries. The first is the plan's floor.
+// The others are the multiples of K of `--capacity sweep` between the floor and memory.
 func (p *plan) budgets(memory int64) (sizes []int) {
 	unit := p.pins.BlockTokens
 	sizes = append(sizes, max(unit, p.opt.Allocation.Floor/unit*unit))
@@ -41,7 +41,7 @@ func (p *plan) budgets(memory int64) (sizes []int) {
 	for _, text := range setting.SweepGrid(setting.SweepPoints) {
 		multiple, err := decimal.Parse(strings.TrimSuffix(text, "x"))
 		if err != nil {
-			panic(err) // the grid's own
+			panic(err) // cannot happen: the grid is fixed
 		}
 		if size := int(multiple.Times(k)) / unit * unit; size > sizes[len(sizes)-1] && int64(size) <= memory {
 			sizes = append(sizes, size)
@@ -51,8 +51,8 @@ func (p *plan) budgets(memory int64) (sizes []int) {
 }
 
 // reallocate returns the budgets of each stream of a request from the first change on, in blocks.
-// initial holds the plan's budgets in entries. Memory that saves no observed miss is shared equally,
-// so the request's total stays the same.
+// initial holds the plan's budgets in entries. Streams share the memory equally that would avoid
+// no observed miss, so the request's total stays the same.
 func reallocate(r allocate.Reallocation, streams []observed, initial, sizes []int, unit int) ([][]cache.CapacityAt, error) {
 	memory, last := int64(0), int32(0)
 	for i, s := range streams {
@@ -94,8 +94,8 @@ func curvesOf(streams []observed, interval int, sizes []int) (curves []allocate.
 	return curves, seen
 }
 
-// spread adds the memory that the sizes leave, in equal numbers of blocks. The first streams get
-// the remaining blocks.
+// spread adds the rest of memory to the sizes, in equal numbers of blocks. If the rest does not
+// divide evenly, the first sizes get one block more.
 func spread(sizes []int, memory int64, unit int) []int {
 	for _, size := range sizes {
 		memory -= int64(size)

@@ -11,9 +11,10 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// newRefereeChecks replays a cell and its tiers. The checks are theirs, the cell's first.
-// streams share the cache, each with the heads that share its blocks. The streams of request
-// are all of a request whose importance is one.
+// newRefereeChecks replays a cell and its tiers with the referee. It returns one check for the cell
+// and one for each tier, in this order. streams are the streams that share the cache, each with
+// the heads that share its blocks. request lists all streams of the request if a warm-up sums
+// importance over them, and is nil otherwise.
 func newRefereeChecks(p *plan, policy string, streams, request [][]*trace.Stream, st cache.Start, lower []cache.TierStart) ([]*cache.Check, error) {
 	kinds := map[setting.WarmupKind]referee.WarmupKind{setting.WarmupRun: referee.WarmRun, setting.WarmupCold: referee.WarmCold,
 		setting.WarmupImportance: referee.WarmImportance, setting.WarmupStaging: referee.WarmStaging}
@@ -63,7 +64,7 @@ func newLossyChecks(p *plan, i, c int, cell *cache.Cell, st cache.Start) ([]*cac
 		}
 		blocks, err := p.cells[c].capacity.Blocks(p.sizingOf(n))
 		if err != nil {
-			blocks = st.Capacity // a peak, which only methods have that do not divide
+			blocks = st.Capacity // the capacity is a peak. Dividers have none
 		}
 		streams, config.Capacities = append(streams, s), append(config.Capacities, blocks)
 	}

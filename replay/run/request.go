@@ -13,13 +13,13 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// requestFacts are the facts of a whole request that its caches need: the importance of its
-// positions at the end of the prompt, and changing budgets.
+// requestFacts are the facts of a whole request that its caches need. They are the importance of
+// its positions at the end of the prompt, and budgets that change.
 type requestFacts struct {
 	request    string
 	known      bool
-	importance map[int32]float64          // of each position, over layers and heads. nil unless the warm-up needs it
-	budgets    map[int][]cache.CapacityAt // by selected stream. nil if they do not change
+	importance map[int32]float64          // of each position, over layers and heads. Nil unless the warm-up needs it
+	budgets    map[int][]cache.CapacityAt // by selected stream. Nil if budgets do not change
 	streams    [][]*trace.Stream          // of the request, for the referee
 
 	delta    demand.Delta
@@ -142,8 +142,8 @@ func (w *worker) divideAnew(sizes []int) error {
 	return nil
 }
 
-// importanceStreams returns the streams that share the importance of positions, for the referee. It
-// is nil if each stream has its own.
+// importanceStreams returns the streams over which the referee sums the importance of positions. It
+// returns nil if the importance of a request is not needed.
 func (a *requestFacts) importanceStreams() [][]*trace.Stream {
 	if a.importance == nil {
 		return nil
@@ -186,7 +186,7 @@ func (d *divisions) budget(p *plan, i, c int) (int, error) {
 	return one.cells[c][i-one.from], nil
 }
 
-// requestOf returns the range of selected streams that are of the i-th one's request.
+// requestOf returns the range of selected streams in the same request as the i-th one.
 func (p *plan) requestOf(i int) (from, to int) {
 	request := p.selected(i).Request
 	for from = i; from > 0 && p.selected(from-1).Request == request; from-- {
@@ -196,7 +196,7 @@ func (p *plan) requestOf(i int) (from, to int) {
 	return from, to
 }
 
-// divide surveys all streams of the i-th one's request for every Divider of the plan. Each Divider
+// divide lets every Divider of the plan survey all streams of the i-th one's request. Each Divider
 // then divides the memory of its cells' capacities.
 func (p *plan) divide(i int) (from int, cells map[int][]int, err error) {
 	from, to := p.requestOf(i)
@@ -276,8 +276,8 @@ func (p *plan) survey(from, to int, makers map[int]policies.Divider) (map[int][]
 	return surveys, nil
 }
 
-// sizingOf returns the figures that resolve a capacity of the i-th selected stream, without the
-// peaks of other policies.
+// sizingOf returns the figures with which capacities are resolved for the i-th selected stream,
+// without the peaks of other policies.
 func (p *plan) sizingOf(i int) setting.Sizing {
 	s := setting.Sizing{TopK: p.topk * p.meta.BlockTokens, BlockTokens: p.pins.BlockTokens, PromptLen: int(p.selected(i).PromptLen),
 		EntryBytes: p.entryBytes, Streams: p.siblings[i]}

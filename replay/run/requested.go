@@ -27,14 +27,14 @@ type requestedCell struct {
 	Row result.Row `json:"row"`
 }
 
-// Stem is the beginning of the names of a trace's files in a results folder. It is the
-// trace's file name without its ending, as files.SafeName spells it. Traces with the same
-// stem share files, which state the name and digest of each.
+// Stem returns the beginning of the names of a trace's files in a results folder. It is the
+// trace's file name without its ending, as files.SafeName spells it. Traces with the same stem
+// share these files, and each row states the name and digest of its trace.
 func Stem(trace string) string {
 	return files.SafeName(strings.TrimSuffix(filepath.Base(trace), ".parquet"))
 }
 
-// RowsName is the name of the file with the rows of a trace.
+// RowsName returns the name of the file with the rows of a trace.
 func RowsName(trace string) string { return Stem(trace) + ".rows.jsonl" }
 
 func (s *Store) rowsPath(trace string) string { return filepath.Join(s.dir, RowsName(trace)) }
@@ -45,7 +45,7 @@ func (s *Store) requestedPath(trace string) string {
 
 const requestedFolder = "asked"
 
-// locked calls f. Meanwhile no other run changes the files that runs share.
+// locked calls f while no other run can change the files that runs share.
 func (s *Store) locked(f func() error) error {
 	if err := files.Locked(filepath.Join(s.dir, requestedFolder, "lock"), f); err != nil {
 		return fmt.Errorf("keep results: %w", err)
@@ -91,8 +91,8 @@ func (j *Job) SaveRequested() error {
 	})
 }
 
-// mergeRequested returns all cells. A cell of newer replaces the same cell of older, also if
-// its policy or the engine has changed.
+// mergeRequested returns the cells of both lists. A cell of newer replaces the same cell of older,
+// even if its policy or the engine has changed.
 func mergeRequested(newer, older []requestedCell) []requestedCell {
 	cells := map[string]requestedCell{}
 	for _, c := range slices.Concat(older, newer) {
@@ -219,7 +219,7 @@ func (j *Job) finished() ([]result.Row, error) {
 	return rows, nil
 }
 
-// oldRows matches the endings of rows files of earlier versions, which wrote several a trace.
+// oldRows matches the endings of rows files of earlier versions, which wrote several per trace.
 var oldRows = regexp.MustCompile(`^\.rows-[0-9a-f]{8}\.jsonl$`)
 
 // removeSuperseded removes rows files of earlier versions whose rows are all in the new file.
@@ -244,7 +244,7 @@ func (s *Store) removeSuperseded(trace string, rows []result.Row) (notes []strin
 	return notes
 }
 
-// decodeSettings reads rows of any schema, for their settings only.
+// decodeSettings reads rows of any schema. Callers use only their settings.
 func decodeSettings(path string) ([]result.Row, error) {
 	text, err := readKept(path)
 	if err != nil {

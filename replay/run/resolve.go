@@ -90,8 +90,8 @@ func (p *plan) resolveWarmup() (err error) {
 	return nil
 }
 
-// resolveWarmup chooses the warm-up that auto stands for, and rejects one with more windows
-// than a stream has.
+// resolveWarmup replaces auto by a warm-up that all streams can serve. It rejects a warm-up with
+// more windows than a stream has.
 func resolveWarmup(w setting.Warmup, streams []trace.StreamInfo) (setting.Warmup, error) {
 	at, _ := windowRange(streams)
 	least := at.Windows
@@ -188,21 +188,21 @@ func (p *plan) findColumns() error {
 type columns struct {
 	ranks, scores         bool
 	attention, promptMass bool
-	windows               bool // that the run replays
+	windows               bool // the run replays prompt windows
 }
 
-// columnsOf returns those of a stream in memory.
+// columnsOf returns the columns of a stream in memory.
 func columnsOf(s *trace.Stream, m *trace.Meta, o *StreamOptions) columns {
 	return columns{ranks: m.Order == trace.OrderRank, scores: len(s.Scores) > 0, attention: streamAttention(s, m, o).Weights,
 		promptMass: len(s.PromptMass) > 0 || s.EmptyPromptMass}
 }
 
-// streamAttention returns the source of the attention that listed blocks of a stream in memory have.
+// streamAttention returns what a stream in memory records about the attention of listed blocks.
 func streamAttention(s *trace.Stream, m *trace.Meta, o *StreamOptions) demand.Attention {
 	return demand.AttentionOf(m, len(s.AttentionMass) > 0, len(s.Scores) > 0, len(s.CoveredMass) > 0 && o.Candidates == m.Candidates)
 }
 
-// missing names a column that a policy needs and the trace lacks. It returns "" if there is none.
+// missing names a column that a policy needs and the trace lacks. It returns "" if the trace has all.
 func (c columns) missing(needs policies.Needs) string {
 	switch {
 	case needs&policies.NeedCandidates != 0 && !c.ranks:
@@ -213,7 +213,7 @@ func (c columns) missing(needs policies.Needs) string {
 	return ""
 }
 
-// missingLossy is missing for the columns that only lossy policies need.
+// missingLossy does the same as missing for the columns that only lossy policies need.
 func (c columns) missingLossy(needs policies.Needs) string {
 	switch {
 	case needs&policies.NeedAttention != 0 && !c.attention:

@@ -8,8 +8,8 @@ import (
 	"github.com/kvreplay/kvreplay/replay/cache"
 )
 
-// rows returns the result rows, cells in the requested order, parts in stream order,
-// and keeps the cells that are new.
+// rows returns the result rows: cells in the requested order, and the parts of a cell in stream
+// order. It saves new cells in the store.
 func (p *plan) rows(total [][]tally) ([]result.Row, error) {
 	rows := make([]result.Row, 0, len(p.cells)*len(p.parts))
 	for c := range p.cells {
@@ -27,7 +27,7 @@ func (p *plan) rows(total [][]tally) ([]result.Row, error) {
 			}
 		}
 		p.outdated[c].remove()
-		p.kept[c] = slices.Clip(rows[from:]) // in memory once
+		p.kept[c] = slices.Clip(rows[from:]) // shares memory with rows
 	}
 	return rows, nil
 }
@@ -110,8 +110,8 @@ func (p *plan) row(r result.Row, c *cellPlan, at *part, t *tally) result.Row {
 	return r
 }
 
-// sizeWarnings warns of a capacity of the GPU's cache that matters more than the policy, because it
-// holds a whole context or less than a step's demand.
+// sizeWarnings warns about capacities of the GPU's cache at which policies hardly differ. Such a
+// capacity holds a whole context, or less than the demand of a step.
 func (p *plan) sizeWarnings(c *cellPlan, t *tally) (warnings []string) {
 	if c.capacity == nil || c.tier > 0 {
 		return nil
@@ -121,7 +121,7 @@ func (p *plan) sizeWarnings(c *cellPlan, t *tally) (warnings []string) {
 	}
 	least := t.minEntries
 	if c.spec.Entry.Traits.Lossy {
-		least = t.maxEntries // lossy methods give some streams less than they were given
+		least = t.maxEntries // a Divider may give some streams less than the capacity
 	}
 	if k := int64(p.topk * p.meta.BlockTokens); least < k && c.capacity.Peak() == "" {
 		warnings = append(warnings, fmt.Sprintf("capacity %v is below K: a stream keeps %d entries, and a full demand has %d", c.capacity, least, k))
@@ -138,7 +138,7 @@ func (p *plan) losses(r *result.Row, n *cache.Counts) {
 	r.Lost, r.Recall = n.Lost, &recall
 	r.Hits = n.Demand - n.Lost
 	if r.DeviceToHostBytes != nil {
-		*r.DeviceToHostBytes = 0 // nothing is kept anywhere else
+		*r.DeviceToHostBytes = 0 // lossy policies write nothing back
 	}
 	a, steps := p.attention(), cache.MassUnit*float64(n.Steps)
 	if (a.Masses || a.Covered) && n.Steps > 0 {
@@ -151,7 +151,8 @@ func (p *plan) losses(r *result.Row, n *cache.Counts) {
 	}
 }
 
-// entries fills the columns in entries. They equal those in blocks if a block is one entry.
+// entries fills the columns that count entries. If a block is one entry, they equal the columns
+// that count blocks.
 func (p *plan) entries(c *cellPlan, r *result.Row, n *cache.Counts) {
 	r.MovedEntries, r.StagingPeakEntries, r.PinnedPeakEntries = n.Moved, n.StagingPeak, n.PinnedPeak
 	picked, missed := n.Demand, n.Misses
@@ -159,7 +160,7 @@ func (p *plan) entries(c *cellPlan, r *result.Row, n *cache.Counts) {
 	case p.meta.BlockTokens > 1:
 		return // the trace lists whole blocks, so the demanded entries are unknown
 	case p.layout.HasPicked() && c.tier > 0:
-		return // a lower tier has a demand of blocks
+		return // the demand of a lower tier is whole blocks
 	case p.layout.HasPicked():
 		picked, missed = n.Picked, n.Missed
 	}

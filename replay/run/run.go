@@ -19,8 +19,8 @@ import (
 type Result struct {
 	Rows      []result.Row
 	FromStore int // cells that were not replayed, because the store had them
-	// Changed counts, by policy, the cells that were replayed because the policy decides
-	// differently from when the store kept them.
+	// Changed counts by policy the cells that were replayed because the policy has changed since
+	// the store kept them.
 	Changed map[string]int
 	Notes   []string // remarks for the user, as Job.Notes returns
 	LeftOut []LeftOut
@@ -29,8 +29,8 @@ type Result struct {
 // LeftOut is a policy that Options.SkipUnable left out of a run.
 type LeftOut struct {
 	Policy   string
-	Capacity string // at which it cannot run, empty for all
-	Why      string // a sentence about the policy, "it needs scores, the trace has none"
+	Capacity string // at which it cannot run. Empty if it cannot run at any
+	Why      string // a sentence about the policy, as in "it needs scores, the trace has none"
 }
 
 // String returns the policy, the capacity and the whole reason.
@@ -43,7 +43,7 @@ func (l LeftOut) String() string {
 }
 
 // SummaryOf returns one line about the policies that were left out, grouped by the first clause of
-// their reasons: "2 policies left out: needs scores (h2o, score-ewma)". It is empty for none.
+// their reasons: "2 policies left out: needs scores (h2o, score-ewma)". For an empty list it returns "".
 func SummaryOf(list []LeftOut) string {
 	if len(list) == 0 {
 		return ""
@@ -90,7 +90,7 @@ func (l LeftOut) reason() string {
 // finished cells are taken into account.
 type Job struct {
 	plan *plan
-	rows []result.Row // of the run
+	rows []result.Row // set by Run
 }
 
 // Plan plans a replay of the trace of f with options o. It returns an error if the options are
@@ -128,8 +128,8 @@ func (j *Job) Key() string { return hashOf(j.plan.keys())[:8] }
 // Digest returns the digest of the job's trace.
 func (j *Job) Digest() string { return j.plan.digest }
 
-// Record makes the job replay every cell and write its steps to p. Lossy policies fetch nothing and
-// cannot be recorded.
+// Record makes the job replay every cell and write its steps to p. It refuses lossy policies, which
+// fetch nothing.
 func (j *Job) Record(p *Profile) error {
 	j.plan.opt.Profile = p
 	if err := j.plan.checkProfile(); err != nil {
@@ -204,7 +204,7 @@ func (p *plan) units() [][2]int {
 	return append(units, [2]int{from, len(p.caches)})
 }
 
-// failure keeps the error of the first stream, in any order of failing workers.
+// failure keeps the error of the first stream that fails, in whichever order workers report errors.
 type failure struct {
 	sync.Mutex
 	stream int
@@ -239,7 +239,7 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 			w := newWorker(p)
 			defer w.close()
 			keep := ps.keeper()
-			for ctx.Err() == nil && !failed.any.Load() { // units begun before a failure are finished: the first error is then unique
+			for ctx.Err() == nil && !failed.any.Load() { // a failure stops no begun unit, so the first error is unique
 				i := int(next.Add(1)) - 1
 				if i >= len(open) {
 					break

@@ -18,9 +18,9 @@ import (
 // and changes whenever a count can.
 const EngineVersion = "4"
 
-// Read sets mechanisms from a setting in the texts of rows: warm-up, pool, prefetching, outliers,
-// tiers, reallocation and layers. Clusters, requests and the plan need files, and defaults need the
-// trace.
+// Read sets the mechanisms that s states: warm-up, pool, prefetching, outliers, tiers, reallocation
+// and layers. It leaves out clusters, requests and the plan, which need files, and the options
+// whose defaults depend on the trace.
 func (o *Options) Read(s *result.Setting, table policies.Table) error {
 	var errs [7]error
 	o.Warmup, errs[0] = setting.ParseWarmup(s.Warmup)
@@ -60,8 +60,8 @@ func (p *plan) rowSetting() result.Setting {
 	return s
 }
 
-// noteRecall is the metadata note with a selector's recall of the exact Top-K. The capture writes
-// it.
+// noteRecall is the key of the metadata note with a selector's recall of the exact top K. Captures
+// write it.
 const noteRecall = "exact.recall"
 
 func layersText(layers []int32) string {

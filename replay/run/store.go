@@ -51,7 +51,7 @@ type cellKey struct {
 	result.Setting
 	Policy, Capacity, Above string
 	Tier                    int
-	Selected                []string // requests: their ids may have commas, at which Setting joins them
+	Selected                []string // request ids. Setting joins them with commas, which ids may contain
 	Per                     Detail
 	Schema                  int
 }
@@ -78,7 +78,7 @@ func (p *plan) keys() []cellKey {
 func hashOf(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // strings and numbers
+		panic(err) // cannot happen: v holds only strings and numbers
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:12])
@@ -93,8 +93,8 @@ func (k *cellKey) name() string {
 // bytes of file systems.
 const mostFingerprints = 10
 
-// fingerprints returns those of the cell's behaviours. If a cell has too many, as with many tiers,
-// the last one digests all.
+// fingerprints returns the fingerprints of the cell's behaviours. A cell with many tiers may have
+// more than mostFingerprints. The last fingerprint is then a digest of all of them.
 func (k *cellKey) fingerprints() (all []string) {
 	for _, b := range k.Behaviours {
 		all = append(all, b.fingerprint)
@@ -110,9 +110,9 @@ func (s *Store) cellPath(name string) string {
 }
 
 // load returns the rows of a finished cell, or nil if the store has none. If the file cannot be
-// read, is damaged or does not match its name, load returns nil too. The cell is then replayed and
-// its file replaced. Anything but a regular file cannot be replaced, so it is an error before the
-// work.
+// read, is damaged or does not match its name, load returns nil too. The run then replays the
+// cell and replaces its file. The run cannot replace a folder, a pipe or a broken link: for these
+// load returns an error.
 func (s *Store) load(k cellKey, parts int) ([]result.Row, error) {
 	path := s.cellPath(k.name())
 	text, err := readKept(path)
@@ -171,7 +171,7 @@ func (s *Store) digestPath(key string) string {
 	return filepath.Join(s.dir, "profiles", key+".sha256")
 }
 
-// saveDigest keeps the digest of a finished profile, and of is that of the policies in it.
+// saveDigest keeps the digest of a finished profile. of is the digest of its policies' behaviours.
 func (s *Store) saveDigest(key, of, digest string) error {
 	path := s.digestPath(key)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -12,12 +12,12 @@ import (
 
 // StreamOptions configure the replay of one stream by RunStream.
 type StreamOptions struct {
-	TopK       int            // K in blocks; 0: the metadata's
-	Candidates int            // M in blocks; 0: the metadata's
+	TopK       int            // K in blocks. 0: the metadata's
+	Candidates int            // M in blocks. 0: the metadata's
 	Capacity   int            // blocks, or policies.Unbounded for policies without capacity
-	Warmup     setting.Warmup // zero: cold, auto is an error, as there is nothing to settle it against
+	Warmup     setting.Warmup // zero: cold. Auto is an error
 	Seed       uint64
-	Shape      setting.Shape  // but for ShareHeads: one stream is replayed
+	Shape      setting.Shape  // ShareHeads has no effect
 	Observer   cache.Observer // receives every step. May be nil
 
 	// Later lists later capacities, by ascending steps. Lossy policies ignore it.
@@ -34,8 +34,8 @@ type Engine struct {
 }
 
 // RunStream replays s with p. The instance p is reset and may be used again. RunStream checks every
-// rule of the stream's lists, and that s has the columns that p needs. It does not check prompt
-// windows, without which Run leaves out some lossy policies: Warmup sets them.
+// rule of the stream's lists, and that s has the columns that p needs. Unlike Run, it accepts a
+// lossy policy that needs prompt windows if the warm-up replays none.
 func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o StreamOptions) (cache.Counts, error) {
 	if o.TopK == 0 {
 		o.TopK = m.TopK
@@ -105,7 +105,7 @@ func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o 
 	return c.Run(&e.delta, st, o.Observer)
 }
 
-// cell returns the cell of a policy, always the same one.
+// cell returns the cell of a policy. It makes the cell at the first call.
 func (e *Engine) cell(p policies.Policy, lossy bool) *cache.Cell {
 	c := e.cells[p]
 	switch {

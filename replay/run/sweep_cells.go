@@ -11,14 +11,14 @@ import (
 // sweepFrom is the number of cells from which one pass is faster than single runs.
 const sweepFrom = 3
 
-// group is one cell, or the cells that one pass can answer: the capacities of a policy, or all
-// windows.
+// group is one cell, or several cells that one pass can answer. These are the capacities of a policy,
+// or all windows of policy window:N.
 type group struct {
 	cells []int
 	sizer []policies.Sweep // by cell
-	sweep *cache.Sweep     // nil: one by one
+	sweep *cache.Sweep     // nil if the cells are replayed one by one
 
-	swept []sweptCell // of the stream at hand
+	swept []sweptCell // cells that the pass answers on the current stream
 	sizes []int32
 }
 
@@ -29,8 +29,8 @@ type sweptCell struct {
 	at   cache.Start
 }
 
-// group gathers the cells of order that passes can answer. If the run uses a mechanism that
-// passes do not serve, every group is one cell.
+// group groups the cells in order for passes. If the run uses a mechanism that does not work with
+// passes, every group is one cell.
 func (p *plan) group(order []int, runners []*cache.Cell) []*group {
 	sweeps := p.sweeps()
 	var all []*group
@@ -56,7 +56,7 @@ func (p *plan) group(order []int, runners []*cache.Cell) []*group {
 }
 
 // runGroup replays a group on the i-th selected stream. With an error it returns the cell of the
-// error. Cells that a pass cannot answer run on their own (policies.Sweeper).
+// error. Cells that a pass cannot answer are replayed one by one (policies.Sweeper).
 func (w *worker) runGroup(i int, g *group, steps recording) (int, error) {
 	g.swept = g.swept[:0]
 	for j, c := range g.cells {

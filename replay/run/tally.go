@@ -8,11 +8,11 @@ import (
 type tally struct {
 	counts                 cache.Counts
 	minEntries, maxEntries int64
-	whole                  int64 // streams with a capacity for their whole context
+	whole                  int64 // streams whose whole context fits the capacity
 }
 
-// add pools counts. least and most are the smallest and the largest capacity of their streams, and
-// whole is the number of streams with a capacity for their whole context.
+// add pools counts. least and most are the smallest and the largest capacity of the counted
+// streams. whole is the number of streams whose whole context fits the capacity.
 func (t *tally) add(c *cache.Counts, least, most, whole int64) {
 	t.whole += whole
 	if t.counts.Streams == 0 {

@@ -13,24 +13,24 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// worker replays streams one after the other, with memory of its own.
+// worker replays streams one after the other. Workers share no memory that they write.
 type worker struct {
 	plan    *plan
 	reader  *trace.Reader
 	check   *trace.Checker
 	streams []trace.Stream // the heads that share blocks
-	joiner  *demand.Joiner // nil where rows are replayed as recorded
+	joiner  *demand.Joiner // nil if rows are replayed as recorded
 	stream  *trace.Stream  // the replayed stream, the first one of a pool
 	delta   demand.Delta   // of one stream
 	cache   span           // the streams that share the cache
-	pool    demand.Pool    // if these are several
+	pool    demand.Pool    // if several streams share the cache
 	members []*member
 	request requestFacts
-	runners []*cache.Cell // one a policy, shared by its capacities
-	groups  []*group      // cells that are replayed together, windowed ones first
+	runners []*cache.Cell // one per policy, for all of its capacities
+	groups  []*group      // cells that are replayed together, windowed policies first
 	tallies [][]tally
 	peaks   map[string]int64
-	windows map[int]*cache.Cell // that a plan allocates
+	windows map[int]*cache.Cell // by N, for plans that set windows
 }
 
 // member is a stream of a pool: the heads that share blocks, and the joiner of their rows.
@@ -44,7 +44,7 @@ func newWorker(p *plan) *worker {
 	w.streams = make([]trace.Stream, p.layout.Heads)
 	columns := trace.ReadScores
 	if p.layout.Plain() || p.checksJoined() {
-		columns |= trace.TrustLists // the delta checks them, or the joiner
+		columns |= trace.TrustLists // the delta or the joiner checks them
 	}
 	if !p.layout.Plain() {
 		w.joiner = p.newJoiner()
@@ -84,13 +84,13 @@ func newWorker(p *plan) *worker {
 	return w
 }
 
-// checksJoined reports whether joiners check the rules for lists. They do if they see whole
-// lists, and if nothing reads the lists before them.
+// checksJoined reports whether joiners check the rules for lists, instead of the reader. They do
+// if they see whole lists and no clusters, because clusters are made from the lists first.
 func (p *plan) checksJoined() bool {
 	return !p.layout.Plain() && !p.layout.Clustered && p.m == p.meta.Candidates
 }
 
-// newJoiner makes the rows of the plan's layout.
+// newJoiner returns a joiner that makes the rows of the plan's layout.
 func (p *plan) newJoiner() *demand.Joiner {
 	return &demand.Joiner{Layout: p.layout, K: p.topk, M: p.m, Ranks: p.ranks, Pins: p.pins, Checks: p.checksJoined()}
 }
@@ -102,7 +102,7 @@ func (p *plan) hasLossy() bool {
 
 // attention returns the source of the attention of listed blocks in the trace.
 func (p *plan) attention() demand.Attention {
-	whole := p.m == p.meta.Candidates // covered_mass is of whole lists
+	whole := p.m == p.meta.Candidates // covered_mass describes whole lists
 	return demand.AttentionOf(p.meta, p.file.HasAttentionMass(), p.file.HasScores(), p.file.HasCoveredMass() && whole)
 }
 
@@ -198,7 +198,8 @@ func (w *worker) name() string {
 	return fmt.Sprintf("pool of %v and %d more streams", w.stream.Key, w.cache.streams()-1)
 }
 
-// deltaOptions returns the part of a stream that the plan replays.
+// deltaOptions returns the options of the plan's deltas. joined is nil if rows are replayed as
+// recorded.
 func (p *plan) deltaOptions(joined *demand.Joiner) demand.Options {
 	return demand.Options{K: p.topk, M: p.m, Pins: p.pins, Meta: p.meta, Windows: p.warmup.Replayed(), Joined: joined, Outliers: p.opt.Outliers,
 		Members: p.needs&policies.NeedDemand != 0, NextUses: p.needs&policies.NeedNext != 0}
@@ -233,7 +234,7 @@ func (w *worker) read(i int, recorded []trace.Stream, j *demand.Joiner) (*trace.
 	return s, nil
 }
 
-// start returns the start of cell c on the cache with the i-th selected stream as its first.
+// start returns the start of cell c on the cache whose first stream is the i-th selected one.
 func (w *worker) start(i, c int) (cache.Start, error) {
 	p, plan := w.plan, &w.plan.cells[c]
 	st := cache.Start{Capacity: policies.Unbounded, Ranks: p.ranks, Seed: streamSeed(p.opt.Seed, w.stream.Key), Unit: p.layout.Unit(p.pins), Attention: p.attention()}
@@ -253,8 +254,7 @@ func (w *worker) start(i, c int) (cache.Start, error) {
 	return st, nil
 }
 
-// room returns the number of blocks that the cache may keep. A pool may keep as much as its streams
-// together.
+// room sets the capacities of st. The capacity of a pool is the sum of its streams' capacities.
 func (w *worker) room(st *cache.Start, capacity *setting.Capacity) error {
 	st.Capacity = 0
 	for i := w.cache.from; i < w.cache.to; i++ {
@@ -277,7 +277,7 @@ func (w *worker) room(st *cache.Start, capacity *setting.Capacity) error {
 			}
 		}
 		if capacity.Peak() != "" {
-			break // it is that of the pool
+			break // the peak is that of the whole pool
 		}
 	}
 	return nil
@@ -295,14 +295,14 @@ func growthOn(c *setting.Capacity, s setting.Sizing) (later []cache.CapacityAt, 
 	return later, nil
 }
 
-// sizing returns the figures that resolve capacities of the i-th selected stream.
+// sizing returns the figures with which capacities are resolved for the i-th selected stream.
 func (w *worker) sizing(i int) setting.Sizing {
 	s := w.plan.sizingOf(i)
 	s.PromptLen, s.Peaks = int(w.stream.PromptLen), w.peaks
 	return s
 }
 
-// runCell replays cell c on the cache with the i-th selected stream as its first.
+// runCell replays cell c on the cache whose first stream is the i-th selected one.
 func (w *worker) runCell(i, c int, st cache.Start, steps recording) error {
 	p, plan := w.plan, &w.plan.cells[c]
 	runner, policy, err := w.windowed(i, plan)
@@ -353,8 +353,8 @@ func (w *worker) runCell(i, c int, st cache.Start, steps recording) error {
 	return nil
 }
 
-// tierStarts returns the starts of a cell's tiers. A warm-up that places blocks continues in a tier
-// behind the blocks that fill the tier above.
+// tierStarts returns the starts of a cell's tiers. In exclusive tiers, a warm-up that places blocks
+// gives each tier the blocks that follow those of the caches above.
 func (w *worker) tierStarts(i int, top cache.Start, tiers []int, steps recording) (lower []cache.TierStart, err error) {
 	capacity := top.Capacity
 	for _, c := range tiers {
@@ -372,7 +372,7 @@ func (w *worker) tierStarts(i int, top cache.Start, tiers []int, steps recording
 	return lower, nil
 }
 
-// placed returns the blocks that are resident before step 0 in a cache of that capacity.
+// placed returns the blocks that the warm-up places in a cache of that capacity before step 0.
 func (w *worker) placed(capacity int) []int32 {
 	return demand.Place(w.plan.warmup, w.view(), capacity, w.request.importance)
 }
@@ -407,7 +407,7 @@ func (w *worker) tallyCache(c int, st cache.Start, cell *cache.Cell) {
 	}
 }
 
-// streamSeed gives every stream its own random draws with any worker.
+// streamSeed derives the seed of a stream, so that its draws do not depend on the worker.
 func streamSeed(seed uint64, k trace.Key) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d %s %d %d", seed, k.Request, k.Layer, k.Head)
