@@ -12,35 +12,35 @@ import (
 // State of a block in a cell.
 const (
 	absent   uint8 = iota
-	outside        // resident, not demanded: member of E
-	demanded       // resident by rule
-	keptOut        // demanded, fetched, not kept
+	outside        // resident and not demanded: a member of E
+	demanded       // in the demand, and thus resident
+	keptOut        // demanded and fetched, but not kept
 )
 
 // Cell replays one policy at one capacity on a View. It is the step machine of every cache:
 // exact, lossy, or a lower tier. A step is arrive, classify, keep, evict, report (SEMANTICS
-// S3, S4). Its miss rule says what happens to demanded blocks that are absent. A cell keeps
-// its memory from stream to stream. Each goroutine has its own.
+// S3, S4). The miss rule decides about demanded blocks that are absent. A cell reuses its memory
+// for the next stream. Goroutines must not share a cell.
 type Cell struct {
 	Policy   policies.Policy // decides about resident blocks
 	needs    policies.Needs
-	bypasser policies.Bypasser // nil for most
+	bypasser policies.Bypasser // nil if the policy is no Bypasser
 	admits   bool              // the policy is an Admitter
-	resizer  policies.Resizer  // nil if the policy does not follow a capacity
+	resizer  policies.Resizer  // nil if the policy is no Resizer
 	rule     missRule
-	lossy    *lose // the rule of a lossy policy. Nil for all others
-	Lower    *Tier // the tier below. Nil for most
+	lossy    *lose // the rule of a lossy policy, nil for other policies
+	Lower    *Tier // the tier below, nil if there is none
 
 	state    []uint8
-	weight   []int32 // entries that each unit takes. Nil if each is a block, which counts one
-	size     int     // resident blocks, or their weight
-	capacity int     // likewise
+	weight   []int32 // capacity that each unit takes, in entries. Nil if every unit takes 1
+	size     int     // number of resident blocks, or their weight
+	capacity int     // in the unit of size
 	later    []CapacityAt
 	ranks    bool  // lists are in rank order
 	unit     int64 // entries of a block
 	windows  int
 	picked   bool    // the view knows the demanded entries of blocks
-	held     []int32 // by block: its demanded entries, if it can be a miss of the step
+	held     []int32 // demanded entries by block, valid for the blocks that may be misses of the step
 	scope    policies.Scope
 	step     policies.Step
 	change   demand.Change
@@ -53,12 +53,12 @@ type Cell struct {
 	arrived            []int32 // blocks that became resident without being demanded
 	overflow           int     // demanded blocks beyond the capacity
 	pass, passed       []int32 // demanded blocks that are not kept: in this step, and in the one before
-	leftOut            int     // blocks of pass that are not kept after the step
-	demandWeight       int     // weight of D_t, if units are weighed
-	keptWeight         int     // weight of the kept part of D_t, likewise
+	leftOut            int     // number of blocks in pass that are not kept after the step
+	demandWeight       int     // weight of D_t, if units have weights
+	keptWeight         int     // weight of the kept part of D_t, if units have weights
 	entered            bool    // all misses are blocks that enter the demand
-	emptied            bool    // nothing of D_{t-1} was kept: all of D_t enters
-	unmarked           bool    // and nothing of D_t was resident: its blocks are not marked as demanded
+	emptied            bool    // no block of D_{t-1} was kept: all of D_t enters
+	unmarked           bool    // no block of D_t was resident, and none is marked as demanded
 
 	following                    demand.Change // of the next row, for policies that see the future
 	left, leftNext, merged, ones []int32
@@ -66,7 +66,7 @@ type Cell struct {
 
 // missRule is the part of a step that depends on the kind of cache.
 type missRule interface {
-	// arrive makes the blocks resident that come before the demand is looked at.
+	// arrive makes the blocks resident that arrive before the demand is classified.
 	arrive(c *Cell, v demand.View, i int) error
 	// classify finds hits and misses and fills the policy's step.
 	classify(c *Cell, v demand.View, i int)
@@ -74,15 +74,15 @@ type missRule interface {
 	keep(c *Cell, v demand.View, i int) error
 }
 
-// fetch is the rule of exact policies: a missed block is fetched, and kept if there is room.
-// moveUp is that of exclusive tiers: a demanded block leaves for the tier above, found or not,
-// and what that tier gave up arrives after it. For lose see lossy.go.
+// fetch is the rule of exact policies: a missed block is fetched, and kept if there is room. moveUp
+// is the rule of exclusive tiers. Every demanded block leaves for the cache above. The blocks that
+// the cache above gave up arrive after the demand. For lose see lossy.go.
 type (
 	fetch  struct{}
 	moveUp struct{}
 )
 
-// NewCell makes the cell of a policy that fetches its misses.
+// NewCell returns the cell of an exact policy.
 func NewCell(p policies.Policy) *Cell {
 	c := &Cell{Policy: p, needs: policies.NeedsOf(p), rule: fetch{}}
 	c.bypasser, _ = p.(policies.Bypasser)
@@ -91,23 +91,23 @@ func NewCell(p policies.Policy) *Cell {
 	return c
 }
 
-// Start is how a cell begins on a stream.
+// Start holds the capacities and options of a cell on a stream.
 type Start struct {
 	Capacity  int          // blocks
-	Later     []CapacityAt // the capacities that follow
-	Divided   bool         // they follow because memory is divided anew
-	Placed    []int32      // resident before step 0: importance or staging warm-up, ascending
+	Later     []CapacityAt // later capacities, by ascending steps
+	Divided   bool         // Later comes from a new division of memory
+	Placed    []int32      // blocks that a warm-up places before step 0, ascending
 	Ranks     bool         // lists are in rank order
 	Seed      uint64
 	Unit      int64 // entries of a block
 	Prefetch  setting.PrefetchSource
 	Staging   int              // blocks of the buffer
-	Swap      bool             // prefetched blocks go into the cache: there is no buffer
+	Swap      bool             // prefetched blocks go into the cache, not into a buffer
 	Attention demand.Attention // for lossy policies
 }
 
-// Reported is the smallest and the largest capacity to report for each of the streams that
-// share it. A capacity that only grows reports its final size.
+// Reported returns the smallest and the largest capacity per stream that rows report. For a
+// capacity that only grows, both are its final size.
 func (st *Start) Reported(streams int) (least, most int64) {
 	if n := len(st.Later); n > 0 && !st.Divided {
 		return int64(st.Later[n-1].Capacity / streams), int64(st.Later[n-1].Capacity / streams)
@@ -119,14 +119,14 @@ func (st *Start) Reported(streams int) (least, most int64) {
 	return least, most
 }
 
-// CapacityAt is a capacity, in blocks, from a decode step on.
+// CapacityAt is a capacity in blocks that holds from a decode step on.
 type CapacityAt struct {
 	Step     int32
 	Capacity int
 }
 
-// Run replays a view, and the tiers below along with it. It returns the counts of the first
-// stream. Counts has those of all.
+// Run replays a view with the cell and its tiers. It returns the counts of the first stream. Method
+// Counts returns those of all streams.
 func (c *Cell) Run(v demand.View, st Start, observer Observer, lower ...TierStart) (Counts, error) {
 	if err := c.reset(v, st); err != nil {
 		return Counts{}, err
@@ -155,10 +155,10 @@ func (c *Cell) Run(v demand.View, st Start, observer Observer, lower ...TierStar
 	return c.counter.finish(), nil
 }
 
-// Counts are those of the latest run, one for each stream that shares the cache.
+// Counts returns the counts of the latest run, one for each stream that shares the cache.
 func (c *Cell) Counts() []Counts { return c.counter.streams }
 
-// Peak is the most blocks that streams which share the cache had together.
+// Peak returns the largest number of resident blocks of all streams in a pool together.
 func (c *Cell) Peak() int64 { return c.counter.peak }
 
 // reset starts a stream.
@@ -189,7 +189,7 @@ func (c *Cell) reset(v demand.View, st Start) error {
 	return nil
 }
 
-// place makes a warm-up's blocks resident, last used and inserted at step -1.
+// place makes the blocks of a warm-up resident. Policies see them as inserted at step -1.
 func (c *Cell) place(firstUse, placed []int32) {
 	if len(placed) == 0 {
 		return
@@ -236,7 +236,7 @@ func (c *Cell) apply(v demand.View, i int, observer Observer) error {
 	return nil
 }
 
-// resize gives the cell its capacity at a decode step, which may be smaller than before.
+// resize sets the capacity of a decode step. It may be smaller than before.
 func (c *Cell) resize(step int32) {
 	for len(c.later) > 0 && step >= c.later[0].Step {
 		c.capacity = c.later[0].Capacity
@@ -247,7 +247,7 @@ func (c *Cell) resize(step int32) {
 	}
 }
 
-// arrive makes births resident, and the blocks that are fetched ahead.
+// arrive makes births resident, and prefetches.
 func (fetch) arrive(c *Cell, v demand.View, i int) error {
 	born := c.change.Born
 	prefetches := c.prefetches(i)
@@ -268,12 +268,12 @@ func (fetch) arrive(c *Cell, v demand.View, i int) error {
 	return nil
 }
 
-// prefetches reports whether blocks are fetched ahead of row i.
+// prefetches reports whether the cell prefetches for row i.
 func (c *Cell) prefetches(i int) bool {
 	return c.staging.source != setting.PrefetchNothing && i >= c.windows
 }
 
-// classify makes the misses resident. Those that were fetched ahead are not counted.
+// classify makes the misses resident. It does not count prefetched blocks as misses.
 func (fetch) classify(c *Cell, v demand.View, i int) {
 	c.split(v, i)
 	c.size += c.weigh(c.miss)
@@ -288,7 +288,7 @@ func (fetch) classify(c *Cell, v demand.View, i int) {
 	c.chooseOverflow(v, i)
 }
 
-// keep takes the demanded blocks out that the capacity or the policy keeps out.
+// keep removes the demanded blocks that overflow or that the policy bypasses.
 func (fetch) keep(c *Cell, _ demand.View, _ int) error {
 	if err := c.keepOut(); err != nil {
 		return err
@@ -300,7 +300,7 @@ func (fetch) keep(c *Cell, _ demand.View, _ int) error {
 	return nil
 }
 
-// arrive does nothing: what the tier above gives up comes after the demand.
+// arrive does nothing. The blocks that the cache above gives up arrive after the demand.
 func (moveUp) arrive(*Cell, demand.View, int) error { return nil }
 
 func (moveUp) classify(c *Cell, v demand.View, i int) {
@@ -313,7 +313,7 @@ func (moveUp) classify(c *Cell, v demand.View, i int) {
 	}
 }
 
-// keep lets the demand leave, and takes in what the tier above gave up, in that order.
+// keep removes the demanded blocks and then makes the blocks resident that the cache above gave up.
 func (moveUp) keep(c *Cell, v demand.View, i int) error {
 	s := &c.step
 	for _, x := range v.Members(i) {
@@ -329,8 +329,8 @@ func (moveUp) keep(c *Cell, v demand.View, i int) error {
 	return nil
 }
 
-// report counts row i and tells an observer of it. Fields of the report that only observers
-// read are left as they are without one.
+// report counts row i and calls the observer, if any. Without an observer it does not set the fields
+// that only observers read.
 func (c *Cell) report(v demand.View, i int, observer Observer) {
 	if i < c.windows && observer == nil && !c.counter.pooled() {
 		return

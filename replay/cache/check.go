@@ -9,18 +9,17 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Check is the observer that compares a cell with the referee's replay of it, step by
-// step.
+// Check is an observer that compares a cell with the referee's replay of it, step by step.
 type Check struct {
-	steps, at   int // of the referee
+	steps, at   int // number of the referee's steps, and the next one to compare
 	countedOnly bool
 	compare     func(at int, s *StepReport) error
 	err         error
 }
 
-// NewChecks replays a cell and its tiers with the referee: the checks are theirs, the cell's
-// first. streams share the cache, each with the heads that share its blocks. With entries,
-// blocks hold several, which are compared too.
+// NewChecks replays a cell and its tiers with the referee. It returns one check for the cell and one
+// for each tier, in this order. streams are the streams that share the cache, each with the heads
+// that share its blocks. With entries, the cell's check also compares counts of entries.
 func NewChecks(streams [][]*trace.Stream, ranks bool, config referee.Config, tiers []referee.Tier, entries bool) ([]*Check, error) {
 	all, err := referee.RunPool(streams, ranks, config, tiers)
 	if err != nil {
@@ -34,15 +33,15 @@ func NewChecks(streams [][]*trace.Stream, ranks bool, config referee.Config, tie
 	return checks, nil
 }
 
-// NewLossyCheck replays one of the streams of a request with the referee, which divides memory
-// among all of them. c is the cell that is checked.
+// NewLossyCheck replays stream at of a request with the referee and returns the check of cell c. The
+// referee needs all streams of the request, because it divides memory among them.
 func NewLossyCheck(streams []*trace.Stream, at int, config referee.LossyConfig, c *Cell) (*Check, error) {
 	want, err := referee.RunLossy(streams, at, config)
 	compare := func(at int, s *StepReport) error { return compareLossy(&want[at], s, c) }
 	return &Check{steps: len(want), countedOnly: true, compare: compare}, err
 }
 
-// Observer returns an observer that compares and then calls next.
+// Observer returns an observer that compares a step and then calls next, which may be nil.
 func (r *Check) Observer(next Observer) Observer {
 	return func(s *StepReport) {
 		if r.err == nil && (s.T >= 0 || !r.countedOnly) {
@@ -62,7 +61,7 @@ func (r *Check) check(s *StepReport) error {
 	return r.compare(r.at-1, s)
 }
 
-// Verdict is the first difference, or nil.
+// Verdict returns an error that describes the first difference, or nil.
 func (r *Check) Verdict() error {
 	if r.err == nil && r.at != r.steps {
 		return fmt.Errorf("referee: the engine replayed %d steps, the referee %d", r.at, r.steps)
@@ -70,7 +69,7 @@ func (r *Check) Verdict() error {
 	return r.err
 }
 
-// compareExact compares a step of an exact cell. With entries, those of the demand count too.
+// compareExact compares a step of an exact cell. With entries, it also compares counts of entries.
 func compareExact(w *referee.StepCounts, s *StepReport, entries bool) error {
 	for _, f := range []struct {
 		what        string
@@ -107,7 +106,7 @@ func compareLossy(w *referee.LossyCounts, s *StepReport, c *Cell) error {
 	return compareLists(w.Step, []listPair{{"held", c.heldBlocks(), w.Held}, {"lost", s.Lost, w.Lost}, {"dropped", sorted(s.Victims), w.Dropped}})
 }
 
-// nearMass compares a mass in parts of massUnit with a sum of floats.
+// nearMass reports whether a mass in parts of 1/MassUnit nearly equals a sum of floats.
 func nearMass(parts int64, mass float64) bool {
 	return math.Abs(float64(parts)/MassUnit-mass) < 1e-6
 }

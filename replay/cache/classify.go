@@ -7,8 +7,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/demand"
 )
 
-// split finds the hits and misses among the blocks that enter the demand of row i, and the
-// blocks that left it.
+// split finds the hits and misses of row i, and the resident blocks that left the demand.
 func (c *Cell) split(v demand.View, i int) {
 	s := &c.step
 	s.Exit = c.change.Exit
@@ -41,20 +40,20 @@ func (c *Cell) split(v demand.View, i int) {
 	s.Hit, s.Miss = c.hit, c.miss
 }
 
-// onlyBirths reports whether births are the only resident blocks and none is demanded: then
-// every member is a miss.
+// onlyBirths reports whether births are the only resident blocks and none is demanded. Every member
+// of the demand is then a miss.
 func (c *Cell) onlyBirths(members, born []int32) bool {
 	return c.size == len(born) && (len(born) == 0 || len(members) == 0 || members[len(members)-1] < born[0])
 }
 
-// classify splits the blocks that enter the demand into hits and misses, by the residents at
-// the step's start.
+// classify splits the blocks that enter the demand into hits and misses. Each of them is absent or
+// outside.
 func (c *Cell) classify(enter []int32) {
 	n := len(enter)
 	c.hit, c.miss = slices.Grow(c.hit[:0], n+1)[:n+1], slices.Grow(c.miss[:0], n+1)[:n+1]
 	hit, miss, state := c.hit, c.miss, c.state
 	h, m := 0, 0
-	for _, x := range enter { // both are written, one is kept: no branch to mispredict
+	for _, x := range enter { // writes x to both lists and counts it in one, without a branch
 		hit[h], miss[m] = x, x
 		was := int(state[x])
 		h += was
@@ -64,7 +63,7 @@ func (c *Cell) classify(enter []int32) {
 	c.hit, c.miss = hit[:h], miss[:m]
 }
 
-// reclassify splits all of D_t. It is quicker if many of its blocks were kept out a step ago.
+// reclassify splits all of D_t. It is faster than classify if many blocks were kept out a step ago.
 func (c *Cell) reclassify(members []int32) {
 	n := len(members)
 	c.hit, c.miss = slices.Grow(c.hit[:0], n+1)[:n+1], slices.Grow(c.miss[:0], n+1)[:n+1]
@@ -80,9 +79,9 @@ func (c *Cell) reclassify(members []int32) {
 	c.hit, c.miss = hit[:h], miss[:m]
 }
 
-// leave handles the blocks that left the demand if some were kept out a step ago: these are
-// gone. A branch on it would be mispredicted: every block is written, and only those that
-// stay are counted.
+// leave updates the blocks that left the demand, if some blocks were kept out a step ago. A block
+// that was kept out becomes absent and is removed from s.Exit. To avoid mispredicted branches, leave
+// writes every block and counts only the others.
 func (c *Cell) leave(s *policies.Step) {
 	state, left := c.state, s.Exit
 	c.left = slices.Grow(c.left[:0], len(left)+1)[:len(left)+1]
@@ -105,8 +104,8 @@ func (c *Cell) leave(s *policies.Step) {
 	s.Exit = exit[:n]
 }
 
-// returnPassed adds the blocks to the misses that were kept out a step ago and are still
-// demanded. Those that left the demand are absent by now.
+// returnPassed adds to the misses the blocks that were kept out a step ago and are still demanded.
+// leave has made absent those that left the demand.
 func (c *Cell) returnPassed() {
 	state, again, n := c.state, c.passed, 0
 	for _, x := range c.passed {
@@ -122,7 +121,7 @@ func (c *Cell) returnPassed() {
 	}
 }
 
-// isKeptOut is 1 for keptOut and 0 for every other state.
+// isKeptOut returns 1 for keptOut and 0 for every other state.
 func isKeptOut(state uint8) uint8 { return state & (state >> 1) & 1 }
 
 func mergeSorted(dst, a, b []int32) []int32 {
@@ -136,7 +135,7 @@ func mergeSorted(dst, a, b []int32) []int32 {
 	return append(append(dst, a...), b...)
 }
 
-// columns fills the columns that the policy asked for.
+// columns fills the fields of the step that the policy needs.
 func (c *Cell) columns(v demand.View, i int) {
 	s := &c.step
 	if c.needs&policies.NeedCandidates != 0 {

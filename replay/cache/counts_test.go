@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Every count is a sum, whatever pools it, but for the peaks.
+// Add sums every count, except for peaks, of which it takes the larger.
 func TestCountsAdd(t *testing.T) {
 	fields := reflect.TypeFor[Counts]()
 	peaks := []string{"ResidentPeak", "StagingPeak", "PinnedPeak"}

@@ -8,8 +8,8 @@ import (
 	"github.com/kvreplay/kvreplay/replay/demand"
 )
 
-// weigh is the part of the capacity that blocks take: their number, or their entries if
-// units have unequal sizes.
+// weigh returns the capacity that blocks take: their number, or their weight if units have unequal
+// sizes.
 func (c *Cell) weigh(blocks []int32) int {
 	if c.weight == nil {
 		return len(blocks)
@@ -21,8 +21,8 @@ func (c *Cell) weigh(blocks []int32) int {
 	return n
 }
 
-// chooseOverflow finds how many blocks of D_t exceed the capacity, and chooses them unless
-// the policy does: worst rank first, without ranks lowest index first (SEMANTICS S5).
+// chooseOverflow counts the blocks of D_t that exceed the capacity. Unless the policy chooses them,
+// chooseOverflow takes the worst ranks first, or the lowest indices without ranks (SEMANTICS S5).
 func (c *Cell) chooseOverflow(v demand.View, i int) {
 	excess := c.step.Demand - c.capacity
 	if c.weight != nil {
@@ -63,7 +63,7 @@ func (c *Cell) surplus(list []int32, excess int) []int32 {
 	return pass
 }
 
-// keepOut takes the engine's or the policy's choice of members of D_t out of the cache.
+// keepOut removes the members of D_t from the cache that the engine or the policy has chosen.
 func (c *Cell) keepOut() error {
 	if c.bypasser != nil {
 		c.pass = c.bypasser.Bypass(c.overflow, c.pass[:0])
@@ -80,7 +80,7 @@ func (c *Cell) keepOut() error {
 	}
 	if c.unmarked {
 		c.unmarked = false
-		if slices.Equal(c.pass, c.step.Members) { // again nothing is kept
+		if slices.Equal(c.pass, c.step.Members) { // as in the step before, no member is kept
 			c.size -= c.weigh(c.pass)
 			return nil
 		}
@@ -112,14 +112,14 @@ func (c *Cell) markMembers() {
 	}
 }
 
-// notKept are the members of D_t that left with the step, ascending.
+// notKept returns the members of D_t that the step did not keep, ascending.
 func (c *Cell) notKept() []int32 {
 	c.merged = append(c.merged[:0], c.pass[:c.leftOut]...)
 	slices.Sort(c.merged)
 	return c.merged
 }
 
-// evict asks for as many victims as the capacity needs.
+// evict removes victims of the policy until the capacity suffices.
 func (c *Cell) evict() error {
 	if c.weight != nil {
 		return c.evictByWeight()
@@ -135,9 +135,8 @@ func (c *Cell) evict() error {
 	return c.remove(c.victims[before:])
 }
 
-// evictByWeight asks for victims one by one, because the number of units that make room is
-// not known, and checks each. If part of D_t was not kept, all blocks go first that it does
-// not demand.
+// evictByWeight requests victims one by one, because units differ in size. If part of D_t was not
+// kept, it evicts all blocks outside the demand, even if fewer suffice.
 func (c *Cell) evictByWeight() error {
 	for asked := false; ; asked = true {
 		need := 0
@@ -157,10 +156,10 @@ func (c *Cell) evictByWeight() error {
 	}
 }
 
-// remove checks each victim and takes it out of the cache.
+// remove checks each victim and removes it from the cache.
 func (c *Cell) remove(victims []int32) error {
 	state, first := c.state, 0
-	if c.lossy != nil { // the other blocks are pinned
+	if c.lossy != nil { // blocks outside [free, local) are pinned
 		state, first = state[:c.lossy.local], c.lossy.free
 	}
 	for _, x := range victims {

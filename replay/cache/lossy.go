@@ -9,14 +9,13 @@ import (
 	"github.com/kvreplay/kvreplay/replay/demand"
 )
 
-// lose is the miss rule of lossy policies (policies.Lossy): a block that the policy dropped
-// is never fetched, and a demanded block that is not held is lost. Its cells see single
-// streams only. A block is in state outside if it is held or pinned. In a prompt window all
-// blocks are.
+// lose is the miss rule of lossy policies (policies.Lossy). A block that the policy dropped is never
+// fetched. If it is demanded, it is lost. Cells of lossy policies replay single streams only. A
+// block that is held or pinned is in state outside. In prompt windows, all blocks are.
 //
-// Replay is open loop: later demands are those of the full model.
+// Lost blocks do not change later demands, which are those of the full model.
 type lose struct {
-	policy    policies.Lossy // nil if the policy is none
+	policy    policies.Lossy // nil if the policy does not implement it
 	view      *demand.Delta
 	attention demand.Attention
 	prompt    policies.Prompt
@@ -28,7 +27,7 @@ type lose struct {
 	kept, covered    int64 // masses of the current step
 }
 
-// NewLossyCell makes the cell of a policy that claims to be lossy.
+// NewLossyCell returns the cell of a policy with Traits.Lossy.
 func NewLossyCell(p policies.Policy) *Cell {
 	c := NewCell(p)
 	c.lossy = new(lose)
@@ -37,7 +36,7 @@ func NewLossyCell(p policies.Policy) *Cell {
 	return c
 }
 
-// MassUnit is the attention mass of 1 in Counts: masses are summed as integers, so that
+// MassUnit stands for an attention mass of 1 in Counts. Masses are summed as integers, so that
 // pooling is exact in any order.
 const MassUnit = 1 << 32
 
@@ -50,8 +49,8 @@ func (l *lose) reset(c *Cell, v demand.View, a demand.Attention) error {
 	return nil
 }
 
-// arrive hands the prompt over before the first counted step, and then makes the blocks held
-// that leave the local window.
+// arrive passes the prompt to the policy before the first counted step. From then on, the blocks
+// that leave the local window become held.
 func (l *lose) arrive(c *Cell, _ demand.View, i int) error {
 	c.arrived, l.lost = nil, l.lost[:0]
 	c.step = policies.Step{T: c.step.T, Demand: c.step.Demand}
@@ -64,7 +63,7 @@ func (l *lose) arrive(c *Cell, _ demand.View, i int) error {
 		if err := l.compress(c); err != nil {
 			return err
 		}
-		l.born = d.AppendLeaving(l.born[:0], i) // earlier ones are part of the prompt
+		l.born = d.AppendLeaving(l.born[:0], i) // earlier blocks are part of the prompt
 		c.arrived = l.born
 	}
 	c.step.Offered = c.arrived
@@ -73,7 +72,7 @@ func (l *lose) arrive(c *Cell, _ demand.View, i int) error {
 	return nil
 }
 
-// compress hands over the prompt, which the policy cuts to its budget.
+// compress passes the prompt to the policy, which evicts blocks down to its budget.
 func (l *lose) compress(c *Cell) error {
 	l.view.Prompt(&l.prompt)
 	l.free, l.local = l.prompt.First, l.prompt.End
@@ -86,14 +85,14 @@ func (l *lose) compress(c *Cell) error {
 	return nil
 }
 
-// classify finds the demanded blocks that are lost, and shows the policy the list. Of a prompt
-// window the policy only sees the list.
+// classify finds the lost blocks of a counted step, and fills the list that the policy sees. In a
+// prompt window, the policy sees the list alone.
 func (l *lose) classify(c *Cell, v demand.View, i int) {
 	if i >= c.windows {
 		demand := v.Members(i)
 		l.lost = slices.Grow(l.lost, len(demand))[:len(demand)]
 		lost, n := l.lost, 0
-		for _, x := range demand { // all are written, some are kept: no branch to mispredict
+		for _, x := range demand { // writes every block and counts the absent ones, without a branch
 			lost[n] = x
 			n += 1 - int(c.state[x])
 		}
@@ -113,11 +112,10 @@ func (l *lose) classify(c *Cell, v demand.View, i int) {
 	}
 }
 
-// keep keeps everything: a lossy policy evicts.
+// keep does nothing, because a lossy policy bypasses no block.
 func (l *lose) keep(*Cell, demand.View, int) error { return nil }
 
-// show tells the policy which blocks of a list are still there, and what attention they were
-// given.
+// show fills the list that the policy sees with the blocks that are not dropped, and their attention.
 func (l *lose) show(c *Cell, list []int32, given []float32) {
 	l.list, l.weights = l.list[:0], l.weights[:0]
 	weighs := c.needs&policies.NeedAttention != 0
@@ -136,7 +134,7 @@ func (l *lose) show(c *Cell, list []int32, given []float32) {
 	}
 }
 
-// sum adds up the attention that a list was given, and that of its blocks that are still there.
+// sum adds up the attention to all blocks of a list, and to those that are not dropped.
 func (l *lose) sum(state []uint8, list []int32, given []float32) {
 	given = given[:len(list)]
 	kept, covered := int64(0), int64(0)
@@ -145,10 +143,10 @@ func (l *lose) sum(state []uint8, list []int32, given []float32) {
 		covered += mass
 		kept += mass * int64(state[x])
 	}
-	l.kept, l.covered = min(kept, MassUnit), min(covered, MassUnit) // rounded shares may add up to a little over 1
+	l.kept, l.covered = min(kept, MassUnit), min(covered, MassUnit) // rounded shares may add up to slightly more than 1
 }
 
-// held are the blocks that a lossy cell holds, ascending.
+// heldBlocks returns the blocks that a lossy cell holds, ascending.
 func (c *Cell) heldBlocks() (blocks []int32) {
 	for x := c.lossy.free; x < c.lossy.local; x++ {
 		if c.state[x] != absent {

@@ -9,43 +9,43 @@ import (
 // StepReport is one step of one cell on one stream, warm-up included. Slices belong
 // to the engine and are valid until the observer returns.
 type StepReport struct {
-	T         int32 // as policies.Step.T
+	T         int32 // policies.Step.T
 	Step      int32 // the trace's step
-	Stream    int   // which of the streams that share the cache the row belongs to; 0 for one alone
-	First     int32 // its first block: block b of the stream is First + b
+	Stream    int   // number of the row's stream in its pool, 0 without a pool
+	First     int32 // the first block of the stream: its block b is First + b
 	Demand    int
-	Misses    []int32 // ascending. Prefetched blocks are no misses
+	Misses    []int32 // ascending, without prefetched blocks
 	Births    int
 	Victims   []int32 // blocks evicted at the end of the step, in the policy's order
-	KeptOut   []int32 // members of D_t not kept: overflow or bypass, ascending
+	KeptOut   []int32 // members of D_t not kept because of overflow or bypass, ascending
 	Overflow  int
-	Resident  int   // blocks of the stream after the step, pinned ones not counted
+	Resident  int   // resident blocks of the stream after the step, without pinned ones
 	Pinned    int   // pinned blocks
-	Positions int   // decoded
-	Moved     int64 // entries fetched, ahead or on demand
+	Positions int   // decoded positions
+	Moved     int64 // entries fetched, by prefetch or on demand
 
 	Prefetched Prefetched
 
-	// DemandEntries and MissedEntries are the entries of D_t and of its misses; 0 if a block
-	// holds one.
+	// DemandEntries and MissedEntries count the entries of D_t and of its misses. They are 0 if a
+	// block holds one entry.
 	DemandEntries, MissedEntries int64
 
-	// Of lossy policies: the demanded blocks that were dropped, ascending, and the step's
-	// masses as in Counts.
+	// Lost lists the demanded blocks that a lossy policy dropped, ascending. KeptMass and
+	// CoveredMass are the masses of the step, as in Counts.
 	Lost                  []int32
 	KeptMass, CoveredMass int64
 
 	staged  int64   // entries that were demanded and not kept
-	own     int     // blocks of the stream that arrived because they were demanded, less those that left for it
-	arrived []int32 // all other blocks that arrived
+	own     int     // change of the stream's resident blocks that comes from its demand
+	arrived []int32 // blocks that arrived for other reasons
 }
 
 // Observer sees every step of a cell. It may be nil.
 type Observer func(*StepReport)
 
-// addTraffic adds the entries that the step carries over the link. An entry is one token of
-// one head. A step fetches whole blocks. With an Admitter it fetches the demanded entries,
-// and whole blocks only if they are kept. All demanded entries are then staged.
+// addTraffic sets the numbers of entries that the step fetches and stages. A step fetches whole
+// blocks. With an Admitter, it fetches the missed entries and stages them. It also fetches the
+// whole block if the block is kept.
 func (c *Cell) addTraffic(r *StepReport, v demand.View, i int) {
 	r.staged = int64(c.weigh(c.pass[:c.leftOut])) * c.unit
 	r.Moved = int64(c.weigh(c.fetched)) * c.unit
@@ -65,8 +65,8 @@ func (c *Cell) addTraffic(r *StepReport, v demand.View, i int) {
 	}
 }
 
-// addEntries counts the entries of a demand whose blocks hold several. The misses are among blocks,
-// which hold picked entries.
+// addEntries counts entries if blocks hold several. blocks include the misses, and picked is the
+// number of demanded entries in each.
 func (c *Cell) addEntries(r *StepReport, blocks, picked []int32) {
 	r.DemandEntries = c.change.Entries
 	held := c.held
@@ -99,17 +99,18 @@ type Counts struct {
 	Overflow     int64
 	ResidentSum  int64 // blocks resident after each step, summed
 	ResidentPeak int64
-	Positions    int64 `json:"Made"` // decoded
-	Picked       int64 // entries demanded; Missed of them were absent; 0 if a block holds one
-	Missed       int64
+	Positions    int64 `json:"Made"` // decoded positions
+	Picked       int64 // entries demanded, 0 if a block holds one entry
+	Missed       int64 // entries of Picked that were absent
 	Moved        int64 // entries fetched
-	StagingPeak  int64 // most entries of a step that were demanded and not kept
-	PinnedPeak   int64 // most entries of a stream that are pinned: sinks, local window, outliers
+	StagingPeak  int64 // largest number of entries in a step that were demanded and not kept
+	PinnedPeak   int64 // largest number of pinned entries of a stream: sinks, local window, outliers
 
-	Prefetched, PrefetchUseful, PrefetchLate, PrefetchUseless int64 // blocks (Prefetch)
+	Prefetched, PrefetchUseful, PrefetchLate, PrefetchUseless int64 // blocks, as in type Prefetched
 
-	// Of lossy policies: demanded blocks that were dropped, and attention mass in parts of
-	// 2⁻³², summed over steps: of listed blocks that were still there, and of all listed.
+	// Lost counts the demanded blocks that a lossy policy dropped. KeptMass is the attention mass
+	// of the listed blocks that were not dropped, CoveredMass that of all listed blocks. Masses
+	// are in units of 1/MassUnit.
 	Lost, KeptMass, CoveredMass int64
 }
 
@@ -139,14 +140,14 @@ func (c *Counts) Add(o *Counts) {
 	c.CoveredMass += o.CoveredMass
 }
 
-// counter is the observer that adds up the steps of a cell. In a pool, a row's demand, misses,
-// births and bytes count for its stream. Blocks that leave the cache or stay there count for
-// the stream that they belong to, whichever row made room.
+// counter adds up the steps of a cell. In a pool, it counts the demand, misses and entries of a row
+// for the row's stream. It counts births, victims and resident blocks for the streams to which the
+// blocks belong.
 type counter struct {
 	streams []Counts // one for each stream that shares the cache
 	stride  int32
-	size    []int // resident blocks of each stream, in a pool
-	peak    int64 // most blocks of all streams together, in a pool
+	size    []int // number of resident blocks of each stream, in a pool
+	peak    int64 // largest number of resident blocks of all streams together, in a pool
 }
 
 func (n *counter) reset(x *demand.Extent, unit int64, placed []int32) {
@@ -163,7 +164,7 @@ func (n *counter) reset(x *demand.Extent, unit int64, placed []int32) {
 func (n *counter) pooled() bool      { return len(n.streams) > 1 }
 func (n *counter) owner(b int32) int { return int(b / n.stride) }
 
-// observe adds a step. In a pool it sets r.Resident to the blocks of the row's stream.
+// observe adds a step. In a pool it sets r.Resident to the resident blocks of the row's stream.
 func (n *counter) observe(r *StepReport) {
 	evicted, born := len(r.Victims), r.Births
 	if n.pooled() {
@@ -195,7 +196,7 @@ func (n *counter) observe(r *StepReport) {
 	c.CoveredMass += r.CoveredMass
 }
 
-// share counts the blocks that arrive and leave by the stream that they belong to.
+// share counts arriving and leaving blocks for the streams to which they belong.
 func (n *counter) share(r *StepReport) {
 	n.size[r.Stream] += r.own
 	for _, b := range r.arrived {
@@ -216,8 +217,8 @@ func (n *counter) share(r *StepReport) {
 	r.Resident = n.size[r.Stream]
 }
 
-// finish ends a stream and returns the counts of the first one. A prefetched block that no
-// step demanded was useless, even if it is still in the buffer.
+// finish ends a run and returns the counts of the first stream. A prefetched block that no step
+// demanded counts as useless, even if it is still in the buffer.
 func (n *counter) finish() Counts {
 	c := &n.streams[0]
 	c.PrefetchUseless = c.Prefetched - c.PrefetchUseful

@@ -9,44 +9,44 @@ import (
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
-// staging is where blocks go that a cell fetches ahead: a buffer next to its cache, or with
-// swaps the cache itself.
+// staging holds the prefetched blocks of a cell. They are in a buffer next to its cache, or with
+// swaps in the cache.
 type staging struct {
 	source     setting.PrefetchSource
 	swaps      bool
-	view       *demand.Delta // of the stream. Pools and tiers fetch nothing ahead
-	size       int
-	blocks     []int32 // in the buffer, best rank first
-	next       []int32 // to be in the buffer, or swapped in
-	crowd      []int32 // named at the step, but there was no room
+	view       *demand.Delta // the stream. Pools and tiers have no prefetcher
+	size       int           // most blocks in the buffer, or swaps of a step
+	blocks     []int32       // blocks in the buffer, best rank first
+	next       []int32       // blocks of the next buffer, or blocks swapped in
+	crowd      []int32       // blocks that were named at the step, but had no room
 	state      []stagedState
-	candidates []int32 // named at the step, pinned ones left out
-	misses     []int32 // of the step that were not staged
+	candidates []int32 // blocks that were named at the step, without pinned ones
+	misses     []int32 // misses of the step that were not staged
 	offered    []int32
-	rank       []int32 // of the candidates of the step before, by block: 1 for the best, 0 for none
+	rank       []int32 // rank of each candidate of the step before, from 1, or 0 for other blocks
 
 	counts Prefetched // of the current step
 }
 
-// Prefetched counts blocks fetched ahead.
+// Prefetched counts the blocks of a prefetcher.
 type Prefetched struct {
-	Moved   int64 // fetched
+	Moved   int64 // prefetched
 	Useful  int64 // demanded while they were staged
-	Late    int64 // named and missed all the same: the buffer was full
-	Useless int64 // left the buffer without ever being demanded
+	Late    int64 // named but missed, because the buffer was full
+	Useless int64 // left the buffer without being demanded
 }
 
 type stagedState uint8
 
 const (
 	unstaged stagedState = iota
-	carried              // in the buffer, not named again so far
+	carried              // in the buffer since an earlier step, not yet named again
 	staged               // in the buffer for the current step
 	crowded              // named, but the buffer is full, or the cached blocks rank better
-	ousted               // swapped out for the current step
+	ousted               // swapped out at the current step
 )
 
-// reset empties the buffer for a stream.
+// reset starts a stream with an empty buffer.
 func (g *staging) reset(v demand.View, st *Start) {
 	g.source, g.size, g.blocks, g.counts, g.swaps = st.Prefetch, st.Staging, g.blocks[:0], Prefetched{}, st.Swap
 	if g.source == setting.PrefetchNothing {
@@ -59,8 +59,8 @@ func (g *staging) reset(v demand.View, st *Start) {
 	}
 }
 
-// begin finds the blocks that the source names for row i, best rank first. Blocks that are
-// pinned at row at are left out.
+// begin finds the blocks that the source names for row i, best rank first. It leaves out the blocks
+// that are pinned at row at.
 func (g *staging) begin(i, at int) {
 	g.counts, g.next, g.crowd, g.candidates = Prefetched{}, g.next[:0], g.crowd[:0], g.candidates[:0]
 	switch {
@@ -71,8 +71,8 @@ func (g *staging) begin(i, at int) {
 	}
 }
 
-// fill fetches the blocks ahead of row i that the source names and neither the cache nor the
-// buffer holds, before the step is classified. cached is the state of the cell's blocks.
+// fill prefetches for row i, before the step is classified. It fetches the blocks that the source
+// names, if neither the cache nor the buffer holds them. cached is the state of the cell's blocks.
 func (g *staging) fill(cached []uint8, i int) {
 	g.begin(i, i)
 	for _, x := range g.blocks {
@@ -103,7 +103,7 @@ func (g *staging) fill(cached []uint8, i int) {
 	g.blocks, g.next = g.next, g.blocks
 }
 
-// take serves the misses of a step that are staged and returns the others.
+// take removes the demanded blocks from the buffer, and returns the misses that were not staged.
 func (g *staging) take(miss []int32) []int32 {
 	g.misses = g.misses[:0]
 	for _, x := range miss {
@@ -120,8 +120,8 @@ func (g *staging) take(miss []int32) []int32 {
 	stay := g.blocks[:0]
 	for _, x := range g.blocks {
 		switch {
-		case g.state[x] != staged: // demanded
-		case g.source == setting.PrefetchPredicted: // it was predicted for this step
+		case g.state[x] != staged: // the step demanded it
+		case g.source == setting.PrefetchPredicted: // a prediction is valid for one step
 			g.state[x] = unstaged
 			g.counts.Useless++
 		default:
@@ -139,15 +139,15 @@ func (g *staging) clearCrowd() {
 	}
 }
 
-// swapIn fetches ahead of row i into the cache itself. The candidates are the ranks K … M-1
-// of the step before, best first, that are neither pinned nor resident. At most size of them
-// are fetched, while there is room in the cache, or while the block that the policy would
-// evict next ranks worse in that step's list. Blocks that are not listed rank last. That
-// block is evicted, and does not come back at this step. The policy sees fetched blocks as
-// offered: last used and inserted at the step before, after the blocks that left the demand.
+// swapIn prefetches for row i into the cache. It considers the ranks K … M-1 of the step before,
+// best first, without pinned and resident blocks, and fetches at most size of them. If the cache
+// is full, swapIn evicts the policy's next victim, but only if the victim ranks worse in that list.
+// Blocks that are not in the list rank last. An evicted block does not return at this step. The
+// policy sees fetched blocks in Offered: last used and inserted at the step before, after the
+// blocks that left the demand.
 func (c *Cell) swapIn(i int) error {
 	g := &c.staging
-	g.begin(i, max(0, i-1)) // blocks that have left the local window since are born
+	g.begin(i, max(0, i-1)) // leaves out births: row i-1 still pins them
 	for r, x := range g.candidates {
 		g.rank[x] = int32(r) + 1
 	}
@@ -183,9 +183,9 @@ func (c *Cell) swapIn(i int) error {
 	return nil
 }
 
-// oust evicts the policy's next victim if it ranks worse than rank.
+// oust evicts the policy's next victim if it ranks worse than rank. It reports whether it did.
 func (c *Cell) oust(rank int32) (bool, error) {
-	peeker := c.Policy.(policies.Peeker) // the table of conflicts refuses all other policies
+	peeker := c.Policy.(policies.Peeker) // setting.Unfit has refused other policies
 	x, ok := peeker.Peek()
 	if ok && (uint32(x) >= uint32(len(c.state)) || c.state[x] != outside) {
 		return false, c.illegalVictim(x)
@@ -208,8 +208,8 @@ func (g *staging) offer(born []int32) []int32 {
 	return g.offered
 }
 
-// useSwapped counts the swapped blocks that a step demands, and its misses that were named
-// and not fetched.
+// useSwapped counts the swapped blocks that a step demands, and the misses that the prefetcher named
+// but did not fetch.
 func (c *Cell) useSwapped() {
 	g := &c.staging
 	for _, x := range c.hit {
@@ -226,7 +226,7 @@ func (c *Cell) useSwapped() {
 	g.clearCrowd()
 }
 
-// evicted counts a victim that was swapped in for nothing.
+// evicted counts a victim as useless if it was swapped in and never demanded.
 func (g *staging) evicted(x int32) {
 	if g.state[x] == staged {
 		g.state[x] = unstaged

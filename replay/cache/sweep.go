@@ -8,26 +8,26 @@ import (
 	"github.com/kvreplay/kvreplay/replay/demand"
 )
 
-// Sweep replays all cells of a stack algorithm on a stream in one pass. It is an algorithm of
-// its own next to the step machine: no capacity is simulated. The policy computes distances
-// and sizes, and the sweep derives from them every count of a single run.
+// Sweep replays a stack policy on a stream at all capacities in one pass. It simulates no capacity
+// and does not use the step machine. The policy computes stack distances and numbers of resident
+// blocks. The sweep derives from them every count of a single run.
 type Sweep struct {
-	Pass   policies.Sweep // of the policy
+	Pass   policies.Sweep // the pass of the policy
 	step   policies.Step
 	change demand.Change
 
 	distances []int32
-	resident  []int32 // at each size, after the step
-	before    []int32 // at each size, when the first counted step began
-	at        []int32 // counted entries by distance. All larger ones in the last
-	missed    []int64 // at each size
-	sums      []int64 // of resident over the counted steps
-	peaks     []int32
+	resident  []int32 // resident blocks after the step, by size
+	before    []int32 // resident blocks before the first counted step, by size
+	at        []int32 // number of counted blocks by distance. The last element counts all larger distances
+	missed    []int64 // misses, by size
+	sums      []int64 // sums of resident over the counted steps, by size
+	peaks     []int32 // maxima of resident over the counted steps, by size
 	counts    []Counts
 }
 
-// Run returns the counts of a view at each of sizes, which ascend. They are valid until the
-// next run.
+// Run returns the counts of a view at each of sizes, which must ascend. The counts are valid until
+// the next call.
 func (w *Sweep) Run(v demand.View, sizes []int32, at Start) ([]Counts, error) {
 	if err := w.reset(v, sizes, at.Seed); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (w *Sweep) Run(v demand.View, sizes []int32, at Start) ([]Counts, error) {
 
 func (w *Sweep) reset(v demand.View, sizes []int32, seed uint64) error {
 	x := v.Bounds()
-	w.at = policies.Fill(w.at, max(x.Blocks, x.Rows)+2, 0) // no distance is larger: blocks, or steps
+	w.at = policies.Fill(w.at, max(x.Blocks, x.Rows)+2, 0) // distances are numbers of blocks or of steps
 	w.counts = policies.Fill(w.counts, len(sizes), Counts{Streams: 1})
 	w.sums, w.peaks = policies.Fill(w.sums, len(sizes), 0), policies.Fill(w.peaks, len(sizes), 0)
 	w.before = policies.Fill(w.before, len(sizes), 0)
@@ -58,10 +58,10 @@ func (w *Sweep) reset(v demand.View, sizes []int32, seed uint64) error {
 	return w.Pass.Reset(&policies.Scope{Blocks: x.Blocks, Capacity: most, Steps: x.Rows, Windows: x.Windows, Demand: x.MaxDemand, Seed: seed})
 }
 
-// load fills the step with row i. Births happen before the step is classified
-// (SEMANTICS S3): one that is demanded at once is a hit at every size. Births end where
-// the local window begins, and no demand goes beyond: what enters from the first
-// birth on was born.
+// load fills the step with row i. Births arrive before the step is classified (SEMANTICS S3), so a
+// birth that the step demands is a hit at every size. Births are the last blocks before the local
+// window, and demand does not reach into it. Every block that enters from the first birth on is
+// therefore a birth.
 func (w *Sweep) load(v demand.View, i int) {
 	s := &w.step
 	v.Change(i, &w.change)
@@ -74,7 +74,7 @@ func (w *Sweep) load(v demand.View, i int) {
 	s.Hit, s.Miss, s.Exit, s.Offered = enter[known:], enter[:known], w.change.Exit, born
 }
 
-// note adds the distances of a counted step.
+// note counts the distances of a counted step.
 func (w *Sweep) note() {
 	at := w.at
 	for _, n := range w.distances {
@@ -82,7 +82,8 @@ func (w *Sweep) note() {
 	}
 }
 
-// misses counts the entries noted so far that miss at each of sizes. It uses the memory of counts.
+// misses returns the number of noted blocks that miss at each of sizes. It reuses the memory of
+// counts.
 func (w *Sweep) misses(sizes []int32, counts []int64) []int64 {
 	counts = policies.Fill(counts, len(sizes), 0)
 	sum, n := int64(0), len(w.at)-1
@@ -95,7 +96,7 @@ func (w *Sweep) misses(sizes []int32, counts []int64) []int64 {
 	return counts
 }
 
-// count notes a counted step.
+// count adds a counted step.
 func (w *Sweep) count(sizes []int32) {
 	w.note()
 	w.resident = w.Pass.Residents(sizes, w.resident[:0])
@@ -106,8 +107,8 @@ func (w *Sweep) count(sizes []int32) {
 	}
 }
 
-// finish derives the counts of each size. The evictions follow from the blocks that came and
-// those that stayed.
+// finish derives the counts at each size. Evictions are the arrived blocks less the growth of the
+// resident blocks.
 func (w *Sweep) finish(v demand.View, sizes []int32, unit int64) {
 	var stream Counts // the same at every size
 	x := v.Bounds()
@@ -130,15 +131,16 @@ func (w *Sweep) finish(v demand.View, sizes []int32, unit int64) {
 	}
 }
 
-// StackCounter runs the LRU stack over streams.
+// StackCounter counts the misses of LRU caches of several sizes in one pass over a stream.
 type StackCounter struct{ sweep Sweep }
 
-// NewStackCounter returns a counter for streams one after the other.
+// NewStackCounter returns a counter, which may be used for one stream after the other.
 func NewStackCounter() *StackCounter {
 	return &StackCounter{sweep: Sweep{Pass: policies.SweepOf(new(lru.Policy))}}
 }
 
-// Misses counts a stream's misses by interval and size, in blocks, ascending.
+// Misses returns the misses of a stream by interval of decode steps, then by size. every is the
+// length of an interval. sizes are in blocks and must ascend.
 func (w *StackCounter) Misses(v demand.View, every int, sizes []int32) (map[int][]int64, error) {
 	s := &w.sweep
 	if err := s.reset(v, sizes, 0); err != nil {

@@ -4,22 +4,22 @@ import (
 	"github.com/kvreplay/kvreplay/replay/demand"
 )
 
-// Tier is a lower tier of a cell: a cell of its own, and the demand that the cell above
-// makes for it.
+// Tier is a lower tier of a cell. It is a second cell and the demand that the cell above makes for
+// it.
 type Tier struct {
 	Cell     *Cell
 	view     demand.Pushed
 	observer Observer
 }
 
-// TierStart is how a tier begins on a stream, and its observer.
+// TierStart holds the Start of a tier on a stream, and its observer.
 type TierStart struct {
 	Start
 	Observer Observer
 }
 
-// NewTier puts a cell below another one. An inclusive tier keeps a copy of what passes through,
-// an exclusive one what the cache above gives up.
+// NewTier makes c a tier. An inclusive tier keeps a copy of every block that passes through. An
+// exclusive tier keeps the blocks that the cache above gives up.
 func NewTier(c *Cell, inclusive bool) *Tier {
 	if !inclusive {
 		c.rule = moveUp{}

@@ -19,33 +19,34 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Clusters says which tokens of a stream are fetched, kept and evicted together, where
-// units have unequal sizes: RetroInfer's clusters of similar keys (Chen et al. 2025,
-// arXiv:2505.02922, whose block cache is LRU over clusters and evicts until there is room).
-// Tokens that are in no cluster are units of one.
+// Clusters groups the tokens of streams into units of unequal sizes, which are fetched, kept and
+// evicted together. RetroInfer has such clusters of similar keys (Chen et al. 2025,
+// arXiv:2505.02922). Its block cache is LRU over clusters. A token in no cluster is a unit of one.
 //
-// A cluster is demanded where a step demands any of its tokens, is fetched whole, and takes
-// the room of all of them, rounded up to whole pages. A token that leaves the local window
-// is born if it is a unit of its own. Larger clusters come by being fetched.
+// A step that demands any token of a cluster demands the whole cluster. A cluster takes the
+// capacity of all its tokens, rounded up to whole pages. A token that leaves the local window is a
+// birth if it is a unit of one. Larger clusters become resident only when they are fetched.
 type Clusters struct {
 	source string
 	page   int
-	file   map[trace.Key][]int32 // cluster of each token, dense, negative for none. Nil for clustersOfLists
+	file   map[trace.Key][]int32 // cluster of each token, or a negative number. Nil for clustersOfLists
 }
 
-// clustersOfLists takes the clusters from the lists themselves: see chains.
+// clustersOfLists is the source of clusters that are derived from the lists: see chains.
 const clustersOfLists = "lists"
 
-// ClustersError is of a text that ParseClusters does not understand, not of a file.
+// ClustersError reports a text that ParseClusters does not understand. Errors of files have other
+// types.
 type ClustersError struct{ text string }
 
 func (e *ClustersError) Error() string { return e.text }
 
-// ParseClusters reads "lists", the path of a file of clusters, or either with the tokens of
-// a page, "lists,page=8". The file has a JSON object a stream, each on a line of its own:
-// request_id, layer_id, head (null or left out where the layer shares its selection) and
-// token_clusters, the cluster of each token from the first on, -1 for none. Tokens beyond
-// the list are in none. nil for the empty text.
+// ParseClusters reads "lists" or the path of a file of clusters. Either may end in the number of
+// tokens of a page, as in "lists,page=8". It returns nil for the empty text.
+//
+// The file has one line per stream with a JSON object. Its keys are request_id, layer_id, head and
+// token_clusters. head is null or absent if the layer shares its selection. token_clusters lists
+// the cluster of each token from the first on, or -1. Tokens beyond the list are in no cluster.
 func ParseClusters(text string) (*Clusters, error) {
 	if text == "" {
 		return nil, nil
@@ -72,7 +73,7 @@ type clusterRow struct {
 	Clusters tokenClusters `json:"token_clusters"`
 }
 
-// tokenClusters are numbers alone: null would be read as cluster 0.
+// tokenClusters rejects null, which encoding/json would read as cluster 0.
 type tokenClusters []int32
 
 // UnmarshalJSON reads an array of numbers.
@@ -83,7 +84,7 @@ func (c *tokenClusters) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]int32)(c))
 }
 
-// read takes the clusters of a file, which its digest names from then on.
+// read reads the clusters of a file. Their source is the file's digest.
 func (c *Clusters) read(path string) error {
 	if err := files.CheckStream(path); err != nil {
 		return fmt.Errorf("clusters: %w", err)
@@ -136,8 +137,9 @@ func decodeClusters(text []byte) (map[trace.Key][]int32, error) {
 	return streams, nil
 }
 
-// NewClusters groups the tokens of each stream as given: the cluster of each token from the
-// first on, negative for none. The room of a cluster is rounded up to pages of page tokens.
+// NewClusters returns clusters for the given streams. For each stream, it takes the cluster of each
+// token from the first on, or a negative number for no cluster. The capacity that a cluster takes is
+// rounded up to pages of page tokens.
 func NewClusters(streams map[trace.Key][]int32, page int) *Clusters {
 	c := &Clusters{page: page, file: map[trace.Key][]int32{}}
 	for k, of := range streams {
@@ -146,7 +148,7 @@ func NewClusters(streams map[trace.Key][]int32, page int) *Clusters {
 	return c
 }
 
-// Check reports why the clusters cannot be those of streams of a trace with metadata m.
+// Check returns an error if the clusters do not fit the streams of a trace with metadata m.
 func (c *Clusters) Check(m *trace.Meta, streams []trace.Key) error {
 	switch {
 	case m.BlockTokens > 1:
@@ -162,8 +164,8 @@ func (c *Clusters) Check(m *trace.Meta, streams []trace.Key) error {
 	return nil
 }
 
-// TokenClusters is the cluster of each token of s, negative for none. candidates is the most
-// blocks that a list of s has.
+// TokenClusters returns the cluster of each token of s, or a negative number for no cluster.
+// candidates is the largest length of the lists of s.
 func (c *Clusters) TokenClusters(s *trace.Stream, candidates int) []int32 {
 	if c.file == nil {
 		return numbered(chains(s, candidates))
@@ -171,11 +173,12 @@ func (c *Clusters) TokenClusters(s *trace.Stream, candidates int) []int32 {
 	return c.file[s.Key]
 }
 
-// Page is the number of tokens to which the room of a cluster is rounded up.
+// Page returns the number of tokens of a page. The capacity that a cluster takes is rounded up to
+// whole pages.
 func (c *Clusters) Page() int { return c.page }
 
-// String is how rows name the clusters: "lists", or the digest of their file. Only the
-// former parses back.
+// String returns the name of the clusters in rows: "lists", or the digest of their file.
+// ParseClusters does not accept a digest.
 func (c *Clusters) String() string {
 	switch {
 	case c == nil:
@@ -186,10 +189,10 @@ func (c *Clusters) String() string {
 	return c.source
 }
 
-// WriteClusters writes the clusters of every stream of a trace as a file of clusters,
-// streams in the trace's order, clusters numbered by their first token. They are read off
-// the lists, as `--clusters lists` does. Tokens that are alone are in none. A cancelled
-// context ends it between two streams, with the context's error.
+// WriteClusters writes a file with the clusters of every stream of a trace, in the trace's order.
+// It derives them from the lists, as `--clusters lists` does. Clusters are numbered by their first
+// tokens, and single tokens are in no cluster. If the context is cancelled, WriteClusters stops
+// after the current stream and returns the context's error.
 func WriteClusters(ctx context.Context, w io.Writer, f *trace.File) error {
 	if err := listsClusters(f.Meta()); err != nil {
 		return fmt.Errorf("%s: %w", f.Path(), err)
@@ -217,7 +220,7 @@ func WriteClusters(ctx context.Context, w io.Writer, f *trace.File) error {
 	return out.Flush()
 }
 
-// listsClusters reports whether a trace's selector ranks clusters.
+// listsClusters returns an error unless the trace's selector is known to rank clusters.
 func listsClusters(m *trace.Meta) error {
 	if m.Order != trace.OrderRank || m.BlockTokens != 1 || m.Selector != "retroinfer" && m.Selector != "kvdrive" {
 		return fmt.Errorf("clusters from lists need the selector retroinfer or kvdrive, the trace's is %q", m.Selector)

@@ -9,16 +9,16 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Delta is the View of a single stream. It holds what changes in the demand from row to row,
-// derived once for all policies and capacities. While C ≥ |D_t|, every block that stays in
-// the demand hits, so that only the changes need work.
+// Delta is the View of a single stream. It holds the changes of the demand from row to row,
+// derived once for all policies and capacities. If the capacity is at least |D_t|, every block
+// that stays in the demand is a hit. Only the changes then need work.
 type Delta struct {
 	Extent
 	nexts
 	size                       []int32
 	enter, exit, born, members lists
-	entries                    []int64 // demanded, if a block holds several, as below
-	enterPicked, picked        []int32 // parallel to enter and members
+	entries                    []int64 // by row: demanded entries, if blocks hold several
+	enterPicked, picked        []int32 // demanded entries in each block of enter and members, likewise
 
 	stream   *trace.Stream
 	rows     rows
@@ -26,11 +26,11 @@ type Delta struct {
 	joined   *Joiner // nil if the rows are recorded
 	units    units
 	pins     Pins
-	meta     *trace.Meta // the rules for lists. Nil if a joiner has checked them
+	meta     *trace.Meta // states the rules for lists. Nil if a joiner has checked them
 	first    int         // row of the stream that is row 0
 	base     int32       // added to the ids in members and born, in a pool
-	pooled   bool        // all of a row's demand enters, and leaves with the next row
-	wanted   bool        // members have been asked for
+	pooled   bool        // the stream belongs to a pool: enter and exit are not derived
+	wanted   bool        // members are derived
 
 	cur, prev []uint64 // demand as bitsets
 	all       []uint64 // the whole list of the row being checked, or a joined row's demand with pinned blocks
@@ -40,16 +40,16 @@ type Delta struct {
 	unlisted  int      // outliers that no list names
 }
 
-// rows are the lists that a Delta is built from: those of a stream as recorded, or those
-// that a joiner made.
+// rows are the lists from which a Delta is built: the recorded lists of a stream, or the lists that
+// a joiner made.
 type rows interface {
-	// list is the list of a row up to M, and how many of its first blocks are demanded.
+	// list returns the list of a row up to M, and the number of its first blocks that are demanded.
 	list(row int) (list []int32, demand int)
-	// span is the steps from a row's first position to its last, both included.
+	// span returns the number of steps from a row's first position to its last, both included.
 	span(row int) int
 }
 
-// recorded are the rows of a stream as the trace has them.
+// recorded implements rows with the lists that the trace has.
 type recorded struct {
 	stream *trace.Stream
 	k, m   int
@@ -63,7 +63,7 @@ func (r *recorded) list(row int) ([]int32, int) {
 
 func (r *recorded) span(int) int { return 1 }
 
-// Options say which part of a stream is replayed.
+// Options configure a Delta.
 type Options struct {
 	K, M     int // demand and candidates, in blocks
 	Pins     Pins
@@ -71,19 +71,19 @@ type Options struct {
 	Windows  int     // warm-up rows to replay
 	Members  bool    // the view has Members
 	NextUses bool    // changes have the steps of the next demands
-	Joined   *Joiner // that made the stream. Nil for one as recorded
+	Joined   *Joiner // the joiner that made the stream. Nil for a recorded stream
 
 	Outliers setting.Outliers
 	pooled   bool // the stream is a member of a pool
-	at       int  // its number there
+	at       int  // the number of the stream in its pool
 }
 
-// Build derives the delta of s. The reader has not checked the lists of a recorded stream:
-// every rule for them is checked here. The delta keeps s until the next build.
+// Build derives the delta of s. It checks every rule for the lists of a recorded stream, because
+// the reader has not. The delta keeps s until the next call.
 func (d *Delta) Build(s *trace.Stream, o Options, check *trace.Checker) error {
 	d.reset(s, &o)
 	if d.meta != nil {
-		for row := range d.first { // not replayed, but no score may come from a broken file
+		for row := range d.first { // not replayed, but importance may read their scores
 			if n, sound := d.load(row); !sound || population(d.cur) != n {
 				return brokenList(s, check)
 			}
@@ -106,7 +106,7 @@ func (d *Delta) Build(s *trace.Stream, o Options, check *trace.Checker) error {
 	return nil
 }
 
-// brokenList names the rule that a list breaks.
+// brokenList returns an error that names the rule that a list breaks.
 func brokenList(s *trace.Stream, check *trace.Checker) error {
 	if e := check.First(s); e != nil {
 		return e
@@ -146,7 +146,8 @@ func (d *Delta) reset(s *trace.Stream, o *Options) {
 	d.keepOutliers(o.Outliers)
 }
 
-// reserve makes room for all members of a recorded stream at once, so that they are never moved.
+// reserve makes room for all members of a recorded stream at once, so that they are not copied when
+// they grow.
 func (d *Delta) reserve() {
 	total := spare
 	for row := d.first; row < d.stream.Rows; row++ {
@@ -156,8 +157,8 @@ func (d *Delta) reserve() {
 	d.members.items = slices.Grow(d.members.items, total)
 }
 
-// load sets d.cur to the demand of a row, n blocks. It reports whether the row's list breaks
-// no rule, apart from the demand being distinct: then d.cur has n members.
+// load sets d.cur to the n demanded blocks of a row. sound is false if the row's list breaks a rule.
+// load does not check that demanded blocks are distinct. If they are, d.cur has n members.
 func (d *Delta) load(row int) (n int, sound bool) {
 	clear(d.cur)
 	if d.joined != nil {
@@ -179,8 +180,8 @@ func (d *Delta) load(row int) (n int, sound bool) {
 	return n, d.soundTail(list[n:], blocks)
 }
 
-// soundTail checks the candidates against the context, the demand in d.cur and each
-// other, and the demand against the context.
+// soundTail reports whether the candidates in rest are distinct and not in the demand d.cur. It also
+// checks that candidates and demand are within the context.
 func (d *Delta) soundTail(rest []int32, blocks int) bool {
 	all := d.all[:len(d.cur)]
 	copy(all, d.cur)
@@ -196,8 +197,8 @@ func (d *Delta) soundTail(rest []int32, blocks int) bool {
 	return twice == 0 && noneFrom(all, blocks)
 }
 
-// addDemand appends the demand of a row and reports whether its list breaks no rule. It compares
-// the demand with the row before.
+// addDemand appends the demand of a row, or its changes from the row before. It returns false if the
+// row's list breaks a rule.
 func (d *Delta) addDemand(row int) bool {
 	n, sound := d.load(row)
 	if !sound {
@@ -221,7 +222,7 @@ func (d *Delta) addDemand(row int) bool {
 	return size+pinned == n
 }
 
-// unpinAll takes the pinned blocks out of d.cur and returns how many it took.
+// unpinAll removes the pinned blocks from d.cur and returns their number.
 func (d *Delta) unpinAll(row int) (pinned int) {
 	if d.HasPicked {
 		copy(d.all, d.cur)
@@ -237,8 +238,8 @@ func (d *Delta) unpinAll(row int) (pinned int) {
 	return pinned
 }
 
-// defers reports whether the members are derived when the first is asked for. In rows of several
-// entries a block few caches read them.
+// defers reports whether members are derived only when they are read. If blocks hold several
+// entries, few caches read them.
 func (d *Delta) defers() bool { return d.HasPicked && !d.wanted }
 
 // derive derives the members that Build left out.
@@ -258,7 +259,7 @@ func (d *Delta) derive() {
 	}
 }
 
-// addMembers appends the members of d.cur, at most most, and returns their number.
+// addMembers appends the members of d.cur and returns their number. d.cur has at most `most`.
 func (d *Delta) addMembers(most int) int {
 	from := len(d.members.items)
 	d.members.take(writeMembers(d.members.free(most+spare), d.base, d.cur, most))
@@ -269,7 +270,8 @@ func (d *Delta) addMembers(most int) int {
 	return len(members)
 }
 
-// addChanges appends what entered d.cur and what left it, and returns its size, at most n.
+// addChanges appends the blocks that entered d.cur and those that left it. It returns the size of
+// d.cur, which is at most n.
 func (d *Delta) addChanges(n int) int {
 	cur := d.cur
 	prev := d.prev[:len(cur)]
@@ -292,8 +294,8 @@ func (d *Delta) addChanges(n int) int {
 	return before + a - b
 }
 
-// differing returns the words in which two sets of one length differ. Branches on it would
-// be mispredicted: every word is written down, and most are written over.
+// differing returns the words in which two sets of one length differ. To avoid mispredicted
+// branches, it writes every word's index and overwrites those of equal words.
 func (d *Delta) differing(a, b []uint64) []int32 {
 	b = b[:len(a)]
 	d.changed = slices.Grow(d.changed[:0], len(a)+1)
@@ -307,7 +309,7 @@ func (d *Delta) differing(a, b []uint64) []int32 {
 	return changed[:n]
 }
 
-// addBirths appends the blocks that left the local window with row i. Outliers are never born.
+// addBirths appends the blocks that left the local window with row i, without outliers.
 func (d *Delta) addBirths(i int) {
 	row, born, from := d.first+i, &d.born, len(d.born.items)
 	seqLen := d.stream.SeqLen(row)
@@ -325,8 +327,8 @@ func (d *Delta) addBirths(i int) {
 	born.close()
 }
 
-// Change implements View, as the methods below do. For a member of a pool, Enter and Exit are
-// not known.
+// Change implements View, as the methods below do. For a stream of a pool, it leaves Enter and Exit
+// as they are.
 func (d *Delta) Change(i int, c *Change) {
 	c.Demand, c.Positions, c.Born = int(d.size[i]), 1, d.born.Row(i)
 	if !d.pooled {
@@ -377,43 +379,46 @@ func (d *Delta) Listed(i int) []int32 {
 
 func (d *Delta) Scored(i int) ([]int32, []float32) { return d.scored(d.first + i) }
 
-// scored is the list up to M of a row of the stream.
+// scored returns the list of a row of the stream up to M, and its scores.
 func (d *Delta) scored(row int) ([]int32, []float32) {
 	list, _ := d.rows.list(row)
 	scores := d.stream.ScoreList(row)
 	return list, scores[:min(len(list), len(scores))]
 }
 
-// Pinned counts sinks, local window and outliers. The last block may not be full yet.
+// Pinned returns the number of blocks in sinks, local window and outliers. It counts a last block
+// that is not full.
 func (d *Delta) Pinned(i int) int {
 	seqLen := d.stream.SeqLen(d.first + i)
 	all, local := d.pins.Blocks(seqLen), d.pins.firstLocal(seqLen)
-	pinned := all - max(0, local-min(d.pins.firstFree(), all)) + d.unlisted // all but those between sinks and local window
+	// The blocks between sinks and local window are not pinned.
+	pinned := all - max(0, local-min(d.pins.firstFree(), all)) + d.unlisted
 	for w, kept := range d.kept {
-		for ; kept != 0 && w<<6|bits.TrailingZeros64(kept) < local; kept &= kept - 1 { // in a prompt window it may be local still
+		// In a prompt window, an outlier may be in the local window.
+		for ; kept != 0 && w<<6|bits.TrailingZeros64(kept) < local; kept &= kept - 1 {
 			pinned++
 		}
 	}
 	return pinned
 }
 
-// FirstLocal is the first block that the local window pins at row i.
+// FirstLocal returns the first block that the local window pins at row i.
 func (d *Delta) FirstLocal(i int) int { return d.pins.firstLocal(d.stream.SeqLen(d.first + i)) }
 
-// AppendLeaving appends the blocks to dst that leave the local window with the token of row i.
-// Births are these, and those of skipped steps before.
+// AppendLeaving appends to dst the blocks that leave the local window with the token of row i.
+// The births of row i also include the blocks of skipped steps before it.
 func (d *Delta) AppendLeaving(dst []int32, i int) []int32 {
 	seqLen := d.stream.SeqLen(d.first + i)
 	return d.pins.appendBirths(dst, seqLen-1, seqLen)
 }
 
-// deltas is d alone.
+// deltas returns d alone.
 func (d *Delta) deltas() []*Delta { return []*Delta{d} }
 
-// Predicted are the blocks that were predicted for row i one layer ahead, best rank first.
+// Predicted returns the blocks that the layer before predicted for row i, best rank first.
 func (d *Delta) Predicted(i int) []int32 { return d.stream.PredictedList(d.first + i) }
 
-// Unpinned appends the blocks of list that are not pinned at row i to dst.
+// Unpinned appends to dst the blocks of list that are not pinned at row i.
 func (d *Delta) Unpinned(dst, list []int32, i int) []int32 {
 	free, local := d.units.unpinned(d.stream.SeqLen(d.first + i))
 	for _, x := range list {
@@ -424,8 +429,7 @@ func (d *Delta) Unpinned(dst, list []int32, i int) []int32 {
 	return dst
 }
 
-// keepOutliers chooses the blocks that are pinned for good. Lists that break a rule are
-// refused later.
+// keepOutliers chooses the outliers. It does not check the lists: Build does so later.
 func (d *Delta) keepOutliers(o setting.Outliers) {
 	d.kept, d.unlisted = d.kept[:0], 0
 	if o.Source == setting.OutliersUnlisted {
@@ -435,7 +439,7 @@ func (d *Delta) keepOutliers(o setting.Outliers) {
 		return
 	}
 	free, end := d.pins.unpinned(int(d.stream.PromptLen))
-	windows := make([]int32, d.Blocks) // that demand each block
+	windows := make([]int32, d.Blocks) // number of windows that demand each block
 	for row := range d.stream.Windows {
 		list, demand := d.rows.list(row)
 		local := min(end, d.pins.firstLocal(d.stream.SeqLen(row)), d.Blocks)
@@ -461,7 +465,7 @@ func (d *Delta) isKept(x int32) bool {
 	return len(d.kept) > 0 && d.kept[x>>6]>>(x&63)&1 == 1
 }
 
-// unpinKept clears the outliers of a set and returns how many it cleared.
+// unpinKept clears the outliers in a set and returns their number.
 func (d *Delta) unpinKept(set []uint64) (cleared int) {
 	for w, kept := range d.kept {
 		cleared += bits.OnesCount64(set[w] & kept)
@@ -470,7 +474,7 @@ func (d *Delta) unpinKept(set []uint64) (cleared int) {
 	return cleared
 }
 
-// Prompt fills p for the stream of d. It leaves the windows out.
+// Prompt fills p for the stream of d, without p.Windows.
 func (d *Delta) Prompt(p *policies.Prompt) {
 	s := d.stream
 	before := s.SeqLen(s.Windows) - 1 // the context in front of the first counted step
@@ -481,7 +485,7 @@ func (d *Delta) Prompt(p *policies.Prompt) {
 	}
 }
 
-// PromptWindows are the prompt windows of d, which was built with members.
+// PromptWindows returns the prompt windows of d. d must have been built with members.
 func (d *Delta) PromptWindows() (windows []policies.Window) {
 	for i := range d.Windows {
 		windows = append(windows, policies.Window{Demand: d.Members(i), Local: int32(d.pins.firstLocal(d.stream.SeqLen(d.first + i)))})

@@ -10,39 +10,39 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Joiner makes the rows of a layout from recorded streams. A row demands the units, blocks or
-// clusters, that the first K of any of its lists name. Its lists are one for each head and position.
+// Joiner makes the rows of a layout from recorded streams. Each row merges one recorded list for
+// each head and position. It demands the units that hold any of the first K entries of these lists.
 //
-// The ranked list of a row is made only if a policy or an overflow reads it (see ranking.go).
+// The ranked lists of rows are made only if a policy or an overflow reads them (see ranking.go).
 type Joiner struct {
 	Layout
 	K, M   int
 	Ranks  bool
 	Pins   Pins
-	Checks bool // the rules for lists, which the reader has not checked
+	Checks bool // Join checks the rules for lists, because the reader has not
 
 	clusters *clustering // of the stream. Nil if units are blocks of one size
 	divide   divider
 
-	heads  []trace.Stream // that are joined
-	starts []int32        // by row: its first recorded row, and at the end their number
-	out    trace.Stream   // lists are empty until ranked
+	heads  []trace.Stream // the joined streams
+	starts []int32        // first recorded row of each row, and at the end the number of recorded rows
+	out    trace.Stream   // the result. Its lists are empty until one is read
 	ranking
 
-	picked    []int32  // by unit of the row that was loaded last: distinct demanded entries
-	present   []uint64 // entries of a list, or of a head's lists
-	distinct  []int32  // those of a head's lists, ascending
-	predicted []int32  // by unit: 1 + the row that predicted it last
+	picked    []int32  // distinct demanded entries by unit, in the row that was loaded last
+	present   []uint64 // entries of a list, or of a head's lists, as a bitset
+	distinct  []int32  // entries of a head's lists, ascending
+	predicted []int32  // by unit: 1 + the last row for which it was predicted
 	named     []int32  // predicted entries, rank by rank
 }
 
-// Group makes the clusters of s the units of the rows. candidates is the most blocks that a
-// list of s has.
+// Group makes the clusters of s the units of the rows. candidates is the largest length of the
+// lists of s.
 func (j *Joiner) Group(c *Clusters, s *trace.Stream, candidates int) {
 	j.clusters = c.units(s, candidates)
 }
 
-// units are the clusters of the stream that is joined. Nil if units are blocks.
+// units returns the clusters of the joined stream, or nil if units are blocks.
 func (j *Joiner) units() *clustering {
 	if j == nil {
 		return nil
@@ -53,8 +53,7 @@ func (j *Joiner) units() *clustering {
 // ErrBroken reports a list that breaks a rule. A trace.Checker names the rule.
 var ErrBroken = errors.New("a list breaks a rule of the trace format")
 
-// Join makes the rows of the streams that share blocks, as a stream. It is valid until the
-// next call.
+// Join merges the streams that share blocks into one stream, which is valid until the next call.
 func (j *Joiner) Join(heads []trace.Stream) (*trace.Stream, error) {
 	first := &heads[0]
 	for i := range heads[1:] {
@@ -106,7 +105,7 @@ func (j *Joiner) add(step int32) {
 	out.LastStep = step
 }
 
-// groupEnd is the row behind those that make a step with row.
+// groupEnd returns the end of the recorded rows that make one step, the first of which is row.
 func (j *Joiner) groupEnd(s *trace.Stream, row int) int {
 	end := row + 1
 	if s.Steps[row] < 0 {
@@ -118,8 +117,8 @@ func (j *Joiner) groupEnd(s *trace.Stream, row int) int {
 	return end
 }
 
-// sound reports whether the lists of the recorded rows [row, end) break no rule: 1 to M indices, in
-// range of the context, distinct, ascending without ranks.
+// sound reports whether the lists of the recorded rows [row, end) follow the rules. A list has 1 to
+// M distinct indices within the context, and ascends if it has no ranks.
 func (j *Joiner) sound(row, end int) bool {
 	entryTokens := j.Pins.BlockTokens / j.Factor
 	for ; row < end; row++ {
@@ -148,7 +147,7 @@ func (j *Joiner) load(row int, set []uint64) (entries int) {
 			j.markLists(set, h, from, to)
 		case to-from == 1:
 			entries += j.count(set, j.demandedOf(h, from), row)
-		default: // positions may name one entry
+		default: // several positions may name the same entry
 			clear(j.present)
 			j.markLists(j.present, h, from, to)
 			j.distinct = appendMembers(j.distinct[:0], j.present)
@@ -158,7 +157,7 @@ func (j *Joiner) load(row int, set []uint64) (entries int) {
 	return entries
 }
 
-// demandedOf is the demanded part of a head's list at a recorded row.
+// demandedOf returns the demanded part of a head's list at a recorded row.
 func (j *Joiner) demandedOf(head, at int) []int32 {
 	list := j.heads[head].List(at)
 	return list[:min(j.K, len(list))]
@@ -170,8 +169,8 @@ func (j *Joiner) markLists(set []uint64, head, from, to int) {
 	}
 }
 
-// count adds the units of distinct entries to set, and the entries to their units. It returns the
-// number of entries that are in a unit.
+// count adds the units of distinct entries to set, and counts the entries of each unit. It returns
+// the number of entries that are in a unit.
 func (j *Joiner) count(set []uint64, entries []int32, row int) (n int) {
 	picked := j.picked
 	if j.clusters == nil {
@@ -200,13 +199,14 @@ func countUnit(set []uint64, picked []int32, unit uint32) {
 	picked[unit] = picked[unit]&-known + 1
 }
 
-// free is the range of the tokens of a row that are not pinned. Pinned ones are in no cluster.
+// free returns the range [free, local) of a row's tokens that are not pinned. Pinned tokens are in
+// no cluster.
 func (j *Joiner) free(row int) (free, local int32) {
 	return int32(j.Pins.firstFree()), int32(j.Pins.firstLocal(j.out.SeqLen(row)))
 }
 
-// appendPicked appends the demanded entries of each of blocks to dst. They are demanded by the row
-// that was loaded last, and raised by base.
+// appendPicked appends to dst the number of demanded entries in each of blocks, at the row that was
+// loaded last. The ids in blocks are raised by base.
 func (j *Joiner) appendPicked(dst, blocks []int32, base int32) []int32 {
 	n := len(dst)
 	dst = grow(dst, len(blocks))[:n+len(blocks)]
@@ -217,7 +217,7 @@ func (j *Joiner) appendPicked(dst, blocks []int32, base int32) []int32 {
 	return dst
 }
 
-// pickedWithout counts the demanded entries of the units that are in all and not in left.
+// pickedWithout returns the number of demanded entries in the units that are in all but not in left.
 func (j *Joiner) pickedWithout(all, left []uint64) (n int) {
 	for w, units := range all {
 		for units &^= left[w]; units != 0; units &= units - 1 {
@@ -252,7 +252,7 @@ func (j *Joiner) addPredicted(row, end int) {
 	j.out.PredictedOffsets = append(j.out.PredictedOffsets, int32(len(j.out.Predicted)))
 }
 
-// positions and span are those of a row.
+// positions returns the number of positions of a row.
 func (j *Joiner) positions(row int) int { return int(j.starts[row+1] - j.starts[row]) }
 
 func (j *Joiner) span(row int) int {
@@ -260,8 +260,8 @@ func (j *Joiner) span(row int) int {
 	return int(steps[j.starts[row+1]-1]-steps[j.starts[row]]) + 1
 }
 
-// divider divides numbers below 2³¹ by d: one multiplication and a shift (Granlund and
-// Montgomery, "Division by invariant integers using multiplication", PLDI 1994, theorem 4.2).
+// divider divides numbers below 2³¹ by a fixed number with one multiplication and a shift (Granlund
+// and Montgomery, "Division by invariant integers using multiplication", PLDI 1994, theorem 4.2).
 type divider struct {
 	factor uint64
 	shift  uint
