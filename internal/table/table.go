@@ -248,7 +248,7 @@ type Report struct {
 	Title     string
 	Tables    []*Table
 	Footnotes []string
-	// Width is where Text breaks notes between words. 0 keeps each on one line.
+	// Width is the width at which Text breaks notes between words. 0 keeps each note on one line.
 	Width int
 }
 

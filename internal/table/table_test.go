@@ -71,7 +71,7 @@ No table
 	}
 }
 
-// Fit cuts names in the middle, and never so short that two of them are one.
+// Fit cuts names in the middle. Different names stay different.
 func TestFit(t *testing.T) {
 	for most, want := range map[int]string{
 		60: " near-lrfu:gamma=0.97  1\n near-lrfu:gamma=0.5   2\n",

@@ -25,7 +25,7 @@ func Union(a []string, b ...string) []string {
 	return slices.Compact(all)
 }
 
-// Ratio returns a ÷ b, NaN for b = 0.
+// Ratio returns a ÷ b, or NaN for b = 0.
 func Ratio(a, b int64) float64 {
 	if b == 0 {
 		return math.NaN()
@@ -33,7 +33,7 @@ func Ratio(a, b int64) float64 {
 	return float64(a) / float64(b)
 }
 
-// Share is a ÷ b, nil for b = 0.
+// Share returns a ÷ b, or nil for b = 0.
 func Share(a, b int64) *float64 {
 	if b == 0 {
 		return nil
@@ -45,7 +45,7 @@ func Share(a, b int64) *float64 {
 // None stands for a missing figure.
 const None = "–"
 
-// Number writes a figure with a number of decimals, None for nil.
+// Number formats a figure with a number of decimals. It returns None for nil.
 func Number(v *float64, decimals int) string {
 	if v == nil {
 		return None
@@ -53,7 +53,7 @@ func Number(v *float64, decimals int) string {
 	return strconv.FormatFloat(*v, 'f', decimals, 64)
 }
 
-// Percent writes a share to a tenth of a percent, None for nil.
+// Percent formats a share to a tenth of a percent. It returns None for nil.
 func Percent(share *float64) string {
 	if share == nil {
 		return None

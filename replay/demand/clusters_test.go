@@ -10,7 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Clusters are read off lists that hold them side by side, whatever their order.
+// Clusters are derived from lists in which their tokens are neighbours, in any order of clusters.
 func TestChains(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 96))
@@ -48,7 +48,7 @@ func TestChains(t *testing.T) {
 	}
 }
 
-// Files that hold no clusters are refused.
+// ParseClusters refuses files that hold no clusters.
 func TestParseClustersErrors(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bad.jsonl")
 	for text, want := range map[string]string{
@@ -76,7 +76,7 @@ func TestParseClustersErrors(t *testing.T) {
 	}
 }
 
-// Files of clusters, whatever became of them, are read or refused.
+// FuzzClusters checks that any text is read or refused.
 func FuzzClusters(f *testing.F) {
 	f.Add([]byte("{\"request_id\":\"a\",\"layer_id\":0,\"token_clusters\":[0,0,-1,3]}\n{\"request_id\":\"b\",\"layer_id\":1,\"head\":2,\"token_clusters\":[]}\n"))
 	f.Add([]byte("{}"))

@@ -35,9 +35,9 @@ type Delta struct {
 	cur, prev []uint64 // demand as bitsets
 	all       []uint64 // the whole list of the row being checked, or a joined row's demand with pinned blocks
 	loaded    int      // demanded entries of the row in cur, if blocks hold several
-	changed   []int32  // words in which they differ
-	kept      []uint64 // outliers that are pinned for good. Empty if none are
-	unlisted  int      // outliers that no list names
+	changed   []int32  // words in which cur and prev differ
+	kept      []uint64 // outliers, as a bitset. Empty if there are none
+	unlisted  int      // number of outliers that no list names
 }
 
 // rows are the lists from which a Delta is built: the recorded lists of a stream, or the lists that

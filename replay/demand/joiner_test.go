@@ -10,7 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// A multiplication and a shift divide every number that an entry can have.
+// The divider agrees with division, for every possible entry.
 func TestDivider(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 98))
 	for d := 1; d <= 64; d++ {
@@ -26,7 +26,7 @@ func TestDivider(t *testing.T) {
 	}
 }
 
-// drawn is how a drawn stream is read.
+// drawn holds the parameters with which a drawn stream is read.
 type drawn struct {
 	meta    trace.Meta
 	topk, m int
@@ -55,7 +55,7 @@ type joinedRow struct {
 	demand         int
 }
 
-// naiveRow joins the lists of rows of streams, as the comment of joiner says, with maps.
+// naiveRow joins the lists of rows of streams by the comments of Joiner and ranking, with maps.
 func naiveRow(p *drawn, heads []trace.Stream, rows []int) (out joinedRow) {
 	type entry struct {
 		head int
@@ -95,7 +95,7 @@ func naiveRow(p *drawn, heads []trace.Stream, rows []int) (out joinedRow) {
 	return out
 }
 
-// Rows are joined as a literal version does it: the same blocks, demand, entries, scores.
+// The joiner and naiveRow give the same blocks, demand, entries and scores.
 func TestJoinedRows(t *testing.T) {
 	j := new(Joiner)
 	for seed := uint64(0); seed < 2000; seed++ {
@@ -141,7 +141,7 @@ func TestJoinedRows(t *testing.T) {
 	}
 }
 
-// Lists that the reader has not checked are refused if and only if the format forbids them.
+// Join refuses unchecked lists if and only if the format forbids them.
 func TestBlocksRefuseWhatTheFormatForbids(t *testing.T) {
 	j := new(Joiner)
 	refused := uint64(0)
@@ -173,8 +173,8 @@ func TestBlocksRefuseWhatTheFormatForbids(t *testing.T) {
 	}
 }
 
-// A delta that derives members at the first call has the members of one that derives them at once.
-// The entries that it counts for entering blocks, and for rows, are those of its members.
+// A delta that derives members when they are read has the same members as one that derives them in
+// Build. Its counts of entries, for rows and for entering blocks, agree with its members.
 func TestDerivedMembers(t *testing.T) {
 	var now, later Delta
 	pinned := 0

@@ -7,8 +7,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Layer 0 gives block 1 a score of 3 and block 2 of 1. Layer 1 gives block 2 of 5, block 3
-// of 2. Over the request 2 has 6, 1 has 3, 3 has 2.
+// Layer 0 gives block 1 the score 3 and block 2 the score 1. Layer 1 gives block 2 the score 5 and
+// block 3 the score 2. Over the request block 2 has 6, block 1 has 3 and block 3 has 2.
 func TestWorkedImportance(t *testing.T) {
 	stream := func(list []int32, scores []float32) *Delta {
 		s := trace.Stream{}

@@ -23,7 +23,7 @@ func naiveRanks(parts []rankedPart[int32]) (merged []int32) {
 	return merged
 }
 
-// Ranks are merged as a literal version merges them, in parts of any lengths and beginnings.
+// mergeRanks and naiveRanks agree on parts of any lengths and first ranks.
 func TestMergeRanks(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 21))

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The members of sets of every density are listed, behind other blocks and raised by a base.
+// writeMembers lists the members of sets of every density, behind other blocks and raised by a base.
 func TestMembersOfSets(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 22))

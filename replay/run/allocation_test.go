@@ -10,8 +10,8 @@ import (
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
-// planOf allocates 2 × K on the rows of a run, a row a stream, and reads the plan back
-// from its file. With it, the misses that it predicts.
+// planOf computes a plan from the rows of a run per stream, and reads it back from its file. It also
+// returns the misses that the plan predicts.
 func planOf(t *testing.T, o Options, memory string) (*allocate.Plan, int64) {
 	t.Helper()
 	o.Per = PerStream
@@ -34,8 +34,8 @@ func planOf(t *testing.T, o Options, memory string) (*allocate.Plan, int64) {
 	return plan, reports[0].Profile.Plan.Misses
 }
 
-// Under a plan each layer and head has what the plan gives it: LRU misses what its
-// curves said, the referee agrees, and workers do not matter.
+// LRU under a plan misses as much as the plan predicts. The referee agrees, and the rows do not
+// depend on the number of workers.
 func TestAllocatedCapacities(t *testing.T) {
 	f := manyStreams(t)
 	sizes, err := setting.ParseCapacities([]string{"sweep:8"})

@@ -21,7 +21,8 @@ import (
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
-// asMine is a policy under the name "mine": an edit of its code keeps the name.
+// asMine returns a policy under the name "mine". Two policies with this name stand for an edit of
+// the policy's code, which keeps its name.
 func asMine(t *testing.T, e policies.Entry) policies.Spec {
 	t.Helper()
 	e.Name = "mine"
@@ -36,7 +37,7 @@ func asMine(t *testing.T, e policies.Entry) policies.Spec {
 	return spec
 }
 
-// longerWindow is a window of three steps under the options of the window at hand.
+// longerWindow returns an edited window policy: it has three steps, whatever its options say.
 func longerWindow() policies.Entry {
 	e := window.Entry
 	e.New = func(options string) (func() policies.Policy, string, error) {
@@ -47,7 +48,7 @@ func longerWindow() policies.Entry {
 	return e
 }
 
-// cellFiles counts the cells that a store's folder has.
+// cellFiles returns the number of cells in a store's folder.
 func cellFiles(t *testing.T, s *Store) int {
 	t.Helper()
 	files, err := os.ReadDir(filepath.Join(s.dir, "cells"))
@@ -57,9 +58,9 @@ func cellFiles(t *testing.T, s *Store) int {
 	return len(files)
 }
 
-// A cell is replayed again once a policy on which it depends takes other decisions: its
-// own, that of a cache above it or of the tier itself, that whose peak is its capacity. The
-// new cells take the place of the old ones.
+// A cell is replayed again if a policy on which it depends changes its decisions. This is its own
+// policy, the policy of a cache above it, or the policy whose peak is its capacity. The new cells
+// replace the old ones.
 func TestEditedPolicyIsReplayed(t *testing.T) {
 	f := manyStreams(t)
 	for name, c := range map[string]struct {
@@ -77,7 +78,7 @@ func TestEditedPolicyIsReplayed(t *testing.T) {
 		"a tier": {lru.Entry, lfu.Entry, func(o *Options, mine policies.Spec) {
 			o.Policies, o.Capacities, o.Inclusive = specs(t, "fifo"), capacities(t, "1x", "2x"), true
 			o.Tiers = append([]setting.Tier{{Name: "dram", Policy: mine, Capacity: capacities(t, "2x")[0]}}, tiers(t, "cxl=lru@2x")...)
-		}, 4, 0}, // the cells of the GPU's cache are replayed along with their tiers
+		}, 4, 0}, // the cells of the GPU's cache are replayed with their tiers
 		"peak": {window.Entry, longerWindow(), func(o *Options, mine policies.Spec) {
 			o.Policies, o.Capacities = append(specs(t, "lru"), mine), capacities(t, "1x", "peak:mine:2")
 		}, 2, 1},
@@ -121,8 +122,7 @@ func TestEditedPolicyIsReplayed(t *testing.T) {
 	}
 }
 
-// What was counted of a trace before a policy was edited is not pooled with what is
-// counted after.
+// Counts of a trace from before and after an edit of a policy are not pooled.
 func TestEditedPolicyBeginsAgain(t *testing.T) {
 	f, _ := manyUnits(t)
 	store, err := OpenStore(t.TempDir())
@@ -148,8 +148,8 @@ func TestEditedPolicyBeginsAgain(t *testing.T) {
 	}
 }
 
-// A profile is written again once a policy in it takes other decisions, even where all
-// cells are kept already.
+// A profile is written again if a policy in it changes its decisions, even if the store has all
+// cells.
 func TestEditedPolicyIsProfiledAgain(t *testing.T) {
 	f := manyStreams(t)
 	store, err := OpenStore(t.TempDir())
@@ -190,8 +190,8 @@ func TestEditedPolicyIsProfiledAgain(t *testing.T) {
 	}
 }
 
-// Rows of planned windows state one fingerprint under every plan, and their cells depend on
-// the windows of the plan.
+// Rows of planned windows state the same fingerprint under every plan. Their cells depend on the
+// windows of the plan.
 func TestFingerprintOfPlannedWindows(t *testing.T) {
 	f := manyStreams(t)
 	plan, _ := planOf(t, Options{Policies: specs(t, "window:1", "window:2", "window:3", "window:4")}, "2x")
@@ -212,8 +212,8 @@ func TestFingerprintOfPlannedWindows(t *testing.T) {
 	}
 }
 
-// The name of a cell below many tiers is short enough for a file, and still depends on all
-// of their policies.
+// The name of a cell below many tiers is short enough for a file. It still depends on the policies
+// of all tiers.
 func TestNameOfManyBehaviours(t *testing.T) {
 	k := cellKey{Policy: "lru"}
 	for i := range 20 {
@@ -233,7 +233,7 @@ func TestNameOfManyBehaviours(t *testing.T) {
 	}
 }
 
-// Rows of tiers and peaks state the policies on which they depend too.
+// Rows of tiers and peaks state the other policies on which they depend.
 func TestRowsStateWhatTheyDependOn(t *testing.T) {
 	f := manyStreams(t)
 	of := func(name string) string { return name + "=" + Fingerprint(specs(t, name)[0]) }

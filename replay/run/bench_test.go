@@ -64,8 +64,9 @@ func workloads(b *testing.B) []workload {
 // realTrace is a bundled trace with ranks and scores.
 const realTrace = "../../datasets/bundled/smollm2_multi_news_8k.parquet"
 
-// policies are those to measure: all exact ones that can run on the synthetic stream, which
-// has no scores (BenchmarkLossy has the others). On the real one a few, among them what scores are for.
+// policies returns the policies to measure. On the synthetic stream, which has no scores, these are
+// all exact policies that can run. On the real stream these are a few policies, with score-ewma.
+// BenchmarkLossy measures lossy policies.
 func (w workload) policies() (list []string) {
 	if w.stream.Scores != nil {
 		return []string{"lookahead", "lru", "near-lrfu", "opt", "s3-fifo", "score-ewma"}
@@ -88,14 +89,14 @@ func (w workload) build(b *testing.B, d *demand.Delta, needs policies.Needs) {
 	}
 }
 
-// perAccess reports demanded blocks a second.
+// perAccess reports demanded blocks per second.
 func perAccess(b *testing.B, accesses int64) {
 	b.ReportMetric(float64(accesses)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Maccess/s")
 	b.ReportMetric(0, "ns/op")
 }
 
-// perRun replays f b.N times, reports the demanded blocks of a cell a second, and returns their
-// number.
+// perRun replays f b.N times and reports the demanded blocks of a cell per second. It returns the
+// number of demanded blocks.
 func perRun(b *testing.B, f *trace.File, o Options) (demand int64) {
 	for range b.N {
 		r, err := Run(context.Background(), f, o)
@@ -117,7 +118,7 @@ func accesses(v demand.View) (n int64) {
 	return n
 }
 
-// BenchmarkDelta derives what changes, all list rules checked.
+// BenchmarkDelta derives the changes of the demand and checks all rules for lists.
 func BenchmarkDelta(b *testing.B) {
 	for _, w := range workloads(b) {
 		b.Run("trace="+w.name, func(b *testing.B) {
@@ -133,8 +134,8 @@ func BenchmarkDelta(b *testing.B) {
 	}
 }
 
-// BenchmarkPolicy replays one cell at 2 × K on a delta that is there: what every
-// further cell of a run costs.
+// BenchmarkPolicy replays one cell at 2 × K on a finished delta. This is the cost of every further
+// cell of a run.
 func BenchmarkPolicy(b *testing.B) {
 	for _, w := range workloads(b) {
 		for _, name := range w.policies() {
@@ -166,10 +167,9 @@ func BenchmarkPolicy(b *testing.B) {
 	}
 }
 
-// BenchmarkLRU compares LRU at 2 × K: the whole way from a Parquet file to counts,
-// rules and checksums verified, against hashicorp's simplelru fed from memory. A second
-// file has the candidates that other policies need behind each demand: LRU does not,
-// but every index of a file is decoded and checked.
+// BenchmarkLRU compares LRU at 2 × K with hashicorp's simplelru. kvreplay reads a Parquet file and
+// verifies rules and checksums, simplelru reads from memory. A second file also has the candidates
+// behind each demand. LRU does not need them, but kvreplay decodes and checks every index.
 func BenchmarkLRU(b *testing.B) {
 	for _, file := range []struct {
 		engine string
@@ -210,7 +210,7 @@ func BenchmarkLRU(b *testing.B) {
 	b.Run("engine=Python-OrderedDict", pythonLRU)
 }
 
-// perPeer feeds a cache the accesses of the synthetic stream from memory, one by one.
+// perPeer calls another cache for each access of the synthetic stream, which is in memory.
 func perPeer(b *testing.B, fresh func() (access func(int32))) {
 	s := synthetic(1)
 	var accesses int64
@@ -229,7 +229,7 @@ func perPeer(b *testing.B, fresh func() (access func(int32))) {
 	perAccess(b, accesses)
 }
 
-// pythonLRU times the loop that people write first, over the same accesses.
+// pythonLRU times a simple Python loop over the same accesses.
 func pythonLRU(b *testing.B) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		b.Skip("python3 not found")
@@ -261,7 +261,7 @@ func pythonLRU(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkDecode reads a file and does nothing with it: what a run cannot do without.
+// BenchmarkDecode reads a file and discards the data. Every run has this cost.
 func BenchmarkDecode(b *testing.B) {
 	f := syntheticFile(b, 16, benchM)
 	b.ResetTimer()
@@ -281,8 +281,7 @@ func BenchmarkDecode(b *testing.B) {
 	perAccess(b, indices)
 }
 
-// BenchmarkCells is a whole run of 56 cells, 14 policies at 4 capacities, next to reading
-// the same file: its time ÷ BenchmarkDecode's is what the cells cost.
+// BenchmarkCells is a whole run of 56 cells: 14 policies at 4 capacities.
 func BenchmarkCells(b *testing.B) {
 	f := syntheticFile(b, 4, benchM)
 	o := Options{Capacities: capacities(b, "1.25x", "1.5x", "2x", "4x"), Policies: specs(b, "2q", "arc", "clock", "fifo", "lfu", "lfu-decay",
@@ -292,7 +291,7 @@ func BenchmarkCells(b *testing.B) {
 	b.ReportMetric(float64(demand)*float64(b.N)*56/b.Elapsed().Seconds()/1e6, "Mcellaccess/s")
 }
 
-// BenchmarkWorkers is the same run with one worker and two.
+// BenchmarkWorkers compares a run with one worker and with two.
 func BenchmarkWorkers(b *testing.B) {
 	f := syntheticFile(b, 8, benchM)
 	for workers := 1; workers <= 2; workers++ {
@@ -303,13 +302,13 @@ func BenchmarkWorkers(b *testing.B) {
 	}
 }
 
-// syntheticFile writes streams of lists of m, one a layer.
+// syntheticFile writes one synthetic stream per layer, with lists of m entries.
 func syntheticFile(b *testing.B, layers, m int) *trace.File {
 	b.Helper()
 	return windowedFile(b, layers, m, 0)
 }
 
-// windowedFile is syntheticFile with its first rows as prompt windows.
+// windowedFile does the same as syntheticFile, but the first rows are prompt windows.
 func windowedFile(b *testing.B, layers, m, windows int) *trace.File {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "synthetic.parquet")
@@ -331,7 +330,7 @@ func windowedFile(b *testing.B, layers, m, windows int) *trace.File {
 	return reopen(b, w, path)
 }
 
-// reopen ends a trace that is written at path, and opens it for the test.
+// reopen finishes the trace that w writes at path, and opens it for the test.
 func reopen(t testing.TB, w *trace.Writer, path string) *trace.File {
 	t.Helper()
 	if err := w.Close(); err != nil {

@@ -10,9 +10,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// The engine checks lists in the pass that derives the delta. It refuses a stream if
-// and only if the checker of the format does, with the same error, whatever K is and
-// whichever rows are replayed.
+// The engine checks lists while it derives the delta. It refuses the same streams as the checker of
+// the format, with the same errors. K and the replayed rows do not matter.
 func TestDeltaRefusesWhatTheFormatForbids(t *testing.T) {
 	var e Engine
 	refused := 0

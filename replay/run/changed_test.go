@@ -19,8 +19,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// plainTrace writes a trace of lists that are stored plainly, a stream in a row group, so that
-// another one drawn alike has its pages at the same places.
+// plainTrace returns a trace without compression, with one stream per row group. Traces of different
+// seeds then have their pages at the same offsets.
 func plainTrace(t *testing.T, seed uint64) []byte {
 	t.Helper()
 	type row struct {
@@ -51,8 +51,8 @@ func plainTrace(t *testing.T, seed uint64) []byte {
 	return file.Bytes()
 }
 
-// Rows are never of a trace that was written to while it was being read, but for a new time
-// alone.
+// A run fails if its trace is written to while the run reads it. A new modification time alone does
+// not matter.
 func TestTraceChangesMeanwhile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.parquet")
 	before, after := plainTrace(t, 1), plainTrace(t, 2)

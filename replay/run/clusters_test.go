@@ -32,7 +32,7 @@ func drawClusters(r *rand.Rand, s *trace.Stream) *demand.Clusters {
 	return demand.NewClusters(map[trace.Key][]int32{s.Key: of}, page)
 }
 
-// drawClustered draws a stream whose units are clusters, joined over positions or not.
+// drawClustered draws a stream whose units are clusters, with one or several positions per step.
 func drawClustered(r *rand.Rand, pinned float64) (*trace.Stream, *plan) {
 	o := replaytest.Medium(r)
 	o.BlockTokens, o.Pinned = 1, pinned
@@ -45,7 +45,7 @@ func drawClustered(r *rand.Rand, pinned float64) (*trace.Stream, *plan) {
 	return s, p
 }
 
-// Clusters are fetched, weighed and evicted as the referee does it, with every policy that can.
+// The engine and the referee agree on clusters, with every policy that supports them.
 func TestClustersAgreeWithReferee(t *testing.T) {
 	var b bench
 	var total cache.Counts
@@ -72,8 +72,7 @@ func TestClustersAgreeWithReferee(t *testing.T) {
 	}
 }
 
-// Clusters of one token each are what entries are, for every policy that they allow, one
-// victim at a time.
+// Clusters of one token give the same counts as entries, with every policy that supports clusters.
 func TestClustersOfOne(t *testing.T) {
 	b := bench{alone: true}
 	ran := 0
@@ -88,7 +87,7 @@ func TestClustersOfOne(t *testing.T) {
 		ran++
 		for seed := uint64(0); seed < draws(100); seed++ {
 			r := rand.New(rand.NewPCG(seed, 95))
-			s, p := drawClustered(r, 0) // lists of clusters leave pinned tokens out, others do not
+			s, p := drawClustered(r, 0) // no pinned tokens: lists of clusters leave them out, other lists do not
 			if s.Rows == s.Windows || policies.NeedsOf(spec.Make())&policies.NeedScores != 0 && len(s.Scores) == 0 || policies.NeedsOf(spec.Make())&policies.NeedCandidates != 0 && !p.ranks {
 				continue
 			}
@@ -108,13 +107,13 @@ func TestClustersOfOne(t *testing.T) {
 	}
 }
 
-// demanding asks for the whole demand and does nothing with it.
+// demanding is a policy that needs the whole demand but does not use it.
 type demanding struct{ policies.Policy }
 
 func (demanding) Needs() policies.Needs { return policies.NeedDemand }
 
-// A policy that asks for the whole demand counts as the same one that does not: clusters
-// that take more than the capacity are kept out whole, and what follows is kept.
+// A policy that needs the whole demand has the same counts as the same policy without this need.
+// A cluster larger than the capacity is kept out whole, and later clusters are kept.
 func TestClustersOfDemandingPolicy(t *testing.T) {
 	b := bench{runners: map[string]*cache.Cell{"lru": cache.NewCell(demanding{specs(t, "lru")[0].Make()})}}
 	var total cache.Counts
@@ -169,8 +168,8 @@ func mustClusters(t testing.TB, text string) *demand.Clusters {
 	return c
 }
 
-// A run on a file of clusters is the same at any number of workers, agrees with the
-// referee, and names the file by its digest.
+// The rows of a run on a file of clusters do not depend on the number of workers. They agree with
+// the referee, and they state the file's digest.
 func TestRunOfClusters(t *testing.T) {
 	f := manyStreams(t)
 	o := Options{Policies: specs(t, "lru", "lookahead", "lfu", "window:2"), Capacities: capacities(t, "2x", "0.3ctx"), Per: PerStream, Workers: 1}
@@ -195,7 +194,7 @@ func TestRunOfClusters(t *testing.T) {
 	}
 }
 
-// Mechanisms that do not combine with clusters are refused.
+// A run refuses mechanisms that do not combine with clusters.
 func TestClusterErrors(t *testing.T) {
 	f := manyStreams(t)
 	c := mustClusters(t, clusterFile(t, f))
@@ -223,8 +222,8 @@ func TestClusterErrors(t *testing.T) {
 	}
 }
 
-// The clusters that a capture of RetroInfer lists, written to a file, are those that are
-// read off its lists: the rows are the same but for the name.
+// WriteClusters writes the clusters that `--clusters lists` uses. A run on the file of a capture of
+// RetroInfer gives the same rows, except for the name of the clusters.
 func TestWriteClusters(t *testing.T) {
 	f, err := trace.Open("../../datasets/corpus/selectors_qa_text.retroinfer.parquet")
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// A stream of a few rows that states a context which no memory holds is refused, with what
-// makes it shorter. Larger blocks do.
+// A run refuses a small file that states a context too long for memory. The error names a command
+// that makes larger blocks.
 func TestLongestContext(t *testing.T) {
 	spec, err := all.Table().Parse("lru")
 	if err != nil {
@@ -53,7 +53,7 @@ func TestLongestContext(t *testing.T) {
 	}
 }
 
-// The streams of a pool are held at once: it is their contexts together that are bounded.
+// A worker holds all streams of a pool at once, so the limit applies to the sum of their contexts.
 func TestLongestPool(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pool.parquet")
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: 1})

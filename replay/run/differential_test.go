@@ -15,7 +15,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// bench is one engine, reused over all cases: Reset and build must forget.
+// bench is one engine for all cases of a test. Reusing it checks that Reset and Build leave no state.
 type bench struct {
 	delta   demand.Delta
 	joiner  demand.Joiner
@@ -28,19 +28,19 @@ type bench struct {
 	later    []cache.CapacityAt
 }
 
-// testPlan is what newPlan would settle for a stream that is not in a file.
+// testPlan returns the plan that newPlan would make for a stream that is not in a file.
 func testPlan(m *trace.Meta, k, mm int, w setting.Warmup) *plan {
 	pins := pinsOf(m, &Options{})
 	return &plan{meta: m, opt: &Options{}, topk: k, m: mm, pins: pins, layout: demand.Layout{Factor: 1, Heads: 1, Positions: 1}, warmup: w, ranks: m.Order == trace.OrderRank, columns: columns{ranks: m.Order == trace.OrderRank}}
 }
 
-// run replays one cell and holds every step against the referee.
+// run replays one cell and compares every step with the referee.
 func (b *bench) run(t *testing.T, p *plan, s *trace.Stream, name string, capacity int) cache.Counts {
 	t.Helper()
 	return b.runShared(t, p, []trace.Stream{*s}, name, capacity)
 }
 
-// runner is the cell of a policy, always the same.
+// runner returns the cell of a policy. It makes the cell at the first call.
 func (b *bench) runner(t *testing.T, name string) (policies.Spec, *cache.Cell) {
 	t.Helper()
 	spec, err := all.Table().Parse(name)
@@ -56,13 +56,13 @@ func (b *bench) runner(t *testing.T, name string) (policies.Spec, *cache.Cell) {
 	return spec, b.runners[name]
 }
 
-// runShared is run for streams that share a cache, joined as the plan's layout says.
+// runShared does the same as run for streams that share a cache. It joins them by the plan's layout.
 func (b *bench) runShared(t *testing.T, p *plan, streams []trace.Stream, name string, capacity int) cache.Counts {
 	t.Helper()
 	s := &streams[0]
 	var joined *demand.Joiner
 	if !p.layout.Plain() {
-		if p.opt.Clusters == nil { // those of another case stay otherwise
+		if p.opt.Clusters == nil { // a reused joiner would keep the clusters of another case
 			joined = &b.joiner
 			joined.Layout, joined.K, joined.M, joined.Ranks, joined.Pins = p.layout, p.topk, p.m, p.ranks, p.pins
 		} else {
@@ -107,7 +107,7 @@ func (b *bench) runShared(t *testing.T, p *plan, streams []trace.Stream, name st
 	return counts
 }
 
-// draws is how many streams a test draws: fewer where tests are short (with -race).
+// draws returns the number of streams that a test draws: n, or a tenth of it in short tests.
 func draws(n uint64) uint64 {
 	if testing.Short() {
 		return n / 10
@@ -172,8 +172,8 @@ func TestEngineAgreesWithReferee(t *testing.T) {
 	}
 }
 
-// OPT and opt-bypass miss exactly as little as exhaustive search over every choice of
-// victims, with windows, births and overflow. No policy misses less.
+// OPT and opt-bypass miss exactly as much as the best choice of victims that exhaustive search
+// finds, with windows, births and overflow. No policy misses less.
 func TestOptimumIsExhaustive(t *testing.T) {
 	var b bench
 	for seed := uint64(0); seed < draws(2500); seed++ {
@@ -203,7 +203,7 @@ func TestOptimumIsExhaustive(t *testing.T) {
 	}
 }
 
-// No policy that keeps the demand misses less than OPT, and OPT never less than opt-bypass.
+// No policy that keeps the demand misses less than OPT. OPT never misses less than opt-bypass.
 func TestNobodyBeatsTheOptimum(t *testing.T) {
 	var b bench
 	for seed := uint64(0); seed < draws(150); seed++ {
@@ -225,7 +225,7 @@ func TestNobodyBeatsTheOptimum(t *testing.T) {
 	}
 }
 
-// A larger capacity never misses more where the policy claims the stack property.
+// A policy with the stack property never misses more at a larger capacity.
 func TestStackProperty(t *testing.T) {
 	var b bench
 	for seed := uint64(0); seed < draws(70); seed++ {

@@ -10,9 +10,9 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// What moves, worked by hand. Blocks of ten entries, two heads share a cache of one
-// block. A block holds twenty entries. block-lfu fetches what is missed and fills with
-// the block that has most, lru fetches whole blocks.
+// The moved entries of an example are worked out by hand. Two heads share a cache of one block, and
+// a block holds ten tokens of each head: twenty entries. block-lfu fetches missed entries, and fills
+// the cache with the block that has most of them. lru fetches whole blocks.
 func TestMoved(t *testing.T) {
 	meta := &trace.Meta{Version: 1, Order: trace.OrderRank, TopK: 3, Candidates: 3, BlockTokens: 1}
 	lists := [2][][]int32{
@@ -38,8 +38,9 @@ func TestMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string][]struct{ picked, missed, fetched, staged int64 }{
-		// step 0 demands block 1 (10, 11 of one head, 10 of the other), 2 (one), 3 (two);
-		// step 1 block 1 (12; 10, 11), 2 (two) and 4 (one).
+		// Step 0 demands 3 entries of block 1 (10 and 11 of head 0, 10 of head 1), one of block 2
+		// and two of block 3. Step 1 demands 3 entries of block 1 (12 of head 0, 10 and 11 of
+		// head 1), two of block 2 and one of block 4.
 		"block-lfu": {{6, 6, 6 + 20, 6}, {6, 3, 3, 3}},
 		"lru":       {{6, 6, 60, 40}, {6, 3, 40, 40}},
 	} {

@@ -11,7 +11,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies/lru"
 )
 
-// shippedSpecs are all policies of the table, with the options that entries show.
+// shippedSpecs returns all policies of the table, with the options of their examples.
 func shippedSpecs(t testing.TB) (list []policies.Spec) {
 	t.Helper()
 	table := all.Table()
@@ -33,8 +33,8 @@ func shippedSpecs(t testing.TB) (list []policies.Spec) {
 	return list
 }
 
-// Every policy has a fingerprint of its own, and so has every value of its options: an
-// option stands for a constant that an edit changes. No trial fails.
+// All policies have different fingerprints, and so do all values of their options. An option stands
+// for a constant that an edit changes. No trial fails.
 func TestFingerprintsDiffer(t *testing.T) {
 	table, named := all.Table(), map[string]string{}
 	list := shippedSpecs(t)
@@ -64,9 +64,9 @@ func TestFingerprintsDiffer(t *testing.T) {
 	}
 }
 
-// A fingerprint is the same on every processor and in every run: rows state it. These were
-// printed by amd64, and change with fingerprintVersion or with the policy. make portable
-// compares them where sums of products are rounded once, as on arm64.
+// A fingerprint is the same on every processor and in every run, because rows state it. These come
+// from amd64. They change only with fingerprintVersion or with the policy. `make portable` compares
+// them with fused multiply-add, which arm64 uses.
 func TestFingerprintsStay(t *testing.T) {
 	for name, want := range map[string]string{
 		"lru":            "e42e3671808a2639",
@@ -91,8 +91,8 @@ func TestFingerprintsStay(t *testing.T) {
 	}
 }
 
-// A policy that breaks its contract on the fixed streams has a fingerprint too: whether a
-// trace meets the fault is for the replay to say.
+// A policy that breaks its contract on the fixed streams also has a fingerprint. Only the replay of
+// a trace reports the fault.
 func TestFingerprintOfBrokenPolicies(t *testing.T) {
 	seen := map[string]string{Fingerprint(asMine(t, lru.Entry)): "lru"}
 	for name, broken := range map[string]func() policies.Policy{
@@ -124,7 +124,7 @@ func (p *faulty) Evict(n int, dst []int32) []int32 {
 	return append(dst, p.evict(n)...)
 }
 
-// A run works out the fingerprint of each policy once. It takes a few milliseconds.
+// BenchmarkFingerprint measures a fingerprint, which a run computes once for each policy.
 func BenchmarkFingerprint(b *testing.B) {
 	trials()
 	heads()

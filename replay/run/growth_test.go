@@ -15,7 +15,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// growing draws a capacity and what it grows to.
+// growing draws a capacity and larger later capacities.
 func growing(r *rand.Rand, first, steps int) (capacity int, later []cache.CapacityAt, config []referee.Growth) {
 	capacity = first
 	at, size := int32(0), first
@@ -26,7 +26,7 @@ func growing(r *rand.Rand, first, steps int) (capacity int, later []cache.Capaci
 	return capacity, later, config
 }
 
-// A capacity that grows is that of the referee, step by step, for every policy and shape.
+// The engine and the referee agree on capacities that grow, with every policy and shape.
 func TestGrowthAgreesWithReferee(t *testing.T) {
 	var b bench
 	onShapes(t, draws(250), 91, func(r *rand.Rand, p *plan, streams []trace.Stream, name string) {
@@ -36,7 +36,7 @@ func TestGrowthAgreesWithReferee(t *testing.T) {
 	})
 }
 
-// MIN is the optimum at a capacity that grows, too: exhaustive search finds no less.
+// OPT is also optimal if the capacity grows: exhaustive search finds no fewer misses.
 func TestOptimumGrows(t *testing.T) {
 	var b bench
 	better := 0
@@ -69,7 +69,7 @@ func TestOptimumGrows(t *testing.T) {
 	}
 }
 
-// A run whose capacity grows after the last step is one whose capacity does not.
+// A capacity that grows after the last step gives the same misses as one that does not grow.
 func TestRunGrows(t *testing.T) {
 	f := manyStreams(t)
 	o := Options{Policies: specs(t, "lru", "lfu", "opt", "opt-bypass", "lookahead"), Per: PerStream}

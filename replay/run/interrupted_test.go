@@ -13,7 +13,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// A run that is stopped says what is kept, and if nothing is, why.
+// The error of an interrupted run states which counts are kept, or why none are.
 func TestInterruptedSays(t *testing.T) {
 	f := manyStreams(t)
 	store, err := OpenStore(t.TempDir())
@@ -41,8 +41,8 @@ func TestInterruptedSays(t *testing.T) {
 	}
 }
 
-// A run that is stopped keeps the units that it has finished, however rarely it keeps its
-// progress otherwise, and the next one replays the others only.
+// An interrupted run keeps its finished units, even if no checkpoint was due. The next run replays
+// only the other units.
 func TestInterruptedKeeps(t *testing.T) {
 	f, rows := manyUnits(t)
 	streams := len(f.Streams())
@@ -69,7 +69,7 @@ func TestInterruptedKeeps(t *testing.T) {
 	}
 }
 
-// manyUnits is a trace of three streams, each of so many rows that it is a unit of work.
+// manyUnits returns a trace of three streams. Each has enough rows to be a unit of work.
 func manyUnits(t *testing.T) (f *trace.File, rows int) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "t.parquet")

@@ -10,9 +10,9 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// BenchmarkLossy is the cost of lossy policies on one stream of 16 Ki tokens and 512 steps,
-// K = 1024, at a budget of 2K: nanoseconds a demanded block, next to lru's. Dividing a
-// request is not part of it.
+// BenchmarkLossy measures lossy policies and lru, in nanoseconds per demanded block. It replays one
+// stream of 16 Ki tokens and 512 steps with K = 1024 and a budget of 2 × K. It leaves out the
+// division of memory among the streams of a request.
 func BenchmarkLossy(b *testing.B) {
 	r := rand.New(rand.NewPCG(3, 9))
 	o := replaytest.Options{Prompt: 1 << 14, Steps: 512, Windows: 8, M: 1280, Locality: 0.98, Sink: 4, Local: 64}

@@ -16,11 +16,11 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// lossyNames are the lossy policies with options that small streams feel.
+// lossyNames are the lossy policies, with options that have an effect on small streams.
 var lossyNames = []string{"streamingllm:sink=2", "h2o", "h2o:recent=0.3,scores=ranks", "snapkv:window=2,kernel=3", "snapkv:window=0,kernel=5,pooling=avg",
 	"pyramidkv:window=1,kernel=3,beta=4", "adakv:window=2,kernel=1,alpha=0.3", "duoattention:full=0.6,stream=0.3,sink=2,recent=3"}
 
-// lossyFile writes a request or two of a few layers and heads, with masses.
+// lossyFile writes a trace of one or two requests with a few layers and heads, with attention masses.
 func lossyFile(t *testing.T, r *rand.Rand, small bool) *trace.File {
 	t.Helper()
 	kind := replaytest.Medium
@@ -52,8 +52,8 @@ func lossyFile(t *testing.T, r *rand.Rand, small bool) *trace.File {
 	return reopen(t, w, path)
 }
 
-// Every step of every lossy policy is that of the referee, on random requests with blocks,
-// gaps, pins, windows and ties. The figures of rows add up.
+// The engine and the referee agree on every step of every lossy policy. The random requests have
+// blocks, gaps, pins, windows and ties. The figures of rows add up.
 func TestLossyAgreesWithReferee(t *testing.T) {
 	for seed := uint64(0); seed < draws(40); seed++ {
 		r := rand.New(rand.NewPCG(seed, 53))
@@ -73,7 +73,7 @@ func TestLossyAgreesWithReferee(t *testing.T) {
 	}
 }
 
-// checkLossyRows holds the budgets of a request to their sum, and shares to their bounds.
+// checkLossyRows checks the sum of the budgets of each request, and the range of shares.
 func checkLossyRows(t *testing.T, seed uint64, rows []result.Row) {
 	t.Helper()
 	given := map[string]int64{} // blocks of a request at a capacity, by policy
@@ -102,8 +102,8 @@ func checkLossyRows(t *testing.T, seed uint64, rows []result.Row) {
 	}
 }
 
-// Shares of a budget are those of the decimal that is written: of 90 blocks 0.7 are 63, though
-// the float next to 0.7 times 90 is less, as the referee has it, which divides exactly.
+// Shares of a budget are computed in decimal, as in the referee: 0.7 of 90 blocks are 63. The
+// floating-point product is below 63.
 func TestLossyShares(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "shares.parquet")
 	o, r := replaytest.Options{Prompt: 150, Steps: 60, Windows: 4, M: 12, Locality: 0.5}, rand.New(rand.NewPCG(1, 54))
@@ -119,7 +119,7 @@ func TestLossyShares(t *testing.T) {
 	mustRun(t, reopen(t, w, path), Options{Policies: specs(t, "h2o:recent=0.7,scores=ranks"), Capacities: capacities(t, "90"), Referee: true})
 }
 
-// A lossy policy with room for everything loses nothing and keeps all that is recorded.
+// A lossy policy with room for all blocks loses none and keeps the whole recorded mass.
 func TestLossyWithRoomForAll(t *testing.T) {
 	f := lossyFile(t, rand.New(rand.NewPCG(5, 6)), false)
 	for _, r := range mustRun(t, f, Options{Policies: specs(t, lossyNames...), Capacities: capacities(t, "100000")}) {
@@ -129,11 +129,12 @@ func TestLossyWithRoomForAll(t *testing.T) {
 	}
 }
 
-// Sinks and local window are outside the budget of a lossy policy as outside any other's capacity.
+// Sinks and local window are outside the budget of a lossy policy, as they are outside the capacity
+// of an exact one.
 func TestLossyPinsAsMuch(t *testing.T) {
 	for seed := range uint64(8) {
 		f := lossyFile(t, rand.New(rand.NewPCG(seed, 8)), seed%2 == 0)
-		pinned := map[string]int64{} // by stream, of the first policy that has it
+		pinned := map[string]int64{} // by stream, from the first policy that has a row of it
 		for _, r := range mustRun(t, f, Options{Policies: specs(t, append([]string{"lru"}, lossyNames...)...), Capacities: capacities(t, "2x"), Per: PerStream, SkipUnable: true}) {
 			stream := fmt.Sprint(*r.RequestID, *r.LayerID, *r.Head)
 			if _, there := pinned[stream]; !there {
@@ -146,7 +147,7 @@ func TestLossyPinsAsMuch(t *testing.T) {
 	}
 }
 
-// Rows do not depend on workers, nor on what else is in the run.
+// Rows do not depend on the number of workers or on the other policies of the run.
 func TestLossyAtAnyParallelism(t *testing.T) {
 	f := lossyFile(t, rand.New(rand.NewPCG(8, 6)), false)
 	o := Options{Policies: specs(t, lossyNames...), Capacities: capacities(t, "1x", "3x"), Per: PerStream, Workers: 1}
@@ -172,8 +173,8 @@ func containsRow(rows []result.Row, r result.Row) bool {
 	return false
 }
 
-// A selector's recall is what the capture noted of one that approximates, if that is a share,
-// and of the K that it was measured at.
+// Rows state the selector recall that the capture noted, if the selector is approximate and the
+// note is a number from 0 to 1. A recall measured at another K has a warning.
 func TestSelectorRecall(t *testing.T) {
 	for _, c := range []struct {
 		selector, note string
@@ -199,7 +200,7 @@ func TestSelectorRecall(t *testing.T) {
 }
 
 func TestLossyRefuses(t *testing.T) {
-	plain := manyStreams(t) // scores of no kind, no masses
+	plain := manyStreams(t) // the scores have no kind, and the trace has no masses
 	masses := lossyFile(t, rand.New(rand.NewPCG(2, 6)), false)
 	for _, c := range []struct {
 		file   *trace.File
@@ -243,7 +244,7 @@ func TestLossyRefuses(t *testing.T) {
 	}
 }
 
-// withMeta is a trace of one stream with some metadata.
+// withMeta returns a trace of one stream with the given metadata.
 func withMeta(t *testing.T, meta trace.Meta) *trace.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "meta.parquet")

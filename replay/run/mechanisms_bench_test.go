@@ -10,8 +10,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// BenchmarkMechanisms is one LRU cell from a file with each mechanism added: what it
-// costs in speed. Demand is that of the plain run.
+// BenchmarkMechanisms measures one LRU cell from a file, plain and with each mechanism. All speeds
+// are in demanded blocks of the plain run per second.
 func BenchmarkMechanisms(b *testing.B) {
 	f, windowed := syntheticFile(b, 4, benchM), windowedFile(b, 4, benchM, 32)
 	clusters := mustClusters(b, clusterFile(b, f))
@@ -20,7 +20,7 @@ func BenchmarkMechanisms(b *testing.B) {
 		change func(*Options)
 	}{
 		{"plain", func(*Options) {}},
-		{"blocks", func(o *Options) { // their demand fits: overflow is another matter
+		{"blocks", func(o *Options) { // the demand fits the capacity: this does not measure overflow
 			o.Shape.BlockTokens, o.Capacities = 8, capacities(b, "8x")
 		}},
 		{"multi-token", func(o *Options) { o.Shape.StepTokens = 2 }},

@@ -14,8 +14,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// TestOptionsOfNoText: what a program puts into Options and no text stands for is refused, and
-// not replayed as something else under its name.
+// Plan refuses values of Options that no text can state.
 func TestOptionsOfNoText(t *testing.T) {
 	f := withWindows(t, []int{8})
 	for want, change := range map[string]func(*Options){
@@ -36,7 +35,7 @@ func TestOptionsOfNoText(t *testing.T) {
 	}
 }
 
-// TestOptionsOutOfBounds: a number that nothing can be replayed with is refused, by name.
+// Plan refuses numbers out of range, with an error that names them.
 func TestOptionsOutOfBounds(t *testing.T) {
 	f := withWindows(t, []int{8})
 	minus, none := -1, 0
@@ -69,8 +68,8 @@ func TestOptionsOutOfBounds(t *testing.T) {
 	}
 }
 
-// TestSkipUnable: what cannot run is left out with a note, cell by cell. A run of nothing else
-// is an error that says why.
+// With SkipUnable, a run leaves out the cells that cannot run, with a note. If no cell is left, the
+// error states why.
 func TestSkipUnable(t *testing.T) {
 	f := withWindows(t, []int{8})
 	o := Options{Policies: specs(t, "arc", "score-ewma", "lru"), Capacities: capacities(t, "2x", "1x+2x@4"), SkipUnable: true}
@@ -99,8 +98,7 @@ func TestSkipUnable(t *testing.T) {
 	}
 }
 
-// TestRunStreamSettles: a stream in memory has nothing to settle an open warm-up against, and
-// without scores no importance.
+// RunStream refuses the warm-up auto, and importance for a stream without scores.
 func TestRunStreamSettles(t *testing.T) {
 	var s trace.Stream
 	s.Reset(trace.StreamInfo{Key: trace.Key{Request: "a", Head: trace.NoHead}, PromptLen: 10})
@@ -119,7 +117,7 @@ func TestRunStreamSettles(t *testing.T) {
 	}
 }
 
-// needy is a policy that needs columns.
+// needy is LRU with additional needs.
 type needy struct {
 	lru.Policy
 	needs policies.Needs
@@ -127,7 +125,7 @@ type needy struct {
 
 func (p *needy) Needs() policies.Needs { return p.needs }
 
-// TestRunStreamNeeds: a stream in memory that lacks what a policy needs is refused, as a trace is.
+// RunStream refuses a stream that lacks a column that the policy needs.
 func TestRunStreamNeeds(t *testing.T) {
 	var s trace.Stream
 	s.Reset(trace.StreamInfo{Key: trace.Key{Request: "a", Head: trace.NoHead}, PromptLen: 10})
@@ -151,7 +149,7 @@ func TestRunStreamNeeds(t *testing.T) {
 	}
 }
 
-// TestProfileOfNoRun: a profile that no run has written to is none, and leaves no file.
+// Closing a profile to which no run has written is an error and leaves no file.
 func TestProfileOfNoRun(t *testing.T) {
 	dir := t.TempDir()
 	p, err := CreateProfile(filepath.Join(dir, "p.parquet"), false)

@@ -14,8 +14,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Outliers are chosen, pinned and counted as the referee does it, with every policy,
-// warm-up, shape and prefetcher.
+// The engine and the referee agree on outliers, with every policy, warm-up, shape and prefetcher.
 func TestOutliersAgreeWithReferee(t *testing.T) {
 	var b bench
 	var free, kept int64 // demand without outliers, and with
@@ -51,8 +50,8 @@ func TestOutliersAgreeWithReferee(t *testing.T) {
 	}
 }
 
-// A run with outliers is the same at any number of workers, one by one or in sweeps, and
-// counts their memory. A file's rows need them to be replayed.
+// Rows with outliers do not depend on the number of workers or on sweeps. They count the memory of
+// the outliers. Outliers from windows need prompt windows in the trace.
 func TestRunOfOutliers(t *testing.T) {
 	f := manyStreams(t)
 	o := everyCell(t, PerStream, 1)

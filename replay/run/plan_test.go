@@ -9,8 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// A request without an id is one that rows by request cannot name: that is told before the
-// work, and pooled rows do without.
+// Plan refuses rows per request or stream if a request id is empty. Pooled rows need no ids.
 func TestEmptyRequestID(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "unnamed.parquet")
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: 1})

@@ -21,10 +21,10 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// drawPool draws streams of one request that share a cache, each perhaps of several heads,
-// and how their rows are joined.
+// drawPool draws streams of one request that share a cache, and a layout. A stream may have several
+// heads.
 func drawPool(r *rand.Rand, o replaytest.Options) ([]*member, *plan) {
-	o.Gap = 0 // recorded at the same steps
+	o.Gap = 0 // all streams have the same steps
 	if r.IntN(3) > 0 {
 		o.BlockTokens = 1
 	}
@@ -49,7 +49,7 @@ func drawPool(r *rand.Rand, o replaytest.Options) ([]*member, *plan) {
 	return members, p
 }
 
-// pooled is a worker whose pool are the members.
+// pooled returns a worker with a pool of the members.
 func pooled(t *testing.T, p *plan, members []*member, needs policies.Needs) *worker {
 	t.Helper()
 	p.opt.Pool, p.needs = setting.PoolRequest, needs
@@ -71,8 +71,8 @@ func pooled(t *testing.T, p *plan, members []*member, needs policies.Needs) *wor
 	return w
 }
 
-// runPool replays a cell on a pool and holds every step of every stream against the
-// referee. The counts are the streams'.
+// runPool replays a cell on a pool and compares every step of every stream with the referee. It
+// returns the counts of each stream.
 func (b *bench) runPool(t *testing.T, w *worker, name string, capacity int) []cache.Counts {
 	t.Helper()
 	p := w.plan
@@ -96,8 +96,8 @@ func (b *bench) runPool(t *testing.T, w *worker, name string, capacity int) []ca
 	return c.Counts()
 }
 
-// Pools of streams, joined to blocks, over heads and positions or not, with every warm-up,
-// births, pins, overflow and growth, are replayed as the referee replays them.
+// The engine and the referee agree on pools. The cases cover joined blocks, heads and positions,
+// every warm-up, births, pins, overflow and growth.
 func TestPoolsAgreeWithReferee(t *testing.T) {
 	var b bench
 	cells := 0
@@ -129,7 +129,7 @@ func TestPoolsAgreeWithReferee(t *testing.T) {
 	}
 }
 
-// A window keeps in a pool what it keeps stream by stream: its steps are decode steps.
+// window:N keeps the same blocks in a pool as stream by stream, because its steps are decode steps.
 func TestPooledWindowsAreTheStreamsWindows(t *testing.T) {
 	f := manyStreams(t)
 	o := Options{Policies: specs(t, "window:1", "window:3", "none"), Per: PerStream}
@@ -142,8 +142,8 @@ func TestPooledWindowsAreTheStreamsWindows(t *testing.T) {
 	}
 }
 
-// Pools of requests and of layers are as the referee counts them, with tiers, shapes,
-// growth and every warm-up, and do not depend on workers. Their profile has every stream.
+// The engine and the referee agree on runs with pools of requests and of layers. The runs have
+// tiers, shapes, growth and every warm-up. Rows do not depend on the number of workers.
 func TestRunOfPools(t *testing.T) {
 	f := manyStreams(t)
 	for n, pool := range []setting.Pool{setting.PoolRequest, setting.PoolLayer} {
@@ -177,7 +177,7 @@ func TestRunOfPools(t *testing.T) {
 	}
 }
 
-// checkPooled holds what rows state of a pool.
+// checkPooled checks the pool, the capacity and the pinned entries that rows state.
 func checkPooled(t *testing.T, pool setting.Pool, rows []result.Row) {
 	t.Helper()
 	for _, r := range rows {
@@ -193,8 +193,8 @@ func checkPooled(t *testing.T, pool setting.Pool, rows []result.Row) {
 	}
 }
 
-// OPT of a pool misses no more than OPT of caches of the same sum, and a pool that holds
-// everything misses what these miss.
+// OPT on a pool misses no more than OPT on separate caches with the same total capacity. A pool that
+// holds all blocks misses as much as the separate caches.
 func TestPoolsBeatTheirParts(t *testing.T) {
 	f := manyStreams(t)
 	for _, capacity := range []string{"1x", "2x", "100x"} {
@@ -209,8 +209,7 @@ func TestPoolsBeatTheirParts(t *testing.T) {
 	}
 }
 
-// A run over pools that was stopped goes on where it was, and a profile has a row for
-// every stream and step.
+// The store returns finished cells of pools, and a profile has a row for every stream and step.
 func TestPoolsAreKeptAndProfiled(t *testing.T) {
 	f := manyStreams(t)
 	store, err := OpenStore(t.TempDir())
@@ -256,11 +255,11 @@ func TestPoolsAreKeptAndProfiled(t *testing.T) {
 	}
 }
 
-// Policies whose options count steps keep to decode steps in a pool: a half-life of H
-// there is one of H × streams over the pool's rows, laid out as one stream.
+// Options in steps count decode steps in a pool. A half-life of H steps in a pool has the same
+// effect as H × streams steps on one stream with the pool's rows.
 func TestStepsOfAPoolAreDecodeSteps(t *testing.T) {
 	const streams, rows, blocks = 3, 60, 40
-	meta := &trace.Meta{Version: trace.Version, Order: trace.OrderRank, TopK: 6, Candidates: 6, BlockTokens: 1000} // nothing is born
+	meta := &trace.Meta{Version: trace.Version, Order: trace.OrderRank, TopK: 6, Candidates: 6, BlockTokens: 1000} // no births
 	r := rand.New(rand.NewPCG(5, 141))
 	var members []*member
 	flat := trace.Stream{}
@@ -306,7 +305,7 @@ func TestStepsOfAPoolAreDecodeSteps(t *testing.T) {
 	}
 }
 
-// What no pool can be.
+// Invalid pools are errors.
 func TestPoolErrors(t *testing.T) {
 	if _, err := setting.ParsePool("requets"); err == nil || !strings.Contains(err.Error(), "did you mean request") {
 		t.Error(err)
@@ -337,8 +336,8 @@ func TestPoolErrors(t *testing.T) {
 	}
 }
 
-// Every policy that a trace with scores can serve runs on a pool. The engine checks each
-// victim, and no policy that keeps the demand beats OPT.
+// Every policy that a trace with scores can serve runs on a pool. The engine checks each victim. No
+// policy that keeps the demand misses less than OPT.
 func TestEveryPolicyOnAPool(t *testing.T) {
 	f := manyStreams(t)
 	o := Options{Capacities: capacities(t, "1.5x"), Pool: setting.PoolRequest, SkipUnable: true, Requests: []string{"b"}, Layers: []int32{1, 2}}

@@ -9,8 +9,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Prefetches of both sources are staged, used and lost as the referee counts them, with
-// every policy and shape. Windows prefetch nothing.
+// The engine and the referee agree on prefetching from both sources, with every policy and shape.
+// Prompt windows prefetch nothing.
 func TestPrefetchAgreesWithReferee(t *testing.T) {
 	var b bench
 	var total cache.Counts

@@ -2,7 +2,7 @@ package run
 
 import "testing"
 
-// Every figure of a row is in the digest, and so are the rows' order and the metadata.
+// The digest depends on every figure of a row, on the order of rows, and on the metadata.
 func TestProfileSumCoversRows(t *testing.T) {
 	digest := func(meta string, rows ...ProfileRow) string {
 		s := NewProfileSum()

@@ -29,7 +29,7 @@ func reallocation(t testing.TB, text string) allocate.Reallocation {
 	return r
 }
 
-// uniformPlan gives every layer and head of the file of manyStreams twice K.
+// uniformPlan gives 2 × K to every layer and head of the trace of manyStreams.
 func uniformPlan(t testing.TB) *allocate.Plan {
 	t.Helper()
 	p := &allocate.Plan{Method: "uniform", Family: allocate.Capacities, Policy: "lru", Memory: "2x", Floor: 24, MemoryEntries: 8 * 48, UsedEntries: 8 * 48,
@@ -42,8 +42,8 @@ func uniformPlan(t testing.TB) *allocate.Plan {
 	return p
 }
 
-// Replay and referee count the same under budgets that change, for every policy, warm-up and shape
-// of a plan. The counts do not depend on the number of workers.
+// The engine and the referee agree on budgets that change, with several policies, warm-ups and
+// methods. The counts do not depend on the number of workers.
 func TestReallocatedRunsAgreeWithReferee(t *testing.T) {
 	f := manyStreams(t)
 	for n, every := range []string{"4", "7:2d-exact", "16:layer"} {
@@ -82,7 +82,7 @@ func TestReallocationAfterTheEnd(t *testing.T) {
 	}
 }
 
-// The memory of a request stays the same, to the block. No budget falls below the floor.
+// The budgets of a request always add up to the same number of blocks. No budget is below the floor.
 func TestMemoryStaysConstant(t *testing.T) {
 	for seed := uint64(0); seed < 200; seed++ {
 		r := rand.New(rand.NewPCG(seed, 131))
@@ -131,7 +131,7 @@ func TestMemoryStaysConstant(t *testing.T) {
 	}
 }
 
-// changing draws a capacity and what it changes to, up or down.
+// changing draws a capacity and later capacities, larger or smaller.
 func changing(r *rand.Rand, most, steps int) (capacity int, later []cache.CapacityAt, config []referee.Growth) {
 	at := int32(0)
 	for range 1 + r.IntN(4) {
@@ -142,8 +142,8 @@ func changing(r *rand.Rand, most, steps int) (capacity int, later []cache.Capaci
 	return 1 + r.IntN(most), later, config
 }
 
-// Capacities that shrink and grow are those of the referee, step by step, for every policy
-// and shape, and MIN is the optimum there, too: exhaustive search finds no less.
+// The engine and the referee agree on capacities that shrink and grow, with every policy and shape.
+// OPT is optimal: exhaustive search finds no fewer misses.
 func TestChangingCapacities(t *testing.T) {
 	var b bench
 	onShapes(t, draws(200), 132, func(r *rand.Rand, p *plan, streams []trace.Stream, name string) {
@@ -171,7 +171,7 @@ func TestChangingCapacities(t *testing.T) {
 	}
 }
 
-// Replay observes the same misses as the referee, on every kind of stream.
+// The engine and the referee observe the same misses per interval, on every kind of stream.
 func TestObservedAgreesWithReferee(t *testing.T) {
 	w := cache.NewStackCounter()
 	for seed := uint64(0); seed < draws(400); seed++ {
@@ -203,7 +203,7 @@ func TestObservedAgreesWithReferee(t *testing.T) {
 	}
 }
 
-// Reallocations that cannot be.
+// Invalid reallocations are errors.
 func TestReallocationErrors(t *testing.T) {
 	for text, want := range map[string]string{"0": "expected decode steps, at least 1", "x": "expected decode steps, at least 1", "-3": "expected decode steps", "8:2d-gredy": "did you mean 2d-greedy"} {
 		if _, err := allocate.ParseReallocation(text); err == nil || !strings.Contains(err.Error(), want) {

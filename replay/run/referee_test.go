@@ -11,7 +11,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// disguised goes by the name of a policy and is another.
+// disguised returns the policy other under the name of another policy.
 func disguised(t *testing.T, name, other string) policies.Spec {
 	t.Helper()
 	s := specs(t, name, other)
@@ -19,8 +19,8 @@ func disguised(t *testing.T, name, other string) policies.Spec {
 	return s[0]
 }
 
-// The referee knows policies by their names, so one that does otherwise than its name is
-// found out: alone, over the heads of a layer, in a pool, as a tier, and among lossy ones.
+// The referee selects a policy by its name, so it finds a policy that runs under a false name. It
+// does so for single streams, shared heads, pools, tiers and lossy policies.
 func TestRefereeObjects(t *testing.T) {
 	exact, lossy := manyStreams(t), lossyFile(t, rand.New(rand.NewPCG(5, 6)), false)
 	fifo := disguised(t, "lru", "fifo")

@@ -13,8 +13,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Bytes are entries times the bytes of one: what a cache moves, and what goes back, which is
-// what the steps decode, whatever the policy, the capacity and the shape of blocks and steps.
+// HostToDeviceBytes are the moved entries times the bytes of an entry. DeviceToHostBytes are the
+// decoded entries times the bytes of an entry, with every policy, capacity and shape.
 func TestRowBytes(t *testing.T) {
 	f := manyStreams(t)
 	bytes := 100
@@ -40,7 +40,7 @@ func TestRowBytes(t *testing.T) {
 	}
 }
 
-// Bytes of a tier below are those that it reads from below and those that it was given.
+// The bytes of a tier are those that it fetches from below and those that it receives from above.
 func TestTierBytes(t *testing.T) {
 	f := manyStreams(t)
 	bytes := 100
@@ -55,8 +55,7 @@ func TestTierBytes(t *testing.T) {
 	}
 }
 
-// A row states the entries that its streams may keep where these are the same, and none where
-// they are not, whichever stream comes first.
+// A row states its capacity in entries only if all of its streams have the same.
 func TestRowCapacityEntries(t *testing.T) {
 	f := manyStreams(t) // prompts of 200, 240 and 280 tokens
 	for _, c := range []struct {
@@ -71,7 +70,7 @@ func TestRowCapacityEntries(t *testing.T) {
 	}
 }
 
-// Rows warn of pins that are not the trace's, and only of those.
+// Rows warn of pins that differ from those of the trace.
 func TestWarnsOfOtherPins(t *testing.T) {
 	f := manyStreams(t) // sink 2, local 3
 	for _, c := range []struct {
@@ -89,8 +88,8 @@ func TestWarnsOfOtherPins(t *testing.T) {
 	}
 }
 
-// What a capture noted of its selector's recall is stated where it is a share of 1, and of a
-// selector that may miss some. At another K the row says so.
+// A row states the selector recall that the capture noted, if the selector is approximate and the
+// note is a number from 0 to 1. If the run has another K, the row has a warning.
 func TestRowSelectorRecall(t *testing.T) {
 	other := "selector_recall was measured at K = 4, not at 3"
 	for _, c := range []struct {
@@ -123,8 +122,8 @@ func TestRowSelectorRecall(t *testing.T) {
 	}
 }
 
-// A row warns of a capacity that holds the whole context, and of one that holds less than K.
-// Capacities between say nothing. Tiers below may be as large as they like.
+// A row warns of a capacity that holds the whole context, and of one below K. Rows of capacities in
+// between and of tiers have no such warning.
 func TestSizeWarnings(t *testing.T) {
 	f := manyStreams(t) // three requests of 8 streams, with contexts of three lengths
 	largest := 0
@@ -156,8 +155,8 @@ func TestSizeWarnings(t *testing.T) {
 	}
 }
 
-// Lossy methods may give some streams less than K of a capacity above K. That is the method,
-// and no warning. They warn if no stream gets K entries.
+// At a capacity above K, a Divider may give some streams less than K without a warning. A row warns
+// if no stream gets K entries.
 func TestSizeWarningsOfDividedBudgets(t *testing.T) {
 	f, err := trace.Open("../../datasets/corpus/deep_vt.parquet")
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// manyStreams is a file of three requests of differing prompt, four layers, two heads,
-// in several row groups.
+// manyStreams returns a trace of three requests with prompts of different lengths, four layers and
+// two heads. It has several row groups.
 func manyStreams(t *testing.T) *trace.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "many.parquet")
@@ -93,12 +93,12 @@ func TestRowsAtAnyParallelism(t *testing.T) {
 	}
 }
 
-// Instances of a policy run side by side. Under the race detector this finds what they
-// share, of every policy, whose own tests run one instance at a time.
+// Several instances of every policy run at the same time. The race detector then finds memory that
+// they share. The tests of a policy run one instance at a time.
 func TestEveryPolicyInParallel(t *testing.T) {
 	f := manyStreams(t)
 	var named []string
-	lossy := 0 // which this trace has too little for, but for some
+	lossy := 0 // number of lossy policies. The trace lacks columns that most of them need
 	for _, e := range all.Table() {
 		named = append(named, strings.TrimSuffix(e.Name+":"+e.Example, ":"))
 		if e.Traits.Lossy {
@@ -121,7 +121,7 @@ func TestEveryPolicyInParallel(t *testing.T) {
 	}
 }
 
-// Detail pools to the whole: counts of requests, layers and streams sum to the cell's.
+// The counts of requests, layers and streams add up to the counts of the cell.
 func TestDetailSumsToTheCell(t *testing.T) {
 	f := manyStreams(t)
 	whole := map[string]result.Row{}
@@ -155,7 +155,7 @@ func TestDetailSumsToTheCell(t *testing.T) {
 	}
 }
 
-// A layer or request selection gives the rows that those streams give in the whole.
+// A selection of layers or requests gives the same rows as a run on all streams has for them.
 func TestSelectionsGiveTheSameRows(t *testing.T) {
 	f := manyStreams(t)
 	o := everyCell(t, PerStream, 2)
@@ -176,7 +176,7 @@ func TestSelectionsGiveTheSameRows(t *testing.T) {
 	}
 }
 
-// LRU and OPT get the peak of every window of the run, stream by stream.
+// LRU and OPT run at the peak of every window:N of the run, stream by stream.
 func TestPeakCompanions(t *testing.T) {
 	f := manyStreams(t)
 	byCell := map[string]result.Row{}
@@ -198,8 +198,8 @@ func TestPeakCompanions(t *testing.T) {
 	}
 }
 
-// A profile's steps sum to the rows of the same run, and its bytes do not depend on the
-// number of workers.
+// The steps of a profile add up to the rows of the same run. The bytes of the profile do not depend
+// on the number of workers.
 func TestProfileSumsToRows(t *testing.T) {
 	f := manyStreams(t)
 	var first []ProfileRow
@@ -228,8 +228,8 @@ func TestProfileSumsToRows(t *testing.T) {
 	}
 }
 
-// A profile whose writing fails on the way is told of at once and leaves nothing. The rows are
-// those of a run without it, and Close has the error.
+// If writing a profile fails, Failing is called at once and no file remains. The rows are those of a
+// run without a profile, and Close returns the error.
 func TestProfileThatFails(t *testing.T) {
 	f, dir := manyStreams(t), t.TempDir()
 	o := everyCell(t, PerStream, 2)
@@ -260,8 +260,8 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// A profile says what its readers need next to the rows: the cache's unit, and all that stays
-// outside the capacity.
+// The metadata of a profile states the block size, and the pins and outliers that are outside the
+// capacity.
 func TestProfileMeta(t *testing.T) {
 	f := manyStreams(t)
 	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Workers: 1, Outliers: setting.Outliers{Source: setting.OutliersWindows, Count: 3}}
@@ -334,7 +334,7 @@ func sumsToRows(t *testing.T, steps []ProfileRow, rows []result.Row) {
 	}
 }
 
-// countRuns counts runs the plain way: a block begins one unless its neighbour is there.
+// countRuns counts runs of adjacent blocks: a block begins a run if the block before it is absent.
 func countRuns(blocks []int32) (n int) {
 	for _, x := range blocks {
 		if !slices.Contains(blocks, x-1) {
@@ -344,8 +344,8 @@ func countRuns(blocks []int32) (n int) {
 	return n
 }
 
-// A store gives finished cells back, recomputes damaged ones, and never mixes engines
-// or settings.
+// A run takes finished cells from the store and replays damaged ones. It never takes cells of another
+// engine version or setting.
 func TestStoreRecallsOnlyWhatFits(t *testing.T) {
 	f := manyStreams(t)
 	dir := t.TempDir()
@@ -391,7 +391,7 @@ func TestStoreRecallsOnlyWhatFits(t *testing.T) {
 	}
 }
 
-// Rows without demand say so, and what pins all that is selected.
+// Rows without demand warn of it and state the pins.
 func TestWarnsOfNoDemand(t *testing.T) {
 	f := manyStreams(t)
 	many := 100000

@@ -27,8 +27,8 @@ func storeRun(t *testing.T, dir string) func() (*Result, error) {
 	}
 }
 
-// Whatever bit of a kept cell is flipped, and wherever it is cut, its rows are not believed:
-// the cell is replayed and the file healed.
+// A run does not use a kept cell with a flipped bit or a missing end. It replays the cell and
+// replaces the file.
 func TestDamagedCell(t *testing.T) {
 	dir := t.TempDir()
 	run := storeRun(t, dir)
@@ -72,7 +72,7 @@ func TestDamagedCell(t *testing.T) {
 	}
 }
 
-// What is no file in the place of a cell is an error before the work, which names it.
+// If the path of a cell is not a regular file, Plan returns an error that names the path.
 func TestCellIsNoFile(t *testing.T) {
 	dir := t.TempDir()
 	run := storeRun(t, dir)
@@ -97,7 +97,7 @@ func TestCellIsNoFile(t *testing.T) {
 	}
 }
 
-// Whatever bit of a kept pass is flipped, nothing of it is counted.
+// A run ignores a kept pass with a flipped bit.
 func TestDamagedPass(t *testing.T) {
 	kept := &pass{dir: t.TempDir(), todo: []int{0}, done: map[int]bool{}, unchanged: func() error { return nil }}
 	k := kept.keeper()

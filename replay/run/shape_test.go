@@ -16,13 +16,13 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// drawShape draws streams that share a cache and how their rows are joined.
+// drawShape draws streams that share a cache, and a layout.
 func drawShape(r *rand.Rand) ([]trace.Stream, *plan) {
 	o := replaytest.Medium(r)
 	o.BlockTokens, o.Predicted = 1+r.IntN(2), []float64{0, 0.8}[r.IntN(2)]
 	l := demand.Layout{Factor: 1 + r.IntN(5), Heads: 1 + r.IntN(3), Positions: 1 + r.IntN(4)}
 	if l.Heads > 1 {
-		o.Gap = 0 // the heads of a layer are recorded at the same steps
+		o.Gap = 0 // all heads of a layer have the same steps
 	}
 	s, p := draw(r, o)
 	streams := []trace.Stream{*s}
@@ -34,8 +34,8 @@ func drawShape(r *rand.Rand) ([]trace.Stream, *plan) {
 	return streams, p
 }
 
-// onShapes draws streams in shapes of their own from so many seeds, and calls run with
-// every policy that can serve them. What fails is reported with its seed.
+// onShapes draws streams and a layout for each seed below seeds. It calls run with every policy that
+// can replay them. If the test fails, onShapes logs the seed.
 func onShapes(t *testing.T, seeds, salt uint64, run func(r *rand.Rand, p *plan, streams []trace.Stream, name string)) {
 	t.Helper()
 	var seed uint64
@@ -60,8 +60,8 @@ func onShapes(t *testing.T, seeds, salt uint64, run func(r *rand.Rand, p *plan, 
 	}
 }
 
-// Lists of entries, joined to blocks, over heads and over positions, are replayed as
-// the referee replays them, which joins them in its own way.
+// The engine and the referee agree on lists that are joined to blocks, over heads and over
+// positions. The two join them with different code.
 func TestShapesAgreeWithReferee(t *testing.T) {
 	var b bench
 	cells := 0
@@ -74,8 +74,8 @@ func TestShapesAgreeWithReferee(t *testing.T) {
 	}
 }
 
-// A run joins what its options say, whatever its workers. The referee sees every step,
-// and a policy that looks at entries runs.
+// Rows of a run with a shape do not depend on the number of workers, and agree with the referee. A
+// policy that needs the demanded entries of blocks runs.
 func TestRunOfShapes(t *testing.T) {
 	f := manyStreams(t)
 	for n, shape := range []setting.Shape{{BlockTokens: 8}, {ShareHeads: true}, {StepTokens: 3}, {BlockTokens: 4, ShareHeads: true, StepTokens: 2}} {
@@ -101,11 +101,13 @@ func TestRunOfShapes(t *testing.T) {
 	mustRun(t, f, o)
 }
 
-// By hand: a trace of blocks of 4 tokens, at blocks of 8. The first three of each list are
-// blocks 2 0, then 2 0 4, then 0 2 4. The tokens 79, 80 and 81 are decoded: block 9 is pinned
-// at the first step and born at the second. Twice K = 3 blocks of 4 is room for 3 blocks of 8:
-// 2 and 0 are fetched, then 4, for which 9 leaves. What of a listed block is demanded nobody
-// knows: rows state no entries, and a policy that counts them cannot run.
+// The example is worked out by hand. A trace of blocks of 4 tokens is replayed in blocks of 8. The
+// first three of each list are in blocks 2 0, then 2 0 4, then 0 2 4. The steps decode tokens 79, 80
+// and 81: block 9 is pinned at the first step and born at the second. The capacity of 2 × 3 blocks
+// of 4 tokens is 3 blocks of 8. The first step fetches 2 and 0. The second fetches 4 and evicts 9.
+//
+// The trace does not record which entries of a block are demanded. Rows therefore state no entries,
+// and a policy that needs them cannot run.
 func TestBlocksOfBlocks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "blocks.parquet")
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 3, Candidates: 4, BlockTokens: 4})
@@ -135,7 +137,7 @@ func TestBlocksOfBlocks(t *testing.T) {
 	}
 }
 
-// Shapes that a trace cannot be given.
+// Invalid shapes, and options that need another shape, are errors.
 func TestShapeErrors(t *testing.T) {
 	many := manyStreams(t)
 	for want, o := range map[string]Options{

@@ -10,8 +10,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Whatever changes rows changes the name under which they are kept: every option but those
-// listed, the trace's name and content. Every field of the key changes somewhere.
+// The name of a kept cell depends on all inputs of its rows: on the trace's name and content, and on
+// all options but those listed. The cases change every field of the key.
 func TestStoreKey(t *testing.T) {
 	f := manyStreams(t)
 	sink, local, bytes := 1, 4, 50
@@ -69,7 +69,7 @@ func TestStoreKey(t *testing.T) {
 		changed[same] = true // no row depends on it, or it is a constant
 	}
 	for _, about := range []string{"Model", "Selector", "SelectorRecall"} {
-		changed[about] = true // given by the trace's content
+		changed[about] = true // the trace's content determines it
 	}
 	for _, of := range []any{Options{}, cellKey{}} {
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(of)) {
@@ -90,7 +90,8 @@ func addChanged(changed map[string]bool, a, b any) {
 	}
 }
 
-// otherTrace is a copy of a trace, of manyStreams with other content where there is none.
+// otherTrace returns a copy of a trace under another name. For a nil trace, it returns the trace of
+// manyStreams with other content.
 func otherTrace(t *testing.T, f *trace.File, name string) *trace.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

@@ -12,7 +12,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
-// peekers are the policies that can be swapped into.
+// peekers returns the names of all policies that support swaps.
 func peekers(t *testing.T) (names []string) {
 	for _, e := range all.Table() {
 		spec, err := all.Table().Parse(strings.TrimSuffix(e.Name+":"+e.Example, ":"))
@@ -26,8 +26,7 @@ func peekers(t *testing.T) (names []string) {
 	return names
 }
 
-// What is swapped into a cache, found, lost and late is what the referee says, with every
-// policy that can and every shape.
+// The engine and the referee agree on swaps, with every policy that supports them and every shape.
 func TestSwapAgreesWithReferee(t *testing.T) {
 	b := bench{prefetch: setting.PrefetchCandidates, swaps: true}
 	names := peekers(t)
@@ -61,7 +60,7 @@ func TestSwapAgreesWithReferee(t *testing.T) {
 	}
 }
 
-// peeking checks at each eviction that the policy evicts first what it named.
+// peeking checks that the first victim of each eviction is the block that Peek named.
 type peeking struct {
 	policies.Policy
 	t     *testing.T

@@ -12,9 +12,8 @@ import (
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
-// BenchmarkSweep counts all cells of a curve on a delta that is there, in one pass and
-// one by one: 64 capacities of LRU, windows of 1 to 16 steps. Accesses are those of
-// one cell.
+// BenchmarkSweep counts all cells of a curve on a finished delta, in one pass and one by one. The
+// curves are 64 capacities of LRU, and windows of 1 to 16 steps. Speeds are in accesses of one cell.
 func BenchmarkSweep(b *testing.B) {
 	grid, err := setting.ParseCapacities([]string{"sweep"})
 	if err != nil {
@@ -71,7 +70,7 @@ func sweepAndSingles(b *testing.B, trace, name string, d *demand.Delta, sizes []
 	})
 }
 
-// BenchmarkCurve is the whole way from a Parquet file to the rows of a curve.
+// BenchmarkCurve measures a run from a Parquet file to the rows of a curve.
 func BenchmarkCurve(b *testing.B) {
 	f := syntheticFile(b, 8, benchM)
 	grid, err := setting.ParseCapacities([]string{"sweep"})

@@ -10,8 +10,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// A sweep over what the store lacks gives the rows that a fresh run gives, and a run
-// that was stopped on the way goes on to them.
+// A sweep over the cells that the store lacks gives the same rows as a fresh run. So does a run that
+// continues an interrupted one.
 func TestSweepsResume(t *testing.T) {
 	f, err := trace.Open(realTrace)
 	if err != nil {

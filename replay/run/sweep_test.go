@@ -18,7 +18,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// sweeper compares sweeps with single runs, one engine over all streams.
+// sweeper compares sweeps with single runs. It reuses its memory for all streams.
 type sweeper struct {
 	delta   demand.Delta
 	lru     *cache.Cell
@@ -32,7 +32,7 @@ func newSweeper() *sweeper {
 		all: cache.Sweep{Pass: policies.SweepOf(new(lru.Policy))}, ages: cache.Sweep{Pass: policies.SweepOf(&window.Policy{Steps: 1})}}
 }
 
-// check compares every count at all of sizes. It returns how many cells it compared.
+// check compares every count at all of sizes. It returns the number of cells that it compared.
 func (w *sweeper) check(t *testing.T, what string, pass *cache.Sweep, sizes []int32, single func(size int) (*cache.Cell, cache.Start)) int {
 	t.Helper()
 	got, err := pass.Run(&w.delta, sizes, cache.Start{Unit: 3})
@@ -52,8 +52,8 @@ func (w *sweeper) check(t *testing.T, what string, pass *cache.Sweep, sizes []in
 	return len(sizes)
 }
 
-// stream compares all capacities that do not overflow and all windows of a stream, or
-// as many of them as most.
+// stream compares the capacities without overflow, and the windows, of a stream. It takes about most
+// of each. It returns the number of cells that it compared.
 func (w *sweeper) stream(t *testing.T, r *rand.Rand, p *plan, s *trace.Stream, most int) int {
 	t.Helper()
 	o := demand.Options{K: p.topk, M: p.m, Pins: p.pins, Meta: p.meta, Windows: p.warmup.Replayed()}
@@ -71,7 +71,8 @@ func (w *sweeper) stream(t *testing.T, r *rand.Rand, p *plan, s *trace.Stream, m
 	})
 }
 
-// sizesBetween are all sizes from first to last, or most of them and the ends.
+// sizesBetween returns all sizes from first to last. If they are more than most, it returns both ends
+// and about most sizes in between.
 func sizesBetween(r *rand.Rand, first, last, most int) (sizes []int32) {
 	for n := first; n <= last; n++ {
 		if last-first < most || n == first || n == last || r.IntN(last-first+1) < most {
@@ -81,8 +82,8 @@ func sizesBetween(r *rand.Rand, first, last, most int) (sizes []int32) {
 	return sizes
 }
 
-// A sweep counts at every capacity and every window what a single run counts there:
-// births, pins, blocks, gaps, short and empty demands, windows of the prompt.
+// A sweep gives the same counts as a single run at every capacity and every window. The streams have
+// births, pins, blocks, gaps, short and empty demands, and prompt windows.
 func TestSweepAgreesWithSingleRuns(t *testing.T) {
 	w := newSweeper()
 	cells, born := 0, int64(0)
@@ -108,7 +109,7 @@ func TestSweepAgreesWithSingleRuns(t *testing.T) {
 	}
 }
 
-// Long streams over few blocks: the queue is moved to the front again and again.
+// Long streams over few blocks make the queue of LRU compact its memory often.
 func TestSweepOfLongStreams(t *testing.T) {
 	w := newSweeper()
 	for seed := uint64(0); seed < 20; seed++ {
@@ -123,7 +124,7 @@ func TestSweepOfLongStreams(t *testing.T) {
 	}
 }
 
-// bundled are the real traces of the repository.
+// bundled returns the paths of the real traces in the repository.
 func bundled(t *testing.T) []string {
 	t.Helper()
 	paths, err := filepath.Glob("../../datasets/bundled/*.parquet")
@@ -133,8 +134,8 @@ func bundled(t *testing.T) []string {
 	return paths
 }
 
-// Rows of real traces are the same with and without sweeps, whatever the warm-up, with
-// capacities that overflow, differ by stream or are a window's peak.
+// Rows of real traces are the same with and without sweeps, with every warm-up. Some capacities
+// overflow, differ by stream, or are the peak of a window.
 func TestRowsOfSweeps(t *testing.T) {
 	grid, err := setting.ParseCapacities([]string{"sweep:24", "0.25x", "0.9x", "0.1ctx", "700", "8MiB", "64x"})
 	if err != nil {
@@ -152,7 +153,7 @@ func TestRowsOfSweeps(t *testing.T) {
 		defer f.Close()
 		for k, warmup := range []string{"auto", "cold", "staging", "importance:8"} {
 			if n > 0 && (n+k)%2 > 0 {
-				continue // all of them on the first, half of them on each of the others
+				continue // the first trace runs all cases, every other trace half of them
 			}
 			if warmup == "importance:8" && !f.HasScores() {
 				continue
@@ -179,7 +180,7 @@ func TestRowsOfSweeps(t *testing.T) {
 	}
 }
 
-// partial is LRU with a rule of its own on top.
+// partial is a policy that embeds LRU.
 type partial struct{ lru.Policy }
 
 // A policy that embeds a Sweeper does not inherit its answers.
@@ -192,7 +193,8 @@ func TestSweepsAreNotInherited(t *testing.T) {
 	}
 }
 
-// Cells are gathered by policy, windows together. Nothing is where steps are watched.
+// Groups hold the cells of one policy, or all windows. If a mechanism does not work with sweeps,
+// every group is one cell.
 func TestGroups(t *testing.T) {
 	f, err := trace.Open(realTrace)
 	if err != nil {

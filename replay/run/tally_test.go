@@ -6,8 +6,8 @@ import (
 	"github.com/kvreplay/kvreplay/replay/cache"
 )
 
-// A part's capacities are the least and the most of its streams, none of none. Streams that
-// the capacity holds are summed.
+// A tally has the smallest and the largest capacity of its streams. Empty tallies do not change
+// them. It adds up the streams whose whole context fits.
 func TestTallies(t *testing.T) {
 	var sum, part, none tally
 	part.add(&cache.Counts{Streams: 1, Misses: 5}, 30, 40, 1)

@@ -27,8 +27,8 @@ func tiers(t testing.TB, texts ...string) (list []setting.Tier) {
 	return list
 }
 
-// Every policy above every kind of tier, exclusive and inclusive, three deep, with
-// every warm-up: as the referee counts them, at any parallelism.
+// The engine and the referee agree on tiers, exclusive and inclusive, below several policies and
+// with several warm-ups. Rows do not depend on the number of workers.
 func TestTiersAgreeWithReferee(t *testing.T) {
 	f := manyStreams(t)
 	for _, warmup := range []setting.Warmup{{Kind: setting.WarmupRun, Windows: 8}, {Kind: setting.WarmupImportance, Windows: 4}} {
@@ -53,8 +53,8 @@ func TestTiersAgreeWithReferee(t *testing.T) {
 	}
 }
 
-// Exclusive tiers take what windows above give up in the order in which it left, as the
-// referee has it.
+// The engine and the referee agree on exclusive tiers below windows. A tier receives blocks in the
+// order in which they leave the window.
 func TestTiersBelowWindowsAgreeWithReferee(t *testing.T) {
 	f := manyStreams(t)
 	for _, request := range []string{"a", "b"} {
@@ -68,8 +68,8 @@ func TestTiersBelowWindowsAgreeWithReferee(t *testing.T) {
 	}
 }
 
-// A tier grows as the cache above it may, as the referee has it, and holds more than one
-// that does not.
+// The engine and the referee agree on tiers that grow. Such a tier has more hits than one that does
+// not grow.
 func TestTiersThatGrow(t *testing.T) {
 	f := manyStreams(t)
 	for _, inclusive := range []bool{false, true} {
@@ -85,8 +85,8 @@ func TestTiersThatGrow(t *testing.T) {
 	}
 }
 
-// In an exclusive tier, where no block is demanded twice, these policies are LRU, and those
-// are not, as TIERS.md says. In an inclusive one nearly all differ.
+// In an exclusive tier, a block is demanded at most once before it leaves. Some policies then decide
+// as LRU does, which TIERS.md lists. In an inclusive tier nearly all policies differ from LRU.
 func TestExclusiveTiersAreLRU(t *testing.T) {
 	f := manyStreams(t)
 	misses := func(policy string, inclusive bool) int64 {
@@ -107,7 +107,7 @@ func TestExclusiveTiersAreLRU(t *testing.T) {
 	}
 }
 
-// checkChain holds every tier's demand against the misses of the one above.
+// checkChain checks that the demand of every tier equals the misses of the cache above it.
 func checkChain(t *testing.T, rows []result.Row) {
 	t.Helper()
 	key := func(r *result.Row, above string) string {
@@ -127,7 +127,7 @@ func checkChain(t *testing.T, rows []result.Row) {
 	}
 }
 
-// Two exclusive LRU tiers hold what one of both sizes together holds.
+// Two exclusive LRU caches hold the same blocks as one LRU cache of both sizes together.
 func TestTwoExclusiveLRUTiersAreOne(t *testing.T) {
 	f := manyStreams(t)
 	for _, c := range [][3]string{{"30", "10", "40"}, {"24", "60", "84"}, {"50", "1", "51"}} {
@@ -141,7 +141,7 @@ func TestTwoExclusiveLRUTiersAreOne(t *testing.T) {
 	}
 }
 
-// What no tier can be.
+// Invalid tiers are errors.
 func TestTierErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"lru@8x": "expected NAME=POLICY@CAPACITY", "dram=lru": "expected NAME=POLICY@CAPACITY", "dram=lruu@8x": "did you mean", "dram=lru@0": "keeps nothing", "dram=@8x": "expected NAME=POLICY@CAPACITY", "dram=lru@8x+4x@9": "larger size in the same unit",

@@ -13,8 +13,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// A warm-up that is left open is that of the stream with the fewest windows, and a run says
-// which stream that is: in a note, or in the warning of rows that start cold for it.
+// The warm-up auto uses the windows of the stream that has fewest. A note names this stream. If it
+// has no window, rows name it in a warning about the cold start.
 func TestWarmupOfUnequalWindows(t *testing.T) {
 	for _, c := range []struct {
 		windows        []int
@@ -42,9 +42,10 @@ func TestWarmupOfUnequalWindows(t *testing.T) {
 	}
 }
 
-// By hand: the window of layer 0 ranks 5 6 8 9, that of layer 1 7 5 3 2. Over the request 5
-// has 1.2, 7 has 1.0 and 6 has 0.8. A cache of two begins with 5 6 and with 7 5, over the
-// request both with 5 7. A tier of two below it with the next two of its stream.
+// The example is worked out by hand. The window of layer 0 ranks 5 6 8 9, that of layer 1 ranks
+// 7 5 3 2. Summed over the request, 5 has importance 1.2, 7 has 1.0 and 6 has 0.8. Caches of two
+// blocks begin with 5 6 in layer 0 and 7 5 in layer 1. With scope=request both begin with 5 7. A
+// tier of two blocks begins with the next two blocks of its stream.
 func TestImportanceByHand(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "importance.parquet")
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 2, Candidates: 4, BlockTokens: 1})
@@ -72,8 +73,8 @@ func TestImportanceByHand(t *testing.T) {
 	}{
 		{"importance:1", nil, []int64{1, 2}},
 		{"importance:1,scope=request", nil, []int64{0, 2}},
-		{"importance:1", tiers(t, "dram=lru@2"), []int64{1, 2, 1, 0}},               // 7 is nowhere; 3 and 2 are below
-		{"importance:1,scope=request", tiers(t, "dram=lru@2"), []int64{0, 2, 0, 1}}, // 6 and, of 3 and 8 with 0.2, the lower are below
+		{"importance:1", tiers(t, "dram=lru@2"), []int64{1, 2, 1, 0}},               // layer 0 misses 7 in both
+		{"importance:1,scope=request", tiers(t, "dram=lru@2"), []int64{0, 2, 0, 1}}, // the tiers hold 6 8 and 3 2
 	} {
 		warmup, err := setting.ParseWarmup(c.warmup)
 		if err != nil {
@@ -89,7 +90,7 @@ func TestImportanceByHand(t *testing.T) {
 	}
 }
 
-// withWindows is a trace of a stream for each number of prompt windows.
+// withWindows returns a trace with one stream for each given number of prompt windows.
 func withWindows(t *testing.T, windows []int) *trace.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "windows.parquet")

@@ -11,8 +11,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// worked is a short history that a person worked out. Blocks have a hundred tokens, so
-// that none is born, unless tokens are asked for: then prompt+t-1 is born at step t.
+// worked is a short history whose counts are worked out by hand. Blocks have a hundred tokens, so
+// that no block is born. With tokens, blocks have one token, and block prompt+t-1 is born at step t.
 type worked struct {
 	topk   int
 	lists  [][]int32
@@ -21,7 +21,7 @@ type worked struct {
 	// windows are the lists that come before step 0. Outliers are chosen from them.
 	windows  int
 	outliers setting.Outliers
-	clusters []int32 // of each token, of a prompt of 100
+	clusters []int32 // cluster of each token, for a prompt of 100 tokens
 }
 
 // run replays the history cold with LRU.
@@ -77,9 +77,9 @@ func (h worked) run(t *testing.T, st cache.Start, inclusive bool, below ...strin
 	return c, counts
 }
 
-// Positions 0 and 1 demand 1, 2, 3. Positions 2 and 3 demand 1, 4, 5, 6. Two tokens are
-// born a step: 99, 100 and 101, 102. At a capacity of four the first step evicts 99. The
-// second finds 1 and evicts 100, 2, 3, 101, 102.
+// Positions 0 and 1 demand 1, 2, 3. Positions 2 and 3 demand 1, 4, 5, 6. Each step has two births:
+// 99, 100 and then 101, 102. At a capacity of four the first step evicts 99. In the second step 1
+// hits, and 100, 2, 3, 101, 102 are evicted.
 func TestWorkedMultiToken(t *testing.T) {
 	h := worked{topk: 2, lists: [][]int32{{1, 2}, {2, 3}, {1, 4}, {5, 6}}, layout: demand.Layout{Factor: 1, Heads: 1, Positions: 2}, tokens: true}
 	_, n := h.run(t, cache.Start{Capacity: 4}, false)
@@ -88,8 +88,9 @@ func TestWorkedMultiToken(t *testing.T) {
 	}
 }
 
-// K = 1, a buffer of one. Step 1 finds 2 staged. For step 2 block 1 is staged, 4 finds no
-// room: it is missed, late; 1 is never demanded again, useless.
+// K is 1, and the buffer holds one block. Step 1 demands the staged block 2. For step 2 block 1 is
+// staged, and 4 has no room. Step 2 misses 4, which counts as late. No later step demands block 1, so
+// it is useless.
 func TestWorkedPrefetch(t *testing.T) {
 	h := worked{topk: 1, lists: [][]int32{{1, 2, 3}, {2, 1, 4}, {4, 5, 6}}}
 	_, n := h.run(t, cache.Start{Capacity: 1, Prefetch: setting.PrefetchCandidates, Staging: 1}, false)
@@ -98,8 +99,8 @@ func TestWorkedPrefetch(t *testing.T) {
 	}
 }
 
-// K = 1, a buffer of one. For step 1 block 2 is staged. For step 2 the best candidate is 3:
-// it takes the place of 2, which is still a candidate, is demanded and missed, late. Both
+// K is 1, and the buffer holds one block. For step 1 block 2 is staged. For step 2 the best
+// candidate is 3, which replaces 2. Block 2 is still a candidate, so its miss at step 2 is late. Both
 // prefetches are useless.
 func TestWorkedPrefetchOfBetterRanks(t *testing.T) {
 	h := worked{topk: 1, lists: [][]int32{{1, 2, 3}, {4, 3, 2}, {2, 5, 6}}}
@@ -109,9 +110,10 @@ func TestWorkedPrefetchOfBetterRanks(t *testing.T) {
 	}
 }
 
-// K = 1, room for two, one swap a step. Step 0 fetches 1; 2 takes the free room and is found
-// at step 1. Then LRU would evict 1, which step 1 ranks second, before 4: 4 is late at step
-// 2, which evicts 1. Of 5 and 6, 5 takes the place of 2, unlisted. No step demands it.
+// K is 1, the capacity is 2, with one swap per step. Step 0 fetches 1. Block 2 is swapped into the
+// free room, and step 1 demands it. LRU would then evict 1, but step 1 ranks 1 before 4. So 4 is not
+// swapped in and is late at step 2, which evicts 1. Next, 5 replaces block 2, which is not listed.
+// No step demands 5.
 func TestWorkedSwap(t *testing.T) {
 	h := worked{topk: 1, lists: [][]int32{{1, 2, 3}, {2, 1, 4}, {4, 5, 6}, {4, 7, 8}}}
 	_, n := h.run(t, cache.Start{Capacity: 2, Prefetch: setting.PrefetchCandidates, Staging: 1, Swap: true}, false)
@@ -120,9 +122,9 @@ func TestWorkedSwap(t *testing.T) {
 	}
 }
 
-// The demand is 1, 2, 1, 3, 2, each cache holds one block. Exclusive: below are nothing,
-// then 1 (found at step 2), 2, 1 (when 3 comes, 1 follows 2, which goes), so 2 is missed
-// again. Inclusive: below is what is above, and nothing is ever found.
+// The demand is 1, 2, 1, 3, 2, and each cache holds one block. The exclusive tier gets 1 at step 1,
+// which hits at step 2. It then gets 2. At step 3 it gets 1 and evicts 2, so 2 misses again. The
+// inclusive tier holds the same block as the cache above, so it never hits.
 func TestWorkedTiers(t *testing.T) {
 	h := worked{topk: 1, lists: [][]int32{{1}, {2}, {1}, {3}, {2}}}
 	for inclusive, want := range map[bool]int64{false: 4, true: 5} {
@@ -133,7 +135,8 @@ func TestWorkedTiers(t *testing.T) {
 	}
 }
 
-// 1 and 2 alternate: one block is missed every time, two blocks hold both from step 2 on.
+// Blocks 1 and 2 alternate. A cache of one block misses every step. From step 2 on the cache has two
+// blocks and soon holds both.
 func TestWorkedGrowth(t *testing.T) {
 	h := worked{topk: 1, lists: [][]int32{{1}, {2}, {1}, {2}, {1}}}
 	if _, n := h.run(t, cache.Start{Capacity: 1, Later: []cache.CapacityAt{{Step: 2, Capacity: 2}}}, false); n.Misses != 3 || n.Evictions != 1 {
@@ -141,10 +144,10 @@ func TestWorkedGrowth(t *testing.T) {
 	}
 }
 
-// Three windows demand 1 and 2, 1 and 3, 2 and 4: 1 and 2 are demanded twice and stay for
-// good. What is left of steps 0 … 2 is 3, then 4, then 3 and 4: three misses in a cache of
-// one block, and an overflow of one at the end. Pinned are two outliers and
-// the last of 101 blocks, which holds the token that is generated.
+// Three windows demand 1 and 2, 1 and 3, 2 and 4. Two windows demand 1 and 2, so these are outliers.
+// Without them, steps 0 … 2 demand 3, then 4, then 3 and 4. A cache of one block has three misses,
+// and the last step overflows by one block. Three blocks are pinned: the outliers, and the last of
+// 101 blocks, which holds the generated token.
 func TestWorkedOutliers(t *testing.T) {
 	h := worked{topk: 2, lists: [][]int32{{1, 2}, {1, 3}, {2, 4}, {1, 3}, {2, 4}, {3, 4}}, windows: 3, outliers: setting.Outliers{Source: setting.OutliersWindows, Count: 2}}
 	_, n := h.run(t, cache.Start{Capacity: 1}, false)
@@ -157,12 +160,11 @@ func TestWorkedOutliers(t *testing.T) {
 	}
 }
 
-// Clusters of three, two and one tokens, and one of all others, at a capacity of four
-// entries. Step 0 demands the first two, five entries: the second, worst rank, is not kept.
-// Step 1 finds the first and fetches the third: four. Step 2 fetches the second for two of
-// its tokens. The first goes, three entries at once, as step 1 used both that are left.
-// Step 3 finds all. Step 4 finds the second and fetches the first: again five, the second is
-// not kept, and the third goes, though there would be room for it.
+// Clusters A, B and C have three, two and one tokens. The other tokens are one further cluster. The
+// capacity is four entries. Step 0 demands A and B, five entries, and does not keep B, which has the
+// worst rank. In step 1 A hits and C is fetched: four entries. Step 2 demands two tokens of B and
+// fetches it. LRU evicts A, which frees three entries. In step 3 all hit. In step 4 B hits and A is
+// fetched, again five entries. Step 4 does not keep B. It evicts C, although C would fit.
 func TestWorkedClusters(t *testing.T) {
 	h := worked{topk: 2, lists: [][]int32{{0, 3}, {0, 5}, {3, 4}, {5, 4}, {1, 4}}, clusters: []int32{7, 7, 7, 4, 4, 0}, layout: demand.Layout{Factor: 1, Heads: 1, Positions: 1, Clustered: true}}
 	for len(h.clusters) < 110 {
@@ -176,7 +178,7 @@ func TestWorkedClusters(t *testing.T) {
 	}
 }
 
-// pool is a pool of histories of the same length, a layer each, cold.
+// pool returns a worker with a pool of histories, one per layer, without warm-up.
 func (h worked) pool(t *testing.T, others ...worked) *worker {
 	t.Helper()
 	meta := &trace.Meta{Version: trace.Version, Order: trace.OrderRank, TopK: h.topk, Candidates: h.topk, BlockTokens: 100}
@@ -192,9 +194,9 @@ func (h worked) pool(t *testing.T, others ...worked) *worker {
 	return pooled(t, testPlan(meta, h.topk, h.topk, setting.Warmup{Kind: setting.WarmupCold}), members, 0)
 }
 
-// Layer 0 demands 1, 1, 1. Layer 1 demands 1, 2, 1. Rows alternate. With two blocks for both,
-// layer 1's block 2 takes the place of its block 1, last used before layer 0's. Block 1 then
-// takes its place again. With three, layer 0 leaves the third to layer 1.
+// Layer 0 demands 1, 1, 1. Layer 1 demands 1, 2, 1. Rows alternate. With two blocks for both layers,
+// block 2 of layer 1 replaces its block 1, which was used before the block of layer 0. Block 1 then
+// replaces block 2. With three blocks, all fit.
 func TestWorkedPool(t *testing.T) {
 	w := worked{topk: 1, lists: [][]int32{{1}, {1}, {1}}}.pool(t, worked{lists: [][]int32{{1}, {2}, {1}}})
 	for capacity, want := range map[int][4]int64{2: {1, 3, 0, 2}, 3: {1, 2, 0, 0}} {
@@ -209,8 +211,9 @@ func TestWorkedPool(t *testing.T) {
 	}
 }
 
-// 1 and 2 alternate: two blocks hold both. Cut to one at step 2, block 2 goes and is missed,
-// then block 1. With two again both stay.
+// Blocks 1 and 2 alternate, and a capacity of two holds both. At step 2 the capacity falls to one, so
+// step 2 evicts block 2, and step 3 misses it. From step 4 on the capacity is two. Step 4 misses
+// block 1, and then both stay.
 func TestWorkedShrinking(t *testing.T) {
 	h := worked{topk: 1, lists: [][]int32{{1}, {2}, {1}, {2}, {1}, {2}}}
 	if _, n := h.run(t, cache.Start{Capacity: 2, Later: []cache.CapacityAt{{Step: 2, Capacity: 1}, {Step: 4, Capacity: 2}}}, false); n.Misses != 4 || n.Evictions != 2 {
@@ -218,10 +221,10 @@ func TestWorkedShrinking(t *testing.T) {
 	}
 }
 
-// Two layers with two blocks each, at least one. In steps 0 and 1 layer 0 would have missed
-// 4, 2, 0 with one, two, three blocks, layer 1 always 3: three go to layer 0, one to layer 1.
-// In steps 2 and 3 layer 0 misses nothing with one, layer 1 nothing with two: three blocks
-// are asked for, the fourth goes to the first.
+// Two layers have two blocks each, and each layer needs at least one. In steps 0 and 1 layer 0 would
+// have missed 4, 2, 0 with one, two, three blocks, and layer 1 always 3. Layer 0 then gets three
+// blocks and layer 1 gets one. In steps 2 and 3 layer 0 has no miss with one block, and layer 1 none
+// with two. The fourth block saves no miss and goes to layer 0.
 func TestWorkedReallocation(t *testing.T) {
 	key := func(layer int32) allocate.Key { return allocate.Key{Layer: layer, Head: trace.NoHead} }
 	streams := []observed{

@@ -6,7 +6,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Draws differ by seed and by stream, and are the same again.
+// Stream seeds differ by run seed and by stream, and do not change from call to call.
 func TestStreamSeed(t *testing.T) {
 	seen := map[uint64]bool{}
 	keys := []trace.Key{{Request: "a", Head: trace.NoHead}, {Request: "a"}, {Request: "a", Head: 1}, {Request: "a", Layer: 1}, {Request: "b"}}
