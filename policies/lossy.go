@@ -12,10 +12,10 @@ import (
 //	held ← (held ∪ Offered) \ victims
 //
 // Calls come in this order. First comes Reset. Update follows for each prompt window of the run (T
-// < 0). All of the prompt is still held then and nothing can be dropped. Prompt hands over the
-// prompt, and Evict follows. Then every counted step calls Update and Evict. Evict names members of
-// held: at least n, the number that exceeds the budget. The budget is Scope.Capacity, or the
-// policy's share from Divide.
+// < 0). All of the prompt is still held then and nothing can be dropped. The engine passes the
+// prompt in Prompt, and Evict follows. Then every counted step calls Update and Evict. Evict names
+// members of held: at least n, the number that exceeds the budget. The budget is Scope.Capacity, or
+// the policy's share from Divide.
 //
 // The Step of a Lossy has T, Demand (the number) and Offered (the blocks that left the local
 // window). For NeedAttention or NeedCandidates it also has List: the blocks of the step's list of M

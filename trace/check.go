@@ -16,7 +16,7 @@ type Checker struct {
 // NewChecker returns a checker for streams of the file at path with metadata m.
 func NewChecker(path string, m *Meta) *Checker { return &Checker{path: path, meta: m} }
 
-// Blocks is the number of blocks in a context of seqLen tokens.
+// Blocks returns the number of blocks in a context of seqLen tokens.
 func (m *Meta) Blocks(seqLen int) int { return (seqLen + m.BlockTokens - 1) / m.BlockTokens }
 
 // Stream reports every broken rule of the columns that s holds, in row order, until report returns

@@ -16,7 +16,7 @@ const digestBuffer = 4 << 10
 // the digests of the streams in key order. It does not depend on encoding, page
 // or row-group sizes (FORMAT.md, "Digest").
 type Digester struct {
-	streams  []byte // 32 bytes a stream, in key order
+	streams  []byte // 32 bytes per stream, in key order
 	row      hash.Hash
 	buf      []byte // not hashed yet
 	portable []byte // scratch of littleEndian

@@ -38,7 +38,7 @@ type Validation struct {
 	Streams int    // streams read
 	Rows    int64  // rows in them
 	Indices int64  // indices in them
-	Digest  string // of the content, empty if violations prevent it
+	Digest  string // digest of the content, empty if violations prevent it
 	Stored  bool   // the file states this digest
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
-// Where selects rows by their fields. The zero value selects all.
+// A Where selects rows by their fields. The zero value selects all.
 type Where struct{ conditions []condition }
 
 // condition requires that a row's field has the value or, negated, that it does not.

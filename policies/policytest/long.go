@@ -15,7 +15,7 @@ import (
 var longRows = []int{1 << 10, 1 << 12, 1<<16 + 1<<12}
 
 const (
-	longTokens = 1 << 13 // of a block: there are few births
+	longTokens = 1 << 13 // tokens per block, so that births are few
 	longHot    = 0.99    // chance that the hot block is demanded
 )
 

@@ -232,7 +232,7 @@ func lists(s *policies.Step) []namedList {
 		{"ExitNext", &s.ExitNext}, {"LeavingNext", &s.LeavingNext}, {"Leaving", &s.Leaving}}
 }
 
-// Evict asks for victims.
+// Evict calls the policy's Evict and checks the answer.
 func (p *probe) Evict(n int, dst []int32) []int32 {
 	p.at = fmt.Sprintf("Evict(%d)", n)
 	var first int32
@@ -259,7 +259,7 @@ func (p *probe) Evict(n int, dst []int32) []int32 {
 	return dst
 }
 
-// oneByOne asks for n victims in n calls, or until there are no more.
+// oneByOne requests n victims in n calls, or until the policy names none.
 func (p *probe) oneByOne(n int, dst []int32) []int32 {
 	for from, had := len(dst), -1; len(dst)-from < n && len(dst) > had; {
 		had = len(dst)
@@ -275,7 +275,7 @@ func (p resizeProbe) Resize(capacity int) {
 	p.resizer.Resize(capacity)
 }
 
-// Bypass asks for the blocks that are kept out.
+// Bypass calls the policy's Bypass and checks the answer.
 func (p *bypassProbe) Bypass(n int, dst []int32) []int32 {
 	p.at = fmt.Sprintf("Bypass(%d)", n)
 	at := len(dst)
@@ -314,7 +314,7 @@ func (p *probe) fail(format string, args ...any) {
 // lossyProbe is the probe of lossy policies. Its outside set is the blocks that they hold.
 type lossyProbe struct{ *probe }
 
-// Prompt hands over the prompt.
+// Prompt passes a copy of the prompt to the policy.
 func (p *lossyProbe) Prompt(pr *policies.Prompt) {
 	p.at = "Prompt"
 	if p.script != nil {

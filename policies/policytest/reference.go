@@ -8,7 +8,7 @@ import (
 )
 
 // Reference is a policy written out by its definition. It is slow and plain, from the paper and
-// SEMANTICS S1–S13 instead of from the code that it checks. It sees whole steps, where the policy
+// SEMANTICS S1–S13 instead of from the code that it checks. It sees whole steps, while the policy
 // sees changes. Calls come in the order Reset, then for every step Step, KeepOut (KeepsOut only),
 // Victims. A Reference that reads Scope.Capacity and is a policies.Resizer gets the capacity before
 // every Step.

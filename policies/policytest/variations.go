@@ -80,7 +80,7 @@ func (c *setting) changes() (later []replay.CapacityAt) {
 	return later
 }
 
-// single asks for victims one by one, as the engine does if units have unequal sizes (--clusters).
+// single requests victims one by one, as the engine does if units have unequal sizes (--clusters).
 // Several calls of Evict(1) after an Update give the same as one call. Policies that cannot run
 // there are left out, and so are windows, which have no capacity to exceed.
 func (s *suite) single() error {
@@ -230,7 +230,7 @@ func (r *script) playSteps(p policies.Policy, steps int) (policies.Policy, map[i
 	return p, at.outside
 }
 
-// asPeeked asks for the next victim twice.
+// asPeeked calls Peek twice and compares the answers.
 func (p *probe) asPeeked() (int32, bool) {
 	peeker := p.policy.(policies.Peeker)
 	first, named := peeker.Peek()

@@ -83,10 +83,10 @@ type Policy struct {
 	Pooling string // max or avg
 
 	first, front int32     // blocks of the prompt with a score: [first, front)
-	scores       []float32 // of these blocks
-	order        []int32   // those that are held, lowest score first, from next on
+	scores       []float32 // scores of these blocks
+	order        []int32   // those of these blocks that are held, lowest score first, from next on
 	next         int
-	oldest       int32 // of the rest
+	oldest       int32 // oldest held block without a score
 	ranking      ranking
 }
 
@@ -109,7 +109,7 @@ func (p *Policy) check() error {
 	return nil
 }
 
-// Needs asks for prompt_mass.
+// Needs returns the need for prompt_mass.
 func (p *Policy) Needs() policies.Needs { return policies.NeedPromptMass }
 
 // Reset starts a stream.

@@ -61,7 +61,8 @@ type Policy struct {
 	victims  []int32
 }
 
-// Needs asks for the demand. The engine then partitions it as a whole, because much of it misses.
+// Needs returns the need for the demand. The engine then classifies the demand as a whole, which is
+// faster if much of it misses.
 func (p *Policy) Needs() policies.Needs { return policies.NeedDemand }
 
 // Reset starts a stream.
@@ -144,7 +145,8 @@ func (p *Policy) choose() {
 	}
 }
 
-// least returns the count of the last blocks that fit, and how many of that count do.
+// least returns the count of the last blocks that fit, and the number of blocks with this count that
+// fit.
 func (p *Policy) least() (count int32, room int) {
 	room = p.capacity
 	for n := len(p.having) - 1; n > 0; n-- {
@@ -156,7 +158,7 @@ func (p *Policy) least() (count int32, room int) {
 	return 0, room
 }
 
-// drop takes x out of the set: kept out if the window demands it, evicted otherwise.
+// drop removes x from the set. It keeps x out if the window demands it, and evicts it otherwise.
 func (p *Policy) drop(w int, bit uint64, x int32) {
 	p.set[w] &^= bit
 	if p.demand[w]&bit != 0 {

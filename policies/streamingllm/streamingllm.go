@@ -46,7 +46,7 @@ var Entry = policies.Entry{
 type Policy struct {
 	Sink     int // first blocks of the context that stay
 	capacity int
-	oldest   int32 // block that is no sink
+	oldest   int32 // oldest held block that is no sink
 }
 
 var _ policies.Lossy = (*Policy)(nil)
@@ -57,7 +57,7 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 	return nil
 }
 
-// Prompt hands over the prompt.
+// Prompt receives the prompt.
 func (p *Policy) Prompt(pr *policies.Prompt) {
 	sinks := max(0, min(p.Sink-pr.First, p.capacity-1))
 	p.oldest = int32(pr.First + sinks)

@@ -29,7 +29,7 @@ func solveUniform(p *Problem, memory int64) *Result {
 	return fitAll(p, func(int) int64 { return memory / int64(len(p.Curves)) })
 }
 
-// fitAll gives each curve what fits its share of the memory.
+// fitAll gives each curve the largest size that fits its share of the memory.
 func fitAll(p *Problem, share func(curve int) int64) *Result {
 	sizes := make([]int, len(p.Curves))
 	for i := range p.Curves {

@@ -111,8 +111,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// A line without a kind or a required key is refused with file and line. So is a key that is
-// unknown or doubled.
+// Lines without a kind or a required key are errors that name file and line. Unknown and repeated
+// keys are such errors, too.
 func TestIncompleteLinesAreRefused(t *testing.T) {
 	const first = "p/paper.yaml:6: section s"
 	for line, want := range map[string]string{

@@ -17,7 +17,7 @@ import (
 type pattern struct {
 	prompt, steps, windows    int // tokens of the prompt, counted steps, prompt windows
 	m, k                      int // length of the lists and of the demand, in blocks
-	tokens, sink, local       int // of a block, pinned at the start, pinned at the end
+	tokens, sink, local       int // tokens of a block, pinned at the start, and pinned at the end
 	levels                    int // number of different scores. Few levels make ties
 	change                    int // chance in 256 that a row gives a block a new score
 	recent                    int // blocks at the end of the context that rank above all others

@@ -36,13 +36,13 @@ type Row struct {
 	// Accesses are the demanded blocks of counted steps without pinned ones. A replay by steps
 	// counts the same number.
 	Accesses int64 `json:"accesses"`
-	// Misses are those of golang-lru's cache, one access after the other.
+	// Misses are the misses of golang-lru's cache, which replays one access after the other.
 	Misses int64 `json:"misses"`
 	// BirthMisses are the part of Misses on the first access of a block that left the local window
 	// during the replay. The block was resident as part of the window. A replay by steps keeps it
 	// as a birth, so it misses the block only after an eviction.
 	BirthMisses int64 `json:"birth_misses"`
-	// StepMisses are those of the policy with the same name under step semantics.
+	// StepMisses are the misses of the policy with the same name under step semantics.
 	StepMisses int64 `json:"step_misses"`
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // leaders returns the policies that the board of the rows ranks first, sorted by name. If the rows
-// make no board, or a board without ranks, they are those of the board of each trace.
+// make no board, or a board without ranks, leaders uses the boards of the single traces.
 func leaders(rows []result.Row) []string {
 	warmed, cold := result.SplitCold(rows)
 	var names []string

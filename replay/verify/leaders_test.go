@@ -127,7 +127,7 @@ func TestClaimsByHand(t *testing.T) {
 	}
 }
 
-// The leaders are those of the board: exact and lossy ones, warmed and cold.
+// The leaders are the policies that the board ranks first: exact and lossy, warmed and cold.
 func TestLeaders(t *testing.T) {
 	rows := replayed(t, newsPath, []string{"fifo", "lru", "lookahead", "opt", "streamingllm"}, []string{"2x"}, func(o *replay.Options) { o.Layers = []int32{0} })
 	rows = append(rows, replayed(t, coldPath, []string{"fifo", "opt"}, []string{"2x"}, func(o *replay.Options) {

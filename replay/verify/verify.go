@@ -85,7 +85,7 @@ type Report struct {
 	Holding      int `json:"holding"`
 	Differing    int `json:"differing"`
 	Unverifiable int `json:"unverifiable"`
-	// Outcomes are those of the sample, and of the other rows that do not hold.
+	// Outcomes are the outcomes of the sample, and of the other rows that do not hold.
 	Outcomes []Outcome `json:"outcomes"`
 	// Gaps are the cells of the sample with missing rows.
 	Gaps []Gap `json:"gaps"`

@@ -124,8 +124,8 @@ func (d *derivation) union(f *trace.File) error {
 	return nil
 }
 
-// headsPerLayer is the number of streams that become one. All layers have the same:
-// the entry of a union is the entries of its heads.
+// headsPerLayer returns the number of heads that a union merges, which must be equal in all layers. An
+// entry of a union consists of the entries of its heads.
 func (d *derivation) headsPerLayer(f *trace.File) (int, error) {
 	count := map[trace.Key]int{}
 	for _, i := range d.streams {

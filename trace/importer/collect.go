@@ -60,7 +60,7 @@ func (c *collector) close() {
 // where returns the name of a place.
 func (c *collector) where(p place) string { return c.sources[p.source].at(p.at) }
 
-// state records what the open source says of the whole trace.
+// state records the metadata that the open source states for the whole trace.
 func (c *collector) state(s *source, m trace.Meta) {
 	s.ordered, s.candidates = m.Order != "", m.Candidates
 	c.statements = append(c.statements, statement{s.path, m})

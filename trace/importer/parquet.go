@@ -136,7 +136,7 @@ type parquetLeaf struct {
 	list    bool
 	present int // definition level from which the list exists, perhaps empty
 	element int // definition level of an element that may be null
-	// numbers below 0 stand for unsigned ones above the largest signed number
+	// unsigned is set if numbers below 0 stand for unsigned ones above the largest signed number.
 	unsigned bool
 }
 

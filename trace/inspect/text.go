@@ -119,7 +119,7 @@ func (r *Report) byLayer() string {
 	return t.Text()
 }
 
-// String is "5" or "5 to 9".
+// String returns "5" or "5 to 9".
 func (e Extent) String() string {
 	if e.Min == e.Max {
 		return strconv.FormatInt(e.Min, 10)
