@@ -79,10 +79,10 @@ func (s *suite) optionsParseBack() error {
 func (s *suite) traitsFit() error {
 	a, b := s.make(), s.make()
 	if a == nil || b == nil {
-		return errors.New("New's factory returns nil")
+		return errors.New("the factory of New returns nil")
 	}
 	if v := reflect.ValueOf(a); v.Kind() == reflect.Pointer && v.Type().Elem().Size() > 0 && v.Pointer() == reflect.ValueOf(b).Pointer() {
-		return errors.New("New's factory returns the same instance twice: each worker needs its own")
+		return errors.New("the factory of New returns the same instance twice: each worker needs its own")
 	}
 	_, bypasses := a.(policies.Bypasser)
 	future := s.needs&policies.NeedNext != 0

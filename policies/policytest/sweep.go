@@ -147,11 +147,11 @@ func (r *single) agrees(i int, entered, distances []int32, residents int32) erro
 	for j, x := range entered {
 		if _, missed := slices.BinarySearch(did.misses, x); missed != (distances[j] > r.size) {
 			verb := map[bool]string{true: "misses", false: "hits"}
-			return fmt.Errorf("Distances gives %d for block %d, so size %d %s it, but a run at this size (capacity %d) %s it", distances[j], x, r.size, verb[!missed], r.capacity, verb[missed])
+			return fmt.Errorf("method Distances gives %d for block %d, so size %d %s it, but a run at this size (capacity %d) %s it", distances[j], x, r.size, verb[!missed], r.capacity, verb[missed])
 		}
 	}
 	if int(residents) != did.resident {
-		return fmt.Errorf("Residents gives %d at size %d, but a run at this size (capacity %d) holds %d after the step", residents, r.size, r.capacity, did.resident)
+		return fmt.Errorf("method Residents gives %d at size %d, but a run at this size (capacity %d) holds %d after the step", residents, r.size, r.capacity, did.resident)
 	}
 	return nil
 }
