@@ -30,7 +30,7 @@ type Entry struct {
 	Source  string   // citation
 	Usage   string   // the form of its options, empty if it has none: "window:N, N ≥ 0 steps"
 	Example string   // options for tests, and for the help if an option is required: "2"
-	Doc     string   // its package comment, for `policies describe`: PackageComment of its source. May be empty
+	Doc     string   // package comment of its source (PackageComment), for `policies describe`. May be empty
 	Traits  Traits
 	// New parses the text after the colon, "" without one. It returns a factory of instances and the
 	// canonical text of the options, which parses back.
@@ -44,7 +44,7 @@ type Spec struct {
 	Make    func() Policy
 }
 
-// Name is the policy as result rows name it: "lru", "window:2".
+// Name returns the policy's name in result rows: "lru", "window:2".
 func (s Spec) Name() string {
 	if s.Options == "" {
 		return s.Entry.Name
@@ -96,7 +96,7 @@ func (t Table) Canonical(text string) string {
 	return found
 }
 
-// spellings are the names of the table with their aliases.
+// spellings returns the names of the table with their aliases.
 func (t Table) spellings() []names.Name {
 	return slice.Map(t, func(e Entry) names.Name { return names.Name{Name: e.Name, Aliases: e.Aliases} })
 }
@@ -126,7 +126,7 @@ func (t Table) Parse(text string) (Spec, error) {
 	panic("policies: no entry is named " + name)
 }
 
-// NoOptions is New for a policy without options.
+// NoOptions returns an Entry.New for a policy without options.
 func NoOptions(make func() Policy) func(string) (func() Policy, string, error) {
 	return func(options string) (func() Policy, string, error) {
 		if options != "" {
@@ -136,7 +136,8 @@ func NoOptions(make func() Policy) func(string) (func() Policy, string, error) {
 	}
 }
 
-// WithOptions is New for a policy whose options are fields. The fields begin with the defaults.
+// WithOptions returns an Entry.New for a policy whose options are fields. The fields begin with the
+// defaults.
 func WithOptions[P any, M interface {
 	*P
 	Policy

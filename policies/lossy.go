@@ -24,7 +24,7 @@ import (
 // Pass are empty.
 type Lossy interface {
 	Policy
-	// Prompt hands over the prompt at its end. Its blocks that are not pinned are held.
+	// Prompt passes the prompt to the policy when it ends. All blocks that are not pinned are held.
 	Prompt(*Prompt)
 }
 
@@ -47,7 +47,7 @@ type Prompt struct {
 
 // Window is one of the last queries of the prompt.
 type Window struct {
-	Demand []int32 // the blocks that it selected, without pinned blocks, ascending
+	Demand []int32 // the blocks that the query selected, without pinned blocks, ascending
 	Local  int32   // first block of its local window
 }
 

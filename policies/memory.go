@@ -10,7 +10,7 @@ func Fill[T any](s []T, n int, v T) []T {
 	for i := range min(n, stretch) {
 		s[i] = v
 	}
-	for i := stretch; i < n; i += stretch { // by the machine's widest moves
+	for i := stretch; i < n; i += stretch { // copy uses the machine's widest moves
 		copy(s[i:], s[:stretch])
 	}
 	return s

@@ -11,7 +11,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies/decimal"
 )
 
-// Parts are those of shares as they are written, rounded down.
+// Part uses the share as it is written, and rounds down.
 func TestPart(t *testing.T) {
 	for _, c := range []struct {
 		share       float64
@@ -45,7 +45,7 @@ func TestPartOfManyDigits(t *testing.T) {
 	}
 }
 
-// Every share in thousandths is that of its decimal, at every size up to 300.
+// Part is exact for every share in thousandths and every size up to 300.
 func TestPartIsExact(t *testing.T) {
 	for thousandths := range 2001 {
 		share := float64(thousandths) / 1000

@@ -9,7 +9,7 @@
 // A policy is three methods. More abilities are small optional interfaces, found once by type
 // assertion:
 //
-//	Needer    asks for further columns of Step: candidates, scores, the demand, the future
+//	Needer    needs further columns of Step: candidates, scores, the demand, the future
 //	Bypasser  keeps part of D_t out of the cache: admission, and |D_t| > C (SEMANTICS S5)
 //	Resizer   follows a capacity that changes, if it reads Scope.Capacity at all
 //	Admitter  a Bypasser that fetches entry by entry, and fills with whole blocks
@@ -58,7 +58,7 @@ type Scope struct {
 // Updates returns the number of updates per decode step, at least 1.
 func (s *Scope) Updates() int { return max(1, s.PerStep) }
 
-// Unbounded is the capacity of a policy that is not given one (Traits.Windowed).
+// Unbounded is the capacity of a policy without one (Traits.Windowed).
 const Unbounded = math.MaxInt32
 
 // Never is the next use of a block that no later step demands. It is also that of a block that a
@@ -75,17 +75,17 @@ type Step struct {
 	T int32
 	// Demand is |D_t|.
 	Demand int
-	// Offered became resident without being demanded: it left the local window, or the warm-up placed
-	// it. It was last used, and inserted, at step T-1, after every block of Exit: exits first, then
-	// births (SEMANTICS S3, S12). A member that D_t demands at once is also in Hit.
+	// Offered lists the blocks that became resident without being demanded. They left the local
+	// window, or the warm-up placed them. They were last used, and inserted, at step T-1, after every
+	// block of Exit (SEMANTICS S3, S12). A block of Offered that D_t demands is also in Hit.
 	Offered []int32
-	// Hit entered the demand and was resident.
+	// Hit lists the blocks that entered the demand and were resident.
 	Hit []int32
-	// Miss entered the demand and was absent: it is fetched. A block that was kept out (Pass,
-	// Bypasser) and is demanded again is in Miss at every such step.
+	// Miss lists the blocks that entered the demand and were absent. They are fetched. A block that
+	// was kept out (Pass, Bypasser) and is demanded again is in Miss at every such step.
 	Miss []int32
-	// Exit left the demand and joins E. It was last used at step T-1. Blocks that were kept out are
-	// not listed.
+	// Exit lists the blocks that left the demand and join E. They were last used at step T-1. Blocks
+	// that were kept out are not listed.
 	Exit []int32
 	// Pass are the members of D_t that the engine will not keep after this step, because |D_t| > C and
 	// the policy is no Bypasser. The worst rank is first, or without ranks the lowest index.
@@ -115,7 +115,7 @@ type Step struct {
 // Needs is a set of optional columns of Step.
 type Needs uint16
 
-// Columns that a policy can ask for.
+// Columns that a policy may need.
 const (
 	NeedCandidates Needs = 1 << iota // needs a trace with order=rank
 	NeedDemand
@@ -124,12 +124,13 @@ const (
 	NeedPicked // needs a trace whose lists name entries, not blocks of several
 
 	// The following are for lossy policies only.
-	NeedAttention  // needs the attention that listed blocks were given: attention_mass, or softmax scores
+	NeedAttention  // needs the attention to listed blocks: attention_mass, or softmax scores
 	NeedPromptMass // needs a trace with prompt_mass
 	NeedWindows    // needs prompt windows, replayed, or their sum: prompt_mass
 )
 
-// Needer is asked once, before the first Reset.
+// Needer is a policy that needs optional columns of Step. The engine calls Needs once, before the
+// first Reset.
 type Needer interface{ Needs() Needs }
 
 // Bypasser decides which members of D_t are not kept after the step. Bypass appends at least n

@@ -1,6 +1,6 @@
 package policies
 
-// Sweeper is a stack algorithm: the residents at one size are also resident at every larger one.
+// Sweeper is a stack policy: the residents at one size are also resident at every larger one.
 // One pass over a stream therefore answers all its cells. The size is the capacity. A windowed
 // policy has the cells of one table entry, and the size is its option (N of window:N).
 //
@@ -17,8 +17,7 @@ type Sweeper interface {
 type Sweep interface {
 	// Size returns the size of a cell of the policy that made the pass, at a capacity.
 	Size(capacity int) int32
-	// Reset starts a stream, as a policy's does. Scope.Capacity is the largest size of
-	// interest.
+	// Reset starts a stream, as Policy.Reset does. Scope.Capacity is the largest size of the pass.
 	Reset(*Scope) error
 	// Distances applies a step. For every block of Miss in order it appends the least size at which
 	// the block is resident when the step begins, or Never. Miss has all blocks that enter the demand

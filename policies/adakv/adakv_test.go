@@ -42,7 +42,7 @@ func TestLaw(t *testing.T) {
 	if got := policytest.Divide(t, Entry, "alpha=1", streams[:2]); !slices.Equal(got, []int{6, 6}) {
 		t.Error(got)
 	}
-	streams[0].Most = 6 // full: the rest is the other's
+	streams[0].Most = 6 // the first head is full, so the second gets the rest
 	if got := policytest.Divide(t, Entry, "alpha=0", streams[:2]); !slices.Equal(got, []int{6, 6}) {
 		t.Error(got)
 	}

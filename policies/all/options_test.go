@@ -7,7 +7,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies/all"
 )
 
-// Without options a policy has those that its documentation states.
+// The default options of a policy are those that its documentation states.
 func TestDefaults(t *testing.T) {
 	table := all.Table()
 	for name, want := range map[string]string{
@@ -32,7 +32,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// A number is taken at both ends of its range, and not beyond.
+// An option accepts both ends of its range and rejects values beyond.
 func TestRanges(t *testing.T) {
 	ranges := map[string][4]string{ // below, the ends, above
 		"2q:kin=":              {"-0.001", "0", "1", "1.001"},

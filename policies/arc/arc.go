@@ -146,7 +146,7 @@ func (p *Policy) hit(s *policies.Step) {
 func (p *Policy) miss(s *policies.Step) {
 	p.scratch = slices.Grow(p.scratch[:0], len(s.Miss)+1)
 	hits, n := p.scratch[:len(s.Miss)+1], 0
-	for _, x := range s.Miss { // written before it is known: no branch to mispredict
+	for _, x := range s.Miss { // writes every block and keeps the ghost hits, without a branch
 		hits[n] = x
 		first := s.T
 		if p.queues.In(x) != lists.None {
@@ -173,7 +173,7 @@ func (p *Policy) adapt(in int32) {
 	}
 }
 
-// ratio is max(1, a/b).
+// ratio returns max(1, a/b).
 func ratio(a, b float64) float64 {
 	if a <= b {
 		return 1

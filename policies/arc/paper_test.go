@@ -69,7 +69,7 @@ func (a *paper) makeRoom() {
 	}
 }
 
-// With steps of one block the policy is the paper's.
+// With steps of one block the policy equals that of the paper.
 func TestPaper(t *testing.T) {
 	serialtest.Compare(t, Entry, "", func(capacity int) serialtest.Access { return (&paper{c: capacity}).access })
 }

@@ -83,7 +83,7 @@ func (r *reference) Step(s *policytest.Step) {
 	}
 }
 
-// oldest is the least recent member of a list outside the demand.
+// oldest returns the least recent member of a list outside the demand.
 func (r *reference) oldest(list []int32) (int32, bool) {
 	for _, x := range list {
 		if !slices.Contains(r.demand, x) {
@@ -93,7 +93,7 @@ func (r *reference) oldest(list []int32) (int32, bool) {
 	return 0, false
 }
 
-// replace is REPLACE(x, p).
+// replace does REPLACE(x, p).
 func (r *reference) replace() int32 {
 	size := 0
 	for _, x := range r.t1 {

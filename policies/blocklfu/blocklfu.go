@@ -63,7 +63,7 @@ type Policy struct {
 
 	capacity int
 	queue    bucket.Queue // outside the demand, by count
-	count    []int32      // of each resident block, absent if it is not resident
+	count    []int32      // count of each block, absent if it is not resident
 	order    []ranked     // of D_t, most demanded entries first
 	bypass   []int32
 }
@@ -77,7 +77,7 @@ func (r ranked) block() int32 { return int32(r) }
 
 const absent = -1
 
-// Needs asks for the demand and its entries.
+// Needs returns the columns of the demand and its entries.
 func (p *Policy) Needs() policies.Needs { return policies.NeedDemand | policies.NeedPicked }
 
 // Admits marks the policy as an Admitter: misses that it keeps out are fetched entry by entry.

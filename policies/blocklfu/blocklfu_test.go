@@ -22,8 +22,8 @@ func FuzzConformance(f *testing.F) {
 	policytest.Fuzz(f, blocklfu.Entry, "admit=2", func() policytest.Reference { return &reference{admit: 2} })
 }
 
-// Blocks of ten entries: 11 is the second of block 1. The block with the most demanded
-// entries is admitted, the others are fetched and kept out.
+// Blocks have ten entries, so 11 is the second entry of block 1. The policy admits the block with the
+// most demanded entries. The other blocks are fetched and kept out.
 func TestHistory(t *testing.T) {
 	policytest.History(t, blocklfu.Entry, "admit=1", `
 capacity 2

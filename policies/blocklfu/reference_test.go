@@ -7,8 +7,8 @@ import (
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
 
-// reference writes PQCache's block cache out: topk(counts), then the blocks of it are
-// counted or inserted, the rest of the misses is fetched entry by entry.
+// reference is PQCache's block cache, literally. The blocks of topk(counts) are counted or inserted.
+// The other misses are fetched entry by entry.
 type reference struct {
 	policytest.Ledger
 	admit, capacity int

@@ -17,10 +17,10 @@ import (
 
 // Queue holds ids 0 … n-1, each in at most one of its buckets.
 type Queue struct {
-	place []int32  // of each id in ids, its current or last place
+	place []int32  // current or last place of each id in ids
 	ids   []int32  // chunks, the first one empty. A place that was given up holds none
-	ends  []ends   // of each bucket
-	used  []uint64 // buckets with ids, or with empty places only, a bit each
+	ends  []ends   // ends of each bucket
+	used  []uint64 // one bit per bucket: set if it has ids or only empty places
 	free  int32    // a chunk to use again, which names the next, or 0
 	low   int      // no bucket in a word below is in use
 	high  int      // no bucket in a word above is in use
@@ -28,8 +28,8 @@ type Queue struct {
 	by    []int32 // scratch of PushBy
 }
 
-// ends are the places of a bucket's first id and behind its last one. A place at the end of a chunk
-// holds the next chunk's first place. A bucket out of use has the first chunk's.
+// ends are the places of a bucket's first id and behind its last one. The last place of a chunk holds
+// the next chunk's first place. A bucket that is not in use has the link of the first chunk.
 type ends struct{ first, behind int32 }
 
 const (
@@ -47,7 +47,7 @@ func (q *Queue) Reset(ids, buckets int) {
 	q.free, q.low, q.high, q.size = 0, 0, 0, 0
 }
 
-// Len is the number of ids held.
+// Len returns the number of ids held.
 func (q *Queue) Len() int { return q.size }
 
 // Has reports whether id x is held.
@@ -62,7 +62,7 @@ func (q *Queue) Push(b int32, ids ...int32) {
 	q.PushAll(q.by, ids)
 }
 
-// PushBy appends each id x, not held, to bucket of[x].
+// PushBy appends each id x, none of which may be held, to bucket of[x].
 func (q *Queue) PushBy(of, ids []int32) {
 	q.by = slices.Grow(q.by[:0], len(ids))[:len(ids)]
 	for i, x := range ids {
@@ -71,8 +71,8 @@ func (q *Queue) PushBy(of, ids []int32) {
 	q.PushAll(q.by, ids)
 }
 
-// PushAll appends each id, not held, to the bucket that is parallel to it. A number past
-// the last bucket means the last.
+// PushAll appends each id, none of which may be held, to the bucket at the same index of buckets. A
+// number past the last bucket means the last.
 func (q *Queue) PushAll(buckets, ids []int32) {
 	buckets = buckets[:len(ids)]
 	ends := q.ends
@@ -138,8 +138,8 @@ func (q *Queue) PeekLowest() (int32, bool) {
 	return none, false
 }
 
-// PopHighest is PopLowest from the other end: always the first id of the highest bucket
-// in use.
+// PopHighest removes n ids, or all if there are fewer, and appends them to dst. It always takes the
+// first id of the highest bucket in use.
 func (q *Queue) PopHighest(n int, dst []int32) []int32 {
 	return q.pop(n, dst, func() int {
 		for q.used[q.high] == 0 {
@@ -157,8 +157,8 @@ type Order interface {
 	Sort(ids []int32)
 }
 
-// PopLowestBy is PopLowest for ids that have an order within their buckets too. It appends the n
-// lowest. It sorts a bucket only if some of the bucket's ids stay.
+// PopLowestBy does the same as PopLowest for ids that also have an order within their buckets. It
+// appends the n lowest. It sorts a bucket only if some of the bucket's ids stay.
 func (q *Queue) PopLowestBy(order Order, n int, dst []int32) []int32 {
 	n = min(n, q.size)
 	if n <= 0 {
@@ -185,8 +185,8 @@ func (q *Queue) PopLowestBy(order Order, n int, dst []int32) []int32 {
 	}
 }
 
-// Lowest returns the lowest bucket in use. The queue must not be empty. The bucket may have become
-// empty since.
+// Lowest returns the lowest bucket in use. The queue must not be empty. The ids of the bucket may all
+// have been removed.
 func (q *Queue) Lowest() int32 {
 	for q.used[q.low] == 0 {
 		q.low++

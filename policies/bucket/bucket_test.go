@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// twin is the queue as slices of ids, one a bucket.
+// twin is the queue as slices of ids, one per bucket.
 type twin struct {
 	buckets [][]int32
 	where   map[int32]int32
@@ -148,7 +148,7 @@ func (w *twin) checkOrder(t *testing.T, seed uint64, q *Queue, r *rand.Rand, ids
 	}
 }
 
-// Sort orders few ids and many as a plain sort does.
+// Sort gives the same order as a plain sort, for few and for many ids.
 func TestSort(t *testing.T) {
 	for seed := uint64(0); seed < 300; seed++ {
 		r := rand.New(rand.NewPCG(seed, 2))

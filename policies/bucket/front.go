@@ -6,13 +6,13 @@ import "slices"
 // next. If one pop takes all of them, they need not be queued.
 type Front struct {
 	ids, buckets []int32 // held back
-	rest         []int32 // scratch: not held back
+	rest         []int32 // scratch: ids that are not held back
 }
 
 // Reset forgets the ids held back.
 func (f *Front) Reset() { f.ids = f.ids[:0] }
 
-// Push is q.PushAll, but ids of buckets below q's lowest are held back until Pop. It
+// Push does the same as q.PushAll, but holds back the ids of buckets below q's lowest until Pop. It
 // changes buckets.
 func (f *Front) Push(q *Queue, buckets, ids []int32) {
 	f.queue(q)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Products and quotients are those of the decimals as typed, floored.
+// Products and quotients are computed from the decimals as typed and rounded down.
 func TestTimesAndOver(t *testing.T) {
 	for _, c := range []struct {
 		text        string

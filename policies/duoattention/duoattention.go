@@ -70,7 +70,7 @@ type Policy struct {
 
 var _ policies.Divider = (*Policy)(nil)
 
-// Needs asks for prompt windows.
+// Needs returns the need for prompt windows.
 func (p *Policy) Needs() policies.Needs { return policies.NeedWindows }
 
 // Survey appends the share of the prompt's last demands that a streaming head would lack.
@@ -162,8 +162,7 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 	return nil
 }
 
-// Prompt hands over the prompt. A whole head has room for all and is never asked for
-// victims.
+// Prompt receives the prompt. A head that is kept whole has room for all blocks and never evicts.
 func (p *Policy) Prompt(pr *policies.Prompt) {
 	sinks := min(p.Sink, p.capacity*p.Sink/(p.Sink+p.Recent))
 	p.oldest = int32(pr.First + max(0, min(sinks-pr.First, p.capacity-1)))

@@ -24,7 +24,7 @@ func newPolicy(t *testing.T, options string) policies.Divider {
 }
 
 // Two windows demand blocks. In the first, 3 and 4 are neither among the first 2 blocks nor among
-// the 3 in front of the local window. The second's window is one further.
+// the 3 in front of the local window. The local window of the second begins one block later.
 func TestMeasure(t *testing.T) {
 	p := newPolicy(t, "sink=2,recent=3")
 	windows := []policies.Window{{Demand: []int32{0, 1, 3, 4, 7}, Local: 8}, {Demand: []int32{1, 5, 6}, Local: 9}}
@@ -94,7 +94,7 @@ func TestLeastAndMost(t *testing.T) {
 	}
 }
 
-// Four of five blocks are first ones, sink 4 to recent 1. Pinned ones are not in the budget.
+// With sink=4 and recent=1, four of five blocks are first blocks. Pinned blocks are not in the budget.
 func TestFirstBlocks(t *testing.T) {
 	for first, want := range map[int]int32{0: 4, 1: 4, 4: 4, 6: 6} {
 		p := &Policy{Sink: 4, Recent: 1}

@@ -68,7 +68,7 @@ type Policy struct {
 
 var _ policies.Lossy = (*Policy)(nil)
 
-// Needs asks for the attention of listed blocks or for ranks, and for the prompt's.
+// Needs returns the need for the attention of listed blocks or for ranks, and for the prompt's.
 func (p *Policy) Needs() policies.Needs {
 	if p.Scores == byRanks {
 		return policies.NeedCandidates | policies.NeedWindows

@@ -12,7 +12,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// A budget of four: two heavy hitters, two recent blocks.
+// A budget of four holds two heavy hitters and two recent blocks.
 func TestHistory(t *testing.T) {
 	policytest.LossyHistory(t, Entry, "", `
 capacity 4

@@ -15,7 +15,7 @@ func newReference(halfLife int) func() policytest.Reference {
 
 func TestConformance(t *testing.T) { policytest.Run(t, lfudecay.Entry, "", newReference(16)) }
 
-// Half-lives from one step, where sums are histories, to longer than any stream.
+// The half-lives range from one step to more steps than any stream has.
 func TestConformanceOfHalfLives(t *testing.T) {
 	if testing.Short() {
 		t.Skip("with -short the default options are checked")

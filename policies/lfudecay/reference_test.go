@@ -9,8 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
 
-// reference is the rule, literally: every demanded step adds 2^⌊t/H⌋ to an integer of
-// any length.
+// reference is the rule, literally: every demanded step adds 2^⌊t/H⌋ to an integer of any length.
 type reference struct {
 	policytest.Ledger
 	halfLife int

@@ -9,7 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// exact are the sums of a ledger in integers of any length.
+// exact holds the sums of a ledger in integers of any length.
 type exact []*big.Int
 
 // stay adds the steps from..to-1, one by one.

@@ -102,8 +102,8 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 	return nil
 }
 
-// mostLIR is the capacity less the HIR share: one HIR block at least, one LIR block at
-// least.
+// mostLIR returns the capacity less the HIR share. It leaves room for at least one HIR block and one
+// LIR block.
 func mostLIR(hir float64, capacity int) int {
 	return max(1, capacity-max(1, policies.Part(hir, capacity)))
 }

@@ -21,7 +21,7 @@ func FuzzConformance(f *testing.F) {
 	policytest.Fuzz(f, Entry, "", func() policytest.Reference { return &reference{share: 0.01} })
 }
 
-// Three LIR blocks, one HIR block.
+// The cache holds three LIR blocks and one HIR block.
 func TestHistory(t *testing.T) {
 	policytest.History(t, Entry, "hir=0.25", `
 capacity 4

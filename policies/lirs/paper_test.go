@@ -47,7 +47,7 @@ func (l *paper) access(x int32) (hit bool, evicted int32) {
 	return hit, evicted
 }
 
-// With steps of one block the policy is the paper's.
+// With steps of one block the policy equals that of the paper.
 func TestPaper(t *testing.T) {
 	for options, share := range map[string]float64{"": 0.01, "hir=0.3": 0.3, "hir=0.7": 0.7} {
 		serialtest.Compare(t, Entry, options, func(capacity int) serialtest.Access { return newPaper(capacity, share).access })

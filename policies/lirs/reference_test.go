@@ -79,7 +79,7 @@ func (r *reference) Step(s *policytest.Step) {
 	}
 }
 
-// bottom is the LIR block nearest to the bottom of S outside the demand.
+// bottom returns the lowest LIR block on S outside the demand.
 func (r *reference) bottom() (int32, bool) {
 	for _, x := range r.s {
 		if r.lir[x] && !slices.Contains(r.demand, x) {
@@ -89,7 +89,7 @@ func (r *reference) bottom() (int32, bool) {
 	return 0, false
 }
 
-// demote turns LIR blocks that are too many into HIR blocks at the end of Q.
+// demote turns excess LIR blocks into HIR blocks at the end of Q.
 func (r *reference) demote() {
 	for x, ok := r.bottom(); ok && len(r.lir) > r.most; x, ok = r.bottom() {
 		delete(r.lir, x)
@@ -98,7 +98,7 @@ func (r *reference) demote() {
 	r.prune()
 }
 
-// prune is the paper's stack pruning. D_t lies above everything else.
+// prune does the paper's stack pruning. D_t lies above everything else.
 func (r *reference) prune() {
 	for len(r.s) > 0 && !r.lir[r.s[0]] && !slices.Contains(r.demand, r.s[0]) {
 		r.s = r.s[1:]

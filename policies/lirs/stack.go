@@ -9,7 +9,7 @@ import (
 // stack is S without D_t: an array from bottom to top. A block that leaves keeps its entry. The
 // entry is stale if it disagrees with the block's place.
 type stack struct {
-	place   []int32 // of each block, off if it is not on S
+	place   []int32 // place of each block, off if it is not on S
 	lir     []uint8 // 1: LIR block
 	entries []int32
 	bottom  int // entries before are stale
@@ -51,7 +51,7 @@ func (s *stack) compact() {
 	s.entries, s.bottom = kept, 0
 }
 
-// take takes x off, and returns 1 if it was on, else 0.
+// take removes x. It returns 1 if x was on S, and 0 otherwise.
 func (s *stack) take(x int32) (was uint8) {
 	was = 1 + uint8(s.place[x]>>31)
 	s.place[x] = off
@@ -59,8 +59,8 @@ func (s *stack) take(x int32) (was uint8) {
 	return was
 }
 
-// cool takes off the n lowest LIR blocks, or all, with everything below them. It appends them to
-// dst as HIR blocks.
+// cool removes the n lowest LIR blocks, or all if there are fewer, with everything below them. It
+// appends the LIR blocks to dst as HIR blocks.
 func (s *stack) cool(n int, dst []int32) []int32 {
 	n = max(n, 0)
 	from := len(dst)
@@ -80,7 +80,7 @@ func (s *stack) cool(n int, dst []int32) []int32 {
 	return dst
 }
 
-// pop takes x off if its entry is the one at the given place, and returns 1 if it was.
+// pop removes x if its entry is the one at the given place. It returns 1 if so, and 0 otherwise.
 func (s *stack) pop(x int32, at int) (was uint8) {
 	place := s.place[x]
 	if place == int32(at) {
@@ -92,7 +92,7 @@ func (s *stack) pop(x int32, at int) (was uint8) {
 	return was
 }
 
-// prune takes off the entries below the lowest LIR block.
+// prune removes the entries below the lowest LIR block.
 func (s *stack) prune() {
 	for ; s.bottom < len(s.entries); s.bottom++ {
 		x := s.entries[s.bottom]

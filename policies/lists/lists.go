@@ -98,7 +98,7 @@ func (l *Lists) PushAll(in int32, ids []int32) {
 	q.size += len(ids)
 }
 
-// Drop takes x out of its list, if it is in one, and returns that list or None.
+// Drop removes x from its list, if it is in one, and returns that list or None.
 func (l *Lists) Drop(x int32) int32 {
 	p := l.place[x]
 	l.lists[p&listMask].size -= 1 + int(p>>31)
@@ -106,8 +106,8 @@ func (l *Lists) Drop(x int32) int32 {
 	return p>>31 | p&listMask
 }
 
-// DropAll takes ids out of a list and returns how many of them were in it. The others must be in no
-// list.
+// DropAll removes ids from a list and returns the number of ids that were in it. The others must be
+// in no list.
 func (l *Lists) DropAll(in int32, ids []int32) (dropped int) {
 	for _, x := range ids {
 		dropped += 1 + int(l.place[x]>>31)

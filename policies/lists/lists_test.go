@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The lists against slices.
+// The lists agree with slices.
 func TestAgainstSlices(t *testing.T) {
 	var l Lists
 	for seed := range uint64(200) {

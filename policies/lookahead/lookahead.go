@@ -39,9 +39,9 @@ var Entry = policies.Entry{
 
 // Policy is lookahead eviction over one stream.
 type Policy struct {
-	place  []int32  // of each block in order, -1 outside E
+	place  []int32  // place of each block in order, -1 outside E
 	order  []int32  // blocks in order of last use
-	open   []uint64 // places that are taken, a bit each
+	open   []uint64 // one bit per place, set if the place is taken
 	live   int      // places that are taken
 	head   int      // no place in a word before is taken
 	ranked []int32  // call of Update at which a block was last a candidate
@@ -49,7 +49,7 @@ type Policy struct {
 	worst  []int32 // the step's candidates, best first
 }
 
-// Needs asks for the ranks K … M-1.
+// Needs returns the need for the ranks K … M-1.
 func (p *Policy) Needs() policies.Needs { return policies.NeedCandidates }
 
 // Reset starts a stream.

@@ -13,7 +13,7 @@ func TestConformance(t *testing.T) { policytest.Run(t, lookahead.Entry, "", newR
 
 func FuzzConformance(f *testing.F) { policytest.Fuzz(f, lookahead.Entry, "", newReference) }
 
-// The blocks that the list lacks are evicted first, then its worst rank.
+// The blocks that the list lacks are evicted first, then the worst rank of the list.
 func TestHistory(t *testing.T) {
 	policytest.History(t, lookahead.Entry, "", `
 capacity 2

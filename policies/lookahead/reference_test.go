@@ -23,7 +23,7 @@ func (r *reference) Victims(n int, outside []int32) []int32 {
 	return policytest.Least(n, outside, r.liked, r.LastUse)
 }
 
-// liked is higher for a better rank and lowest without one.
+// liked returns a number that is higher for a better rank, and lowest without a rank.
 func (r *reference) liked(x int32) int64 {
 	if rank := slices.Index(r.list, x); rank >= 0 {
 		return -int64(rank)

@@ -74,7 +74,7 @@ const (
 
 // Policy is LRFU over one stream.
 type Policy struct {
-	Gamma  float64 // decay a step
+	Gamma  float64 // decay per step
 	Forget bool    // an eviction forgets the block's rate
 
 	queue bucket.Queue

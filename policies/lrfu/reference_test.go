@@ -9,8 +9,8 @@ import (
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
 
-// reference is the definition, literally: every step multiplies every rate by γ and
-// adds 1 to those demanded, in 400 bits.
+// reference is the definition, literally. Every step multiplies every rate by γ and adds 1 to the
+// rates of demanded blocks, in 400 bits.
 type reference struct {
 	policytest.Ledger
 	gamma  float64

@@ -8,7 +8,7 @@ import (
 
 // Queue is the outside set in order of last use. Other policies embed it.
 type Queue struct {
-	place []int32 // of each block, -1 while demanded or never seen
+	place []int32 // place of each block, -1 if it is demanded or was never seen
 	order []int32 // blocks in the order of joining, stale if place disagrees
 	base  int     // place of order[0]
 	head  int     // entries of order before are stale
@@ -41,7 +41,7 @@ func (q *Queue) join(blocks []int32) {
 	}
 }
 
-// slide moves the order to the front of its memory. Places stay what they are.
+// slide moves the order to the front of its memory. It does not change places.
 func (q *Queue) slide() {
 	q.base += q.head
 	q.order = q.order[:copy(q.order, q.order[q.head:])]

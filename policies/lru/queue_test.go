@@ -8,7 +8,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// The queue against a slice from which blocks are deleted. The queue slides many times, and marks
+// The queue agrees with a slice from which blocks are deleted. The queue slides many times, and marks
 // stay valid.
 func TestQueueAgainstSlice(t *testing.T) {
 	var q Queue

@@ -17,11 +17,11 @@ import (
 // are counts of bits, with no tree to update. Cost: O(1) per change of the demand and a scan of the
 // places taken per step. Memory: 12 B per block of the context.
 type stack struct {
-	place []int32  // of each block in the queue, otherwise absent
-	owner []int32  // the block that was given a place
-	taken []uint64 // places whose owner is still there
-	above []int32  // places taken behind each word of taken
-	next  int      // place to give out
+	place []int32  // place of each block in the queue, otherwise absent
+	owner []int32  // block that last got each place
+	taken []uint64 // one bit per place, set if its owner still has it
+	above []int32  // number of taken places behind each word of taken
+	next  int      // next place to give out
 	left  []int32  // places of the blocks that left last
 
 	demand int32 // |D_{t-1}|
@@ -73,8 +73,8 @@ func (q *stack) Distances(s *policies.Step, dst []int32) []int32 {
 	return dst
 }
 
-// leave takes blocks out and returns the lowest place that one had. Their places are
-// in q.left, and counted as taken until free.
+// leave removes blocks and returns the lowest of their places. It stores the places in q.left. They
+// count as taken until free.
 func (q *stack) leave(blocks []int32) (first int) {
 	q.left = slices.Grow(q.left[:0], len(blocks))[:len(blocks)]
 	lowest := uint32(q.next)
@@ -86,7 +86,7 @@ func (q *stack) leave(blocks []int32) (first int) {
 	return int(lowest)
 }
 
-// free frees the places that were left.
+// free frees the places in q.left.
 func (q *stack) free() {
 	for _, p := range q.left {
 		if p != absent {
@@ -104,7 +104,7 @@ func (q *stack) count(first int) {
 	}
 }
 
-// measure fills in the distances of the places that were left.
+// measure fills in the distances of the places in q.left.
 func (q *stack) measure(distances []int32) {
 	for i, p := range q.left {
 		if p == absent {
@@ -140,7 +140,7 @@ func (q *stack) take(from, to int) {
 	}
 }
 
-// compact moves the queue to the front, its order kept.
+// compact moves the queue to the front and keeps its order.
 func (q *stack) compact() {
 	n := 0
 	for w, set := range q.taken {

@@ -21,7 +21,7 @@ func TestLifts(t *testing.T) {
 	}
 }
 
-// On every machine the factors are these, to the last bit.
+// The factors have these exact bits on every machine.
 func TestLiftsToTheLastBit(t *testing.T) {
 	var l lifts
 	for _, c := range []struct {

@@ -66,20 +66,20 @@ func parse(text string) (func() policies.Policy, string, error) {
 
 // Policy is near-LRFU over one stream.
 type Policy struct {
-	Gamma  float64 // decay a step
+	Gamma  float64 // decay per step
 	W      float64 // weight of a near miss, in units of ln rate
 	Forget bool    // an eviction forgets the block's rate
 
 	rates   lrfu.Rates
 	queue   bucket.Queue // the outside set, by rate
-	raised  raised       // during a call of Evict: candidates that it reached
+	raised  raised       // candidates that the current call of Evict has set aside
 	near    []int32      // base plus the place of each of the step's candidates
 	base    int32        // larger than any entry of near before the step
 	lifts   lifts
 	factors []float64
 }
 
-// Needs asks for the ranks K … M-1.
+// Needs returns the need for the ranks K … M-1.
 func (p *Policy) Needs() policies.Needs { return policies.NeedCandidates }
 
 // Reset starts a stream.

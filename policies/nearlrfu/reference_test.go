@@ -9,8 +9,8 @@ import (
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
 
-// reference is the definition, literally. Every step multiplies every rate by γ and adds 1 to those
-// demanded, in 400 bits. Candidates are ranked with a raised rate.
+// reference is the definition, literally. Every step multiplies every rate by γ and adds 1 to the
+// rates of demanded blocks, in 400 bits. Candidates are ranked with a raised rate.
 type reference struct {
 	policytest.Ledger
 	gamma, w float64
@@ -57,7 +57,7 @@ func (r *reference) Step(s *policytest.Step) {
 	}
 }
 
-// exp is e^x by its series, in 120 bits.
+// exp returns e^x by its series, in 120 bits.
 func exp(x *big.Rat) *big.Float {
 	number := func(n int64) *big.Float { return new(big.Float).SetPrec(120).SetInt64(n) }
 	sum, term, factor := number(1), number(1), number(0).SetRat(x)

@@ -33,7 +33,7 @@ type Policy struct {
 	outside []int32
 }
 
-// Needs asks for the demand.
+// Needs returns the need for the demand.
 func (p *Policy) Needs() policies.Needs { return policies.NeedDemand }
 
 // Reset starts a stream.
@@ -52,7 +52,7 @@ func (p *Policy) Update(s *policies.Step) {
 	}
 }
 
-// contains searches the few hits that a policy without residents can have: births.
+// contains reports whether x is in blocks. It searches only births, which are few.
 func contains(blocks []int32, x int32) bool {
 	for _, y := range blocks {
 		if y == x {

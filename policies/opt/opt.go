@@ -44,7 +44,7 @@ var Entry = policies.Entry{
 // Policy is MIN over one stream: one bucket per step of next demand, the last for never.
 type Policy struct{ queue bucket.Queue }
 
-// Needs asks for the future.
+// Needs returns the need for next uses.
 func (p *Policy) Needs() policies.Needs { return policies.NeedNext }
 
 // Reset starts a stream.

@@ -26,7 +26,7 @@ capacity 2
 `)
 }
 
-// A window that demands a block brings it back for free: it counts as never.
+// A next demand in a window counts as never, because the window fetches the block for free.
 func TestWindows(t *testing.T) {
 	policytest.History(t, opt.Entry, "", `
 capacity 2

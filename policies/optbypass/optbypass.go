@@ -49,7 +49,7 @@ type Policy struct {
 	victims  []int32
 }
 
-// Needs asks for the future and the demand.
+// Needs returns the needs for next uses and for the demand.
 func (p *Policy) Needs() policies.Needs { return policies.NeedNext | policies.NeedDemand }
 
 // Reset starts a stream.

@@ -19,15 +19,15 @@ const empty = -1
 // demanded again since its insertion or since a hand last passed it.
 type Queue struct {
 	owner   []int32 // block at each place
-	place   []int32 // of each block
-	words   []word  // of 64 places each, len(owner)/64 + 1 of them
-	live    int     // places that are not empty
-	shown   int     // places that are open
-	fetched []int32 // by the last step
+	place   []int32 // place of each block
+	words   []word  // one per 64 places, len(owner)/64 + 1 in all
+	live    int     // number of places that are not empty
+	shown   int     // number of places that are open
+	fetched []int32 // blocks that the last step fetched
 	fresh   []uint64
 }
 
-// word is a bit for each of 64 places.
+// word has two bits for each of 64 places.
 type word struct{ open, marked uint64 }
 
 // Reset empties the queue for blocks 0 … blocks-1.
@@ -60,8 +60,8 @@ func (q *Queue) Insert(blocks []int32) {
 	q.live += len(blocks)
 }
 
-// Put gives blocks the empty places that are parallel to them, closed and unmarked. None of them
-// may be resident.
+// Put gives each block the empty place at the same index of places, closed and unmarked. None of the
+// blocks may be resident.
 func (q *Queue) Put(blocks, places []int32) {
 	places = places[:len(blocks)]
 	for i, x := range blocks {
@@ -86,7 +86,7 @@ func (q *Queue) Fetch(blocks []int32) {
 // Fetched reports whether the last step fetched x.
 func (q *Queue) Fetched(x int32) bool { return q.fresh[x>>6]>>(x&63)&1 != 0 }
 
-// Unfetch takes back that the last step fetched x.
+// Unfetch forgets that the last step fetched x.
 func (q *Queue) Unfetch(x int32) { q.fresh[x>>6] &^= 1 << (x & 63) }
 
 // Leave opens the places of blocks that leave the demand. It marks the blocks that the last step
@@ -189,7 +189,7 @@ func (q *Queue) Vacate(places, dst []int32) []int32 {
 	return dst
 }
 
-// Trim takes empty places off the end.
+// Trim removes empty places from the end.
 func (q *Queue) Trim() {
 	n := len(q.owner)
 	for n > 0 && q.owner[n-1] == empty {

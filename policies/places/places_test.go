@@ -61,12 +61,12 @@ func (w *twin) sweep(i, n int) (found []int32, stop int) {
 	return found, i
 }
 
-// always is a source of zeros: everything is drawn.
+// always is a source of zeros, with which every member is drawn.
 type always struct{}
 
 func (always) Uint64() uint64 { return 0 }
 
-// The queue against a slice. A hand is a member in the twin and a place in the queue.
+// The queue agrees with a slice. A hand is a member in the twin and a place in the queue.
 func TestAgainstSlice(t *testing.T) {
 	var q Queue
 	for seed := uint64(0); seed < 200; seed++ {
@@ -108,7 +108,7 @@ func (w *twin) leave(q *Queue, list []int32) {
 	}
 }
 
-// insert inserts fetches or births. Three in four places may be empty then, and 64 more.
+// insert inserts fetches or births. After that, at most three in four places and 64 more are empty.
 func (w *twin) insert(t *testing.T, q *Queue, list []int32, births bool) {
 	q.Compact(len(list), 0)
 	q.Insert(list)

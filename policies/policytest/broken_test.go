@@ -174,7 +174,7 @@ var broken = []struct {
 		[]string{"Traits.Memory"}},
 }
 
-// Every fault is found, by the check that is for it, before any later one.
+// The kit finds every fault with the check that is meant for it, and with no earlier check.
 func TestKitBites(t *testing.T) {
 	for _, b := range broken {
 		t.Run(b.fault, func(t *testing.T) {
@@ -206,7 +206,7 @@ func TestKitAccepts(t *testing.T) {
 	}
 }
 
-// A check runs alone, as with -run.
+// A check can run alone, as with -run.
 func TestOneCheckAlone(t *testing.T) {
 	if err := policytest.RunAlone("Legal", line(newLRUPolicy)); err != nil {
 		t.Error(err)

@@ -39,7 +39,7 @@ func (s *suite) entryHolds() error {
 	return s.ruleFits()
 }
 
-// lossyNeeds are the columns that a lossy policy can ask for.
+// lossyNeeds are the columns that a lossy policy may need.
 const lossyNeeds = policies.NeedCandidates | policies.NeedAttention | policies.NeedPromptMass | policies.NeedWindows
 
 // ruleFits checks that the policy has the suite's miss rule.

@@ -6,12 +6,12 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// CheckBy is Check by the named check and by those that keep others from being run.
+// CheckBy does the same as Check with the named check, and with the checks that gate others.
 func CheckBy(name string, entry policies.Entry, newReference func() Reference) []Failure {
 	return (&suite{entry: entry, rule: fetch, reference: newReference}).failures(some(name))
 }
 
-// CheckLossyBy is CheckLossy by the named check and by those that keep others from being run.
+// CheckLossyBy does the same as CheckLossy with the named check, and with the checks that gate others.
 func CheckLossyBy(name string, entry policies.Entry) []Failure {
 	return (&suite{entry: entry, rule: lose}).failures(some(name))
 }
@@ -25,7 +25,7 @@ func some(name string) (some []check) {
 	return some
 }
 
-// RunAlone is one of Run's checks, the others left out.
+// RunAlone runs one of Run's checks without the others.
 func RunAlone(name string, entry policies.Entry) error {
 	s := &suite{entry: entry, rule: fetch, short: true}
 	for _, c := range checks {

@@ -27,7 +27,7 @@ func (p *allocatesSeldom) Update(s *policies.Step) {
 	p.Policy.Update(s)
 }
 
-// keepsLog writes down all that left the demand, and never empties the list.
+// keepsLog appends all blocks that left the demand to a list, and never empties the list.
 type keepsLog struct {
 	lru.Policy
 	log []int32
@@ -38,7 +38,7 @@ func (p *keepsLog) Update(s *policies.Step) {
 	p.Policy.Update(s)
 }
 
-// holdsMuch takes eight bytes a block that it does not state.
+// holdsMuch takes eight bytes per block that it does not state.
 type holdsMuch struct {
 	lru.Policy
 	stamps []int64
@@ -49,7 +49,8 @@ func (p *holdsMuch) Reset(sc *policies.Scope) error {
 	return p.Policy.Reset(sc)
 }
 
-// stampsStreams is LFU whose counts are valid if their stamp is that of the stream, one byte.
+// stampsStreams is LFU with counts that are valid if their stamp equals the stream's, which has one
+// byte.
 type stampsStreams struct {
 	counting
 	stream uint8
@@ -84,7 +85,7 @@ func (p *stampsStreams) Evict(n int, dst []int32) []int32 {
 	return p.take(n, dst, func(a, b int32) int { return cmp.Or(cmp.Compare(p.of(a), p.of(b)), cmp.Compare(a, b)) })
 }
 
-// keepsScope looks at its Scope when it is asked.
+// keepsScope reads its Scope again after Reset.
 type keepsScope struct {
 	counting
 	scope *policies.Scope
@@ -126,7 +127,7 @@ func (p *numbersShort) Evict(n int, dst []int32) []int32 {
 	return p.take(n, dst, func(a, b int32) int { return cmp.Compare(int16(a), int16(b)) })
 }
 
-// stacksSmall is LRU while the cache is small and FIFO where it is large.
+// stacksSmall is LRU if the cache is small and FIFO if it is large.
 type stacksSmall struct {
 	lru   lru.Policy
 	fifo  fifo.Policy
@@ -171,7 +172,7 @@ func (p *sharesScratch) Evict(n int, dst []int32) []int32 {
 	return p.Policy.Evict(n, dst)
 }
 
-// deaf is a Resizer that does not listen.
+// deaf is a Resizer that ignores the new capacity.
 type deaf struct{ lru.Policy }
 
 func (*deaf) Resize(int) {}
@@ -237,7 +238,7 @@ func (p *peeksOnce) Update(s *policies.Step) {
 
 func (p *peeksOnce) Peek() (int32, bool) { return p.first, p.named }
 
-// countsUpdates has a half-life of updates where it should be one of steps.
+// countsUpdates has a half-life in updates. It should be in steps.
 type countsUpdates struct{ lfudecay.Policy }
 
 func (p *countsUpdates) Reset(sc *policies.Scope) error {

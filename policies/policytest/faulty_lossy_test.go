@@ -128,7 +128,7 @@ func (p *changesItsScope) Reset(sc *policies.Scope) error {
 	return p.oldest.Reset(sc)
 }
 
-// asksPrompt keeps the pointer that it was handed the prompt by.
+// asksPrompt keeps the pointer to the prompt that it got.
 type asksPrompt struct {
 	oldest
 	prompt *policies.Prompt
@@ -154,7 +154,8 @@ func (p *ranksAnew) Evict(n int, dst []int32) []int32 {
 	return p.oldest.Evict(n, dst)
 }
 
-// neverDrops keeps a list of every block that it ever received, in addition to those it holds.
+// neverDrops keeps a list of every block that it ever received, in addition to the blocks that it
+// holds.
 type neverDrops struct {
 	oldest
 	all []int32
@@ -165,7 +166,7 @@ func (p *neverDrops) Update(s *policies.Step) {
 	p.all = append(p.all, s.Offered...)
 }
 
-// scoresWide has a score of sixteen bytes a block.
+// scoresWide has a score of sixteen bytes per block.
 type scoresWide struct {
 	oldest
 	score [][2]float64

@@ -106,7 +106,7 @@ func (p *ignoresBirths) Update(s *policies.Step) {
 	p.Policy.Update(&unborn)
 }
 
-// keepsSlice adds the blocks that left the demand only when it is asked for victims.
+// keepsSlice adds the blocks that left the demand only in Evict.
 type keepsSlice struct {
 	lru.Policy
 	exit []int32
@@ -149,7 +149,7 @@ func (p *zeroesScores) Update(s *policies.Step) {
 	p.Policy.Update(s)
 }
 
-// sumsPicked sums where the numbers lie.
+// sumsPicked adds up the numbers in place.
 type sumsPicked struct{ lru.Policy }
 
 func (p *sumsPicked) Needs() policies.Needs { return policies.NeedDemand | policies.NeedPicked }
@@ -161,7 +161,7 @@ func (p *sumsPicked) Update(s *policies.Step) {
 	p.Policy.Update(s)
 }
 
-// answersOnce does not answer a second question about a step.
+// answersOnce does not answer a second call of Evict in a step.
 type answersOnce struct {
 	lru.Policy
 	answered bool
@@ -268,7 +268,7 @@ func (p *remembers) Evict(n int, dst []int32) []int32 {
 	})
 }
 
-// growsNot takes its memory at the first stream.
+// growsNot allocates its memory only at the first stream.
 type growsNot struct {
 	lru.Policy
 	taken bool
@@ -283,7 +283,7 @@ func (p *growsNot) Reset(sc *policies.Scope) error {
 	return p.Policy.Reset(sc)
 }
 
-// drawsGlobally evicts by lot.
+// drawsGlobally draws its victims from the global random source.
 type drawsGlobally struct{ counting }
 
 func (p *drawsGlobally) Evict(n int, dst []int32) []int32 {
@@ -309,7 +309,7 @@ func (p *mapOrder) Evict(n int, dst []int32) []int32 {
 	return dst
 }
 
-// drawsSecretly evicts by lots from the seed.
+// drawsSecretly draws its victims from the seed, without claiming Traits.Random.
 type drawsSecretly struct {
 	counting
 	random *rand.Rand
@@ -355,7 +355,7 @@ type eager struct{ lru.Policy }
 
 func (p *eager) Evict(_ int, dst []int32) []int32 { return p.EvictTo(p.Len(), dst) }
 
-// bypasses has the method and keeps all.
+// bypasses has the method Bypass but keeps all blocks.
 type bypasses struct{ lru.Policy }
 
 func (p *bypasses) Bypass(_ int, dst []int32) []int32 { return dst }
@@ -372,7 +372,7 @@ func (p *oddFirst) Evict(n int, dst []int32) []int32 {
 	})
 }
 
-// faultySweep answers sweeps with a pass of lru's in another's clothes.
+// faultySweep is LRU with a faulty wrapper around its pass.
 type faultySweep struct {
 	lru.Policy
 	wrap func(policies.Sweep) policies.Sweep
@@ -417,7 +417,7 @@ func (w *demandTwice) Residents(sizes, dst []int32) []int32 {
 	return dst
 }
 
-// startsOnce resets only at the first stream.
+// startsOnce resets its pass only at the first stream.
 type startsOnce struct {
 	policies.Sweep
 	blocks int
@@ -469,7 +469,7 @@ func (p *evictsNewest) Sweep(policies.Policy) policies.Sweep {
 	return p.Policy.Sweep(&p.Policy)
 }
 
-// peeksAway evicts the block that Peek asks for.
+// peeksAway evicts the block that Peek names.
 type peeksAway struct{ lru.Policy }
 
 func (p *peeksAway) Peek() (int32, bool) {

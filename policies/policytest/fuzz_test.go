@@ -8,7 +8,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Any bytes decode to a stream that keeps the format's rules, and most to one.
+// Most random bytes decode to a stream, and every decoded stream keeps the rules of the format.
 func TestFuzzDecodes(t *testing.T) {
 	s := &suite{entry: lru.Entry}
 	if err := s.parse(); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// History replays a short history that a person worked out, and compares every step. The settings
+// History replays a short history that is worked out by hand, and compares every step. The settings
 // come first, one per line. One line per step follows: the list, best first, the misses, the
 // victims, and the blocks that are kept out, if there are any. Text behind # is a comment.
 //

@@ -42,7 +42,7 @@
 //	Divides        a Divider's budgets: one per stream, at least one block, in sum no more than
 //	               the capacities. They are the same from any instance, and the input is unchanged
 //
-// Histories that a person worked out (History, LossyHistory) check that a policy follows its paper.
+// Histories that are worked out by hand (History, LossyHistory) check that a policy follows its paper.
 //
 // A failure names the seed of the smallest stream that shows it, and -policytest.seed draws that
 // stream alone. Run counts allocations, so it must not be called from a parallel test.

@@ -86,7 +86,7 @@ func (r *script) begin(p policies.Policy) {
 	}
 }
 
-// steps is the number of the script's updates.
+// steps returns the number of the script's updates.
 func (r *script) steps() (n int) {
 	for i := range r.calls {
 		if r.calls[i].kind == callUpdate {

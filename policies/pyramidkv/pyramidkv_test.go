@@ -14,7 +14,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// requests are streams of a capacity, with windows and most blocks.
+// request returns the streams of a request, with their capacity, observation window and most blocks.
 func request(layers, heads, capacity, window, most int) (streams []policies.Surveyed) {
 	for l := range layers {
 		for h := range heads {
@@ -24,8 +24,8 @@ func request(layers, heads, capacity, window, most int) (streams []policies.Surv
 	return streams
 }
 
-// Three layers of 40 blocks, window 10: B = 30, so 2·30 − 30÷5 = 54, 30 and 30÷5 = 6 on top
-// of the window. Two heads of a layer are alike.
+// Three layers have 40 blocks each, with a window of 10. So B = 30, and the layers get 2·30 − 30÷5 =
+// 54, 30 and 30÷5 = 6 blocks in addition to the window. The two heads of a layer get the same.
 func TestLaw(t *testing.T) {
 	if got := policytest.Divide(t, Entry, "beta=5", request(3, 2, 40, 10, 1000)); !slices.Equal(got, []int{64, 64, 40, 40, 16, 16}) {
 		t.Error(got)
@@ -33,16 +33,17 @@ func TestLaw(t *testing.T) {
 	if got := policytest.Divide(t, Entry, "beta=1", request(3, 1, 40, 10, 1000)); !slices.Equal(got, []int{40, 40, 40}) {
 		t.Errorf("beta 1 is uniform: %v", got)
 	}
-	// The first layer has room for 50 only. Its other 14 go to the others as 30 : 6, that is 11 and 2.
-	// The last one goes to the first layer with room.
+	// The first layer has room for only 50. Its other 14 blocks go to the others as 30 : 6, which is 11
+	// and 2. The last block goes to the first layer with room.
 	if got := policytest.Divide(t, Entry, "beta=5", request(3, 1, 40, 10, 50)); !slices.Equal(got, []int{50, 50, 20}) {
 		t.Error(got)
 	}
-	// Without a window each layer has a block, and 39 to 1 of the 18 that are left: 17 and 0, and 1.
+	// Without a window each layer gets one block. The other 18 are divided as 39 : 1, which is 17 and 0.
+	// The last block goes to the first layer.
 	if got := policytest.Divide(t, Entry, "beta=20", request(2, 1, 10, 0, 100)); !slices.Equal(got, []int{19, 1}) {
 		t.Error(got)
 	}
-	// A budget below the window is the window's.
+	// A budget below the window is used for the window.
 	if got := policytest.Divide(t, Entry, "beta=20", request(2, 1, 4, 8, 100)); !slices.Equal(got, []int{4, 4}) {
 		t.Error(got)
 	}

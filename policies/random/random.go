@@ -49,7 +49,7 @@ const salt = 0x72616e646f6d
 // Policy is random eviction over one stream.
 type Policy struct {
 	list  []int32 // the outside set
-	place []int32 // of each member in list
+	place []int32 // place of each member in list
 	draws rand.PCG
 }
 
@@ -78,7 +78,7 @@ func (p *Policy) join(blocks []int32) {
 	}
 }
 
-// leave takes the block at a place out, and the last block takes its place.
+// leave removes the block at a place. The last block takes its place.
 func (p *Policy) leave(at int32) {
 	last := len(p.list) - 1
 	x := p.list[last]

@@ -14,7 +14,7 @@ func TestConformance(t *testing.T) { policytest.Run(t, random.Entry, "", newRefe
 
 func FuzzConformance(f *testing.F) { policytest.Fuzz(f, random.Entry, "", newReference) }
 
-// If one block is outside the demand, there is nothing to draw.
+// If one block is outside the demand, it is the victim.
 func TestHistory(t *testing.T) {
 	policytest.History(t, random.Entry, "", `
 capacity 1
@@ -24,8 +24,8 @@ capacity 1
 `)
 }
 
-// Every block is drawn equally often: chi-squared of 15 degrees of freedom stays below
-// its 99.9 % quantile.
+// Every block is drawn equally often: chi-squared with 15 degrees of freedom stays below its 99.9 %
+// quantile.
 func TestUniform(t *testing.T) {
 	const blocks, draws = 16, 16000
 	var p random.Policy

@@ -9,8 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
 
-// reference is the rule, literally: a list that is searched, and draws in integers of
-// any length.
+// reference is the rule, literally: a list that is searched, and draws in integers of any length.
 type reference struct {
 	list []int32
 	pcg  *rand.PCG

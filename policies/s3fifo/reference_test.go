@@ -71,7 +71,7 @@ func (r *reference) Victims(n int, _ []int32) (victims []int32) {
 	return victims
 }
 
-// oldest is the first block of a queue that is not in use, or none.
+// oldest returns the first block of a queue that is not in use, or none.
 func (r *reference) oldest(queue []int32) int32 {
 	for _, x := range queue {
 		if !slices.Contains(r.demand, x) {

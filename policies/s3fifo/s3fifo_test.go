@@ -28,7 +28,7 @@ func FuzzConformance(f *testing.F) {
 	policytest.Fuzz(f, s3fifo.Entry, "small=0.3", newReference(0.3))
 }
 
-// One place for newcomers, three in the main queue, three ghosts.
+// The small queue has room for one block, the main queue for three, and the ghost queue for three.
 func TestHistory(t *testing.T) {
 	policytest.History(t, s3fifo.Entry, "small=0.25", `
 capacity 4

@@ -60,7 +60,7 @@ type Policy struct {
 	Decay float64
 
 	blocks  []block
-	outside []uint64  // E, a bit a block
+	outside []uint64  // E, one bit per block
 	factor  []float64 // Decay multiplied n times
 	offset  int32     // added to steps to make them positive
 	updates int32     // updates per step
@@ -75,7 +75,7 @@ type block struct {
 	last int32   // last use
 }
 
-// Needs asks for scores.
+// Needs returns the need for scores.
 func (p *Policy) Needs() policies.Needs { return policies.NeedScores }
 
 // Reset starts a stream.

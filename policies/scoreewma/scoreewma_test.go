@@ -25,7 +25,7 @@ func FuzzConformance(f *testing.F) {
 	policytest.Fuzz(f, Entry, "", func() policytest.Reference { return &reference{decay: 0.8} })
 }
 
-// Means by hand, decay 1/2, capacity 2, steps of one block.
+// The means are worked out by hand, with decay 1/2, capacity 2 and steps of one block.
 func TestHistory(t *testing.T) {
 	p := &Policy{Decay: 0.5}
 	if err := p.Reset(&policies.Scope{Blocks: 4, Capacity: 2, Steps: 5, Demand: 1}); err != nil {
@@ -76,7 +76,7 @@ func TestHistoryOfPool(t *testing.T) {
 	}
 }
 
-// Radix selection against sorting, with few keys and many.
+// Radix selection agrees with sorting, for few and for many keys.
 func TestLowest(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 1))

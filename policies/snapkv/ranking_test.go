@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The passes against sorting, with many scores and few, all signs and both zeros.
+// The radix sort agrees with a plain sort, for many and for few scores, all signs and both zeros.
 func TestRanking(t *testing.T) {
 	few := []float32{0, float32(math.Copysign(0, -1)), 1, -1, 1e-30, -1e-30, math.MaxFloat32, math.SmallestNonzeroFloat32, float32(math.Inf(1))}
 	var r ranking

@@ -14,8 +14,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// The last two of eight tokens are the observation window; 7 is pinned until step 0. In
-// front of it the pooled maxima of three neighbours are
+// The last two of eight tokens are the observation window. Token 7 is pinned until step 0. The pooled
+// maxima of three neighbours in front of the observation window are
 //
 //	token  0 1 2 3 4 5
 //	mass   4 0 1 0 2 0
@@ -33,7 +33,7 @@ prompt |     | 2 3 4  # 0 to 6 are held; 6 stays, of the others the two highest:
 `)
 }
 
-// Averages of three, nothing beyond the ends, no window.
+// The scores are averages of three. Tokens beyond the ends count as 0, and there is no window.
 //
 //	token  0   1  2   3   4
 //	mass   6   0  0   3   3
@@ -48,7 +48,7 @@ prompt |   | 2    # 4 is pinned
 `)
 }
 
-// No window, no pooling: a block of the prompt that is born is ranked by its mass.
+// Without window and pooling, a birth that is a block of the prompt is ranked by its mass.
 func TestBirthsAreRanked(t *testing.T) {
 	policytest.LossyHistory(t, Entry, "window=0,kernel=1", `
 capacity 3
@@ -61,7 +61,7 @@ prompt |   | 1    # 4 is pinned
 `)
 }
 
-// Ten blocks, of which the last four are observed: those that are pinned are not held.
+// The last four of ten blocks are in the observation window. Pinned blocks are not held.
 func TestObserved(t *testing.T) {
 	for _, c := range []struct{ window, first, end, want int }{
 		{4, 0, 10, 4}, {4, 2, 8, 2}, {4, 7, 9, 2}, {4, 0, 6, 0}, {4, 0, 5, 0}, {0, 0, 9, 0}, {20, 2, 8, 6},

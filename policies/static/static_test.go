@@ -12,7 +12,8 @@ func TestConformance(t *testing.T) { policytest.Run(t, Entry, "", newReference) 
 
 func FuzzConformance(f *testing.F) { policytest.Fuzz(f, Entry, "", newReference) }
 
-// Two windows choose the set: 2 was demanded twice, 1 and 3 once, and 1 is the lower index.
+// Two windows choose the set. Block 2 was demanded twice, blocks 1 and 3 once. Block 1 has the lower
+// index.
 func TestHistory(t *testing.T) {
 	policytest.History(t, Entry, "", `
 capacity 2

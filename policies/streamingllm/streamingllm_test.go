@@ -14,7 +14,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// One sink and two recent blocks. Token t + prompt - 1 leaves the local window at step t.
+// The budget holds one sink and two recent blocks. Token t + prompt - 1 leaves the local window at
+// step t.
 func TestHistory(t *testing.T) {
 	policytest.LossyHistory(t, Entry, "sink=1", `
 capacity 3
@@ -36,7 +37,7 @@ prompt |   | 0
 `)
 }
 
-// The recent block is the last of a budget that is no larger than the sinks.
+// A budget that is no larger than the sinks still has room for one recent block.
 func TestRoomForOneRecent(t *testing.T) {
 	policytest.LossyHistory(t, Entry, "sink=4", `
 capacity 3

@@ -24,7 +24,7 @@ func (q *paper) reclaimFor() (y int32) {
 	switch {
 	case len(q.am)+len(q.a1in) < q.slots: // a free page slot
 		return -1
-	case len(q.a1in) > q.kin, len(q.am) == 0: // the latter only where Kin is the whole cache
+	case len(q.a1in) > q.kin, len(q.am) == 0: // the latter only if Kin is the whole cache
 		y = pop(&q.a1in)
 		q.a1out = append(q.a1out, y)
 		if len(q.a1out) > q.kout {
@@ -55,7 +55,7 @@ func (q *paper) access(x int32) (hit bool, evicted int32) {
 	return hit, evicted
 }
 
-// With steps of one block the policy is the paper's.
+// With steps of one block the policy equals that of the paper.
 func TestPaper(t *testing.T) {
 	for options, share := range map[string][2]float64{"": {0.25, 0.5}, "kin=0.5,kout=2": {0.5, 2}, "kin=0,kout=0": {0, 0}} {
 		serialtest.Compare(t, Entry, options, func(capacity int) serialtest.Access {

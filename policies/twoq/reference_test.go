@@ -65,7 +65,7 @@ func (r *reference) Step(s *policytest.Step) {
 	}
 }
 
-// tail is the first out of A1in: earliest insertion, ties by last use, then index.
+// tail returns the next block to leave A1in: the earliest insertion, ties by last use, then index.
 func (r *reference) tail() (int32, bool) {
 	var free []int32
 	for _, x := range r.a1in {
@@ -81,7 +81,7 @@ func (r *reference) tail() (int32, bool) {
 	}), true
 }
 
-// reclaim is reclaimfor.
+// reclaim does the paper's reclaimfor.
 func (r *reference) reclaim() int32 {
 	y, inAm := int32(0), false
 	for _, x := range r.am {

@@ -21,7 +21,7 @@ func FuzzConformance(f *testing.F) {
 	policytest.Fuzz(f, Entry, "", func() policytest.Reference { return &reference{shareIn: 0.25, shareOut: 0.5} })
 }
 
-// Kin = 2, Kout = 2. A block that comes back after A1in enters Am.
+// Kin and Kout are 2. A block that comes back after it left A1in enters Am.
 func TestHistory(t *testing.T) {
 	policytest.History(t, Entry, "kin=0.5,kout=0.5", `
 capacity 4

@@ -39,7 +39,7 @@ func TestNoSteps(t *testing.T) {
 `)
 }
 
-// A window that no trace can have is refused: its steps are counted in 32 bits.
+// A window longer than any trace is refused, because steps are counted in 32 bits.
 func TestTooLong(t *testing.T) {
 	for _, options := range []string{"1073741825", "9223372036854775807"} {
 		if _, _, err := window.Entry.New(options); err == nil {

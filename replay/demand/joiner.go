@@ -260,8 +260,9 @@ func (j *Joiner) span(row int) int {
 	return int(steps[j.starts[row+1]-1]-steps[j.starts[row]]) + 1
 }
 
-// divider divides numbers below 2³¹ by a fixed number with one multiplication and a shift (Granlund
-// and Montgomery, "Division by invariant integers using multiplication", PLDI 1994, theorem 4.2).
+// divider divides numbers below 2³¹ by a fixed number, with one multiplication and a shift. See
+// Granlund and Montgomery, "Division by invariant integers using multiplication", PLDI 1994, theorem
+// 4.2.
 type divider struct {
 	factor uint64
 	shift  uint

@@ -38,9 +38,9 @@ func TestMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string][]struct{ picked, missed, fetched, staged int64 }{
-		// Step 0 demands 3 entries of block 1 (10 and 11 of head 0, 10 of head 1), one of block 2
-		// and two of block 3. Step 1 demands 3 entries of block 1 (12 of head 0, 10 and 11 of
-		// head 1), two of block 2 and one of block 4.
+		// Step 0 demands 3 entries of block 1: 10 and 11 of head 0, 10 of head 1. It demands one of
+		// block 2 and two of block 3. Step 1 demands 3 entries of block 1: 12 of head 0, 10 and 11 of
+		// head 1. It demands two of block 2 and one of block 4.
 		"block-lfu": {{6, 6, 6 + 20, 6}, {6, 3, 3, 3}},
 		"lru":       {{6, 6, 60, 40}, {6, 3, 40, 40}},
 	} {

@@ -10,8 +10,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// A sweep over the cells that the store lacks gives the same rows as a fresh run. So does a run that
-// continues an interrupted one.
+// A sweep over the cells that the store lacks gives the same rows as a fresh run. A run that
+// continues an interrupted one gives these rows, too.
 func TestSweepsResume(t *testing.T) {
 	f, err := trace.Open(realTrace)
 	if err != nil {
