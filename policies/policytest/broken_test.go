@@ -46,7 +46,7 @@ var broken = []struct {
 		[]string{"named block", "in the step's demand", "received", "E is", "-policytest.seed="}},
 	{"names a block twice", line(func() policies.Policy { return new(namesTwice) }), "Legal",
 		[]string{"not resident (or was named twice)"}},
-	{"names a block that does not exist", line(func() policies.Policy { return new(namesNobody) }), "Legal",
+	{"names a block that does not exist", line(func() policies.Policy { return new(namesUnknownBlock) }), "Legal",
 		[]string{"does not exist, blocks are 0 to"}},
 	{"names a block that was never resident", line(func() policies.Policy { return new(namesLowest) }), "Legal",
 		[]string{"is not resident"}},

@@ -31,18 +31,18 @@ func (p *namesTwice) Evict(n int, dst []int32) []int32 {
 	return dst
 }
 
-// namesNobody counts from the wrong end.
-type namesNobody struct {
+// namesUnknownBlock counts from the wrong end.
+type namesUnknownBlock struct {
 	lru.Policy
 	blocks int32
 }
 
-func (p *namesNobody) Reset(sc *policies.Scope) error {
+func (p *namesUnknownBlock) Reset(sc *policies.Scope) error {
 	p.blocks = int32(sc.Blocks)
 	return p.Policy.Reset(sc)
 }
 
-func (p *namesNobody) Evict(n int, dst []int32) []int32 {
+func (p *namesUnknownBlock) Evict(n int, dst []int32) []int32 {
 	for i, x := range p.Policy.Evict(n, nil) {
 		dst = append(dst, p.blocks+x+int32(i))
 	}

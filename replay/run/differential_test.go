@@ -204,7 +204,7 @@ func TestOptimumIsExhaustive(t *testing.T) {
 }
 
 // No policy that keeps the demand misses less than OPT. OPT never misses less than opt-bypass.
-func TestNobodyBeatsTheOptimum(t *testing.T) {
+func TestNoPolicyBeatsTheOptimum(t *testing.T) {
 	var b bench
 	for seed := uint64(0); seed < draws(150); seed++ {
 		r := rand.New(rand.NewPCG(seed, 13))

@@ -11,7 +11,7 @@ import (
 )
 
 // The order and longest list that one source states do not apply to the lists of another source.
-func TestSourceBesideTrace(t *testing.T) {
+func TestSourceNextToTrace(t *testing.T) {
 	dir := t.TempDir()
 	traceOf := func(name, order string) string {
 		path := filepath.Join(dir, name)
