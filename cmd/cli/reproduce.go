@@ -29,13 +29,14 @@ var traceFolders = []string{"datasets/bundled", "datasets/corpus"}
 
 func reproduceCommand() command {
 	var f reproduceFlags
-	known := append(papers.Names(), "all")
+	known := append(papers.Names(papers.Known()), "all")
 	return command{
 		use:   "reproduce [" + strings.Join(known, "|") + "]...",
 		short: "Compare kvreplay with what the papers printed",
 		long: `Compute the papers' tables, figures and statements with kvreplay's own code and compare each
 figure with the printed one. Some sections replay real traces (--traces).
-replay/REPRODUCTION.md is the full report, and replay/reproduce/README.md explains the results.
+replay/REPRODUCTION.md is the full report of all, which leaves out blind
+(replay/pipeline/BLIND.md). replay/reproduce/README.md explains the results.
 The exit code is 1 if a figure misses its gate, the largest error allowed, for no known reason.`,
 		details: "Papers:\n" + paperList(),
 		example: `  kvreplay reproduce all
@@ -47,7 +48,7 @@ The exit code is 1 if a figure misses its gate, the largest error allowed, for n
 			fl.StringSliceVar(&f.traces, "traces", nil, "replay these trace `FILES` and folders (default "+strings.Join(traceFolders, " and ")+")")
 			fl.StringVar(&f.hardware, "hardware-dir", "", "replace bundled machines and models by the YAML files of this `FOLDER`")
 			fl.StringSliceVar(&f.sections, "section", nil, "compute only these `SECTIONS`, each NAME or PAPER/NAME (default: all)")
-			fl.out(&f.out, "write "+reproduce.FileName+" and its figures to this `FOLDER` too")
+			fl.out(&f.out, "write the report, "+reproduce.FileName+", and its figures to this `FOLDER` too")
 			fl.format(&f.format, "", "table", "markdown", "csv", "json")
 		},
 		run: f.run,
@@ -63,7 +64,7 @@ The exit code is 1 if a figure misses its gate, the largest error allowed, for n
 // paperList lists the papers, a line each.
 func paperList() string {
 	var b strings.Builder
-	for _, p := range papers.All() {
+	for _, p := range papers.Known() {
 		fmt.Fprintf(&b, "  %-8s %s\n", p.Name, p.Citation)
 	}
 	return b.String()
@@ -83,14 +84,14 @@ func knownPapers(known []string) cobra.PositionalArgs {
 // chosenPapers are the named papers, or all, in the order of reports. If each of the sections
 // names its paper, no others are chosen.
 func chosenPapers(args, sections []string) []reproduce.Paper {
-	chosen := papers.All()
 	args = slices.Clone(args)
 	for i, arg := range args {
-		args[i], _ = names.Find("paper", arg, names.Of(append(papers.Names(), "all")...)) // knownPapers has checked it
+		args[i], _ = names.Find("paper", arg, names.Of(append(papers.Names(papers.Known()), "all")...)) // knownPapers has checked it
 	}
-	if len(args) > 0 && !slices.Contains(args, "all") {
-		chosen = slices.DeleteFunc(chosen, func(p reproduce.Paper) bool { return !slices.Contains(args, p.Name) })
+	if len(args) == 0 || slices.Contains(args, "all") {
+		args = append(args, papers.Names(papers.All())...)
 	}
+	chosen := slices.DeleteFunc(papers.Known(), func(p reproduce.Paper) bool { return !slices.Contains(args, p.Name) })
 	named := func(p reproduce.Paper, section string) bool { return strings.HasPrefix(section, p.Name+"/") }
 	for _, section := range sections {
 		if !slices.ContainsFunc(chosen, func(p reproduce.Paper) bool { return named(p, section) }) {
@@ -124,12 +125,12 @@ func (f *reproduceFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
+	chosen := chosenPapers(c.args, f.sections)
 	if f.out != "" {
-		if err := reproduce.Prepare(f.out); err != nil {
+		if err := reproduce.Prepare(f.out, reproduce.FileOf(chosen)); err != nil {
 			return err
 		}
 	}
-	chosen := chosenPapers(c.args, f.sections)
 	bar := newBar(c.stderr)
 	parts := 0
 	for _, p := range chosen {

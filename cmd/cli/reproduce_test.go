@@ -55,6 +55,45 @@ func TestReproductionIsCurrent(t *testing.T) {
 	}
 }
 
+// replay/pipeline/BLIND.md equals the output of `kvreplay reproduce blind`, also with --out. -update
+// rewrites it.
+func TestBlindIsCurrent(t *testing.T) {
+	t.Chdir(filepath.Join("..", ".."))
+	out := t.TempDir()
+	code, stdout, stderr := run("reproduce", "blind", "--format", "markdown", "--out", out)
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	rewritten(t, "replay/pipeline/BLIND.md", stdout, "Blind")
+	if written, err := os.ReadDir(out); err != nil || len(written) != 1 || content(t, filepath.Join(out, "BLIND.md")) != stdout {
+		t.Errorf("--out wrote %v, expected BLIND.md as printed (%v)", written, err)
+	}
+}
+
+// Figures of BLIND.md are the output of kvreplay time: the printed 128 output tokens take 128 steps,
+// because prefill counts as one.
+func TestBlindIsTime(t *testing.T) {
+	code, stdout, stderr := run("reproduce", "blind", "--section", "vllm", "--format", "csv")
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	lines := records(t, stdout)
+	if len(lines) != 2 || lines[0]["printed"] != "833.421" {
+		t.Fatalf("expected the printed 833.421 ms twice:\n%s", stdout)
+	}
+	for i, kernels := range []string{"roofline", "fitted"} {
+		code, stdout, stderr := run("time", "--prompt", "32", "--generate", "128", "--model", "llama-3.1-8b", "--hardware", "h200", "--batch", "8", "--schedule", "dense", "--kernels", kernels, "--format", "csv")
+		if code != 0 {
+			t.Fatal(stderr)
+		}
+		step, err := strconv.ParseFloat(records(t, stdout)[0]["step_mean_s"], 64)
+		ours, failed := strconv.ParseFloat(lines[i]["ours"], 64)
+		if errors.Join(err, failed) != nil || math.Abs(ours/(128e3*step)-1) > 1e-9 {
+			t.Errorf("%s: %g ms, expected 128 steps of %g s (%v)", lines[i]["item"], ours, step, errors.Join(err, failed))
+		}
+	}
+}
+
 // checkSplit compares the README's sentences about the figures of papers with the report's.
 func checkSplit(t *testing.T, report string) {
 	t.Helper()

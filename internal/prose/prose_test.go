@@ -100,7 +100,7 @@ func count(counts map[string]int, kind, paragraph string) {
 // documents and test data are left out.
 func TestProse(t *testing.T) {
 	root, counts := filepath.Join("..", ".."), map[string]int{}
-	generated := map[string]bool{"replay/REPRODUCTION.md": true, "replay/transfer/POINTS.md": true, "datasets/CARD.md": true, "datasets/BOARD.md": true}
+	generated := map[string]bool{"replay/REPRODUCTION.md": true, "replay/pipeline/BLIND.md": true, "replay/transfer/POINTS.md": true, "datasets/CARD.md": true, "datasets/BOARD.md": true}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

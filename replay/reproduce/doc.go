@@ -24,7 +24,8 @@
 //     figure with [Draft.Set] or [Draft.Holds].
 //  9. Wrap calls that can fail in [Must] or [Check]. They end the study, and the command
 //     reports the error.
-//  10. Add the paper to package papers, and to the table in README.md.
+//  10. Add the paper to package papers, and to the table in README.md. A paper with a [Page] is not
+//     part of REPRODUCTION.md.
 //  11. Run `go test ./cmd/cli -run Reproduction -update` and read the new part of
 //     REPRODUCTION.md.
 //  12. State in miss why a line misses its gate, if the reason is known. Otherwise the command

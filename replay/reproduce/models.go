@@ -151,9 +151,10 @@ func (s *Study) Plan(p *pipeline.Profile, schedule, selection string, o pipeline
 // traces.
 type Request struct {
 	Context  int64 // cached tokens
-	Demand   int64 // entries that attention reads, all heads of a layer
-	Misses   int64 // missed entries, moved one by one
-	Resident int64 // entries that the GPU keeps after the step
+	Demand   int64 // blocks that attention reads, all heads of a layer
+	Misses   int64 // missed blocks, moved one by one
+	Resident int64 // blocks that the GPU keeps after the step
+	Block    int64 // tokens in a block, 0 for 1
 }
 
 // Profile returns a profile with the request in every layer and head of a model. The scaling maps
@@ -163,9 +164,10 @@ func (r Request) Profile(m *hardware.Model) (*pipeline.Profile, *pipeline.Scalin
 	if m.Latent != nil {
 		heads = 1
 	}
-	counts := pipeline.Counts{Demand: r.Demand, Misses: r.Misses, Runs: r.Misses, Moved: r.Misses, Resident: r.Resident,
+	block := max(1, r.Block)
+	counts := pipeline.Counts{Demand: r.Demand, Misses: r.Misses, Runs: r.Misses, Moved: r.Misses * block, Resident: r.Resident,
 		Positions: 1, SeqLen: r.Context, Prompt: r.Context}
-	p := &pipeline.Profile{Meta: replay.ProfileMeta{Setting: result.Setting{TopK: int(max(1, r.Demand/heads))}},
+	p := &pipeline.Profile{Meta: replay.ProfileMeta{Setting: result.Setting{TopK: int(max(1, r.Demand/heads)), BlockTokens: int(r.Block)}},
 		Layers: []int32{0}, Heads: int(heads),
 		Requests: []pipeline.Request{{Steps: [][]pipeline.Counts{{counts}}}}}
 	return p, Must(pipeline.NewScaling(p, m, "nearest", 0))

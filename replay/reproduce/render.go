@@ -33,6 +33,9 @@ type printer struct {
 // RenderTable writes the report for a terminal: the counts by kind and by paper, the papers, and
 // the counts by section.
 func (r *Report) RenderTable(w io.Writer) error {
+	if page := r.page(); page != nil {
+		return page.Render(w, &r.Papers[0], false)
+	}
 	p := &printer{}
 	fmt.Fprintf(p, "%s\n\n%s\n%s", r.Headline(), r.byKind().Text(), r.byPaper().Text())
 	if gaps := r.gaps(); gaps != "" {
@@ -69,6 +72,9 @@ Reference, printed by ` + "`kvreplay reproduce all`" + `. [reproduce](reproduce/
 
 // RenderMarkdown writes the report as Markdown. figures states whether the figures are next to it.
 func (r *Report) RenderMarkdown(w io.Writer, figures bool) error {
+	if page := r.page(); page != nil {
+		return page.Render(w, &r.Papers[0], true)
+	}
 	p := &printer{markdown: true, figures: figures}
 	fmt.Fprintf(p, "%s## Summary\n\n%s%s\n\n%s%s\n%s%s\n", markdownHead, splitBegins, r.Headline(),
 		r.byKind().RawMarkdown(), splitEnds, markdownLegend, r.byPaper().RawMarkdown())
@@ -446,17 +452,30 @@ func (r *Report) RenderJSON(w io.Writer) error {
 	return nil
 }
 
-// Write writes the report REPRODUCTION.md into a folder, and the figures into its folder
-// reproduction. Each file is written whole or not at all.
+// FileOf returns the file that Write writes for the report of some papers: REPRODUCTION.md, or the
+// page of the only paper.
+func FileOf(papers []Paper) string {
+	if len(papers) == 1 && papers[0].Page != nil {
+		return papers[0].Page.File
+	}
+	return FileName
+}
+
+// Write writes the report into a folder, and its figures into the folder reproduction there. Each
+// file is written whole or not at all.
 func (r *Report) Write(folder string) error {
-	if err := Prepare(folder); err != nil {
+	file := FileName
+	if page := r.page(); page != nil {
+		file = page.File
+	}
+	if err := Prepare(folder, file); err != nil {
 		return err
 	}
 	var text bytes.Buffer
 	if err := r.RenderMarkdown(&text, true); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
-	all := map[string][]byte{FileName: text.Bytes()}
+	all := map[string][]byte{file: text.Bytes()}
 	for _, p := range r.Papers {
 		for _, s := range p.Sections {
 			for _, f := range s.Figures {
@@ -472,14 +491,18 @@ func (r *Report) Write(folder string) error {
 	return nil
 }
 
-// Prepare makes the folders that Write fills. It returns an error before any work if a report
-// cannot be written there.
-func Prepare(folder string) error {
-	figures := filepath.Join(folder, figuresFolder)
-	if err := files.MakeFolder(figures); err != nil {
+// Prepare makes the folders that Write fills for a report with this file name. It returns an error
+// before any work if a report cannot be written there.
+func Prepare(folder, file string) error {
+	made, paths := folder, []string{filepath.Join(folder, file)}
+	if file == FileName { // pages have no figures
+		made = filepath.Join(folder, figuresFolder)
+		paths = append(paths, filepath.Join(made, "any.svg"))
+	}
+	if err := files.MakeFolder(made); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
-	for _, path := range []string{filepath.Join(folder, FileName), filepath.Join(figures, "any.svg")} {
+	for _, path := range paths {
 		if err := files.Check(path); err != nil {
 			return fmt.Errorf("write report: %w", err)
 		}

@@ -19,6 +19,8 @@ type Reproduced struct {
 	Citation string
 	Sections []Section
 	Gaps     []Gap // figures, tables and printed numbers without a line
+
+	page *Page
 }
 
 // Section is one table or figure of a paper.
@@ -69,7 +71,7 @@ func Make(ctx context.Context, papers []Paper, in Inputs) (*Report, error) {
 			if err != nil {
 				return fmt.Errorf("reproduce %s: %w", p.Name, err)
 			}
-			r.Papers[i] = Reproduced{p.Name, p.Citation, sections, append([]Gap{}, s.data.Gaps...)}
+			r.Papers[i] = Reproduced{p.Name, p.Citation, sections, append([]Gap{}, s.data.Gaps...), p.Page}
 			return nil
 		})
 	}
@@ -77,6 +79,14 @@ func Make(ctx context.Context, papers []Paper, in Inputs) (*Report, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// page returns the page of the only paper, nil if the report has another form.
+func (r *Report) page() *Page {
+	if len(r.Papers) != 1 {
+		return nil
+	}
+	return r.Papers[0].page
 }
 
 // Run computes all sections of the paper, in the order of the data file.

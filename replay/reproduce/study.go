@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -23,6 +24,13 @@ type Paper struct {
 	Data     string       // the text of paper.yaml
 	Parts    int          // number of calls of Done by Study, for progress
 	Study    func(*Study) // computes our figures
+	Page     *Page        // its own page, nil for a paper of REPRODUCTION.md
+}
+
+// Page is the page of a paper that is no part of REPRODUCTION.md.
+type Page struct {
+	File   string // its name: "BLIND.md"
+	Render func(w io.Writer, r *Reproduced, markdown bool) error
 }
 
 // Inputs are the further inputs of studies.

@@ -4,6 +4,7 @@ package papers
 import (
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
+	"github.com/kvreplay/kvreplay/replay/reproduce/blind"
 	"github.com/kvreplay/kvreplay/replay/reproduce/ellm"
 	"github.com/kvreplay/kvreplay/replay/reproduce/ess"
 	"github.com/kvreplay/kvreplay/replay/reproduce/kvdrive"
@@ -11,7 +12,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/reproduce/links"
 )
 
-// All returns the papers and the measured links, in the order of reports.
+// All returns the papers and the measured links of REPRODUCTION.md, in the order of reports.
 func All() []reproduce.Paper {
 	return []reproduce.Paper{
 		ess.Paper(),
@@ -22,7 +23,10 @@ func All() []reproduce.Paper {
 	}
 }
 
-// Names are their names.
-func Names() []string {
-	return slice.Map(All(), func(p reproduce.Paper) string { return p.Name })
+// Known returns those of All, and those with a page of their own.
+func Known() []reproduce.Paper { return append(All(), blind.Paper()) }
+
+// Names returns the names of papers.
+func Names(papers []reproduce.Paper) []string {
+	return slice.Map(papers, func(p reproduce.Paper) string { return p.Name })
 }

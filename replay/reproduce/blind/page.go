@@ -1,0 +1,220 @@
+package blind
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/internal/text"
+	"github.com/kvreplay/kvreplay/replay/reproduce"
+)
+
+// beyond is the largest |error| that needs no written reason.
+const beyond = 0.4
+
+const (
+	head = `# Published results that no constant was fitted to
+
+This reference is a list of published times next to modelled ones, with the errors. It is for users who ask how far ` + "`kvreplay time`" + ` is from measurements. ` + "`kvreplay reproduce blind --format markdown`" + ` prints it, and a test holds it current.
+
+No result on this page determined a constant of kvreplay, and none may do so. The settings are the published ones, with the default constants of ` + "`kvreplay time`" + `. Each result has two figures of ours: with ` + "`--kernels roofline`" + `, the default, and with ` + "`--kernels fitted`" + `. An error is (ours − printed) ÷ printed. Each error beyond 40 % has a reason.
+
+The fitted constants come from times of single kernels, among them products of Llama 2 7B and 70B on an A100. No time of a whole step determined one.
+
+[REPRODUCTION.md](../REPRODUCTION.md) has figures of papers that some constants were fitted to. This page is apart from it, and ` + "`" + `kvreplay reproduce all` + "`" + ` leaves it out. [reproduce](../reproduce/README.md) explains both.
+
+## Summary
+
+`
+	legend = `Medians and worst errors are of |error|. The last line has all throughputs and latencies of kind "prediction". ` +
+		`It leaves out gains, which are ratios of other results, memory, and results of kind "transferred". ` +
+		"Their kernel constants come from the same GPU, model and software.\n"
+)
+
+// result is a published result with our figures by line.
+type result struct {
+	item, unit string
+	printed    reproduce.Number
+	lines      map[string]*reproduce.Line
+}
+
+// results pairs the lines of a section.
+func results(s *reproduce.Section) (list []result) {
+	for i := range s.Lines {
+		l := &s.Lines[i]
+		at := strings.LastIndex(l.Item, ", ")
+		item, line := l.Item[:at], l.Item[at+2:]
+		if len(list) == 0 || list[len(list)-1].item != item {
+			list = append(list, result{item, l.Unit, l.Printed, map[string]*reproduce.Line{}})
+		}
+		list[len(list)-1].lines[line] = l
+	}
+	return list
+}
+
+// note returns the notes of both lines.
+func (r *result) note() string {
+	one, other := r.lines[roofline].Note, r.lines[fitted].Note
+	switch {
+	case one == other:
+		return one
+	case other == "":
+		return "roofline: " + one
+	case one == "":
+		return "fitted: " + other
+	}
+	return "roofline: " + one + ", fitted: " + other
+}
+
+// timed reports whether the result is a blind time, computable or not.
+func (r *result) timed() bool {
+	return (r.unit == "tokens/s" || r.unit == "ms") && r.lines[fitted].Kind != reproduce.Transferred
+}
+
+// errors are the |errors| of the results with a figure of ours.
+type errors []float64
+
+// of returns the |errors| of one line of results.
+func of(list []result, line string) (e errors) {
+	for _, r := range list {
+		if v := math.Abs(float64(r.lines[line].Error)); !math.IsNaN(v) {
+			e = append(e, v)
+		}
+	}
+	slices.Sort(e)
+	return e
+}
+
+// cells returns the median, the largest, and the number beyond 40 %.
+func (e errors) cells() []string {
+	n := len(e)
+	if n == 0 {
+		return []string{text.None, text.None, text.None}
+	}
+	far := 0
+	for _, v := range e {
+		if v > beyond {
+			far++
+		}
+	}
+	return []string{percent((e[(n-1)/2] + e[n/2]) / 2), percent(e[n-1]), fmt.Sprint(far)}
+}
+
+// number returns at least 4 digits.
+func number(v float64) string {
+	if v >= 1000 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.4g", v)
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
+
+// page is the text of the page, in Markdown or for a terminal.
+type page struct {
+	strings.Builder
+	markdown bool
+}
+
+// render writes the page.
+func render(w io.Writer, r *reproduce.Reproduced, markdown bool) error {
+	p := &page{markdown: markdown}
+	if markdown {
+		p.WriteString(head)
+	}
+	p.table(summary(r))
+	p.WriteString("\n" + legend)
+	for i := range r.Sections {
+		s := &r.Sections[i]
+		p.title(s.Title, s.Name)
+		p.WriteString(s.Method + "\n\n")
+		for _, a := range s.Assumptions {
+			fmt.Fprintf(p, "- %s\n", a)
+		}
+		for _, c := range s.Constants {
+			fmt.Fprintf(p, "- %s: %s (%s)\n", c.Name, c.Value, c.From)
+		}
+		if len(s.Assumptions) > 0 {
+			p.WriteString("\n")
+		}
+		p.table(details(s))
+	}
+	if len(r.Gaps) > 0 {
+		p.title("Results that are not computable", "gaps")
+		p.table(gaps(r))
+	}
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+func (p *page) title(title, name string) {
+	if p.markdown {
+		fmt.Fprintf(p, "\n## %s\n\n", title)
+	} else {
+		fmt.Fprintf(p, "\n%s (%s)\n\n", title, name)
+	}
+}
+
+func (p *page) table(t *table.Table) {
+	if p.markdown {
+		p.WriteString(t.RawMarkdown())
+	} else {
+		p.WriteString(t.Text())
+	}
+}
+
+// summary is the table of sources.
+func summary(p *reproduce.Reproduced) *table.Table {
+	t := table.New("source", "kind", "results", "roofline median", "worst", "> 40 %",
+		"fitted median", "worst", "> 40 %", "not computable").RightFrom(2).Wrap(0, 40)
+	add := func(source string, list []result) {
+		kind := reproduce.NotComputable
+		for _, r := range list {
+			if k := r.lines[fitted].Kind; k.Judged() {
+				kind = k
+			}
+		}
+		e := of(list, fitted)
+		cells := append([]string{source, string(kind), fmt.Sprint(len(e))}, of(list, roofline).cells()...)
+		t.AddTexts(append(append(cells, e.cells()...), fmt.Sprint(len(list)-len(e))))
+	}
+	var times []result
+	for i := range p.Sections {
+		list := results(&p.Sections[i])
+		add(p.Sections[i].Title, list)
+		times = append(times, slices.DeleteFunc(list, func(r result) bool { return !r.timed() })...)
+	}
+	add("all times", times)
+	return t
+}
+
+// details is the table of a section.
+func details(s *reproduce.Section) *table.Table {
+	t := table.New("setting", "printed", "roofline", "error", "fitted", "error", "note")
+	t.Right(1, 2, 3, 4, 5).Wrap(6, 40)
+	for _, r := range results(s) {
+		cells := []string{r.item, strings.TrimSpace(r.printed.String() + " " + r.unit)}
+		for _, line := range []string{roofline, fitted} {
+			l := r.lines[line]
+			if math.IsNaN(float64(l.Error)) {
+				cells = append(cells, text.None, text.None)
+			} else {
+				cells = append(cells, number(float64(l.Ours)), fmt.Sprintf("%+.1f %%", 100*float64(l.Error)))
+			}
+		}
+		t.AddTexts(append(cells, r.note()))
+	}
+	return t
+}
+
+// gaps is the table of results without a figure of ours.
+func gaps(p *reproduce.Reproduced) *table.Table {
+	t := table.New("source", "shows", "printed", "reason").Wrap(0, 34).Wrap(1, 30).Wrap(2, 30).Wrap(3, 34)
+	for _, g := range p.Gaps {
+		t.AddTexts([]string{g.Place, g.Shows, strings.Join(g.Prints, ", "), g.Why})
+	}
+	return t
+}
