@@ -38,7 +38,7 @@ replace them by name. replay/hardware/README.md describes the format.`,
 		},
 		next: always("hardware", "list"),
 		commands: []command{
-			f.list(), f.show(), f.check(), f.fit(), f.points(), f.price(), f.extents(),
+			f.list(), f.show(), f.check(), f.fit(), f.points(), f.price(), f.collective(), f.extents(),
 		},
 	}
 }
@@ -247,30 +247,37 @@ func (s *shownItem) print(w io.Writer) error {
 }
 
 func (f *hardwareFlags) check() command {
-	each := false
+	each, collectives := false, false
 	return command{
 		use:   "check [FILE...]",
 		short: "Check YAML files for --hardware-dir, or the errors of the kernel model",
 		long: `Check YAML files as --hardware-dir reads them: known keys, a unit, status and source for every
 number, no rate above its link's, and all parts of a machine. All problems of a file are
 printed with their lines.
-Without files, print the errors of the kernel model on measurements that its fit left out.`,
+Without files, print the errors of the kernel model on measurements that its fit left out, or with
+--collectives those of all-reduce.`,
 		details: `A fit leaves out a device, a model, or a fifth of the widths or shapes of a device. The last two
 columns count only errors beyond the resolution of the profiler's clock.
-replay/kernel/README.md describes the model.`,
+replay/kernel/README.md describes the model, replay/collective/README.md that of all-reduce.`,
 		args:    cobra.ArbitraryArgs,
-		example: "  kvreplay hardware check mine.yaml\n  kvreplay hardware check --each-operator --format csv",
+		example: "  kvreplay hardware check mine.yaml\n  kvreplay hardware check --each-operator --format csv\n  kvreplay hardware check --collectives",
 		flags: func(fl *flagSet) {
 			fl.BoolVar(&each, "each-operator", false, "print also a line for each operator, without files")
+			fl.BoolVar(&collectives, "collectives", false, "print the errors of all-reduce between GPUs, without files")
 			fl.format(&f.format, "", "table", "json", "csv")
 		},
 		run: func(c *call) error {
-			if len(c.args) == 0 {
+			switch {
+			case each && collectives:
+				return usagef("--each-operator is for kernels, --collectives for communication: remove one")
+			case len(c.args) == 0 && collectives:
+				return f.judgeCollectives(c)
+			case len(c.args) == 0:
 				return f.judgeKernels(c, each)
 			}
-			for _, name := range []string{"each-operator", "format"} {
+			for _, name := range []string{"each-operator", "collectives", "format"} {
 				if c.changed(name) {
-					return usagef("--%s is for the errors of the kernel model: remove it, or the files", name)
+					return usagef("--%s is for the errors of models: remove it, or the files", name)
 				}
 			}
 			return f.checkFiles(c)

@@ -288,6 +288,75 @@ func TestHardwareCheckKernels(t *testing.T) {
 	}
 }
 
+// hardware check --collectives judges all-reduce, in three formats with the same lines.
+func TestHardwareCheckCollectives(t *testing.T) {
+	type line struct {
+		Split  string
+		Sizes  string
+		Left   string  `json:"left_out"`
+		Median float64 `json:"median_abs_error"`
+	}
+	lines := decoded[[]line](t, "hardware", "check", "--collectives", "--format", "json")
+	_, csv, _ := run("hardware", "check", "--collectives", "--format", "csv")
+	_, table, _ := run("hardware", "check", "--collectives")
+	if n := strings.Count(csv, "\n"); n != len(lines)+1 || len(lines) != 20 {
+		t.Errorf("%d lines of CSV for %d errors, expected 20", n, len(lines))
+	}
+	for _, l := range lines {
+		if !(l.Median > 0 && l.Median < 1) || !strings.Contains(table, l.Left) {
+			t.Errorf("%+v: expected a median above 0 and below 1, and the part in the table", l)
+		}
+	}
+	for _, args := range [][]string{{"--collectives", "--each-operator"}, {"--collectives", points}} {
+		if code, _, stderr := run(append([]string{"hardware", "check"}, args...)...); code != 2 || !strings.Contains(stderr, args[0]) {
+			t.Errorf("%v: exit %d, %s", args, code, stderr)
+		}
+	}
+}
+
+// hardware collective prices buffers, and refuses GPUs without links and hosts that were not measured.
+func TestHardwareCollective(t *testing.T) {
+	type priced struct {
+		GPU       string
+		GPUs      int
+		Bytes     int64
+		AllReduce float64 `json:"all_reduce_seconds"`
+		AllToAll  float64 `json:"all_to_all_seconds"`
+		Send      float64 `json:"send_seconds"`
+	}
+	all := decoded[[]priced](t, "hardware", "collective", "--hardware", "a100-80", "--gpus", "4",
+		"--bytes", "1MiB,64MiB", "--format", "json")
+	if len(all) != 2 || all[0].GPU != "a100-80" || all[0].GPUs != 4 || all[0].Bytes != 1<<20 || all[1].Bytes != 1<<26 {
+		t.Fatalf("%+v", all)
+	}
+	for _, p := range all {
+		if !(p.AllReduce > 40e-6 && p.AllToAll > 40e-6 && p.AllToAll < p.Send && p.Send < 1e-3) {
+			t.Errorf("%+v: expected times above a call, and less for all-to-all than for a send", p)
+		}
+	}
+	// the measured all-reduce of 63 MiB takes 550 us
+	if us := all[1].AllReduce * 1e6; us < 520 || us > 640 {
+		t.Errorf("all-reduce of 64 MiB takes %g us", us)
+	}
+	code, text, _ := run("hardware", "collective", "--hardware", "h200")
+	if code != 0 || !strings.Contains(text, "constants of h100") || !strings.Contains(text, "(derived)") {
+		t.Errorf("exit %d:\n%s", code, text)
+	}
+	for want, args := range map[string][]string{
+		"--gpus 9":                         {"--gpus", "9"},
+		"--gpus 1":                         {"--gpus", "1"},
+		"--bytes \"0\"":                    {"--bytes", "0"},
+		"--bytes \"2GiB\"":                 {"--bytes", "2GiB"},
+		"--bytes is empty":                 {"--bytes", ""},
+		"rtx4090 states no peer_bandwidth": {"--hardware", "rtx4090"},
+		"unknown machine":                  {"--hardware", "h1000"},
+	} {
+		if code, _, stderr := run(append([]string{"hardware", "collective"}, args...)...); code == 0 || !strings.Contains(stderr, want) {
+			t.Errorf("%v: exit %d, %s", args, code, stderr)
+		}
+	}
+}
+
 // hardware fit tells kernels from links by the header, and refuses the flags of links.
 func TestHardwareFitKernels(t *testing.T) {
 	type device struct {

@@ -40,9 +40,11 @@ type GPU struct {
 	// process keep it.
 	Reserved        Fact[Bytes]          `yaml:"reserved" need:"no"`
 	MemoryBandwidth Fact[BytesPerSecond] `yaml:"memory_bandwidth"`
-	BF16            Fact[FLOPPerSecond]  `yaml:"bf16"`           // dense with FP32 accumulation, FP16 if the GPU has no BF16
-	FP8             Fact[FLOPPerSecond]  `yaml:"fp8" need:"no"`  // dense
-	SMs             Fact[Number]         `yaml:"sms" most:"1e5"` // streaming multiprocessors, compute units
+	// PeerBandwidth is the rate from one GPU to the other GPUs of its host, in each direction.
+	PeerBandwidth Fact[BytesPerSecond] `yaml:"peer_bandwidth" need:"no"`
+	BF16          Fact[FLOPPerSecond]  `yaml:"bf16"`           // dense with FP32 accumulation, FP16 if the GPU has no BF16
+	FP8           Fact[FLOPPerSecond]  `yaml:"fp8" need:"no"`  // dense
+	SMs           Fact[Number]         `yaml:"sms" most:"1e5"` // streaming multiprocessors, compute units
 
 	// Facts that package kernel uses. Architecture is the generation in small letters, as in hopper.
 	Architecture string      `yaml:"architecture" need:"no"`

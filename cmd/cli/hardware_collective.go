@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/internal/text"
+	"github.com/kvreplay/kvreplay/replay/collective"
+)
+
+// judgeCollectives prints the errors of all-reduces that fits leave out.
+func (f *hardwareFlags) judgeCollectives(c *call) error {
+	lib, err := f.load()
+	if err != nil {
+		return err
+	}
+	all, err := collective.Judge(lib)
+	if err != nil {
+		return err
+	}
+	switch f.format {
+	case "json":
+		return text.WriteJSON(c.stdout, all)
+	case "csv":
+		return collective.WriteErrorsCSV(c.stdout, all)
+	}
+	return printTable(c.stdout, collective.ErrorTable(all))
+}
+
+// pricedCollective is one buffer as `hardware collective --format json` prints it.
+type pricedCollective struct {
+	GPU       string  `json:"gpu"`
+	GPUs      int     `json:"gpus"`
+	Bytes     int64   `json:"bytes"`
+	AllReduce float64 `json:"all_reduce_seconds"`
+	AllToAll  float64 `json:"all_to_all_seconds"` // derived
+	Send      float64 `json:"send_seconds"`       // derived
+}
+
+func (f *hardwareFlags) collective() command {
+	var machine string
+	var gpus int
+	var texts []string
+	return command{
+		use:   "collective",
+		short: "Price communication between the GPUs of a host",
+		long: `Price all-reduce, all-to-all and a send between the GPUs of one host, for buffers of each GPU.
+All-reduce is fitted to measurements. All-to-all and send are derived from the same constants.
+replay/collective/README.md describes the model and its errors.`,
+		example: `  kvreplay hardware collective --hardware h100 --gpus 8
+  kvreplay hardware collective --hardware a100-80 --gpus 4 --bytes 64KiB,1MiB --format json`,
+		flags: func(fl *flagSet) {
+			fl.StringVar(&machine, "hardware", "h100", "price between the GPUs of this `MACHINE` of kvreplay hardware list")
+			fl.IntVar(&gpus, "gpus", collective.Most, "number of GPUs of the host")
+			fl.StringSliceVar(&texts, "bytes", []string{"64KiB", "1MiB", "16MiB", "64MiB"},
+				"price buffers of these `SIZES`, as in 1MiB")
+			fl.format(&f.format, "", "table", "json")
+		},
+		run: func(c *call) error {
+			if gpus < 2 || gpus > collective.Most {
+				return usagef("--gpus %d: expected 2 to %d, the GPUs of one host", gpus, collective.Most)
+			}
+			m, err := f.machine(machine)
+			if err != nil {
+				return err
+			}
+			lib, err := f.load()
+			if err != nil {
+				return err
+			}
+			n, err := collective.New(m.GPU, lib)
+			if err != nil {
+				return err
+			}
+			all, err := pricedCollectives(n, gpus, texts)
+			if err != nil {
+				return err
+			}
+			if f.format == "json" {
+				return text.WriteJSON(c.stdout, all)
+			}
+			return printCollectives(c, n, all)
+		},
+		next: always("hardware", "check", "--collectives"),
+	}
+}
+
+// pricedCollectives prices each size.
+func pricedCollectives(n *collective.Network, gpus int, texts []string) (all []pricedCollective, err error) {
+	for _, t := range texts {
+		size, err := parseSize(t)
+		if err != nil || size < 1 || size > mostBytes {
+			return nil, usagef("--bytes %q: expected 1 B to 1 GiB, as in 1MiB", t)
+		}
+		bytes := float64(size)
+		all = append(all, pricedCollective{n.GPU, gpus, size,
+			n.AllReduce(gpus, bytes), n.AllToAll(gpus, bytes), n.Send(bytes)})
+	}
+	return all, nil
+}
+
+func printCollectives(c *call, n *collective.Network, all []pricedCollective) error {
+	us := func(s float64) string { return fmt.Sprintf("%.4g", s*1e6) }
+	t := table.New("GPUs", "bytes of each", "all-reduce us", "all-to-all us (derived)", "send us (derived)").RightFrom(0)
+	for _, p := range all {
+		t.Add(fmt.Sprintf("%d × %s", p.GPUs, p.GPU), p.Bytes, us(p.AllReduce), us(p.AllToAll), us(p.Send))
+	}
+	if err := printTable(c.stdout, t); err != nil {
+		return err
+	}
+	k := &n.Constants
+	_, err := fmt.Fprintf(c.stdout, "constants of %s: call %s us, hop %s us, %.0f %% of the link's %.4g GB/s\n",
+		strings.Join(n.Basis, " and "), us(k.Call), us(k.Hop), 100*k.Share, n.Link/1e9)
+	return err
+}

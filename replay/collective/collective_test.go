@@ -1,0 +1,199 @@
+package collective
+
+import (
+	"bytes"
+	"flag"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+var update = flag.Bool("update", false, "rewrite the tables of README.md")
+
+func library(t *testing.T) *hardware.Library {
+	t.Helper()
+	lib, err := hardware.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lib
+}
+
+func network(t *testing.T, gpu string) *Network {
+	t.Helper()
+	lib := library(t)
+	item, err := lib.Item(hardware.KindGPU, gpu)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := New(item.(*hardware.GPU), lib)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func near(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if math.Abs(got-want) > 1e-9*math.Abs(want) {
+		t.Errorf("%s is %g, expected %g", what, got, want)
+	}
+}
+
+// By hand: a call of 10 us, hops of 1 us, and half of 100 GB/s. 8 GPUs reduce 4 MB: 10 us, 2·3 hops,
+// and 7 MB at 50 GB/s, which takes 140 us.
+func TestByHand(t *testing.T) {
+	n := &Network{Link: 100e9, Constants: Constants{Call: 10e-6, Hop: 1e-6, Share: 0.5}}
+	near(t, "all-reduce", n.AllReduce(8, 4e6), 156e-6)
+	near(t, "all-reduce of 2 GPUs", n.AllReduce(2, 4e6), 10e-6+2e-6+80e-6)
+	near(t, "all-to-all", n.AllToAll(8, 4e6), 11e-6+70e-6)
+	near(t, "all-gather", n.AllGather(8, 4e6), 11e-6+70e-6)
+	near(t, "send", n.Send(4e6), 11e-6+80e-6)
+	for what, v := range map[string]float64{
+		"one GPU":  n.AllReduce(1, 4e6) + n.AllToAll(1, 4e6),
+		"no bytes": n.AllReduce(8, 0) + n.AllToAll(8, 0) + n.Send(0),
+	} {
+		if v != 0 {
+			t.Errorf("%s: %g s, expected 0", what, v)
+		}
+	}
+}
+
+// A measured time 20 % above the formula corrects the same size by 1.2^(1/1.5). It corrects half an
+// octave further by less. It does not correct two octaves further, or another number of GPUs.
+func TestCorrection(t *testing.T) {
+	c := Constants{Call: 10e-6, Hop: 1e-6, Share: 0.5}
+	p := point{Measurement: &Measurement{Workers: 4, Bytes: 1 << 20}, link: 100e9}
+	p.seconds = 1.2 * p.guess(&c)
+	of := func(workers int, bytes float64) float64 { return math.Exp(correction([]point{p}, &c, workers, bytes)) }
+	near(t, "same size", of(4, 1<<20), math.Pow(1.2, 1/1.5))
+	w := math.Exp(-0.5)
+	near(t, "half an octave", of(4, math.Sqrt2*(1<<20)), math.Pow(1.2, w/(w+0.5)))
+	near(t, "two octaves", of(4, 1<<22), 1)
+	near(t, "other GPUs", of(8, 1<<20), 1)
+}
+
+// A fit to times of the formula finds its constants.
+func TestFitFindsConstants(t *testing.T) {
+	want := Constants{Call: 12e-6, Hop: 4e-6, Share: 0.5}
+	var points []point
+	for workers := 2; workers <= 8; workers *= 2 {
+		for bytes := 1 << 10; bytes <= 1<<26; bytes *= 2 {
+			p := point{Measurement: &Measurement{Workers: workers, Bytes: bytes}, link: 300e9}
+			p.seconds = p.guess(&want)
+			points = append(points, p)
+		}
+	}
+	got := fit(points)
+	for _, v := range [][2]float64{{got.Call, want.Call}, {got.Hop, want.Hop}, {got.Share, want.Share}} {
+		if math.Abs(v[0]/v[1]-1) > 0.03 {
+			t.Errorf("fit %+v, expected %+v", got, want)
+		}
+	}
+}
+
+// GPUs with the link of a measured GPU have its constants, others those of all measured ones.
+func TestBasis(t *testing.T) {
+	for gpu, want := range map[string]string{
+		"a100-40": "a100-80", "a100-80": "a100-80", "h200": "h100", "b200": "a100-80 h100",
+	} {
+		if got := strings.Join(network(t, gpu).Basis, " "); got != want {
+			t.Errorf("%s has the constants of %s, expected %s", gpu, got, want)
+		}
+	}
+	if network(t, "h200").AllReduce(8, 1<<24) != network(t, "h100").AllReduce(8, 1<<24) {
+		t.Error("h200 and h100 have the same link, but different times")
+	}
+	item, err := library(t).Item(hardware.KindGPU, "rtx4090")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(item.(*hardware.GPU), library(t)); err == nil || !strings.Contains(err.Error(), "peer_bandwidth") {
+		t.Errorf("a GPU without links: %v", err)
+	}
+}
+
+// Errors of left-out buffers from 1 MiB stay below limits, and README.md has the table.
+func TestJudge(t *testing.T) {
+	all, err := Judge(library(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := map[string]float64{"device": 0.5, "workers": 0.2, "sizes": 0.05}
+	count := 0
+	for _, e := range all {
+		if e.Split == "sizes" {
+			count += e.Count
+		}
+		if e.Range == "from 1 MiB" && !(e.Median <= limits[e.Split]) {
+			t.Errorf("%s %s: median %.3f, expected at most %g", e.Split, e.Left, e.Median, limits[e.Split])
+		}
+	}
+	if points, _ := published(library(t)); count != len(points) || count == 0 {
+		t.Errorf("%d points were left out by size, expected each of %d once", count, len(points))
+	}
+	compare(t, ErrorTable(all).Markdown())
+	var b bytes.Buffer
+	if err := WriteErrorsCSV(&b, all); err != nil || strings.Count(b.String(), "\n") != len(all)+1 {
+		t.Errorf("%d errors, %v, CSV:\n%s", len(all), err, b.String())
+	}
+}
+
+// compare finds a table in README.md, or replaces the one with the same header.
+func compare(t *testing.T, want string) {
+	t.Helper()
+	data, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, want := string(data), strings.TrimSpace(want)+"\n"
+	if strings.Contains(text, want) {
+		return
+	}
+	if !*update {
+		t.Fatalf("README.md does not have this table: run go test ./replay/collective -update\n%s", want)
+	}
+	header, _, _ := strings.Cut(want, "\n")
+	before, after, found := strings.Cut(text, header)
+	_, after, more := strings.Cut(after, "\n\n")
+	if !found || !more {
+		t.Fatalf("README.md has no table with the header %s", header)
+	}
+	if err := os.WriteFile("README.md", []byte(before+want+"\n"+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Errors of files name the line and the expected text.
+func TestReadCSV(t *testing.T) {
+	const header = "device,workers,bytes,sizes,time_us\n"
+	rows, err := ReadCSV(strings.NewReader("# comment\n"+header+"h100,8,1024,3,7.5\n"), "f")
+	if err != nil || len(rows) != 1 || rows[0] != (Measurement{"h100", 8, 1024, 3, 7.5, 3}) {
+		t.Errorf("%+v, %v", rows, err)
+	}
+	for text, want := range map[string]string{
+		"":                              "f is empty",
+		"a,b\n":                         "f:1: columns a,b, expected",
+		header:                          "has a header and no measurements",
+		header + "h100,8,1024,3\n":      "wrong number of fields",
+		header + ",8,1024,3,7\n":        "f:2: device is empty",
+		header + "h100,1,1024,3,7\n":    "f:2: workers \"1\", expected a whole number of 2 to",
+		header + "h100,8,0,3,7\n":       "f:2: bytes \"0\"",
+		header + "h100,8,1024,x,7\n":    "f:2: sizes \"x\"",
+		header + "h100,8,1024,3,NaN\n":  "f:2: time_us \"NaN\"",
+		header + "h100,8,1024,3,-1\n":   "f:2: time_us \"-1\"",
+		header + "h100,8,1024,3,1e99\n": "f:2: time_us",
+	} {
+		if _, err := ReadCSV(strings.NewReader(text), "f"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, expected %s", text, err, want)
+		}
+	}
+	rows = []Measurement{{Device: "rtx4090", Line: 4}}
+	const want = "f:4: GPU rtx4090 states no peer_bandwidth"
+	if _, err := pointsOf(rows, "f", library(t)); err == nil || !strings.Contains(err.Error(), want) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,132 @@
+package collective
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+// Errors summarise the errors of all-reduces that a fit left out: predicted ÷ measured − 1.
+type Errors struct {
+	Split  string  `json:"split"`    // device, workers or sizes
+	Left   string  `json:"left_out"` // the device, with its number of workers
+	Range  string  `json:"sizes"`    // below 1 MiB, or from 1 MiB
+	Count  int     `json:"points"`
+	Bias   float64 `json:"median_error"`
+	Median float64 `json:"median_abs_error"`
+	P95    float64 `json:"p95_abs_error"`
+	Worst  float64 `json:"worst_abs_error"`
+}
+
+const (
+	folds = 5       // parts of a device's sizes
+	large = 1 << 20 // from here on the bytes decide, below it the calls
+)
+
+// Judge fits without a part and returns the errors on it. Parts are a device, a number of workers of
+// a device, and a fifth of a device's sizes.
+func Judge(lib *hardware.Library) ([]Errors, error) {
+	points, err := published(lib)
+	if err != nil {
+		return nil, err
+	}
+	var byDevice, byWorkers, bySize []Errors
+	for _, name := range distinct(points, func(p *point) string { return p.Device }) {
+		mine, others := divide(points, func(p *point) bool { return p.Device == name })
+		byDevice = append(byDevice, summaries("device", name, mine, guesses(mine, others, nil))...)
+		for _, workers := range distinct(mine, func(p *point) int { return p.Workers }) {
+			out, in := divide(mine, func(p *point) bool { return p.Workers == workers })
+			left := fmt.Sprintf("%s, %d", name, workers)
+			byWorkers = append(byWorkers, summaries("workers", left, out, guesses(out, in, in))...)
+		}
+		var left []point
+		var guessed []float64
+		for fold := range folds {
+			out, in := divide(mine, func(p *point) bool { return (p.Line+p.Workers)%folds == fold })
+			left, guessed = append(left, out...), append(guessed, guesses(out, in, in)...)
+		}
+		bySize = append(bySize, summaries("sizes", name, left, guessed)...)
+	}
+	return slices.Concat(byDevice, byWorkers, bySize), nil
+}
+
+// guesses predicts points by a fit to others. near are measurements of the same device, if any.
+func guesses(points, fitted, near []point) (all []float64) {
+	n := Network{Constants: fit(fitted), near: near}
+	for i := range points {
+		n.Link = points[i].link
+		all = append(all, n.AllReduce(points[i].Workers, float64(points[i].Bytes)))
+	}
+	return all
+}
+
+// summaries returns the errors of small and of large buffers.
+func summaries(split, left string, points []point, guessed []float64) (list []Errors) {
+	for _, r := range []struct {
+		name        string
+		least, most int
+	}{{"below 1 MiB", 0, large}, {"from 1 MiB", large, math.MaxInt}} {
+		var signed, size []float64
+		for i := range points {
+			if b := points[i].Bytes; b >= r.least && b < r.most {
+				e := guessed[i]/points[i].seconds - 1
+				signed, size = append(signed, e), append(size, math.Abs(e))
+			}
+		}
+		if len(signed) == 0 {
+			continue
+		}
+		slices.Sort(signed)
+		slices.Sort(size)
+		list = append(list, Errors{split, left, r.name, len(size), quantile(signed, 0.5), quantile(size, 0.5),
+			quantile(size, 0.95), size[len(size)-1]})
+	}
+	return list
+}
+
+// quantile interpolates between the values around a share.
+func quantile(ascending []float64, share float64) float64 {
+	at := share * float64(len(ascending)-1)
+	i := int(at)
+	if i+1 == len(ascending) {
+		return ascending[i]
+	}
+	return ascending[i] + (at-float64(i))*(ascending[i+1]-ascending[i])
+}
+
+// ErrorTable is a table of errors in percent.
+func ErrorTable(all []Errors) *table.Table {
+	t := table.New("left out", "of", "buffers", "points", "median error %", "median |error| %", "p95 %",
+		"worst %").RightFrom(3)
+	percent := func(v float64) string { return strconv.FormatFloat(100*v, 'f', 0, 64) }
+	for i, e := range all {
+		if i > 0 && e.Split != all[i-1].Split {
+			t.Line()
+		}
+		t.Add(e.Split, e.Left, e.Range, e.Count, fmt.Sprintf("%+.0f", 100*e.Bias), percent(e.Median), percent(e.P95),
+			percent(e.Worst))
+	}
+	return t
+}
+
+// WriteErrorsCSV writes errors as shares.
+func WriteErrorsCSV(w io.Writer, all []Errors) error {
+	out := csv.NewWriter(w)
+	_ = out.Write([]string{"split", "left_out", "sizes", "points", "median_error", "median_abs_error", "p95_abs_error",
+		"worst_abs_error"}) // Flush returns the error
+	for _, e := range all {
+		record := []string{e.Split, e.Left, e.Range, strconv.Itoa(e.Count)}
+		for _, v := range []float64{e.Bias, e.Median, e.P95, e.Worst} {
+			record = append(record, strconv.FormatFloat(v, 'f', 5, 64))
+		}
+		_ = out.Write(record)
+	}
+	out.Flush()
+	return out.Error()
+}
