@@ -16,6 +16,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/collective"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -119,6 +120,7 @@ func (f *timeFlags) define(fl *flagSet) {
 	fl.IntVar(&o.Positions, "positions", 0, "positions that a step decodes per request (default: the profile's)")
 	fl.Float64Var(&o.Accept, "accept", 0, "tokens that a step yields (required with several positions)")
 	fl.IntVar(&o.Experts, "expert-gpus", 0, "number of GPUs that share the routed experts (default: half of each GPU stays free)")
+	fl.IntVar(&o.TensorParallel, "tensor-parallel", 1, "number of GPUs that divide every layer and decode one batch, with schedule dense")
 	fl.IntVar(&o.Threads, "threads", 16, "threads of the host that look up entries")
 	fl.Float64Var(&o.Reserve, "reserve", 0, "reserve this `SHARE` of GPU memory for driver and workspace, as in 0.1 (default: an estimate)")
 	fl.StringVar(&o.Path, "path", "fastest", "transfer path of fetches: fastest, call, batch or kernel")
@@ -130,7 +132,7 @@ func (f *timeFlags) define(fl *flagSet) {
 	fl.StringVar(&f.kernels, "kernels", "roofline", "price operators by this `MODEL`: roofline, fitted, or a CSV file of measured kernels")
 	fl.StringVar(&f.table, "table", "", "read measured operator times from this CSV `FILE` (default: those of --kernels)")
 	fl.BoolVar(&f.extrapolate, "extrapolate", false, "extend --table beyond its points")
-	fl.positive("topk", "steps", "context", "positions", "accept", "expert-gpus")
+	fl.positive("topk", "steps", "context", "positions", "accept", "expert-gpus", "tensor-parallel")
 }
 
 // decodingFlags describe the batch of equal requests that `kvreplay time` prices without a
@@ -402,7 +404,7 @@ func (f *timeFlags) findModel(name string) (err error) {
 	if o.Selection, err = pipeline.ParseSelection(f.selection, f.shape); err != nil {
 		return errUsage{err}
 	}
-	o.Kernels = f.estimators()
+	o.Kernels, o.Network = f.estimators(), f.networks()
 	if f.table != "" {
 		o.Table = func(rest pipeline.Computer) (pipeline.Computer, error) {
 			return pipeline.ReadTimetable(bytes.NewReader(f.tableText), f.table, rest, f.extrapolate)
@@ -458,6 +460,22 @@ func (f *timeFlags) estimators() func(g *hardware.GPU) (*kernel.Estimator, error
 		e, err := f.estimator(g)
 		known[g.Name] = e
 		return e, err
+	}
+}
+
+// networks returns the network between GPUs of a kind. Each kind is fitted once.
+func (f *timeFlags) networks() func(g *hardware.GPU) (*collective.Network, error) {
+	var mu sync.Mutex
+	known := map[string]*collective.Network{}
+	return func(g *hardware.GPU) (*collective.Network, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if known[g.Name] != nil {
+			return known[g.Name], nil
+		}
+		n, err := collective.New(g, f.library)
+		known[g.Name] = n
+		return n, err
 	}
 }
 

@@ -334,3 +334,48 @@ func TestTimeKernels(t *testing.T) {
 		}
 	}
 }
+
+// --tensor-parallel divides the memory of a dense batch and adds all-reduces. Every command line
+// that cannot be priced is refused.
+func TestTimeTensorParallel(t *testing.T) {
+	args := []string{"time", "--prompt", "512", "--generate", "8", "--model", "qwen3-14b", "--batch", "4",
+		"--schedule", "dense", "--hardware", "h200"}
+	type priced struct {
+		GPUs   int `json:"tensor_parallel"`
+		Causes struct {
+			Compute   float64
+			AllReduce float64 `json:"all_reduce"`
+		} `json:"exposed_s"`
+		Memory struct {
+			Weights float64 `json:"weights_bytes"`
+		}
+	}
+	with := func(more ...string) priced {
+		return decoded[[]priced](t, slices.Concat(args, more, []string{"--format", "json"})...)[0]
+	}
+	one, four := with(), with("--tensor-parallel", "4")
+	if one.GPUs != 1 || one.Causes.AllReduce != 0 || four.GPUs != 4 || four.Causes.AllReduce == 0 {
+		t.Errorf("%+v and %+v: expected all-reduces of 4 GPUs only", one, four)
+	}
+	if share := four.Memory.Weights / one.Memory.Weights; share < 0.25 || share > 0.251 || four.Causes.Compute > 0.4*one.Causes.Compute {
+		t.Errorf("a GPU of 4 has %g of the weights and computes %g s, one alone %g s",
+			share, four.Causes.Compute, one.Causes.Compute)
+	}
+	code, text, _ := run(slices.Concat(args, []string{"--tensor-parallel", "2"})...)
+	if code != 0 || !strings.Contains(text, "of it all-reduce") ||
+		!strings.Contains(text, "note: tensor parallelism: 2 GPUs") || !strings.Contains(text, "constants of h100") {
+		t.Errorf("exit %d:\n%s", code, text)
+	}
+	for want, more := range map[string][]string{
+		"expected 0 to 8":          {"--tensor-parallel", "9"},
+		"expected at least 1":      {"--tensor-parallel", "0"},
+		"runs on one GPU":          {"--tensor-parallel", "2", "--schedule", "flexgen"},
+		"does not divide":          {"--tensor-parallel", "3"},
+		"states no peer_bandwidth": {"--tensor-parallel", "2", "--hardware", "l40s"},
+		"has routed experts":       {"--tensor-parallel", "2", "--model", "deepseek-v2-lite"},
+	} {
+		if code, _, stderr := run(append(slices.Clone(args), more...)...); code == 0 || !strings.Contains(stderr, want) {
+			t.Errorf("%v: exit %d, %s, expected %s", more, code, stderr, want)
+		}
+	}
+}

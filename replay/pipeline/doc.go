@@ -20,6 +20,8 @@
 // linear in the misses of a request. Package transfer has the formula for fetches from several
 // tiers (tiers.go).
 //
+// parallel.go divides a model among GPUs. Package collective prices the communication between them.
+//
 // memory.go computes the memory that a batch needs. plan.go searches batches, schedules and cells.
 // result.go, report.go, plan_report.go and assumptions.go write the results.
 package pipeline

@@ -14,6 +14,7 @@ import (
 type Fitted struct {
 	roofline  *Roofline
 	estimator *kernel.Estimator
+	sampled   float64                   // logits of a query that the sampler reads
 	known     map[kernel.Kernel]float64 // times of earlier calls
 }
 
@@ -22,7 +23,7 @@ const mostKnown = 1 << 16
 
 // NewFitted returns the kernel model of a GPU for the roofline's model.
 func NewFitted(r *Roofline, e *kernel.Estimator) *Fitted {
-	return &Fitted{r, e, map[kernel.Kernel]float64{}}
+	return &Fitted{r, e, float64(r.Model.Vocabulary.Value), map[kernel.Kernel]float64{}}
 }
 
 // Notes returns the assumptions.
@@ -146,7 +147,7 @@ func (f *Fitted) Output(queries float64) (float64, error) {
 	m := f.roofline.Model
 	hidden, words := float64(m.Hidden.Value), float64(m.Vocabulary.Value)
 	return f.seconds(kernel.NewNorm(queries, hidden, true)) + f.products(queries, []matrix{{words, hidden}}) +
-		f.seconds(kernel.NewSample(queries, words)), nil
+		f.seconds(kernel.NewSample(queries, f.sampled)), nil
 }
 
 // rotated returns the elements of a token's queries and keys that the rotary embedding turns.

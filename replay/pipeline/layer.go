@@ -8,6 +8,9 @@ type Step struct {
 	Whole  []Layer
 	Parts  [][]Layer // by part, then layer
 	Output float64   // final projection to the vocabulary, s
+	// Communication of tensor parallelism, in seconds, 0 on one GPU: the all-reduce after the
+	// embedding, and the gather of the logits.
+	Embed, Gather float64
 
 	// number of positions that KVPR recomputes, nil before it is chosen
 	split *int
@@ -37,6 +40,7 @@ type Layer struct {
 	Pre     float64 // projections that selection does not need
 	Attend  float64 // attention over the demand
 	Post    float64 // output projection, feed-forward
+	Reduce  float64 // one of the two all-reduces of tensor parallelism, 0 on one GPU
 
 	LookupGPU, LookupCPU, Update float64
 
@@ -124,11 +128,12 @@ func (a ReadAhead) again() float64 {
 // layers adds the whole batch layer by layer, and the output. place adds one layer after
 // last and returns its last operation.
 func (t *Timeline) layers(s *Step, place func(i int, l *Layer, last Op) Op) {
-	last := None
+	last := t.Add(AllReduce, 0, 0, s.Embed, None)
 	for i := range s.Whole {
 		last = place(i, &s.Whole[i], last)
 	}
-	t.Add(Output, len(s.Whole), 0, s.Output, last)
+	last = t.Add(Output, len(s.Whole), 0, s.Output, last)
+	t.Add(AllGather, len(s.Whole), 0, s.Gather, last)
 }
 
 // selectAndFetch adds the selection, lookup and fetch for a share of the batch.
@@ -147,12 +152,16 @@ func (t *Timeline) compute(l *Layer, layer, part int, fetched Op, after ...Op) O
 	return t.Add(Post, layer, part, l.Post, last)
 }
 
-// attendDensely adds a layer that attends to the whole context, after its KV has arrived.
+// attendDensely adds a layer that attends to the whole context, after its KV has arrived. With
+// tensor parallelism an all-reduce follows the output projection and another the FFN. These two are
+// one operation here, so both all-reduces follow it.
 func (t *Timeline) attendDensely(l *Layer, layer int, last, arrived Op) Op {
 	last = t.Add(Project, layer, 0, l.Project, last)
 	last = t.Add(Pre, layer, 0, l.Pre, last)
 	last = t.Add(Attend, layer, 0, l.Dense.Attend, last, arrived)
-	return t.Add(Post, layer, 0, l.Post, last)
+	last = t.Add(Post, layer, 0, l.Post, last)
+	last = t.Add(AllReduce, layer, 0, l.Reduce, last)
+	return t.Add(AllReduce, layer, 0, l.Reduce, last)
 }
 
 // later returns an operation that ends with the later of two.

@@ -90,8 +90,8 @@ func (r *runner) reserve() float64 {
 // activations returns the bytes of a layer's intermediate results in FP16, and of the logits in
 // FP16 and FP32, for the positions of a step. They are derived from the model's shape: the layer's
 // input and residual, queries, keys and values, the attention's output, and the inputs of the
-// feed-forward's last matrix. eLLM runs layers again over its uncached tokens, which need as much
-// per token.
+// feed-forward's last matrix. With tensor parallelism each GPU has all logits. eLLM runs layers
+// again over its uncached tokens, which need as much per token.
 func (r *runner) activations() float64 {
 	m := r.Model
 	positions := r.Positions
@@ -109,7 +109,7 @@ func (r *runner) activations() float64 {
 	}
 	numbers := 3*hidden + 2*heads*dim + float64(m.Entry.Value)/halfBytes + float64(m.FFNMatrices.Value-1)*wide
 	const logit = halfBytes + 4
-	return (queries+again)*numbers*halfBytes + queries*float64(m.Vocabulary.Value)*logit
+	return (queries+again)*numbers*halfBytes + queries*max(r.vocabulary, float64(m.Vocabulary.Value))*logit
 }
 
 func (m *Memory) verdict(machine *hardware.Machine) string {

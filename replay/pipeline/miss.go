@@ -44,6 +44,7 @@ func (r *runner) layer(layer int, t *sums) (l Layer, traffic Traffic, err error)
 		return l, traffic, fmt.Errorf("layer %d: %w", layer, err)
 	}
 	l = Layer{Project: o.Project, Select: o.Select, Pre: o.Pre, Attend: o.Attend, Post: o.Post, LookupGPU: o.LookupGPU, LookupCPU: o.LookupCPU, Update: o.Update}
+	l.Reduce = r.allReduce(load.Queries)
 	switch r.traits.Moves {
 	case MovesNothing:
 		l.Dense.Attend = o.AttendAll

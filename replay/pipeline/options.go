@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/replay/collective"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 )
@@ -26,12 +27,16 @@ type Options struct {
 	Accept    float64 // tokens that a step yields, 0 for 1 if steps have one position
 	Experts   int     // GPUs that share routed experts, 0: doubled from 1 until half of each GPU is free
 	Threads   int     // host threads for lookups
-	Reserve   float64 // share of GPU memory for driver, context, activations and workspace, 0: estimated (Memory.Reserve)
-	Path      string  // call, batch, kernel, or the fastest for each fetch if it is "" or fastest
-	Merge     bool    // adjacent missed blocks move as one piece
-	Fragments int64   // pieces of a block in memory, 0 for 1
-	Depth     int64   // reads in flight to the drives, over all GPUs that share them
-	Ahead     ReadAhead
+	// TensorParallel is the number of GPUs that divide every layer, 0 for 1. Network returns the
+	// network between GPUs of a kind, and is needed from 2 on.
+	TensorParallel int
+	Network        func(g *hardware.GPU) (*collective.Network, error)
+	Reserve        float64 // share of GPU memory for driver, context, activations and workspace, 0: estimated (Memory.Reserve)
+	Path           string  // call, batch, kernel, or the fastest for each fetch if it is "" or fastest
+	Merge          bool    // adjacent missed blocks move as one piece
+	Fragments      int64   // pieces of a block in memory, 0 for 1
+	Depth          int64   // reads in flight to the drives, over all GPUs that share them
+	Ahead          ReadAhead
 	// Kernels, if not nil, returns the kernel model of a GPU. It replaces the roofline.
 	Kernels func(g *hardware.GPU) (*kernel.Estimator, error)
 	// Table, if not nil, replaces the roofline or the kernel model for the times that it has.
@@ -72,6 +77,7 @@ func (o *Options) Bounds() error {
 		{"threads", int64(o.Threads), 0, mostThreads},
 		{"reads in flight", o.Depth, 0, mostDepth},
 		{"expert GPUs", int64(o.Experts), 0, math.MaxInt32},
+		{"tensor-parallel GPUs", int64(o.TensorParallel), 0, collective.Most},
 	} {
 		if b.value < b.low || b.value > b.most {
 			return fmt.Errorf("%s %d, expected %d to %d", b.name, b.value, b.low, b.most)
@@ -121,7 +127,7 @@ func (o *Options) check(p *Profile) error {
 	case p.Tiered && o.Machine.Drive == nil:
 		return fmt.Errorf("the profile reads from an SSD, and %s has none: choose another machine", o.Machine.Name)
 	}
-	return nil
+	return o.checkParallel()
 }
 
 // quantizable reports whether the schedule does not quantise, or the cache is K and V in FP16.

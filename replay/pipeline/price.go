@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/kvreplay/kvreplay/replay/collective"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
@@ -63,9 +64,11 @@ type runner struct {
 	kvpr       *KVPR // the schedule, if it moves layers
 	ellm       *ELLM // the schedule, if it moves uncached tokens
 	computer   Computer
-	gpuRate    float64       // bytes/s of the GPU's memory
-	fetch      transfer.Path // host to device
-	store      transfer.Path // device to host
+	network    *collective.Network // nil on one GPU
+	vocabulary float64             // of the whole model, 0 on one GPU
+	gpuRate    float64             // bytes/s of the GPU's memory
+	fetch      transfer.Path       // host to device
+	store      transfer.Path       // device to host
 	ssd        transfer.Path
 	recomputed float64 // largest number of positions that a layer recomputed (KVPR)
 
@@ -134,6 +137,9 @@ func (r *runner) prepare() error {
 		r.note("read-ahead: a share of %g of the SSD's reads is assumed known when a layer begins", a)
 	}
 	r.divideExperts()
+	if err := r.parallelize(); err != nil {
+		return err
+	}
 	if limit := int64(r.Model.Context.Value); r.Context > limit {
 		r.note("a context of %d tokens exceeds the %d of %s", r.Context, limit, r.Model.Name)
 	}
@@ -150,7 +156,9 @@ func (r *runner) prepare() error {
 		if err != nil {
 			return err
 		}
-		r.computer = NewFitted(roofline, estimator)
+		fitted := NewFitted(roofline, estimator)
+		fitted.sampled = max(r.vocabulary, fitted.sampled)
+		r.computer = fitted
 	}
 	if r.Table != nil {
 		var err error
@@ -212,7 +220,7 @@ func (r *runner) choosePaths() error {
 
 // run prices all steps.
 func (r *runner) run() (*Result, error) {
-	result := &Result{Machine: r.Machine.Name, Model: r.Model.Name, Cell: r.profile.Cell, Batch: r.Batch, Steps: r.batch.Steps, Experts: r.Experts, Accept: r.Accept}
+	result := &Result{Machine: r.Machine.Name, Model: r.Model.Name, Cell: r.profile.Cell, Batch: r.Batch, Steps: r.batch.Steps, Experts: r.Experts, TensorParallel: r.TensorParallel, Accept: r.Accept}
 	var times []float64
 	var exposed Exposure
 	spent := 0.
@@ -250,7 +258,7 @@ func (r *runner) run() (*Result, error) {
 	for c := range exposed {
 		exposed[c] /= n
 	}
-	result.Causes = Causing{exposed[Compute], exposed[Selecting], exposed[Lookup], exposed[Fetch], exposed[WriteBack], exposed[Drive], exposed[Weights]}
+	result.Causes = Causing{exposed[Compute], exposed[Selecting], exposed[Lookup], exposed[Fetch], exposed[WriteBack], exposed[Drive], exposed[Weights], exposed[Communication]}
 	result.Mean = exposed.Sum()
 	if !(result.Mean > 0) { // no machine's file gives that, but a table of times can
 		return nil, fmt.Errorf("the table of times gives a step of %g s, expected more than 0 and a finite time", result.Mean)
@@ -258,7 +266,7 @@ func (r *runner) run() (*Result, error) {
 	result.distribution(times)
 	result.TPOT = result.Mean / r.Accept
 	result.OTPS = 1 / result.TPOT
-	result.Tokens = float64(r.Batch) * result.OTPS
+	result.Tokens = float64(r.Batch) * result.OTPS / float64(r.TensorParallel)
 	result.Memory = r.memory(r.staging)
 	result.Schedule = r.Schedule.Name()
 	result.round()
@@ -361,6 +369,7 @@ func (r *runner) priceStep(step int) error {
 	if r.step.Output, err = r.computer.Output(r.whole.positions); err != nil {
 		return err
 	}
+	r.communicate(&r.step, r.whole.positions)
 	if r.kvpr != nil {
 		split := r.kvpr.fastest(&r.step, r.timeline)
 		r.step.split = &split

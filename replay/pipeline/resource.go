@@ -22,18 +22,19 @@ type Cause uint8
 
 // The causes, in the order of reports.
 const (
-	Compute   Cause = iota // projections, attention, feed-forward, recomputation
-	Selecting              // indexer, scores, Top-K
-	Lookup                 // search for the resident part of the demand, and bookkeeping
-	Fetch                  // host memory to GPU
-	WriteBack              // GPU to host memory
-	Drive                  // SSD to host memory
-	Weights                // weights over the link
+	Compute       Cause = iota // projections, attention, feed-forward, recomputation
+	Selecting                  // indexer, scores, Top-K
+	Lookup                     // search for the resident part of the demand, and bookkeeping
+	Fetch                      // host memory to GPU
+	WriteBack                  // GPU to host memory
+	Drive                      // SSD to host memory
+	Weights                    // weights over the link
+	Communication              // between GPUs that share a batch
 	Causes
 )
 
 // CauseNames are the causes as reports call them.
-var CauseNames = [Causes]string{"compute", "selection", "lookup", "fetch", "write-back", "ssd", "weights"}
+var CauseNames = [Causes]string{"compute", "selection", "lookup", "fetch", "write-back", "ssd", "weights", "all-reduce"}
 
 func (c Cause) String() string { return CauseNames[c] }
 
@@ -57,6 +58,8 @@ const (
 	Quantize                    // KV, from FP16
 	Dequantize                  // KV, to FP16
 	Split                       // overhead of dividing a kernel
+	AllReduce                   // sum over GPUs
+	AllGather                   // logits of all GPUs
 	Gather                      // SM time of a fetch kernel
 	GatherWeights               // SM time of a kernel that loads weights
 	Scatter                     // SM time of a write-back kernel
@@ -92,6 +95,8 @@ var kindTable = [kinds]struct {
 	Quantize:        {"quantize", SMs, Compute},
 	Dequantize:      {"dequantize", SMs, Compute},
 	Split:           {"split", SMs, Selecting},
+	AllReduce:       {"all-reduce", SMs, Communication},
+	AllGather:       {"all-gather", SMs, Communication},
 	Gather:          {"gather kernel", SMs, Fetch},
 	GatherWeights:   {"gather kernel (weights)", SMs, Weights},
 	Scatter:         {"write-back kernel", SMs, WriteBack},

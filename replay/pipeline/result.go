@@ -22,7 +22,9 @@ type Result struct {
 	Batch   int           `json:"batch"`
 	Steps   int           `json:"steps"`
 	Experts int           `json:"expert_gpus"`
-	Accept  float64       `json:"tokens_per_step"`
+	// TensorParallel is the number of GPUs that decode the batch together.
+	TensorParallel int     `json:"tensor_parallel"`
+	Accept         float64 `json:"tokens_per_step"`
 
 	Mean   float64  `json:"step_mean_s"`
 	P50    float64  `json:"step_p50_s"`
@@ -30,7 +32,7 @@ type Result struct {
 	P99    float64  `json:"step_p99_s"`
 	TPOT   float64  `json:"tpot_s"`               // mean step ÷ tokens per step
 	OTPS   float64  `json:"tokens_per_s_request"` // 1 ÷ TPOT
-	Tokens float64  `json:"tokens_per_s_gpu"`     // of the whole batch
+	Tokens float64  `json:"tokens_per_s_gpu"`     // of the whole batch, ÷ TensorParallel
 	Causes Causing  `json:"exposed_s"`            // mean step by cause
 	H2D    float64  `json:"h2d_bytes_per_step"`   // of the whole batch, all layers
 	D2H    float64  `json:"d2h_bytes_per_step"`
@@ -55,6 +57,7 @@ type Causing struct {
 	WriteBack float64 `json:"write_back"`
 	SSD       float64 `json:"ssd"`
 	Weights   float64 `json:"weights"`
+	AllReduce float64 `json:"all_reduce"` // and the gather of logits
 }
 
 // Fits reports whether everything fits in memory. If not, the times are meaningless.
@@ -81,7 +84,7 @@ func (r *Result) round() {
 	c, m := &r.Causes, &r.Memory
 	for _, v := range []*float64{
 		&r.Mean, &r.P50, &r.P95, &r.P99, &r.TPOT, &r.OTPS, &r.Tokens, &r.H2D, &r.D2H, &r.SSD, &r.Pieces, &r.Reads, &r.Recomputed,
-		&c.Compute, &c.Selection, &c.Lookup, &c.Fetch, &c.WriteBack, &c.SSD, &c.Weights,
+		&c.Compute, &c.Selection, &c.Lookup, &c.Fetch, &c.WriteBack, &c.SSD, &c.Weights, &c.AllReduce,
 		&m.Weights, &m.Index, &m.Cache, &m.Staging, &m.Reserve, &m.GPU, &m.GPUHas, &m.Host, &m.HostHas, &m.SSD,
 	} {
 		*v = rounded(*v)

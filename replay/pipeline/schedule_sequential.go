@@ -96,9 +96,9 @@ func (g OnGPU) Place(t *Timeline, s *Step) {
 
 // Closed returns the sum of all operators.
 func (g OnGPU) Closed(s *Step) float64 {
-	return s.sum(func(l *Layer) float64 {
+	return s.Embed + s.Gather + s.sum(func(l *Layer) float64 {
 		if g.Dense {
-			return l.Project + l.Pre + l.Dense.Attend + l.Post
+			return l.Project + l.Pre + l.Dense.Attend + l.Post + 2*l.Reduce
 		}
 		return l.Project + l.Select + l.Pre + l.Attend + l.Post
 	})

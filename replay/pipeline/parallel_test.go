@@ -1,0 +1,180 @@
+package pipeline
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/collective"
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+// parallelOptions are those of a batch of equal requests of a model on GPUs that divide its layers.
+// The network's times are exact: no measurement corrects them.
+func parallelOptions(t *testing.T, model string, gpus int) (*Profile, Options) {
+	t.Helper()
+	machine, err := library(t).Machine("h100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape, err := library(t).Model(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, scaling, err := Decoding(1024, 4, false, shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	constants := collective.Constants{Call: 10e-6, Hop: 1e-6, Share: 0.5}
+	n := &collective.Network{Link: 100e9, Constants: constants, Basis: []string{"a test"}}
+	return p, Options{Machine: machine, Model: shape, Scaling: scaling, Schedule: schedule(t, "dense"), Batch: 16,
+		Threads: 1, TensorParallel: gpus, Network: func(*hardware.GPU) (*collective.Network, error) { return n, nil }}
+}
+
+func priceParallel(t *testing.T, p *Profile, o Options) *Result {
+	t.Helper()
+	r, err := Price(t.Context(), p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Llama 2 70B on 4 GPUs, by hand: 64 query heads, 8 KV heads, an FFN of 28672 and 32000 words are
+// divided by 4, and an entry of 4096 B too. On 16 GPUs two would share each KV head.
+func TestShard(t *testing.T) {
+	m, err := library(t).Model("llama-2-70b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type part struct{ queries, kv, ffn, words, entry float64 }
+	for n, want := range map[int]part{4: {16, 2, 7168, 8000, 1024}, 16: {4, 1, 1792, 2000, 512}} {
+		s := shard(m, n)
+		got := part{float64(s.QueryHeads.Value), float64(s.KVHeads.Value), float64(s.FFN.Value),
+			float64(s.Vocabulary.Value), float64(s.Entry.Value)}
+		if got != want || s.Hidden != m.Hidden || s.Layers != m.Layers {
+			t.Errorf("1 of %d GPUs has %+v, expected %+v", n, got, want)
+		}
+	}
+	if m.QueryHeads.Value != 64 || m.Entry.Value != 4096 {
+		t.Error("shard changed the model")
+	}
+}
+
+// A step on 4 GPUs is a step of one part and its communication: two all-reduces a layer, one after
+// the embedding, and the gather of the logits. By hand: 16 tokens of 8192 numbers of 2 B are 262144 B.
+// Each GPU sends 1.5 of that at 50 GB/s, after 10 us and 2·2 hops of 1 us. The logits are 16 × 32000
+// × 2 B = 1.024 MB. Each GPU receives 3/4 of that at the same rate, after 11 us.
+func TestTensorParallelByHand(t *testing.T) {
+	p, o := parallelOptions(t, "llama-2-70b", 4)
+	got := priceParallel(t, p, o)
+	one := o
+	one.TensorParallel, one.Model = 1, shard(o.Model, 4)
+	alone := priceParallel(t, p, one)
+	reduce, gather := 14e-6+1.5*262144/50e9, 11e-6+0.75*1.024e6/50e9
+	communication := (2*80+1)*reduce + gather
+	round := func(what string, got, want float64) {
+		if math.Abs(got/want-1) > 1e-9 {
+			t.Errorf("%s is %.12g, expected %.12g", what, got, want)
+		}
+	}
+	round("all-reduce", got.Causes.AllReduce, communication)
+	round("compute", got.Causes.Compute, alone.Causes.Compute)
+	round("step", got.Mean, alone.Mean+communication)
+	round("tokens/s of a GPU", got.Tokens, 16/got.TPOT/4)
+	round("weights", got.Memory.Weights, alone.Memory.Weights)
+	round("cache", got.Memory.Cache, 16*1027*1024*80) // the last step makes token 4 from a prompt of 1024 and 3 more
+	if alone.Causes.AllReduce != 0 || got.TensorParallel != 4 || alone.TensorParallel != 1 {
+		t.Errorf("one GPU reduces for %g s, and results state %d and %d GPUs",
+			alone.Causes.AllReduce, got.TensorParallel, alone.TensorParallel)
+	}
+	whole := GPUWeights(o.Model, 1)
+	if share := got.Memory.Weights / whole; math.Abs(share-0.25) > 1e-9 {
+		t.Errorf("a GPU of 4 has %g of the weights, expected a quarter", share)
+	}
+}
+
+// The timeline of a step has the all-reduces in their places, and the closed form has the same time.
+func TestTensorParallelTimeline(t *testing.T) {
+	l := Layer{Project: 1, Pre: 2, Post: 4, Reduce: 0.5, Dense: Dense{Attend: 3}}
+	step := layers(l, 3)
+	step.Output, step.Embed, step.Gather = 5, 0.5, 0.25
+	tl := place(t, OnGPU{Dense: true}, step)
+	near(t, "step", tl.End(), 3*(1+2+3+4+2*0.5)+5+0.5+0.25)
+	near(t, "closed form", OnGPU{Dense: true}.Closed(step), tl.End())
+	var kinds []string
+	for _, e := range tl.Events {
+		if e.End > e.Start {
+			kinds = append(kinds, e.Kind.String())
+		}
+	}
+	layer := "project, pre-attention, attention, output projection, FFN, all-reduce, all-reduce, "
+	want := "all-reduce, " + strings.Repeat(layer, 3) + "vocabulary, all-gather"
+	if got := strings.Join(kinds, ", "); got != want {
+		t.Errorf("operations: %s, expected %s", got, want)
+	}
+	x := tl.Exposure()
+	near(t, "communication", x[Communication], 3*1+0.75)
+}
+
+// The sampler reads all logits, and the kernel model prices the part of the products.
+func TestTensorParallelKernels(t *testing.T) {
+	f, r := fittedOn(t, "h100", "llama-2-70b", 1)
+	part := NewFitted(NewRoofline(h100(t), shard(r.Model, 8), Selection{}, 1, 1), f.estimator)
+	part.sampled = f.sampled
+	whole, err := f.Output(16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	divided, err := part.Output(16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	part.sampled /= 8
+	few, err := part.Output(16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !(few < divided && divided < whole) {
+		t.Errorf("output takes %g s on one GPU, %g s on 8, %g s with an eighth of the logits", whole, divided, few)
+	}
+}
+
+func h100(t *testing.T) *hardware.Machine {
+	t.Helper()
+	m, err := library(t).Machine("h100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// Degrees that cannot be priced are errors that say why.
+func TestTensorParallelRefused(t *testing.T) {
+	for want, change := range map[string]func(o *Options){
+		"does not divide 64 query heads":     func(o *Options) { o.TensorParallel = 3 },
+		"tensor-parallel GPUs 16":            func(o *Options) { o.TensorParallel = 16 },
+		"tensor-parallel GPUs -1":            func(o *Options) { o.TensorParallel = -1 },
+		"schedule gpu runs on one GPU":       func(o *Options) { o.Schedule = OnGPU{} },
+		"runs on one GPU: choose dense":      func(o *Options) { o.Schedule = schedule(t, "kvpr") },
+		"routed experts or latent attention": func(o *Options) { o.Model = routedModel(t) },
+		"needs a network between":            func(o *Options) { o.Network = nil },
+		"an FFN of 28671 evenly":             func(o *Options) { m := *o.Model; m.FFN.Value--; o.Model = &m },
+		"divide 64 query heads, 6 KV heads":  func(o *Options) { m := *o.Model; m.KVHeads.Value = 6; o.Model = &m },
+	} {
+		p, o := parallelOptions(t, "llama-2-70b", 4)
+		change(&o)
+		if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected %s", err, want)
+		}
+	}
+}
+
+func routedModel(t *testing.T) *hardware.Model {
+	t.Helper()
+	m, err := library(t).Model("deepseek-v2-lite")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
