@@ -228,6 +228,7 @@ func TestBadPoints(t *testing.T) {
 		{"norm,llama-9,h100,s,1,1,0,0,5", "f.csv:2: "},
 		{"norm,deepseek-v3.2,h100,s,1,1,0,0,5", "latent attention or experts"},
 		{"norm,llama-3-8b,h100,s,64,1,0,0,5", "exceeds the 32 query heads"},
+		{"attention_prefill,llama-3-8b,h100,s,1,64,2,0,5", "the chunk of one sequence"},
 		{"attention_decode,llama-3-8b,h100,s,1,1,0,9,5", "state the number of sequences"},
 	} {
 		all, err := ReadCSV(strings.NewReader(strings.Join(Header, ",")+"\n"+c.row+"\n"), "f.csv")

@@ -138,6 +138,8 @@ func (m *Measurement) Kernel(model *hardware.Model) (Kernel, error) {
 			m.TensorParallel, heads, model.Name)
 	case m.Operator == "attention_decode" && m.Sequences < 1:
 		return Kernel{}, fmt.Errorf("sequences is 0: state the number of sequences of %s", m.Operator)
+	case m.Operator == "attention_prefill" && m.Sequences > 1:
+		return Kernel{}, fmt.Errorf("sequences is %d: measure %s with the chunk of one sequence", m.Sequences, m.Operator)
 	}
 	kv = max(1, kv/tp)
 	k := operators[m.Operator](m, dims{
