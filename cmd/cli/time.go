@@ -119,7 +119,7 @@ func (f *timeFlags) define(fl *flagSet) {
 	fl.IntVar(&o.Steps, "steps", 0, "number of steps to price (default: those of the longest request)")
 	fl.IntVar(&o.Positions, "positions", 0, "positions that a step decodes per request (default: the profile's)")
 	fl.Float64Var(&o.Accept, "accept", 0, "tokens that a step yields (required with several positions)")
-	fl.IntVar(&o.Experts, "expert-gpus", 0, "number of GPUs that share the routed experts (default: half of each GPU stays free)")
+	fl.IntVar(&o.Experts, "expert-gpus", 0, "number of GPUs that share the routed experts (default: enough to leave half of each free)")
 	fl.IntVar(&o.TensorParallel, "tensor-parallel", 1, "number of GPUs that divide every layer and decode one batch, with schedule dense")
 	fl.IntVar(&o.Threads, "threads", 16, "threads of the host that look up entries")
 	fl.Float64Var(&o.Reserve, "reserve", 0, "reserve this `SHARE` of GPU memory for driver and workspace, as in 0.1 (default: an estimate)")
