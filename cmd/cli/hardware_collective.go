@@ -19,13 +19,7 @@ func (f *hardwareFlags) judgeCollectives(c *call) error {
 	if err != nil {
 		return err
 	}
-	switch f.format {
-	case "json":
-		return text.WriteJSON(c.stdout, all)
-	case "csv":
-		return collective.WriteErrorsCSV(c.stdout, all)
-	}
-	return printTable(c.stdout, collective.ErrorTable(all))
+	return f.printErrors(c, all, collective.ErrorTable(all), collective.ErrorShares(all))
 }
 
 // pricedCollective is one buffer as `hardware collective --format json` prints it.
@@ -61,13 +55,13 @@ replay/collective/README.md describes the model and its errors.`,
 			if gpus < 2 || gpus > collective.Most {
 				return usagef("--gpus %d: expected 2 to %d, the GPUs of one host", gpus, collective.Most)
 			}
-			m, err := f.machine(machine)
-			if err != nil {
-				return err
-			}
 			lib, err := f.load()
 			if err != nil {
 				return err
+			}
+			m, err := lib.Machine(machine)
+			if err != nil {
+				return errUsage{err}
 			}
 			n, err := collective.New(m.GPU, lib)
 			if err != nil {

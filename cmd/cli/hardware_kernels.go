@@ -25,13 +25,18 @@ func (f *hardwareFlags) judgeKernels(c *call, each bool) error {
 	if err != nil {
 		return err
 	}
+	return f.printErrors(c, all, kernel.ErrorTable(all), kernel.ErrorShares(all))
+}
+
+// printErrors prints errors in the format of --format: shares as CSV, percentages as a table.
+func (f *hardwareFlags) printErrors(c *call, all any, percentages, shares *table.Table) error {
 	switch f.format {
 	case "json":
 		return text.WriteJSON(c.stdout, all)
 	case "csv":
-		return kernel.WriteErrorsCSV(c.stdout, all)
+		return shares.CSV(c.stdout)
 	}
-	return printTable(c.stdout, kernel.ErrorTable(all))
+	return printTable(c.stdout, percentages)
 }
 
 // isKernels reports whether a CSV text has the header of kernel measurements.

@@ -137,7 +137,7 @@ func TestJudge(t *testing.T) {
 	}
 	compare(t, ErrorTable(all).Markdown())
 	var b bytes.Buffer
-	if err := WriteErrorsCSV(&b, all); err != nil || strings.Count(b.String(), "\n") != len(all)+1 {
+	if err := ErrorShares(all).CSV(&b); err != nil || strings.Count(b.String(), "\n") != len(all)+1 {
 		t.Errorf("%d errors, %v, CSV:\n%s", len(all), err, b.String())
 	}
 }

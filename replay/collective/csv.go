@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/csvrows"
 )
 
 // Header has the columns of a file of measurements.
@@ -32,45 +32,18 @@ const (
 // ReadCSV reads measurements: the header, then one line each. Lines that begin with # are ignored.
 // Errors name file and line.
 func ReadCSV(r io.Reader, name string) ([]Measurement, error) {
-	columns := strings.Join(Header, ",")
 	reader := csv.NewReader(r)
 	reader.Comment = '#'
-	header, err := reader.Read()
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil, fmt.Errorf("%s is empty, expected the columns %s", name, columns)
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w, expected the columns %s", name, err, columns)
+	all, err := csvrows.Read(reader, name, Header, parse)
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%s has a header and no measurements", name)
 	}
-	line, _ := reader.FieldPos(0)
-	if !slices.Equal(header, Header) {
-		return nil, fmt.Errorf("%s:%d: columns %.200s, expected %s", name, line, strings.Join(header, ","), columns)
-	}
-	var all []Measurement
-	for {
-		record, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		line, _ := reader.FieldPos(0)
-		m, err := parse(record)
-		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", name, line, err)
-		}
-		m.Line = line
-		all = append(all, m)
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("%s has a header and no measurements", name)
-	}
-	return all, nil
+	return all, err
 }
 
 // parse reads a line.
-func parse(record []string) (m Measurement, err error) {
+func parse(record []string, line int) (m Measurement, err error) {
+	m.Line = line
 	if m.Device = record[0]; m.Device == "" {
 		return m, errors.New("device is empty")
 	}

@@ -2,7 +2,6 @@ package collective
 
 import (
 	"math"
-	"slices"
 )
 
 // Constants are the constants of the formula.
@@ -108,26 +107,4 @@ func correction(points []point, c *Constants, workers int, bytes float64) float6
 		weight += w
 	}
 	return sum / weight
-}
-
-// divide separates the points that is reports true for.
-func divide(points []point, is func(p *point) bool) (in, out []point) {
-	for _, p := range points {
-		if is(&p) {
-			in = append(in, p)
-		} else {
-			out = append(out, p)
-		}
-	}
-	return in, out
-}
-
-// distinct returns the different values of the points, in order of their first appearance.
-func distinct[V comparable](points []point, of func(p *point) V) (values []V) {
-	for i := range points {
-		if v := of(&points[i]); !slices.Contains(values, v) {
-			values = append(values, v)
-		}
-	}
-	return values
 }

@@ -1,13 +1,12 @@
 package collective
 
 import (
-	"encoding/csv"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
@@ -37,18 +36,18 @@ func Judge(lib *hardware.Library) ([]Errors, error) {
 		return nil, err
 	}
 	var byDevice, byWorkers, bySize []Errors
-	for _, name := range distinct(points, func(p *point) string { return p.Device }) {
-		mine, others := divide(points, func(p *point) bool { return p.Device == name })
+	for _, name := range slice.Distinct(points, func(p *point) string { return p.Device }) {
+		mine, others := slice.Partition(points, func(p *point) bool { return p.Device == name })
 		byDevice = append(byDevice, summaries("device", name, mine, guesses(mine, others, nil))...)
-		for _, workers := range distinct(mine, func(p *point) int { return p.Workers }) {
-			out, in := divide(mine, func(p *point) bool { return p.Workers == workers })
+		for _, workers := range slice.Distinct(mine, func(p *point) int { return p.Workers }) {
+			out, in := slice.Partition(mine, func(p *point) bool { return p.Workers == workers })
 			left := fmt.Sprintf("%s, %d", name, workers)
 			byWorkers = append(byWorkers, summaries("workers", left, out, guesses(out, in, in))...)
 		}
 		var left []point
 		var guessed []float64
 		for fold := range folds {
-			out, in := divide(mine, func(p *point) bool { return (p.Line+p.Workers)%folds == fold })
+			out, in := slice.Partition(mine, func(p *point) bool { return (p.Line+p.Workers)%folds == fold })
 			left, guessed = append(left, out...), append(guessed, guesses(out, in, in)...)
 		}
 		bySize = append(bySize, summaries("sizes", name, left, guessed)...)
@@ -115,18 +114,13 @@ func ErrorTable(all []Errors) *table.Table {
 	return t
 }
 
-// WriteErrorsCSV writes errors as shares.
-func WriteErrorsCSV(w io.Writer, all []Errors) error {
-	out := csv.NewWriter(w)
-	_ = out.Write([]string{"split", "left_out", "sizes", "points", "median_error", "median_abs_error", "p95_abs_error",
-		"worst_abs_error"}) // Flush returns the error
+// ErrorShares is a table of errors as shares, for CSV.
+func ErrorShares(all []Errors) *table.Table {
+	t := table.New("split", "left_out", "sizes", "points", "median_error", "median_abs_error", "p95_abs_error",
+		"worst_abs_error")
+	share := func(v float64) string { return strconv.FormatFloat(v, 'f', 5, 64) }
 	for _, e := range all {
-		record := []string{e.Split, e.Left, e.Range, strconv.Itoa(e.Count)}
-		for _, v := range []float64{e.Bias, e.Median, e.P95, e.Worst} {
-			record = append(record, strconv.FormatFloat(v, 'f', 5, 64))
-		}
-		_ = out.Write(record)
+		t.Add(e.Split, e.Left, e.Range, e.Count, share(e.Bias), share(e.Median), share(e.P95), share(e.Worst))
 	}
-	out.Flush()
-	return out.Error()
+	return t
 }

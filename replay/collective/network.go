@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -38,10 +39,10 @@ func New(g *hardware.GPU, lib *hardware.Library) (*Network, error) {
 		return nil, err
 	}
 	n := &Network{GPU: g.Name, Link: float64(g.PeerBandwidth.Value)}
-	if n.near, _ = divide(points, func(p *point) bool { return p.link == n.Link }); len(n.near) > 0 {
+	if n.near, _ = slice.Partition(points, func(p *point) bool { return p.link == n.Link }); len(n.near) > 0 {
 		points = n.near
 	}
-	n.Constants, n.Basis = fit(points), distinct(points, func(p *point) string { return p.Device })
+	n.Constants, n.Basis = fit(points), slice.Distinct(points, func(p *point) string { return p.Device })
 	return n, nil
 }
 

@@ -2,14 +2,13 @@ package kernel
 
 import (
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/csvrows"
 	"github.com/kvreplay/kvreplay/internal/names"
 )
 
@@ -17,8 +16,6 @@ import (
 var Header = []string{
 	"operator", "model", "device", "software", "tensor_parallel", "tokens", "sequences", "context", "time_us",
 }
-
-var columns = strings.Join(Header, ",")
 
 // Measurement is the time of one call of an operator.
 type Measurement struct {
@@ -41,45 +38,18 @@ const mostCount = 1 << 20
 // ReadCSV reads measurements: the header, then one line each. Lines that begin with # are ignored.
 // Errors name file and line.
 func ReadCSV(r io.Reader, name string) ([]Measurement, error) {
-	reader := csv.NewReader(r)
+	reader := csv.NewReader(csvrows.SkipMark(r))
 	reader.Comment = '#'
-	header, err := reader.Read()
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil, fmt.Errorf("%s is empty, expected the columns %s", name, columns)
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w, expected the columns %s", name, err, columns)
+	all, err := csvrows.Read(reader, name, Header, parse)
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%s has a header and no measurements", name)
 	}
-	line, _ := reader.FieldPos(0)
-	header[0] = strings.TrimPrefix(header[0], "\ufeff")
-	if !slices.Equal(header, Header) {
-		return nil, fmt.Errorf("%s:%d: columns %.200s, expected %s", name, line, strings.Join(header, ","), columns)
-	}
-	var all []Measurement
-	for {
-		record, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		line, _ := reader.FieldPos(0)
-		m, err := parse(record)
-		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", name, line, err)
-		}
-		m.Line = line
-		all = append(all, m)
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("%s has a header and no measurements", name)
-	}
-	return all, nil
+	return all, err
 }
 
 // parse reads a line.
-func parse(record []string) (m Measurement, err error) {
+func parse(record []string, line int) (m Measurement, err error) {
+	m.Line = line
 	m.Operator, m.Model, m.Device, m.Software = record[0], record[1], record[2], record[3]
 	if operators[m.Operator] == nil {
 		known := Operators()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -53,15 +54,15 @@ func Estimate(g *hardware.GPU, lib *hardware.Library) (*Estimator, error) {
 	if err != nil {
 		return nil, err
 	}
-	mine, _ := divide(points, func(p *Point) bool { return p.Measurement.Device == g.Name })
+	mine, _ := slice.Partition(points, func(p *Point) bool { return p.Measurement.Device == g.Name })
 	return NewEstimator(d, p, mine), nil
 }
 
 // EstimateFrom returns the estimator of a GPU that is fitted to its measurements among points.
 func EstimateFrom(g *hardware.GPU, points []Point) (*Estimator, error) {
-	mine, _ := divide(points, func(p *Point) bool { return p.Measurement.Device == g.Name })
+	mine, _ := slice.Partition(points, func(p *Point) bool { return p.Measurement.Device == g.Name })
 	if len(mine) == 0 {
-		devices := distinct(points, func(p *Point) string { return p.Measurement.Device })
+		devices := slice.Distinct(points, func(p *Point) string { return p.Measurement.Device })
 		slices.Sort(devices)
 		return nil, fmt.Errorf("no measurement of %s, only of %s: choose a machine with that GPU",
 			g.Name, strings.Join(devices, ", "))

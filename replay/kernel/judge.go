@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Split is a way to leave measurements out of a fit.
@@ -52,8 +54,8 @@ const folds = 5
 // Judge fits without each part in turn and returns the errors on that part. No fit starts from
 // constants that were fitted to the part. With each, operators have lines of their own.
 func Judge(points []Point, each bool) ([]Errors, error) {
-	devices := distinct(points, func(p *Point) string { return p.Measurement.Device })
-	models := distinct(points, func(p *Point) string { return p.Model })
+	devices := slice.Distinct(points, func(p *Point) string { return p.Measurement.Device })
+	models := slice.Distinct(points, func(p *Point) string { return p.Model })
 	tasks := slices.Concat(
 		tasksOf(devices, func(name string) []Errors { return judgeDevice(points, name, each) }),
 		tasksOf(models, func(name string) []Errors { return judgeModel(points, name, each) }),
@@ -87,7 +89,7 @@ func tasksOf(names []string, judge func(name string) []Errors) (tasks []func() [
 
 // judgeDevice leaves a device out, and then parts of it.
 func judgeDevice(points []Point, name string, each bool) []Errors {
-	mine, others := divide(points, func(p *Point) bool { return p.Measurement.Device == name })
+	mine, others := slice.Partition(points, func(p *Point) bool { return p.Measurement.Device == name })
 	var all []Errors
 	start := Start()
 	if len(others) > 0 {
@@ -103,7 +105,7 @@ func JudgeParts(mine []Point, start Parameters, each bool) (all []Errors) {
 	for _, split := range []Split{LeaveWidth, LeaveShape} {
 		var left []guess
 		for fold := range uint32(folds) {
-			out, in := divide(mine, func(p *Point) bool { return part(split, &p.Kernel) == fold })
+			out, in := slice.Partition(mine, func(p *Point) bool { return part(split, &p.Kernel) == fold })
 			if len(out) == 0 || len(in) == 0 {
 				continue
 			}
@@ -128,8 +130,8 @@ func Residuals(e *Estimator, mine []Point, each bool) []Errors {
 
 // ByDevice divides measurements by their devices, in order of their first appearance.
 func ByDevice(points []Point) (groups [][]Point) {
-	for _, name := range distinct(points, func(p *Point) string { return p.Measurement.Device }) {
-		mine, _ := divide(points, func(p *Point) bool { return p.Measurement.Device == name })
+	for _, name := range slice.Distinct(points, func(p *Point) string { return p.Measurement.Device }) {
+		mine, _ := slice.Partition(points, func(p *Point) bool { return p.Measurement.Device == name })
 		groups = append(groups, mine)
 	}
 	return groups
@@ -137,9 +139,9 @@ func ByDevice(points []Point) (groups [][]Point) {
 
 // judgeModel leaves a model out, unless a device has no other.
 func judgeModel(points []Point, name string, each bool) []Errors {
-	mine, others := divide(points, func(p *Point) bool { return p.Model == name })
-	seen := distinct(others, func(p *Point) string { return p.Measurement.Device })
-	mine, _ = divide(mine, func(p *Point) bool { return slices.Contains(seen, p.Measurement.Device) })
+	mine, others := slice.Partition(points, func(p *Point) bool { return p.Model == name })
+	seen := slice.Distinct(others, func(p *Point) string { return p.Measurement.Device })
+	mine, _ = slice.Partition(mine, func(p *Point) bool { return slices.Contains(seen, p.Measurement.Device) })
 	if len(mine) == 0 {
 		return nil
 	}
@@ -260,26 +262,4 @@ func errorsOf(split Split, left, operator string, all []guess) Errors {
 // quantile returns the smallest value that a share q of the sorted values does not exceed.
 func quantile(sorted []float64, q float64) float64 {
 	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
-}
-
-// distinct returns the texts of points in order of their first appearance.
-func distinct(points []Point, of func(p *Point) string) (list []string) {
-	for i := range points {
-		if name := of(&points[i]); !slices.Contains(list, name) {
-			list = append(list, name)
-		}
-	}
-	return list
-}
-
-// divide returns the points for which is holds, and the others.
-func divide(points []Point, is func(p *Point) bool) (yes, no []Point) {
-	for i := range points {
-		if is(&points[i]) {
-			yes = append(yes, points[i])
-		} else {
-			no = append(no, points[i])
-		}
-	}
-	return yes, no
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -40,8 +41,8 @@ func TestParametersCurrent(t *testing.T) {
 	}
 	points := published(t)
 	names, all := []string{shared}, []Parameters{Fit(points, Start())}
-	for _, name := range distinct(points, func(p *Point) string { return p.Measurement.Device }) {
-		mine, _ := divide(points, func(p *Point) bool { return p.Measurement.Device == name })
+	for _, name := range slice.Distinct(points, func(p *Point) string { return p.Measurement.Device }) {
+		mine, _ := slice.Partition(points, func(p *Point) bool { return p.Measurement.Device == name })
 		names, all = append(names, name), append(all, Fit(mine, all[0]))
 	}
 	var b bytes.Buffer
@@ -129,7 +130,7 @@ func compareErrors(t *testing.T, all []Errors) {
 // A fit recovers the constants of times that the formulas made, on each device alone.
 func TestFitRecovers(t *testing.T) {
 	points := published(t)
-	points, _ = divide(points, func(p *Point) bool { return p.Kernel.Kind != Product })
+	points, _ = slice.Partition(points, func(p *Point) bool { return p.Kernel.Kind != Product })
 	truth := Start()
 	truth[rowLaunch], truth[rowRope], truth[decodeLaunch], truth[prefillShare] = 3e-6, 1.1, 1.4e-5, 0.6
 	for i := range points {

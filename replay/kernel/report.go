@@ -1,9 +1,7 @@
 package kernel
 
 import (
-	"encoding/csv"
 	"fmt"
-	"io"
 	"strconv"
 
 	"github.com/kvreplay/kvreplay/internal/table"
@@ -24,18 +22,14 @@ func ErrorTable(all []Errors) *table.Table {
 	return t
 }
 
-// WriteErrorsCSV writes errors as shares.
-func WriteErrorsCSV(w io.Writer, all []Errors) error {
-	out := csv.NewWriter(w)
-	_ = out.Write([]string{"split", "left_out", "operator", "kernels", "median_error", "median_abs_error", "p95_abs_error",
-		"worst_abs_error", "median_beyond_resolution", "p95_beyond_resolution"}) // Flush returns the error
+// ErrorShares is a table of errors as shares, for CSV.
+func ErrorShares(all []Errors) *table.Table {
+	t := table.New("split", "left_out", "operator", "kernels", "median_error", "median_abs_error", "p95_abs_error",
+		"worst_abs_error", "median_beyond_resolution", "p95_beyond_resolution")
+	share := func(v float64) string { return strconv.FormatFloat(v, 'f', 5, 64) }
 	for _, e := range all {
-		record := []string{string(e.Split), e.Left, e.Operator, strconv.Itoa(e.Count)}
-		for _, v := range []float64{e.Bias, e.Median, e.P95, e.Worst, e.Beyond, e.BeyondP95} {
-			record = append(record, strconv.FormatFloat(v, 'f', 5, 64))
-		}
-		_ = out.Write(record)
+		t.Add(e.Split, e.Left, e.Operator, e.Count, share(e.Bias), share(e.Median), share(e.P95), share(e.Worst),
+			share(e.Beyond), share(e.BeyondP95))
 	}
-	out.Flush()
-	return out.Error()
+	return t
 }

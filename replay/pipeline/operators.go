@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/csvrows"
 	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
@@ -278,31 +279,13 @@ var tableHeader = []string{"operator", "query_tokens", "context_tokens", "time_u
 func ReadTimetable(r io.Reader, name string, rest Computer, extrapolate bool) (*Timetable, error) {
 	reader := csv.NewReader(r)
 	reader.FieldsPerRecord = len(tableHeader)
-	header, err := reader.Read()
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil, fmt.Errorf("%s: is empty, expected the columns %s", name, strings.Join(tableHeader, ","))
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w; expected the columns %s", name, err, strings.Join(tableHeader, ","))
-	}
-	if !slices.Equal(header, tableHeader) {
-		return nil, fmt.Errorf("%s:1: columns %s, expected %s", name, strings.Join(header, ","), strings.Join(tableHeader, ","))
+	rows, err := csvrows.Read(reader, name, tableHeader, parsePoint)
+	if err != nil {
+		return nil, err
 	}
 	points := map[string][]gridPoint{}
-	for {
-		record, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		line, _ := reader.FieldPos(0)
-		p, err := parsePoint(record)
-		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", name, line, err)
-		}
-		points[record[0]] = append(points[record[0]], p)
+	for _, r := range rows {
+		points[r.operator] = append(points[r.operator], r)
 	}
 	t := &Timetable{grids: map[string]*grid{}, rest: rest, extrapolate: extrapolate}
 	var missing []string
@@ -325,9 +308,13 @@ func ReadTimetable(r io.Reader, name string, rest Computer, extrapolate bool) (*
 }
 
 // gridPoint is a row of a table.
-type gridPoint struct{ queries, context, seconds float64 }
+type gridPoint struct {
+	operator                  string
+	queries, context, seconds float64
+}
 
-func parsePoint(record []string) (p gridPoint, err error) {
+func parsePoint(record []string, _ int) (p gridPoint, err error) {
+	p.operator = record[0]
 	if !slices.Contains(operatorNames, record[0]) {
 		return p, fmt.Errorf("operator %q, expected one of %s%s", record[0], strings.Join(operatorNames, ", "), names.Nearest(record[0], operatorNames))
 	}
