@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -292,7 +293,6 @@ func extractCommand() command {
 
 func cardCommand() command {
 	var out string
-	var parallel int
 	return command{
 		use:   "card TRACE|FOLDER...",
 		short: "Write the card of a corpus: facts, measurements, plots",
@@ -304,14 +304,13 @@ Equal traces give equal bytes. datasets/card/README.md describes how traces are 
 		args:    atLeast(1, "trace or folder of traces"),
 		flags: func(fl *flagSet) {
 			fl.needOut(&out, "CARD.md; the plots go into a folder next to it", "write the card to this Markdown `FILE`")
-			fl.parallel(&parallel, "number of traces to measure at once (no effect on the card)")
 		},
-		run:  func(c *call) error { return writeCard(c, out, parallel) },
+		run:  func(c *call) error { return writeCard(c, out) },
 		next: last,
 	}
 }
 
-func writeCard(c *call, out string, parallel int) error {
+func writeCard(c *call, out string) error {
 	paths, err := tracesIn(c.args)
 	if err != nil {
 		return err
@@ -331,7 +330,7 @@ func writeCard(c *call, out string, parallel int) error {
 	corpus, err := card.Make(c.Context(), paths, card.Options{
 		Command: fmt.Sprintf("kvreplay datasets card %s -o %s",
 			filepath.ToSlash(strings.Join(c.args, " ")), filepath.ToSlash(out)),
-		Plots: card.PlotsFolder(out), Workers: parallel, Progress: func() { bar.add(1) },
+		Plots: card.PlotsFolder(out), Workers: runtime.GOMAXPROCS(0), Progress: func() { bar.add(1) },
 	})
 	if err != nil {
 		return err

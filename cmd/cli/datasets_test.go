@@ -317,7 +317,6 @@ func TestDatasetsCardRefused(t *testing.T) {
 	}{
 		"trace or folder of traces":               {2, []string{"-o", "CARD.md"}},
 		"output missing: name it with -o CARD.md": {2, []string{trace}},
-		"expected at least 1":                     {2, []string{trace, "-o", "CARD.md", "--parallel", "0"}},
 		"no *.parquet in folder .":                {1, []string{".", "-o", "CARD.md"}},
 		"no such file":                            {1, []string{"nowhere.parquet", "-o", "CARD.md"}},
 		"have the same file name":                 {1, []string{trace, trace, "-o", "CARD.md"}},

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -109,12 +108,6 @@ func (fl *flagSet) goWith(needed string, names ...string) {
 		}
 		return nil
 	})
-}
-
-// parallel adds --parallel, the number of workers.
-func (fl *flagSet) parallel(value *int, usage string) {
-	fl.IntVar(value, "parallel", runtime.GOMAXPROCS(0), usage)
-	fl.positive("parallel")
 }
 
 // enum is a flag with a few values. An empty text is left to checkValues.

@@ -12,13 +12,15 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
+// copyThreads is the number of threads of the host that copy within its memory.
+const copyThreads = 8
+
 // priceFlags are the flags of `kvreplay hardware price` as typed.
 type priceFlags struct {
 	machine      string
 	layout       transfer.Layout
 	blocks, runs int64
 	depth        int64
-	threads      int
 	demand       transfer.Demand
 	ahead        float64
 	direct       bool
@@ -47,16 +49,13 @@ during --ahead-us) and balanced (--pinned blocks stay in host memory).`,
 			fl.Int64Var(&f.demand.SSD, "from-ssd", 0, "number of blocks that are only on the drives (default 0)")
 			fl.format(&h.format, "", "table", "json")
 			fl.more()
-			fl.Int64Var(&f.layout.Fragments, "fragments", 1, "pieces per block, 2 if K and V are stored apart")
 			fl.depth(&f.depth)
-			fl.IntVar(&f.threads, "threads", 8, "threads that copy within the host")
-			fl.Int64Var(&f.demand.Extents, "extents", 0, "number of reads for the blocks of --from-ssd (default: one per block)")
 			fl.Int64Var(&f.demand.Pinned, "pinned", 0, "number of --from-ssd blocks that stay in pinned memory (default 0)")
 			fl.Int64Var(&f.demand.Layer, "layer-blocks", 0, "number of blocks of the layer, for the layer-wise level (default: --blocks)")
 			fl.Float64Var(&f.ahead, "ahead-us", 0, "microseconds of computation that hide reads ahead (default 0)")
 			fl.BoolVar(&f.direct, "gpudirect", false, "let the drives write into the GPU (GPUDirect Storage)")
-			fl.positive("runs", "extents", "layer-blocks")
-			fl.goWith("from-ssd", "layer-blocks", "ahead-us", "pinned", "extents", "gpudirect")
+			fl.positive("runs", "layer-blocks")
+			fl.goWith("from-ssd", "layer-blocks", "ahead-us", "pinned", "gpudirect")
 			fl.goWith("runs", "merge") // without, each block is a run
 		},
 		run: func(c *call) error {
@@ -82,22 +81,20 @@ func (f *priceFlags) check() error {
 		return usagef("--entry-bytes %d: expected the bytes of one token in a layer, as in 656 for DeepSeek-V3.2", f.layout.EntryBytes)
 	case f.blocks < 1:
 		return usagef("--blocks %d: expected at least 1", f.blocks)
-	case f.layout.BlockTokens < 1 || f.layout.Fragments < 1 || f.depth < 1 || f.threads < 1:
-		return usagef("--block-tokens, --fragments, --ssd-depth and --threads: expected at least 1")
+	case f.layout.BlockTokens < 1 || f.depth < 1:
+		return usagef("--block-tokens and --ssd-depth: expected at least 1")
 	case f.runs < 0 || f.runs > f.blocks:
 		return usagef("--runs %d: expected 1 to %d, the number of --blocks", f.runs, f.blocks)
 	case f.demand.SSD < 0 || f.demand.SSD > f.blocks:
 		return usagef("--from-ssd %d: expected 0 to %d, the number of --blocks", f.demand.SSD, f.blocks)
 	case f.demand.Pinned < 0 || f.demand.Pinned > f.demand.SSD:
 		return usagef("--pinned %d: expected 0 to %d, the number of --from-ssd blocks", f.demand.Pinned, f.demand.SSD)
-	case f.demand.Extents < 0 || f.demand.Extents > f.demand.SSD:
-		return usagef("--extents %d: expected 0 to %d, the number of --from-ssd blocks", f.demand.Extents, f.demand.SSD)
 	case f.demand.Layer != 0 && f.demand.Layer < f.blocks:
 		return usagef("--layer-blocks %d: expected at least %d, the number of --blocks", f.demand.Layer, f.blocks)
 	case !(f.ahead >= 0 && f.ahead < 1e12):
 		return usagef("--ahead-us %g: expected at least 0", f.ahead)
-	case f.layout.Fragments > 1<<10 || f.layout.BlockTokens > 1<<20:
-		return usagef("--fragments %d, --block-tokens %d: expected at most %d and %d", f.layout.Fragments, f.layout.BlockTokens, 1<<10, 1<<20)
+	case f.layout.BlockTokens > 1<<20:
+		return usagef("--block-tokens %d: expected at most %d", f.layout.BlockTokens, 1<<20)
 	case f.blocks > 1<<30 || f.demand.Layer > 1<<30 ||
 		float64(f.layout.BlockBytes())*float64(max(f.blocks, f.demand.Layer)) > 1<<60:
 		return usagef("the blocks exceed 1 EiB in total: check --entry-bytes, --block-tokens and --blocks")
@@ -159,9 +156,9 @@ func (f *priceFlags) priced(m *hardware.Machine) priced {
 	reads := request
 	reads.Descriptors = f.runs
 	p.Paths = append(p.Paths, pricedOf("ssd to host", fmt.Sprintf("%d × %s", m.Drives, m.Drive.Name), ssd.Read(reads)))
-	p.Paths = append(p.Paths, pricedOf("dram to dram", fmt.Sprintf("%d threads", f.threads), transfer.DRAM(m.Host, f.threads).Cost(request)))
-	if cxl, ok := transfer.CXL(m.Host, f.threads); ok {
-		p.Paths = append(p.Paths, pricedOf("cxl to dram", fmt.Sprintf("%d threads", f.threads), cxl.Cost(request)))
+	p.Paths = append(p.Paths, pricedOf("dram to dram", fmt.Sprintf("%d threads", copyThreads), transfer.DRAM(m.Host, copyThreads).Cost(request)))
+	if cxl, ok := transfer.CXL(m.Host, copyThreads); ok {
+		p.Paths = append(p.Paths, pricedOf("cxl to dram", fmt.Sprintf("%d threads", copyThreads), cxl.Cost(request)))
 	}
 	if f.demand.SSD == 0 {
 		return p

@@ -203,7 +203,6 @@ func TestHardwareBadInput(t *testing.T) {
 		"price direct":    {price("--hardware", "h100", "--from-ssd", "1", "--gpudirect"), 1, "machine h100 has no gpudirect rate"},
 		"price no ssd":    {price("--ahead-us", "200"), 2, "--ahead-us needs --from-ssd"},
 		"price layer":     {price("--from-ssd", "1", "--layer-blocks", "3"), 2, "--layer-blocks 3"},
-		"price fragments": {price("--fragments", "2000"), 2, "--fragments 2000, --block-tokens 1: expected at most 1024"},
 		"price all":       {[]string{"price", "--entry-bytes", "1000000000", "--blocks", "1000000000", "--block-tokens", "1000"}, 2, "1 EiB"},
 		"extents nothing": {[]string{"extents"}, 2, "trace missing"},
 		"extents product": {[]string{"extents", "../../datasets/bundled/smollm2_multi_news_8k.parquet", "--extent", "1000000000000", "--entry-bytes", "1GiB"}, 2, "extent of 1000000000000 blocks, expected at least 1 and at most 1048576"},

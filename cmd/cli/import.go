@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,14 +52,9 @@ Flags add facts that the sources do not state. They must agree with the sources.
 			fl.IntVar(&m.BlockTokens, "block-tokens", 0, "number of tokens that one index stands for (default: 1)")
 			fl.IntVar(&o.Layers, "layers", 0, "number of indexer layers of an SGLang source that does not state it")
 			fl.IntVar(&o.IndexTopK, "index-topk", 0, "list length of an SGLang source that does not state it")
-			fl.StringVar(&m.Selector, "selector", "", "selector that chose the entries, such as exact, dsa or quest")
-			fl.StringVar(&m.Reducer, "reducer", "", "method that made one list of several heads: max, sum, mean, union or none")
-			fl.StringVar(&m.ScoreKind, "score-kind", "", "meaning of a score, such as softmax, logit or bound")
 			fl.IntVar(&f.scoreBits, "score-bits", 0, "number of mantissa bits to keep of scores, up to 23 (default: 10)")
-			fl.StringVar(&m.Decoding, "decoding", "", "decoding of the model: greedy, sampled (with its seed) or forced")
 			fl.StringVar(&m.Licence, "licence", "", "licence of the trace as an SPDX expression")
-			fl.StringVar(&m.Generator, "generator", "", "program and command that made the source")
-			fl.StringArrayVar(&f.notes, "note", nil, "add a fact, `KEY=VALUE` (repeatable)")
+			fl.StringArrayVar(&f.notes, "note", nil, "add a fact, `KEY=VALUE` (repeatable): "+strings.Join(slices.Sorted(maps.Keys(factsOf(m))), ", ")+", or a key of your own")
 			sizeVar(fl, &o.Memory, "memory", 4<<30, mostMemory, "memory to use before temporary files, which go to $TMPDIR")
 			fl.Lookup("memory").DefValue = "4GiB"
 			fl.positive("topk", "entry-bytes", "block-tokens", "prompt-len", "layers", "index-topk")
@@ -123,23 +119,36 @@ func (f *importFlags) complete(c *call) error {
 			*target.to = target.from
 		}
 	}
+	stated := map[string]string{}
 	for _, note := range f.notes {
 		key, value, ok := strings.Cut(note, "=")
 		if !ok || key == "" {
 			return usagef("--note %q: expected KEY=VALUE", note)
 		}
-		if m.Notes == nil {
-			m.Notes = map[string]string{}
-		}
-		if old, twice := m.Notes[key]; twice && old != value {
+		old, twice := stated[key]
+		if twice && old != value {
 			return usagef("--note %s is stated twice: %q and %q", key, old, value)
 		}
-		m.Notes[key] = value
+		stated[key] = value
+	}
+	for key, fact := range factsOf(m) {
+		*fact = stated[key]
+		delete(stated, key)
+	}
+	if len(stated) > 0 {
+		m.Notes = stated
 	}
 	if err := f.options.Validate(); err != nil {
 		return usagef("%w", err)
 	}
 	return nil
+}
+
+// factsOf returns the fields of the metadata that --note sets, by their keys in the format.
+func factsOf(m *trace.Meta) map[string]*string {
+	return map[string]*string{
+		"decoding": &m.Decoding, "generator": &m.Generator, "reducer": &m.Reducer, "score_kind": &m.ScoreKind, "selector": &m.Selector,
+	}
 }
 
 // Files that are not traces.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -107,7 +108,8 @@ kvreplay help combinations lists the flags that do not combine.`,
 			fl.enum(&f.format, "format", "", "print a `summary`, or all rows as table, jsonl or csv (default: nothing with --out)",
 				"summary", "table", "jsonl", "csv")
 			fl.BoolVar(&f.profile, "profile", false, "write the misses of every step to --out, for kvreplay time and plan")
-			fl.parallel(&f.parallel, "number of workers (no effect on the rows)")
+			fl.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "number of workers (no effect on the rows)")
+			fl.positive("parallel")
 			fl.more()
 			fl.IntVar(&f.setting.Candidates, "candidates", 0, "`M`, the list entries that policies see (default: the trace's)")
 			fl.IntVar(&f.setting.Sink, "sink", 0, "pin the first `N` tokens of the context (default: the trace's, or 0)")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +23,6 @@ import (
 // are read where they are used.
 type syntheticFlags struct {
 	out, preset, dials string
-	parallel           int
 	given              synthetic.Dials // fields of flags for the extent
 }
 
@@ -53,7 +53,6 @@ of synthetic traces.`,
 			fl.IntVar(&g.TopK, "topk", d.TopK, "`K`, the list entries that a step reads")
 			fl.Float64(flagOf(&synthetic.LocalityDials[0]), *synthetic.LocalityDials[0].At(&d.Locality), synthetic.LocalityDials[0].Usage)
 			fl.Uint64Var(&g.Seed, "seed", d.Seed, "seed of all random numbers")
-			fl.parallel(&f.parallel, "number of streams to make at once (no effect on the trace)")
 			fl.more()
 			fl.IntVar(&g.Candidates, "candidates", 0, "`M`, the length of a list (default: 1.25 × K)")
 			fl.IntVar(&g.Sink, "sink", 0, "pin the first `N` tokens, with --local (default 0)")
@@ -90,7 +89,7 @@ func (f *syntheticFlags) run(c *call) error {
 	defer bar.close()
 	streams := synthetic.NewSource(d).Streams()
 	bar.start(int64(streams), "draw", "streams")
-	if err := synthetic.Write(c.Context(), f.out, d, synthetic.Options{Workers: f.parallel, Progress: bar.add}); err != nil {
+	if err := synthetic.Write(c.Context(), f.out, d, synthetic.Options{Workers: runtime.GOMAXPROCS(0), Progress: bar.add}); err != nil {
 		return err
 	}
 	bar.close()
@@ -190,10 +189,9 @@ func (f *syntheticFlags) override(fl *pflag.FlagSet, d *synthetic.Dials) error {
 
 // fitFlags are the flags of `datasets fit` as typed.
 type fitFlags struct {
-	out      string
-	check    bool
-	seed     uint64
-	parallel int
+	out   string
+	check bool
+	seed  uint64
 }
 
 func fitCommand() command {
@@ -211,7 +209,6 @@ LRU, lookahead and the optimum. A warning follows if an error exceeds 12 %.`,
 			fl.out(&f.out, "write the dials to this `FILE` (YAML)")
 			fl.BoolVar(&f.check, "check", false, "make a synthetic twin and compare the misses")
 			fl.Uint64Var(&f.seed, "seed", 1, "seed of the twin, which the dial file keeps")
-			fl.parallel(&f.parallel, "number of layers or heads to fit at once (no effect on the dials)")
 		},
 		run:  f.run,
 		next: withOut("datasets", "make", "synthetic", "-o", "synthetic.parquet", "--dials"),
@@ -228,7 +225,7 @@ func (f *fitFlags) run(c *call) error {
 		return err
 	}
 	defer original.Close()
-	d, err := synthetic.Fit(c.Context(), original, synthetic.FitOptions{Workers: f.parallel})
+	d, err := synthetic.Fit(c.Context(), original, synthetic.FitOptions{Workers: runtime.GOMAXPROCS(0)})
 	if err != nil {
 		return err
 	}
@@ -245,7 +242,7 @@ func (f *fitFlags) run(c *call) error {
 	if err := printDials(c.stdout, d); err != nil || !f.check {
 		return err
 	}
-	rows, err := twin.Check(c.Context(), original, d, f.parallel)
+	rows, err := twin.Check(c.Context(), original, d, runtime.GOMAXPROCS(0))
 	if err != nil {
 		return err
 	}

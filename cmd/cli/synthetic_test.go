@@ -1,8 +1,10 @@
 package cli_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,7 +18,7 @@ func makeSynthetic(out string, more ...string) (code int, stdout, stderr string)
 }
 
 // Presets, dial files and flags override each other in that order. The bytes do not depend on
-// --parallel.
+// the number of processors.
 func TestMakeSynthetic(t *testing.T) {
 	dir := t.TempDir()
 	dials := filepath.Join(dir, "dials.yaml")
@@ -24,9 +26,11 @@ func TestMakeSynthetic(t *testing.T) {
 		t.Fatal(err)
 	}
 	var texts []string
-	for i, parallel := range []string{"1", "3"} {
-		path := filepath.Join(dir, parallel+".parquet")
-		code, stdout, stderr := makeSynthetic(path, "--preset", "deepseek-v3.2-32k", "--dials", dials, "--parallel", parallel, "--heat", "0")
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for i, processors := range []int{1, 3} {
+		runtime.GOMAXPROCS(processors)
+		path := filepath.Join(dir, fmt.Sprint(processors, ".parquet"))
+		code, stdout, stderr := makeSynthetic(path, "--preset", "deepseek-v3.2-32k", "--dials", dials, "--heat", "0")
 		if code != 0 || stdout != "" || !strings.Contains(stderr, "4 streams, 80 rows, 6,400 indices") {
 			t.Fatalf("exit %d: %s%s", code, stdout, stderr)
 		}
@@ -35,7 +39,7 @@ func TestMakeSynthetic(t *testing.T) {
 			t.Fatal(err)
 		}
 		if texts = append(texts, string(text)); texts[i] != texts[0] {
-			t.Error("the bytes depend on --parallel")
+			t.Error("the bytes depend on the number of processors")
 		}
 	}
 	code, stdout, stderr := run("inspect", "--format", "json", filepath.Join(dir, "1.parquet"))
@@ -86,7 +90,6 @@ func TestBadSynthetic(t *testing.T) {
 		"did you mean deepseek-v3.2-32k or":   {2, []string{"--preset", "deepseek-32k"}},
 		"did you mean overlap?":               {1, []string{"--dials", bad}},
 		"no such file":                        {1, []string{"--dials", filepath.Join(dir, "none.yaml")}},
-		"--parallel 0":                        {2, []string{"--parallel", "0"}},
 		"unknown flag --gap-medium, did":      {2, []string{"--gap-medium", "3"}},
 		"unexpected argument \"more\"":        {2, []string{"more"}},
 		"preset llama-3-8b-120k has only 32":  {2, []string{"--preset", "llama-3-8b-120k", "--layers", "33"}},
@@ -133,7 +136,7 @@ func TestFitDials(t *testing.T) {
 	if code, _, stderr := run("datasets", "make", "synthetic", "--dials", dials, "-o", filepath.Join(dir, "twin.parquet")); code != 0 {
 		t.Error(stderr)
 	}
-	for want, args := range map[string][]string{"expected one trace": {}, "no such file": {filepath.Join(dir, "none.parquet")}, "--parallel 0": {path, "--parallel", "0"}} {
+	for want, args := range map[string][]string{"expected one trace": {}, "no such file": {filepath.Join(dir, "none.parquet")}} {
 		if code, _, stderr := run(append([]string{"datasets", "fit"}, args...)...); code == 0 || !strings.Contains(stderr, want) {
 			t.Errorf("%v: exit %d, %s expected %q", args, code, stderr, want)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -21,7 +22,6 @@ type verifyFlags struct {
 	plans          []string
 	sample, format string
 	seed           uint64
-	parallel       int
 	allowMissing   bool
 }
 
@@ -46,7 +46,6 @@ be replayed here (--allow-missing accepts that).`,
 			fl.where(&f.where, whereUsage)
 			fl.format(&f.format, "", "table", "json")
 			fl.BoolVar(&f.allowMissing, "allow-missing", false, "accept rows that cannot be replayed here")
-			fl.parallel(&f.parallel, "number of workers (no effect on the result)")
 		},
 		run:  f.run,
 		next: withArgs("leaderboard"),
@@ -104,7 +103,7 @@ func (f *verifyFlags) run(c *call) error {
 
 // options checks the flags.
 func (f *verifyFlags) options(ctx context.Context) (verify.Options, error) {
-	o := verify.Options{Policies: f.table, Traces: f.traces, Seed: f.seed, Workers: f.parallel, Sample: verify.All, Where: f.where.conditions}
+	o := verify.Options{Policies: f.table, Traces: f.traces, Seed: f.seed, Workers: runtime.GOMAXPROCS(0), Sample: verify.All, Where: f.where.conditions}
 	if f.sample != "all" {
 		n, err := strconv.Atoi(f.sample)
 		if err != nil || n < 1 {

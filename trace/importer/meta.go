@@ -14,8 +14,8 @@ import (
 // flagNames maps JSON keys of metadata fields that must agree to the flags that state them.
 var flagNames = map[string]string{
 	"order": "--order", "topk": "--topk", "block_tokens": "--block-tokens", "sink": "--sink", "local": "--local",
-	"entry_bytes": "--entry-bytes", "selector": "--selector", "reducer": "--reducer", "score_kind": "--score-kind",
-	"score_mantissa_bits": "--score-bits", "model": "--model", "generator": "--generator", "decoding": "--decoding",
+	"entry_bytes": "--entry-bytes", "selector": "--note selector", "reducer": "--note reducer", "score_kind": "--note score_kind",
+	"score_mantissa_bits": "--score-bits", "model": "--model", "generator": "--note generator", "decoding": "--note decoding",
 	"licence": "--licence",
 }
 
