@@ -272,6 +272,7 @@ func TestHelpSaysDefaults(t *testing.T) {
 	for command, flags := range map[string]map[string]string{
 		"replay":         {"local": "(default: the trace's, or 1)", "topk": "(default: the trace's)", "pool": "(default: each has its own)", "seed": "(default 0)"},
 		"derive":         {"topk": "(default: the source's)", "layers": "(default: all)"},
+		"hardware price": {"runs": "(default: each block is one)"},
 		"datasets make synthetic": {"seed": fmt.Sprintf("(default %d)", d.Seed), "layers": fmt.Sprintf("(default %d)", d.Layers), "topk": fmt.Sprintf("(default %d)", d.TopK),
 			"overlap": fmt.Sprintf("(default %g)", d.Overlap), "gap-median": fmt.Sprintf("(default %g)", d.GapMedian)},
 	} {

@@ -20,7 +20,6 @@ type planFlags struct {
 	memory   int64 // of the GPU, 0: the machine's
 	slo      time.Duration
 	maxBatch int
-	top      int
 	every    bool
 	names    []string // policies
 	known    policies.Table
@@ -54,10 +53,9 @@ names them. Configurations without a batch that fits and meets --slo are listed 
 			sizeVar(fl, &f.memory, "memory", 0, mostMemory, "memory of the GPU, as in 48GB or 48GiB (default: the machine's)")
 			fl.format(&f.format, "", "table", "json")
 			fl.more()
-			fl.IntVar(&f.top, "top", 10, "print at most `N` candidates per table")
 			fl.BoolVar(&f.every, "every-cell", false, "print a line for every policy and capacity")
 			f.define(fl)
-			fl.positive("max-batch", "top")
+			fl.positive("max-batch")
 		},
 		run:  f.run,
 		next: last,
@@ -122,9 +120,9 @@ func (f *planFlags) run(c *call) error {
 	plan.Dropped = append(plan.Dropped, f.future...)
 	f.suggestTime(c, path, plan.Candidates[0], profiles[0].Cell)
 	if f.format == "json" {
-		return plan.WriteJSON(c.stdout, f.top)
+		return plan.WriteJSON(c.stdout)
 	}
-	return plan.WriteTable(c.stdout, f.top)
+	return plan.WriteTable(c.stdout)
 }
 
 // suggestTime suggests to price the best candidate in detail. A schedule that moves no misses has

@@ -274,7 +274,7 @@ func TestPlan(t *testing.T) {
 	if len(plan) != 3 || plan[0].Tokens < plan[1].Tokens || plan[0].Batch != 8 || plan[0].Binding != "largest batch (--max-batch)" {
 		t.Errorf("plan %+v, expected lru and lookahead with da, and gpu", plan)
 	}
-	if code, stdout, stderr = run(args("--policy", "lru", "--top", "1")...); code != 0 || !strings.Contains(stdout, "bound by") {
+	if code, stdout, stderr = run(args("--policy", "lru")...); code != 0 || !strings.Contains(stdout, "bound by") {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
 	for want, more := range map[string][]string{
@@ -282,7 +282,6 @@ func TestPlan(t *testing.T) {
 		"expected at least 1MB":  {"--memory", "48"},
 		`"48Gb": expected whole`: {"--memory", "48Gb"},
 		"of 1 MB":                {"--memory", "1MB"},
-		"--top 0: expected at":   {"--top", "0"},
 		`--memory "abc": expec`:  {"--memory", "abc"},
 		"table or json":          {"--format", "csv"},
 		"the SLO is 1 us":        {"--slo", "1us"},

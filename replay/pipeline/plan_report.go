@@ -123,37 +123,22 @@ func resultsOf(cs []Candidate) (results []*Result) {
 	return results
 }
 
-// groups returns at most top candidates of each group.
-func (p *Planned) groups(top int) (groups [][]Candidate) {
-	for i := range p.Candidates {
-		c := &p.Candidates[i]
-		last := len(groups) - 1
-		switch {
-		case last < 0 || compareGroups(&groups[last][0], c) != 0:
-			groups = append(groups, p.Candidates[i:i+1])
-		case len(groups[last]) < top:
-			groups[last] = append(slices.Clip(groups[last]), *c)
-		}
-	}
-	return groups
-}
+// WriteJSON writes the plan as JSON.
+func (p *Planned) WriteJSON(w io.Writer) error { return text.WriteJSON(w, p) }
 
-// WriteJSON writes the plan as JSON with at most top candidates per group.
-func (p *Planned) WriteJSON(w io.Writer, top int) error {
-	shown := *p
-	shown.Candidates = slices.Concat(p.groups(top)...)
-	return text.WriteJSON(w, &shown)
-}
-
-// WriteTable writes a table for each group with at most top candidates. Notes follow, and then the
-// schedules and policies without a candidate.
-func (p *Planned) WriteTable(w io.Writer, top int) error {
+// WriteTable writes a table for each group. Notes follow, and then the schedules and policies
+// without a candidate.
+func (p *Planned) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	groups := p.groups(top)
-	for _, g := range groups {
-		p.writeGroup(&b, g)
+	for rest := p.Candidates; len(rest) > 0; {
+		n := slices.IndexFunc(rest, func(c Candidate) bool { return compareGroups(&rest[0], &c) != 0 })
+		if n < 0 {
+			n = len(rest)
+		}
+		p.writeGroup(&b, rest[:n])
+		rest = rest[n:]
 	}
-	if err := writeNotes(&b, resultsOf(slices.Concat(groups...))); err != nil {
+	if err := writeNotes(&b, resultsOf(p.Candidates)); err != nil {
 		return err
 	}
 	for _, line := range p.droppedLines() {
