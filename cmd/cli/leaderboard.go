@@ -20,6 +20,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 )
 
@@ -326,7 +327,7 @@ func (f *boardTimeFlags) timer(ctx context.Context) (*rowTimer, error) {
 			return nil, errUsage{err}
 		}
 	}
-	o.Machine, o.Schedule = machine, schedule
+	o.Machine, o.Schedule, o.Kernels = machine, schedule, kernel.Fitted(lib)
 	t.pricer = pipeline.RowPricer{Selection: f.selection, Find: t.find(lib), Options: o}
 	return t, nil
 }

@@ -30,7 +30,6 @@ type timeFlags struct {
 	policy, capacity    string
 	selection           string
 	kernels             string
-	kernelPoints        []kernel.Point // of the file that --kernels names
 	table               string
 	tableText           []byte
 	extrapolate         bool
@@ -129,7 +128,7 @@ func (f *timeFlags) define(fl *flagSet) {
 	fl.depth(&o.Depth)
 	fl.Float64Var(&o.Ahead.Accuracy, "read-ahead", 0, "predict this `SHARE` of the SSD reads before the selection (default: none)")
 	fl.BoolVar(&o.Ahead.Direct, "gpudirect", false, "let the SSD write into the GPU (GPUDirect Storage)")
-	fl.StringVar(&f.kernels, "kernels", "roofline", "price operators by this `MODEL`: roofline, fitted, or a CSV file of measured kernels")
+	fl.StringVar(&f.kernels, "kernels", publishedKernels, "price operators by this `MODEL`: fitted, roofline, or a CSV file of measured kernels")
 	fl.StringVar(&f.table, "table", "", "read measured operator times from this CSV `FILE` (default: those of --kernels)")
 	fl.BoolVar(&f.extrapolate, "extrapolate", false, "extend --table beyond its points")
 	fl.positive("topk", "steps", "context", "positions", "accept", "expert-gpus", "tensor-parallel")
@@ -404,7 +403,7 @@ func (f *timeFlags) findModel(name string) (err error) {
 	if o.Selection, err = pipeline.ParseSelection(f.selection, f.shape); err != nil {
 		return errUsage{err}
 	}
-	o.Kernels, o.Network = f.estimators(), f.networks()
+	o.Network = f.networks()
 	if f.table != "" {
 		o.Table = func(rest pipeline.Computer) (pipeline.Computer, error) {
 			return pipeline.ReadTimetable(bytes.NewReader(f.tableText), f.table, rest, f.extrapolate)
@@ -415,52 +414,39 @@ func (f *timeFlags) findModel(name string) (err error) {
 
 // The models of --kernels. Other values name a file.
 const (
-	rooflineKernels = "roofline"
-	fittedKernelSet = "fitted"
+	rooflineKernels  = "roofline"
+	publishedKernels = "fitted"
 )
 
 // inputs are the files that flags name.
 func (f *timeFlags) inputs() []string {
-	if f.kernels == rooflineKernels || f.kernels == fittedKernelSet {
+	if f.kernels == rooflineKernels || f.kernels == publishedKernels {
 		return []string{f.table}
 	}
 	return []string{f.table, f.kernels}
 }
 
-// readKernels reads the measurements that --kernels names, once.
+// readKernels sets the kernel model. It reads the measurements that --kernels names once.
 func (f *timeFlags) readKernels(ctx context.Context) error {
-	if f.kernels == rooflineKernels || f.kernels == fittedKernelSet {
+	switch f.kernels {
+	case rooflineKernels:
+		f.options.Kernels = kernel.None
+		return nil
+	case publishedKernels:
+		f.options.Kernels = kernel.Fitted(f.library)
 		return nil
 	}
 	data, err := files.Read(ctx, f.kernels)
 	if err != nil {
-		return fmt.Errorf("kernels: %w; expected roofline, fitted or a file", err)
+		return fmt.Errorf("kernels: %w; expected fitted, roofline or a file", err)
 	}
 	rows, err := kernel.ReadCSV(bytes.NewReader(data), f.kernels)
 	if err != nil {
 		return err
 	}
-	f.kernelPoints, err = kernel.Points(rows, f.kernels, f.library)
+	points, err := kernel.Points(rows, f.kernels, f.library)
+	f.options.Kernels = kernel.FittedTo(points, f.kernels)
 	return err
-}
-
-// estimators returns the kernel model of a GPU, nil for the roofline. Each GPU is fitted once.
-func (f *timeFlags) estimators() func(g *hardware.GPU) (*kernel.Estimator, error) {
-	if f.kernels == rooflineKernels {
-		return nil
-	}
-	var mu sync.Mutex
-	known := map[string]*kernel.Estimator{}
-	return func(g *hardware.GPU) (*kernel.Estimator, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if known[g.Name] != nil {
-			return known[g.Name], nil
-		}
-		e, err := f.estimator(g)
-		known[g.Name] = e
-		return e, err
-	}
 }
 
 // networks returns the network between GPUs of a kind. Each kind is fitted once.
@@ -477,17 +463,6 @@ func (f *timeFlags) networks() func(g *hardware.GPU) (*collective.Network, error
 		known[g.Name] = n
 		return n, err
 	}
-}
-
-func (f *timeFlags) estimator(g *hardware.GPU) (*kernel.Estimator, error) {
-	if f.kernels == fittedKernelSet {
-		return kernel.Estimate(g, f.library)
-	}
-	e, err := kernel.EstimateFrom(g, f.kernelPoints)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.kernels, err)
-	}
-	return e, nil
 }
 
 // price prices every machine with every schedule. last holds the options of the last one.

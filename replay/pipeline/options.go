@@ -37,8 +37,9 @@ type Options struct {
 	Fragments      int64   // pieces of a block in memory, 0 for 1
 	Depth          int64   // reads in flight to the drives, over all GPUs that share them
 	Ahead          ReadAhead
-	// Kernels, if not nil, returns the kernel model of a GPU. It replaces the roofline.
-	Kernels func(g *hardware.GPU) (*kernel.Estimator, error)
+	// Kernels returns the kernel model of the machine's GPU. If it is nil or returns nil, operators
+	// take the times of a Roofline. Commands set kernel.Fitted unless a flag says otherwise.
+	Kernels kernel.Source
 	// Table, if not nil, replaces the roofline or the kernel model for the times that it has.
 	Table func(rest Computer) (Computer, error)
 

@@ -156,9 +156,11 @@ func (r *runner) prepare() error {
 		if err != nil {
 			return err
 		}
-		fitted := NewFitted(roofline, estimator)
-		fitted.sampled = max(r.vocabulary, fitted.sampled)
-		r.computer = fitted
+		if estimator != nil {
+			fitted := NewFitted(roofline, estimator)
+			fitted.sampled = max(r.vocabulary, fitted.sampled)
+			r.computer = fitted
+		}
 	}
 	if r.Table != nil {
 		var err error

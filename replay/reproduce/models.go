@@ -128,8 +128,10 @@ func (s *Study) profile(t *Trace, r Replay, capacities []string) []*pipeline.Pro
 	return Must(pipeline.ReadProfiles(s.Context, path, cells))
 }
 
-// Price returns the output of `kvreplay time` for a profile. An empty selection means auto.
+// Price returns the output of `kvreplay time` for a profile. An empty selection means auto. The
+// kernel model is the default one unless the options have another, such as kernel.None.
 func (s *Study) Price(p *pipeline.Profile, schedule, selection string, o pipeline.Options) *pipeline.Result {
+	s.useDefaults(&o)
 	o.Schedule = Must(pipeline.ParseSchedule(schedule))
 	o.Selection = Must(pipeline.ParseSelection(cmp.Or(selection, "auto"), o.Model))
 	r, err := pipeline.Price(s.Context, p, o)
@@ -144,7 +146,14 @@ func (s *Study) Plan(p *pipeline.Profile, schedule, selection string, o pipeline
 	o.Schedule = Must(pipeline.ParseSchedule(schedule))
 	o.Selection = Must(pipeline.ParseSelection(cmp.Or(selection, "auto"), o.Model))
 	o.Schedules = []pipeline.Schedule{o.Schedule}
+	s.useDefaults(&o.Options)
 	return &Must(pipeline.Plan(s.Context, []*pipeline.Profile{p}, o)).Candidates[0]
+}
+
+func (s *Study) useDefaults(o *pipeline.Options) {
+	if o.Kernels == nil {
+		o.Kernels = s.Kernels
+	}
 }
 
 // Request is one decode step of each layer of one request, for papers that state counts instead of

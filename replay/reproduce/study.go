@@ -15,6 +15,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/render/chart"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/kernel"
 )
 
 // Paper is one published system.
@@ -84,6 +85,7 @@ type Study struct {
 	Inputs
 	Context context.Context
 	Library *hardware.Library
+	Kernels kernel.Source // the default of kvreplay time
 
 	paper  Paper
 	data   *document
@@ -102,6 +104,7 @@ func Begin(ctx context.Context, p Paper, in Inputs) (*Study, error) {
 	if s.Library, err = hardware.Load(in.Hardware); err != nil {
 		return nil, err
 	}
+	s.Kernels = kernel.Fitted(s.Library)
 	return s, nil
 }
 

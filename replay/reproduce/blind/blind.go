@@ -31,15 +31,12 @@ const (
 	fitted   = "fitted"
 )
 
-// bench prices results. It fits the kernels of each GPU once.
-type bench struct {
-	*reproduce.Study
-	estimators map[string]*kernel.Estimator
-}
+// bench prices results.
+type bench struct{ *reproduce.Study }
 
 func study(s *reproduce.Study) {
 	defer s.Done()
-	b := &bench{s, map[string]*kernel.Estimator{}}
+	b := &bench{s}
 	full, sparse := b.section("shadowkv-full"), b.section("shadowkv")
 	b.gain(full, sparse)
 	for _, name := range []string{"lmdeploy", "gpt-fast", "tensorrt-llm", "vllm", "rtx4090", "rtx4090-room"} {
@@ -112,8 +109,8 @@ func (b *bench) price(row reproduce.Row, line string) *pipeline.Result {
 	if _, ok := row["reserve"]; ok {
 		o.Reserve = row.Number("reserve")
 	}
-	if line == fitted {
-		o.Kernels = b.estimator
+	if line == roofline {
+		o.Kernels = kernel.None
 	}
 	var p *pipeline.Profile
 	schedule, selection := "dense", ""
@@ -145,15 +142,4 @@ func selected(row reproduce.Row, m *hardware.Model) (*pipeline.Profile, *pipelin
 	p, scaling := r.Profile(m)
 	p.Meta.Local, p.Meta.OutlierBlocks = local, outliers
 	return p, scaling
-}
-
-// estimator returns the kernel model of a GPU.
-func (b *bench) estimator(g *hardware.GPU) (e *kernel.Estimator, err error) {
-	if b.estimators[g.Name] == nil {
-		if e, err = kernel.Estimate(g, b.Library); err != nil {
-			return nil, err
-		}
-		b.estimators[g.Name] = e
-	}
-	return b.estimators[g.Name], nil
 }

@@ -20,7 +20,7 @@ const (
 
 This reference is a list of published times next to modelled ones, with the errors. It is for users who ask how far ` + "`kvreplay time`" + ` is from measurements. ` + "`kvreplay reproduce blind --format markdown`" + ` prints it, and a test holds it current.
 
-No result on this page determined a constant of kvreplay, and none may do so. The settings are the published ones, with the default constants of ` + "`kvreplay time`" + `. Each result has two figures of ours: with ` + "`--kernels roofline`" + `, the default, and with ` + "`--kernels fitted`" + `. An error is (ours − printed) ÷ printed. Each error beyond 40 % has a reason.
+No result on this page determined a constant of kvreplay, and none may do so. The settings are the published ones, with the default constants of ` + "`kvreplay time`" + `. Each result has two figures of ours: with ` + "`--kernels roofline`" + `, and with ` + "`--kernels fitted`" + `, the default. An error is (ours − printed) ÷ printed. Each error beyond 40 % has a reason.
 
 The fitted constants come from times of single kernels, among them products of Llama 2 7B and 70B on an A100. No time of a whole step determined one.
 

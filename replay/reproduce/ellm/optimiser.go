@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/optimize"
 
+	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
@@ -40,6 +41,7 @@ func (b *bench) optimiser() {
 	d.Holds("corrected rate", rounded(real.rate), math.Abs(real.rate/corrected.rate-1) < 0.01)
 
 	p, o := b.decode(waiting)
+	o.Kernels = kernel.None // the equations are a roofline
 	planned := b.Plan(p, "ellm", "", pipeline.PlanOptions{Options: o, LayerMap: "nearest", MaxBatch: waiting, SLO: slo})
 	near := math.Abs(float64(planned.Batch-corrected.batch)) < 0.05*float64(corrected.batch)
 	d.Holds("planned batch", float64(planned.Batch), near, reproduce.Row{"search": corrected.batch})

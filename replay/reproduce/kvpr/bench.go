@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 	"github.com/kvreplay/kvreplay/replay/transfer"
@@ -48,7 +49,8 @@ func onePiece(rate float64, bytes int64) float64 {
 	return path.Time(transfer.Request{Descriptors: 1, Bytes: bytes, Launches: 1})
 }
 
-// price returns the output of `kvreplay time` for a setting on a machine with the given rates.
+// price returns the output of `kvreplay time --kernels roofline` for a setting on a machine with the
+// given rates. The paper's formulas have these rates and no launches.
 func (b *bench) price(s setting, r rates) *pipeline.Result {
 	m := *b.Machine(s.machine)
 	gpu := *m.GPU
@@ -57,7 +59,7 @@ func (b *bench) price(s setting, r rates) *pipeline.Result {
 	if s.gpus > 0 {
 		m.GPUs = s.gpus
 	}
-	o := pipeline.Options{Machine: &m, Threads: 1, Reserve: 0}
+	o := pipeline.Options{Machine: &m, Threads: 1, Kernels: kernel.None}
 	if s.static {
 		o.Table = overheadOnly(r.overhead)
 	}
