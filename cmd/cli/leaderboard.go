@@ -341,6 +341,8 @@ type rowTimer struct {
 	labels  result.Labels
 	library *hardware.Library
 	assumed []string
+	// narrowest and widest are half widths of TPOT's intervals, as shares of it.
+	narrowest, widest float64
 }
 
 // find returns the shape for the name that a trace gives its model.
@@ -367,6 +369,11 @@ func (t *rowTimer) TPOT(r *result.Row) (float64, error) {
 	case !priced.Fits():
 		return 0, fmt.Errorf("%s at batch %d does not fit into %s at some capacities: lower --batch or --context, or choose another --hardware", priced.Model, priced.Batch, priced.Machine)
 	}
+	half := priced.HalfWidth()
+	if t.shapes == nil {
+		t.narrowest = half
+	}
+	t.narrowest, t.widest = min(t.narrowest, half), max(t.widest, half)
 	t.shapes = withAll(t.shapes, priced.Model)
 	t.assumed = withAll(t.assumed, priced.Notes...)
 	t.labels = t.labels.With(priced.Labels...)
@@ -390,6 +397,9 @@ func withAll(list []string, items ...string) []string {
 func (t *rowTimer) Model() board.TimeModel {
 	o := &t.pricer.Options
 	notes := []string{"every step of each layer and selecting head has the misses of the mean recorded stream ('kvreplay time' prices each step)"}
+	if t.widest > 0 {
+		notes = append(notes, fmt.Sprintf("a TPOT is within ±%.0f to ±%.0f %%. The errors move all policies alike, so they do not change their order", 100*t.narrowest, 100*t.widest))
+	}
 	for _, n := range slices.Sorted(slices.Values(t.assumed)) {
 		notes = append(notes, strings.TrimSuffix(n, ", but the misses of the profile"))
 	}

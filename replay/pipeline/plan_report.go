@@ -18,8 +18,7 @@ import (
 // PlanVersion is the version of Planned's JSON form. Version 1 was a list of candidates.
 const PlanVersion = 2
 
-// tieShare is the share of tokens/s below which two candidates are a tie. Assumed: prices
-// differ from published step times by more (REPRODUCTION.md).
+// tieShare is the share of tokens/s below which two candidates are always a tie. Assumed.
 const tieShare = 0.02
 
 // Planned is the result of Plan.
@@ -34,7 +33,7 @@ type Planned struct {
 	// Labels are the conditions that limit the candidates. A condition of only some candidates
 	// states their share.
 	Labels result.Labels `json:"labels"`
-	// TieShare is the share of tokens/s below which candidates tie.
+	// TieShare is the share of tokens/s below which candidates always tie.
 	TieShare float64 `json:"tie_share"`
 	// Candidates are grouped by the model that they serve, with oracles last. In a group the most
 	// tokens/s come first. Only candidates of one group are ranked against each other.
@@ -74,8 +73,12 @@ func compareGroups(a, b *Candidate) int {
 	return place(a) - place(b)
 }
 
-// ties reports whether c has as many tokens/s as best, within tieShare. best has the most.
-func (c *Candidate) ties(best *Candidate) bool { return c.Tokens >= best.Tokens*(1-tieShare) }
+// ties reports whether the errors of the model may hide that best is faster than c. An error of a
+// submodel that moves both alike hides nothing.
+func (c *Candidate) ties(best *Candidate) bool {
+	slow, fast := best.Interval.apart(&c.Interval)
+	return c.Tokens >= best.Tokens*(1-max(tieShare, slow, fast))
+}
 
 // bestCells keeps the first candidate of each schedule and group, with the cells that tie with it.
 func bestCells(found []Candidate) (kept []Candidate) {
@@ -168,11 +171,11 @@ func (p *Planned) writeGroup(b *strings.Builder, g []Candidate) {
 	for _, c := range g {
 		tied = tied || strings.HasSuffix(c.Rank, "=")
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(c.Rank, "-"), c.scheduleText(labels), cmp.Or(c.Policy, "-"), cmp.Or(c.Capacity, "-"), c.Batch,
-			ratio(c.Ratio), ratio(c.Fill), seconds(digits(c.TPOT)), strconv.FormatFloat(digits(c.Tokens), 'f', -1, 64), size(digits(c.Memory.GPU)), c.Binding)
+			ratio(c.Ratio), ratio(c.Fill), fmt.Sprintf("%s ±%.0f %%", seconds(digits(c.TPOT)), 100*c.HalfWidth()), strconv.FormatFloat(digits(c.Tokens), 'f', -1, 64), size(digits(c.Memory.GPU)), c.Binding)
 	}
 	t.Flush() // writing to a strings.Builder cannot fail
 	if tied {
-		fmt.Fprintf(b, "  =: a tie, at most %g %% below the tokens/s of the first line of the rank\n", 100*tieShare)
+		b.WriteString("  =: a tie: the errors of the model exceed the difference to the first line of the rank\n")
 	}
 	for _, c := range g {
 		if len(c.Ties) > 0 {

@@ -64,6 +64,7 @@ type runner struct {
 	kvpr       *KVPR // the schedule, if it moves layers
 	ellm       *ELLM // the schedule, if it moves uncached tokens
 	computer   Computer
+	factors    Uncertainty
 	network    *collective.Network // nil on one GPU
 	vocabulary float64             // of the whole model, 0 on one GPU
 	gpuRate    float64             // bytes/s of the GPU's memory
@@ -168,6 +169,7 @@ func (r *runner) prepare() error {
 			return err
 		}
 	}
+	r.factors = r.uncertainty()
 	return r.choosePaths()
 }
 
@@ -272,8 +274,11 @@ func (r *runner) run() (*Result, error) {
 	result.Memory = r.memory(r.staging)
 	result.Schedule = r.Schedule.Name()
 	result.round()
+	if err := r.interval(result); err != nil {
+		return nil, err
+	}
 	b := r.basis()
-	result.Notes = slices.Concat(r.notes, r.computer.Notes(), b.notes(r.Machine.Name))
+	result.Notes = slices.Concat(r.notes, r.computer.Notes(), b.notes(r.Machine.Name), []string{r.factors.note()})
 	result.Labels = r.labels(b)
 	return result, nil
 }

@@ -26,22 +26,24 @@ type Result struct {
 	TensorParallel int     `json:"tensor_parallel"`
 	Accept         float64 `json:"tokens_per_step"`
 
-	Mean   float64  `json:"step_mean_s"`
-	P50    float64  `json:"step_p50_s"`
-	P95    float64  `json:"step_p95_s"`
-	P99    float64  `json:"step_p99_s"`
-	TPOT   float64  `json:"tpot_s"`               // mean step ÷ tokens per step
-	OTPS   float64  `json:"tokens_per_s_request"` // 1 ÷ TPOT
-	Tokens float64  `json:"tokens_per_s_gpu"`     // of the whole batch, ÷ TensorParallel
-	Causes Causing  `json:"exposed_s"`            // mean step by cause
-	H2D    float64  `json:"h2d_bytes_per_step"`   // of the whole batch, all layers
-	D2H    float64  `json:"d2h_bytes_per_step"`
-	SSD    float64  `json:"ssd_bytes_per_step"`
-	Pieces float64  `json:"descriptors_per_step"`
-	Reads  float64  `json:"ssd_reads_per_step"`
-	Memory Memory   `json:"memory"`
-	Notes  []string `json:"notes"`
-	median int      // the step whose time is P50
+	Mean   float64 `json:"step_mean_s"`
+	P50    float64 `json:"step_p50_s"`
+	P95    float64 `json:"step_p95_s"`
+	P99    float64 `json:"step_p99_s"`
+	TPOT   float64 `json:"tpot_s"`               // mean step ÷ tokens per step
+	OTPS   float64 `json:"tokens_per_s_request"` // 1 ÷ TPOT
+	Tokens float64 `json:"tokens_per_s_gpu"`     // of the whole batch, ÷ TensorParallel
+	// Interval is the range of TPOT that the errors of the model allow.
+	Interval Interval `json:"tpot_interval"`
+	Causes   Causing  `json:"exposed_s"`          // mean step by cause
+	H2D      float64  `json:"h2d_bytes_per_step"` // of the whole batch, all layers
+	D2H      float64  `json:"d2h_bytes_per_step"`
+	SSD      float64  `json:"ssd_bytes_per_step"`
+	Pieces   float64  `json:"descriptors_per_step"`
+	Reads    float64  `json:"ssd_reads_per_step"`
+	Memory   Memory   `json:"memory"`
+	Notes    []string `json:"notes"`
+	median   int      // the step whose time is P50
 
 	// Recomputed is the number of positions of a request that are recomputed, averaged over layers
 	// and steps.

@@ -41,7 +41,7 @@ func TestDenseAndSparse(t *testing.T) {
 	if s.Memory.Cache != d.Memory.Cache || s.Causes.Compute >= d.Causes.Compute {
 		t.Errorf("sparse computes %g s on %g B of KV, dense %g s on %g B", s.Causes.Compute, s.Memory.Cache, d.Causes.Compute, d.Memory.Cache)
 	}
-	if notes := strings.Join(d.Notes, "\n"); strings.Contains(notes, "selection") || !strings.Contains(notes, "attention reads the whole context") {
+	if notes := strings.Join(d.Notes, "\n"); strings.Contains(notes, "selection:") || !strings.Contains(notes, "attention reads the whole context") {
 		t.Errorf("dense says\n%s", notes)
 	}
 }

@@ -96,6 +96,11 @@ func (t *Timeline) Add(k Kind, layer, part int, seconds float64, after ...Op) Op
 			return op
 		}
 	}
+	return t.append(k, layer, part, seconds, after)
+}
+
+// append places an operation of some seconds after others.
+func (t *Timeline) append(k Kind, layer, part int, seconds float64, after []Op) Op {
 	op := Op(len(t.Events))
 	t.Events = append(t.Events, Event{Kind: k, Layer: int32(layer), Part: int32(part), seconds: seconds, after: int32(len(t.after))})
 	t.after = append(t.after, after...)

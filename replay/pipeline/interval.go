@@ -1,0 +1,158 @@
+package pipeline
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/replay/kernel"
+)
+
+// Submodel is a part of the time model. All its times are too long or too short together, and
+// independently of the other submodels.
+type Submodel uint8
+
+// The submodels.
+const (
+	KernelModel  Submodel = iota // operators of the model on the GPU
+	SelectModel                  // selection of the Top-K
+	LookupModel                  // lookups, and bookkeeping of the host
+	LinkModel                    // transfers between host and GPU
+	DriveModel                   // reads of the SSD
+	NetworkModel                 // transfers between GPUs
+	submodels
+)
+
+// SubmodelNames are the submodels as reports call them.
+var SubmodelNames = [submodels]string{"kernels", "selection", "lookup", "link", "drives", "network"}
+
+func (m Submodel) String() string { return SubmodelNames[m] }
+
+// modelOf is the submodel that gives the times of a cause.
+var modelOf = [Causes]Submodel{
+	Compute: KernelModel, Selecting: SelectModel, Lookup: LookupModel, Fetch: LinkModel, WriteBack: LinkModel,
+	Drive: DriveModel, Weights: LinkModel, Communication: NetworkModel,
+}
+
+// Factors by which modelled and measured times differ. Those of kernels, links and drives are the
+// 95th percentiles of errors on measurements that a fit left out. TestUncertainty holds them
+// current. The others are assumed, because no measurements of whole steps exist.
+const (
+	kernelFactor    = 1.19 // derived: layers on a GPU without measured kernels (replay/kernel/ERRORS.md)
+	ownKernelFactor = 1.12 // derived: widths left out on a GPU with measured kernels (the same page)
+	rooflineFactor  = 1.5  // assumed: bare roofline, without launches, norms and activation
+	selectFactor    = 1.5  // assumed
+	lookupFactor    = 1.5  // assumed
+	linkFactor      = 1.32 // derived: all measured points of links (kvreplay hardware points)
+	driveFactor     = 1.49 // derived: all measured points of drives
+	networkFactor   = 1.5  // assumed: between 1.1 for large buffers and 2 for small ones (replay/collective)
+)
+
+// Uncertainty holds the factor of each submodel.
+type Uncertainty [submodels]float64
+
+// uncertainty returns the factors of the runner's models.
+func (r *runner) uncertainty() Uncertainty {
+	u := Uncertainty{kernelFactor, selectFactor, lookupFactor, linkFactor, driveFactor, networkFactor}
+	switch c := r.computer.(type) {
+	case *Fitted:
+		if c.estimator.Measured(kernel.Product) {
+			u[KernelModel] = ownKernelFactor
+		}
+	default:
+		u[KernelModel] = rooflineFactor
+	}
+	return u
+}
+
+// Effect is the change of a step's time, in shares of it, if one submodel takes longer by its
+// factor (Slow) or shorter (Fast). Both are at least 0.
+type Effect struct {
+	Slow float64 `json:"slow"`
+	Fast float64 `json:"fast"`
+}
+
+// Interval is the range of a time that the errors of the submodels allow.
+type Interval struct {
+	Low  float64 `json:"low_s"`
+	High float64 `json:"high_s"`
+	// Parts has the effect of each submodel that changes the time, by name.
+	Submodels map[string]Effect `json:"submodels"`
+}
+
+// interval sets the range of the TPOT. Each submodel of the median step is slowed and sped up by
+// its factor in turn, and the schedule places the step again. The effects of independent submodels add
+// up in quadrature.
+func (r *runner) interval(result *Result) error {
+	if err := r.place(result.median); err != nil {
+		return err
+	}
+	base, v := r.timeline.End(), &result.Interval
+	v.Submodels = map[string]Effect{}
+	for m := range submodels {
+		if !r.timeline.uses(m) {
+			continue
+		}
+		slow := r.timeline.stretched(&r.step, m, r.factors[m])/base - 1
+		fast := 1 - r.timeline.stretched(&r.step, m, 1/r.factors[m])/base
+		if effect := (Effect{max(0, rounded(slow)), max(0, rounded(fast))}); effect != (Effect{}) {
+			v.Submodels[m.String()] = effect
+		}
+	}
+	slow, fast := v.apart(&Interval{})
+	v.Low, v.High = rounded(result.TPOT*(1-min(1, fast))), rounded(result.TPOT*(1+slow))
+	return nil
+}
+
+// apart returns the shares by which two times may move against each other: v longer, and v shorter.
+// An effect that both share does not count.
+func (v *Interval) apart(o *Interval) (slow, fast float64) {
+	for _, name := range SubmodelNames {
+		a, b := v.Submodels[name], o.Submodels[name]
+		slow = math.Hypot(slow, a.Slow-b.Slow)
+		fast = math.Hypot(fast, a.Fast-b.Fast)
+	}
+	return slow, fast
+}
+
+// HalfWidth returns half of the interval's width, as a share of TPOT.
+func (r *Result) HalfWidth() float64 { return (r.Interval.High - r.Interval.Low) / 2 / r.TPOT }
+
+// tpot returns TPOT with half of the interval's width, as in "12 ms ±8 %".
+func (r *Result) tpot() string {
+	return fmt.Sprintf("%s ±%.0f %%", seconds(r.TPOT), 100*r.HalfWidth())
+}
+
+// uses reports whether an operation of a submodel takes time.
+func (t *Timeline) uses(m Submodel) bool {
+	for i := range t.Events {
+		if e := &t.Events[i]; e.seconds > 0 && modelOf[e.Kind.Cause()] == m {
+			return true
+		}
+	}
+	return false
+}
+
+// stretched returns the end of the step if every operation of a submodel takes factor times as long.
+func (t *Timeline) stretched(s *Step, m Submodel, factor float64) float64 {
+	again := NewTimeline()
+	for i := range t.Events {
+		e := &t.Events[i]
+		seconds := e.seconds
+		if modelOf[e.Kind.Cause()] == m {
+			seconds *= factor
+		}
+		again.append(e.Kind, int(e.Layer), int(e.Part), seconds, t.needs(Op(i)))
+	}
+	again.Contend(s)
+	return again.End()
+}
+
+// note states the errors that intervals combine, in percent.
+func (u *Uncertainty) note() string {
+	var texts []string
+	for m := range submodels {
+		texts = append(texts, fmt.Sprintf("%s %.0f %%", m, 100*(u[m]-1)))
+	}
+	return "± combines the errors of " + strings.Join(texts, ", ")
+}

@@ -1,0 +1,133 @@
+package pipeline
+
+import (
+	"cmp"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/transfer/fit"
+)
+
+// By hand: a fetch of 3 s hides behind attention of 2 s, and 4 s of computation follow.
+func TestStretched(t *testing.T) {
+	line := NewTimeline()
+	start := line.Add(Project, 0, 0, 1)
+	fetched := line.Add(FetchBlocks, 0, 0, 3, start)
+	resident := line.Add(AttendResident, 0, 0, 2, start)
+	line.Add(Post, 0, 0, 4, resident, fetched)
+	if end := line.End(); end != 8 {
+		t.Fatalf("the step takes %g s, expected 1 + 3 + 4", end)
+	}
+	step := &Step{Whole: make([]Layer, 1)}
+	for _, c := range []struct {
+		model  Submodel
+		factor float64
+		want   float64
+	}{
+		{KernelModel, 1, 8}, {KernelModel, 2, 14}, {KernelModel, 0.5, 5.5},
+		{LinkModel, 2, 11}, {LinkModel, 0.5, 7}, // of a fetch of 1.5 s, all hides
+		{DriveModel, 2, 8},
+	} {
+		if got := line.stretched(step, c.model, c.factor); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%s × %g: %g s, expected %g", c.model, c.factor, got, c.want)
+		}
+	}
+	if !line.uses(LinkModel) || line.uses(DriveModel) {
+		t.Error("the step uses the link and no drive")
+	}
+}
+
+// Every schedule's timeline is placed again with the same end if nothing is stretched.
+func TestStretchedByOne(t *testing.T) {
+	p := read(t, realProfile(t))
+	for _, name := range ScheduleNames() {
+		o := options(t, p, name)
+		o.Batch = 2
+		r, err := newRunner(t.Context(), p, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.place(1); err != nil {
+			t.Fatal(err)
+		}
+		if end, again := r.timeline.End(), r.timeline.stretched(&r.step, KernelModel, 1); math.Abs(again/end-1) > 1e-12 {
+			t.Errorf("%s: placed again it ends at %g s, expected %g", name, again, end)
+		}
+	}
+}
+
+// An error that moves two candidates alike does not make them a tie. One that moves only one does.
+func TestIntervalsTie(t *testing.T) {
+	candidate := func(tokens float64, effects map[string]Effect) *Candidate {
+		return &Candidate{Result: &Result{Tokens: tokens, Interval: Interval{Submodels: effects}}}
+	}
+	kernels := map[string]Effect{"kernels": {0.2, 0.2}}
+	both := map[string]Effect{"kernels": {0.1, 0.1}, "link": {0.1, 0.1}}
+	best := candidate(100, kernels)
+	if c := candidate(95, kernels); c.ties(best) {
+		t.Error("both depend on kernels alone, and 5 % are a tie")
+	}
+	// The difference may move by √(0.1² + 0.1²) = 14 %.
+	if c := candidate(87, both); !c.ties(best) {
+		t.Error("13 % are no tie")
+	}
+	if c := candidate(84, both); c.ties(best) {
+		t.Error("16 % are a tie")
+	}
+}
+
+// The factors are the 95th percentiles of errors on measurements that the fits left out.
+func TestUncertainty(t *testing.T) {
+	page, err := os.ReadFile("../kernel/ERRORS.md") // a test of cmd/cli holds it current
+	if err != nil {
+		t.Fatal(err)
+	}
+	largest := map[string]float64{}
+	for line := range strings.Lines(string(page)) {
+		cells := slice.Map(strings.Split(line, "|"), strings.TrimSpace)
+		if len(cells) < 8 || cells[3] != "layer" {
+			continue
+		}
+		p95, err := strconv.ParseFloat(cells[7], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		largest[cells[1]] = max(largest[cells[1]], p95/100)
+	}
+	lib, err := hardware.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := fit.Compare(lib)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byKind := map[string][]float64{}
+	for _, r := range rows {
+		e := cmp.Or(r.LeftOut, r.Error)
+		if e != nil && !r.Sets && !r.AtMost {
+			byKind[r.Kind] = append(byKind[r.Kind], math.Abs(*e))
+		}
+	}
+	for kind, errors := range byKind {
+		slices.Sort(errors)
+		largest[kind] = errors[int(math.Ceil(0.95*float64(len(errors))))-1]
+	}
+	for _, c := range []struct {
+		name, errors string
+		factor       float64
+	}{
+		{"kernelFactor", "device", kernelFactor}, {"ownKernelFactor", "width", ownKernelFactor},
+		{"linkFactor", "link", linkFactor}, {"driveFactor", "drive", driveFactor},
+	} {
+		if want := 1 + math.Ceil(100*largest[c.errors])/100; math.Abs(c.factor-want) > 1e-9 {
+			t.Errorf("%s is %g, the errors give %g", c.name, c.factor, want)
+		}
+	}
+}
