@@ -330,7 +330,7 @@ func TestCtrlCWhileReading(t *testing.T) {
 	for _, args := range [][]string{{"leaderboard", pipe}, {"compare", "lru", "opt", pipe}, {"allocate", pipe, "--memory", "2x"},
 		{"leaderboard", "verify", pipe, "--traces", pipe}, {"allocate", pipe, "--plan", pipe}, {"replay", "t.parquet", "--allocation", pipe},
 		{"replay", "t.parquet", "--clusters", pipe}, {"leaderboard", "verify", rows, "--traces", "t.parquet", "--allocation", pipe},
-		{"time", "--prompt", "8", "--generate", "2", "--model", "opt-6.7b", "--schedule", "flexgen", "--table", pipe}, {"hardware", "fit", pipe},
+		{"time", "--prompt", "8", "--generate", "2", "--model", "opt-6.7b", "--schedule", "flexgen", "--kernels", pipe}, {"hardware", "fit", pipe},
 		{"datasets", "make", "synthetic", "--dials", pipe, "-o", out}, {"datasets", "make", "longbench-v2", pipe, "-o", out},
 		{"datasets", "make", "ruler", "--task", "niah_single_2", "--essays", pipe, "-o", out}, {"datasets", "make", "ruler", "--task", "qa_1", "--squad", pipe, "-o", out},
 		{"datasets", "make", "ruler", "--tokenizer", pipe, "-o", out}, {"datasets", "make", "offline", "--task", "qa_text", "--text", pipe, "-o", out}} {

@@ -30,9 +30,6 @@ type timeFlags struct {
 	policy, capacity    string
 	selection           string
 	kernels             string
-	table               string
-	tableText           []byte
-	extrapolate         bool
 	topk                int
 	timeline, format    string
 	options             pipeline.Options
@@ -129,8 +126,6 @@ func (f *timeFlags) define(fl *flagSet) {
 	fl.Float64Var(&o.Ahead.Accuracy, "read-ahead", 0, "predict this `SHARE` of the SSD reads before the selection (default: none)")
 	fl.BoolVar(&o.Ahead.Direct, "gpudirect", false, "let the SSD write into the GPU (GPUDirect Storage)")
 	fl.StringVar(&f.kernels, "kernels", publishedKernels, "price operators by this `MODEL`: fitted, roofline, or a CSV file of measured kernels")
-	fl.StringVar(&f.table, "table", "", "read measured operator times from this CSV `FILE` (default: those of --kernels)")
-	fl.BoolVar(&f.extrapolate, "extrapolate", false, "extend --table beyond its points")
 	fl.positive("topk", "steps", "context", "positions", "accept", "expert-gpus", "tensor-parallel")
 }
 
@@ -213,13 +208,10 @@ func (f *timeFlags) next(c *call) []string {
 	return next
 }
 
-// check checks the flags and reads everything but the profile, once: the table may be a pipe.
+// check checks the flags and reads everything but the profile, once: measured kernels may come from a pipe.
 func (f *timeFlags) check(c *call) (err error) {
 	if c.changed("reserve") && f.options.Reserve == 0 {
 		return usagef("--reserve 0: expected a share above 0, because a driver needs memory: remove the flag for an estimate")
-	}
-	if f.extrapolate && f.table == "" {
-		return usagef("--extrapolate needs --table")
 	}
 	if f.options.Threads < 1 || f.options.Fragments < 1 || f.options.Depth < 1 {
 		return usagef("--threads, --fragments and --ssd-depth: expected at least 1")
@@ -251,11 +243,6 @@ func (f *timeFlags) check(c *call) (err error) {
 	}
 	if err := f.readKernels(c.Context()); err != nil {
 		return err
-	}
-	if f.table != "" {
-		if f.tableText, err = files.Read(c.Context(), f.table); err != nil {
-			return fmt.Errorf("table: %w", err)
-		}
 	}
 	return f.findMachines()
 }
@@ -404,11 +391,6 @@ func (f *timeFlags) findModel(name string) (err error) {
 		return errUsage{err}
 	}
 	o.Network = f.networks()
-	if f.table != "" {
-		o.Table = func(rest pipeline.Computer) (pipeline.Computer, error) {
-			return pipeline.ReadTimetable(bytes.NewReader(f.tableText), f.table, rest, f.extrapolate)
-		}
-	}
 	return nil
 }
 
@@ -421,9 +403,9 @@ const (
 // inputs are the files that flags name.
 func (f *timeFlags) inputs() []string {
 	if f.kernels == rooflineKernels || f.kernels == publishedKernels {
-		return []string{f.table}
+		return nil
 	}
-	return []string{f.table, f.kernels}
+	return []string{f.kernels}
 }
 
 // readKernels sets the kernel model. It reads the measurements that --kernels names once.

@@ -47,15 +47,6 @@ func TestTime(t *testing.T) {
 	if len(rows) < 21 || len(rows)%2 != 1 || !strings.HasPrefix(rows[1][2], "kvpr:order=column,batches=2,weights=gpu,") || rows[2][2] != "da" {
 		t.Errorf("%d rows, the first two with schedules %s and %s", len(rows), rows[1][2], rows[2][2])
 	}
-	table := filepath.Join(t.TempDir(), "times.csv")
-	text := "operator,query_tokens,context_tokens,time_us\nattend,1,8000,1000\nattend,4,8000,4000\n"
-	if err := os.WriteFile(table, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	code, stdout, stderr = run("time", out, "--policy", "lru", "--layer-map", "nearest", "--batch", "2", "--schedule", "gpu", "--kernels", "roofline", "--table", table)
-	if code != 0 || !strings.Contains(stdout, "p50 60.") || !strings.Contains(stdout, "times.csv has no times of project") {
-		t.Errorf("30 layers of 2 ms with a table take:\n%s%s", stdout, stderr)
-	}
 	step := filepath.Join(t.TempDir(), "step.json")
 	if code, _, stderr = run("time", out, "--policy", "lookahead", "--layer-map", "nearest", "--timeline", step, "--format", "json"); code != 0 {
 		t.Fatal(stderr)
@@ -144,10 +135,6 @@ func TestTimeOfAnSSD(t *testing.T) {
 
 func TestTimeRefuses(t *testing.T) {
 	out := profiled(t)
-	holes := filepath.Join(t.TempDir(), "holes.csv")
-	if err := os.WriteFile(holes, []byte("operator,query_tokens,context_tokens,time_us\nattend,1,1,1\nattend,2,2,2\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
 	base := []string{"time", out, "--policy", "lru", "--layer-map", "nearest"}
 	for want, args := range map[string][]string{
 		"choose one with --policy and --capacity": {"time", out},
@@ -155,7 +142,6 @@ func TestTimeRefuses(t *testing.T) {
 		"known: a10":                              append(base[:len(base):len(base)], "--hardware", "h101"),
 		"did you mean dba":                        append(base[:len(base):len(base)], "--schedule", "dbb"),
 		"known: deepseek":                         append(base[:len(base):len(base)], "--model", "gpt"),
-		"no time for 1 query tokens":              append(base[:len(base):len(base)], "--table", holes),
 		"expected table, json":                    append(base[:len(base):len(base)], "--format", "xml"),
 		"one machine":                             append(base[:len(base):len(base)], "--hardware", "all", "--timeline", "x.json"),
 		"nothing fits: rtx4090":                   append(base[:len(base):len(base)], "--hardware", "rtx4090", "--model", "llama-2-70b"),
@@ -170,7 +156,6 @@ func TestTimeRefuses(t *testing.T) {
 		"batch 0, expected 1":                     append(base[:len(base):len(base)], "--batch", "0"),
 		"fragments and":                           append(base[:len(base):len(base)], "--fragments", "0"),
 		"expected at most 256":                    append(base[:len(base):len(base)], "--model", "deepseek-v3.2", "--expert-gpus", "257"),
-		"needs --table":                           append(base[:len(base):len(base)], "--extrapolate"),
 		"unknown selection":                       append(base[:len(base):len(base)], "--selection", "best"),
 		"--timeline shows one":                    append(base[:len(base):len(base)], "--schedule", "all", "--timeline", "x.json"),
 		"metadata lacks the key kvreplay.profile": {"time", "../../datasets/bundled/smollm2_multi_news_8k.parquet"},

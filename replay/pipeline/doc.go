@@ -6,8 +6,8 @@
 //   - price.go runs a schedule over the steps of a batch (batch.go) of a profile (profile.go).
 //     Scaling (scaling.go) maps the profile's counts to the model's.
 //   - miss.go turns the counts of one layer into the seconds of its transfers and bytes. Package
-//     transfer has the formulas. operators.go has those of computation: a roofline of the
-//     model's shape, or a table of measured times.
+//     transfer has the formulas. kernels.go takes the times of computation from package kernel,
+//     and operators.go has those of a roofline.
 //   - timeline.go places operations on the resources of resource.go: the GPU's SMs, both
 //     directions of the link, the CPU and the SSD. An operation begins when its dependencies
 //     have ended and its resource is free, in program order.

@@ -40,8 +40,9 @@ type Options struct {
 	// Kernels returns the kernel model of the machine's GPU. If it is nil or returns nil, operators
 	// take the times of a Roofline. Commands set kernel.Fitted unless a flag says otherwise.
 	Kernels kernel.Source
-	// Table, if not nil, replaces the roofline or the kernel model for the times that it has.
-	Table func(rest Computer) (Computer, error)
+	// Operators, if not nil, replaces the times of operators. usual has those of Kernels. Studies of
+	// papers use it if a paper has operators of its own.
+	Operators func(usual Computer) Computer
 
 	// enough is a TPOT in seconds, or 0. If the mean is known to be longer, Price may return an
 	// infinite TPOT with the memory but without times.

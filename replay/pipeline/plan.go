@@ -48,7 +48,6 @@ const (
 	BindsHost       Binding = "host memory"
 	BindsSLO        Binding = "SLO"
 	BindsBatch      Binding = "largest batch (--max-batch)"
-	BindsTable      Binding = "edge of the table"
 	BindsThroughput Binding = "nothing: throughput falls beyond"
 	BindsParts      Binding = "parts of the batch"
 	BindsFuture     Binding = "sees the future"
@@ -348,8 +347,6 @@ func (x *search) price() (*Result, refusal, error) {
 	}
 	r, err := Price(x.ctx, x.profile, x.options)
 	switch {
-	case errors.Is(err, ErrBeyond):
-		return nil, refusal{why: err.Error(), tpot: math.Inf(1), binding: BindsTable}, nil
 	case err != nil:
 		return nil, refusal{}, err
 	case !r.Fits():

@@ -89,18 +89,18 @@ func TestPlanIsTheBest(t *testing.T) {
 	}
 }
 
-// A table can state that a step takes no time. No machine's file can.
+// timeless are operators that take no time.
+type timeless struct{ Computer }
+
+func (timeless) Layer(int, *Load) (Operators, error) { return Operators{}, nil }
+func (timeless) Output(float64) (float64, error)     { return 0, nil }
+
+// Operators can take no time. No machine's file makes them so.
 func TestStepOfNoTime(t *testing.T) {
 	p := read(t, realProfile(t))
 	o := options(t, p, "gpu")
-	o.Table = func(rest Computer) (Computer, error) {
-		text := strings.Join(tableHeader, ",")
-		for _, name := range operatorNames {
-			text += "\n" + name + ",1,1,0"
-		}
-		return ReadTimetable(strings.NewReader(text), "t.csv", rest, false)
-	}
-	if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "the table of times gives a step of 0 s") {
+	o.Operators = func(usual Computer) Computer { return timeless{usual} }
+	if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "the operators give a step of 0 s") {
 		t.Errorf("%v, expected an error about the time", err)
 	}
 }
@@ -137,12 +137,6 @@ func TestPlanRefuses(t *testing.T) {
 	plan, err := Plan(t.Context(), []*Profile{p}, o)
 	if err != nil || plan.Candidates[0].Binding != BindsBatch || plan.Candidates[0].Batch != 64 {
 		t.Errorf("%+v: %v, expected the largest batch", plan, err)
-	}
-	o.Table = func(rest Computer) (Computer, error) {
-		return ReadTimetable(strings.NewReader(strings.Join(tableHeader, ",")+"\npost,1,0,5\npost,9,0,6\n"), "t.csv", rest, false)
-	}
-	if plan, err = Plan(t.Context(), []*Profile{p}, o); err != nil || plan.Candidates[0].Binding != BindsTable || plan.Candidates[0].Batch != 9 {
-		t.Errorf("%+v: %v, expected the 9 query tokens that the table has", plan, err)
 	}
 }
 

@@ -163,11 +163,8 @@ func (r *runner) prepare() error {
 			r.computer = fitted
 		}
 	}
-	if r.Table != nil {
-		var err error
-		if r.computer, err = r.Table(r.computer); err != nil {
-			return err
-		}
+	if r.Operators != nil {
+		r.computer = r.Operators(r.computer)
 	}
 	r.factors = r.uncertainty()
 	return r.choosePaths()
@@ -229,7 +226,7 @@ func (r *runner) run() (*Result, error) {
 	var exposed Exposure
 	spent := 0.
 	for step := range r.batch.Steps {
-		if r.enough > 0 && r.Table == nil && spent > r.enough*r.Accept*float64(r.batch.Steps)*(1+1e-6) {
+		if r.enough > 0 && spent > r.enough*r.Accept*float64(r.batch.Steps)*(1+1e-6) {
 			return r.tooSlow(result, step)
 		}
 		if err := r.place(step); err != nil {
@@ -264,8 +261,8 @@ func (r *runner) run() (*Result, error) {
 	}
 	result.Causes = Causing{exposed[Compute], exposed[Selecting], exposed[Lookup], exposed[Fetch], exposed[WriteBack], exposed[Drive], exposed[Weights], exposed[Communication]}
 	result.Mean = exposed.Sum()
-	if !(result.Mean > 0) { // no machine's file gives that, but a table of times can
-		return nil, fmt.Errorf("the table of times gives a step of %g s, expected more than 0 and a finite time", result.Mean)
+	if !(result.Mean > 0) { // no machine's file gives that, but Options.Operators can
+		return nil, fmt.Errorf("the operators give a step of %g s, expected more than 0 and a finite time", result.Mean)
 	}
 	result.distribution(times)
 	result.TPOT = result.Mean / r.Accept
@@ -300,7 +297,7 @@ func (r *runner) tooSlow(result *Result, from int) (*Result, error) {
 const calibrationSteps = 8
 
 // trial returns the time of a schedule over the calibration's steps. It returns infinity once the
-// time is known to be at least least. With a table, whose edges are errors, it prices all steps.
+// time is known to be at least least.
 func (r *runner) trial(s interface {
 	Schedule
 	atLeast(s *Step) float64 // a lower bound of a step's time
@@ -311,7 +308,7 @@ func (r *runner) trial(s interface {
 		if err := r.priceStep(i * r.batch.Steps / steps); err != nil {
 			return 0, err
 		}
-		if r.Table == nil && sum+s.atLeast(&r.step)*(1-1e-9) >= least {
+		if sum+s.atLeast(&r.step)*(1-1e-9) >= least {
 			return math.Inf(1), nil
 		}
 		r.placePriced()

@@ -3,7 +3,6 @@ package ess
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"gonum.org/v1/plot/plotter"
 
@@ -30,9 +29,8 @@ var (
 // miss the same number.
 func (b *bench) overlap(computing step) {
 	d := b.Section("fig-7")
-	times := b.timetable(overlapMTP, map[int]step{long: computing})
 	seconds := func(misses int, schedule string) float64 {
-		return b.price(&setting{b.even(misses, long), schedule, overlapBatch, long, overlapMTP, 1, times}).Mean
+		return b.price(&setting{b.even(misses, long), schedule, overlapBatch, long, overlapMTP, 1, computing}).Mean
 	}
 	plain := seconds(0, "gpu")
 	misses := []int{0, 16, 32, 64, 96, 128, 192, 256, 320, 384, 448, 512, 640, 768, 1024}
@@ -78,7 +76,7 @@ func (b *bench) overlap(computing step) {
 			most = m
 		}
 	}
-	formula := b.switchPoint(times)
+	formula := b.switchPoint(computing)
 	d.Let("formula", formula)
 	d.Let("index", overlapBatch*long*float64(b.model.Indexer.Entry.Value)*float64(b.model.Layers.Value)/1e9)
 	d.Holds("switch", float64(most), math.Abs(float64(most)/formula-1) <= 0.02)
@@ -90,10 +88,9 @@ func (b *bench) overlap(computing step) {
 //	(1 − g)·(launch + m·tau) − W_pre − W_attn·(1 − m/K) = delta
 //
 // g is the share of the SMs that the gather kernel takes, which both overlaps expose.
-func (b *bench) switchPoint(times string) float64 {
-	table := reproduce.Must(pipeline.ReadTimetable(strings.NewReader(times), "times", b.roofline(), false))
+func (b *bench) switchPoint(computing step) float64 {
 	load := pipeline.Load{Requests: overlapBatch, Queries: overlapBatch * overlapMTP, Context: overlapBatch * long}
-	o := reproduce.Must(table.Layer(int(b.model.Layers.Value)-1, &load))
+	o := reproduce.Must(b.operators(b.roofline(), computing, overlapMTP, long).Layer(int(b.model.Layers.Value)-1, &load))
 	path := reproduce.Must(transfer.NewLink(b.machine.Link).Path(transfer.HostToDevice, transfer.Kernel))
 	bytes := overlapBatch * int64(b.model.Entry.Value)
 	cost := path.Cost(transfer.Request{Descriptors: overlapBatch, Bytes: bytes, Launches: 1})

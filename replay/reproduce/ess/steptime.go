@@ -2,11 +2,9 @@ package ess
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"runtime"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/stat"
@@ -50,13 +48,13 @@ func (b *bench) options(context int) pipeline.Options {
 
 // setting is a step to price.
 type setting struct {
-	profile  *pipeline.Profile
-	schedule string
-	batch    int
-	context  int
-	mtp      int
-	accept   float64
-	times    string // a timetable as CSV
+	profile   *pipeline.Profile
+	schedule  string
+	batch     int
+	context   int
+	mtp       int
+	accept    float64
+	computing step
 }
 
 // price runs a schedule as kvreplay time does.
@@ -64,8 +62,8 @@ func (b *bench) price(x *setting) *pipeline.Result {
 	o := b.options(x.context)
 	o.Batch, o.Positions, o.Accept = x.batch, x.mtp, x.accept
 	o.Scaling = reproduce.Must(pipeline.NewScaling(x.profile, b.model, "", 0))
-	o.Table = func(rest pipeline.Computer) (pipeline.Computer, error) {
-		return pipeline.ReadTimetable(strings.NewReader(x.times), "times", rest, false)
+	o.Operators = func(usual pipeline.Computer) pipeline.Computer {
+		return b.operators(usual, x.computing, x.mtp, x.context)
 	}
 	return b.Price(x.profile, x.schedule, "", o)
 }
@@ -91,16 +89,43 @@ func (b *bench) even(misses, context int) *pipeline.Profile {
 	return b.uneven(func(int) float64 { return float64(misses) }, context)
 }
 
-// roofline returns the computer for runs without a timetable.
+// operators are the operators of a step of fitted time. The part of a step that grows with the query
+// tokens is divided among them. The fixed part (weights, launches, waiting for other GPUs) belongs
+// to the feed-forward network, so no fetch hides behind it. Lookups are part of the selection.
+type operators struct {
+	pipeline.Computer // of lookups by the CPU
+	computing         step
+	share             [5]float64 // of the divided part: project, select, pre, attend, post
+	layers, mtp       float64
+}
+
+// operators returns the operators of steps of mtp positions at a context.
+func (b *bench) operators(usual pipeline.Computer, computing step, mtp, context int) *operators {
+	return &operators{usual, computing, b.division(context), float64(b.model.Layers.Value), float64(mtp)}
+}
+
+// Layer returns the times of one of the equal layers.
+func (c *operators) Layer(layer int, l *pipeline.Load) (o pipeline.Operators, err error) {
+	if o, err = c.Computer.Layer(layer, l); err != nil {
+		return o, err
+	}
+	for i, v := range []*float64{&o.Project, &o.Select, &o.Pre, &o.Attend, &o.Post} {
+		*v = c.share[i] * c.computing.slope * l.Queries / c.layers
+	}
+	o.Select += c.computing.request * l.Queries / c.mtp / c.layers
+	o.Post += c.computing.fixed / c.layers
+	o.LookupGPU = 0
+	return o, nil
+}
+
+// Output returns 0, because the step's time includes the logits.
+func (c *operators) Output(float64) (float64, error) { return 0, nil }
+
+// roofline returns the computer that divides a step among operators.
 func (b *bench) roofline() *pipeline.Roofline {
 	selection := reproduce.Must(pipeline.ParseSelection("auto", b.model))
 	return pipeline.NewRoofline(b.machine, b.model, selection, expertGPUs, 1)
 }
-
-// divided are the operators among which the part of a step that grows with the query tokens is
-// divided. The fixed part (weights, launches, waiting for other GPUs) belongs to the feed-forward
-// network, so no fetch hides behind it.
-var divided = []string{"project", "select", "pre", "attend", "post"}
 
 // division returns the operators' shares on the roofline of the machine, far from the range limited
 // by weights.
@@ -129,40 +154,6 @@ func (b *bench) division(context int) (x [5]float64) {
 		x[j] /= sum
 	}
 	return x
-}
-
-// most is the largest number of query tokens in a timetable.
-const most = 640
-
-// timetable returns the CSV that kvreplay time --table reads: the times of steps of mtp positions
-// at each context, per layer and in µs. Lookups are part of the selection.
-func (b *bench) timetable(mtp int, steps map[int]step) string {
-	var csv strings.Builder
-	csv.WriteString("operator,query_tokens,context_tokens,time_us\n")
-	layers := float64(b.model.Layers.Value)
-	at := map[int][5]float64{}
-	for context := range steps {
-		at[context] = b.division(context)
-	}
-	for _, operator := range append(slices.Clone(divided), "lookup_gpu", "output") {
-		for _, queries := range []float64{0, most} {
-			for _, context := range slices.Sorted(maps.Keys(steps)) {
-				t, share := steps[context], 0.
-				if i := slices.Index(divided, operator); i >= 0 {
-					share = at[context][i]
-				}
-				micros := 1e6 / layers * share * t.slope * queries
-				switch operator {
-				case "select":
-					micros += 1e6 / layers * t.request * queries / float64(mtp)
-				case "post":
-					micros += 1e6 / layers * t.fixed
-				}
-				fmt.Fprintf(&csv, "%s,%g,%d,%.6f\n", operator, queries, context, micros)
-			}
-		}
-	}
-	return csv.String()
 }
 
 // model prices the rows of Table 2 with one context.
@@ -197,15 +188,15 @@ func (b *bench) newModel(context int) *model {
 
 // priced prices a row's batch with a computation of the given time.
 func (m *model) priced(r *row, computing step) *pipeline.Result {
-	return m.pricedWith(r, m.timetable(r.mtp, map[int]step{m.context: computing}), schedule)
+	return m.pricedWith(r, computing, schedule)
 }
 
-// pricedWith prices a row's batch with a timetable.
-func (m *model) pricedWith(r *row, times, schedule string) *pipeline.Result {
+// pricedWith prices a row's batch with a schedule.
+func (m *model) pricedWith(r *row, computing step, schedule string) *pipeline.Result {
 	if r.ratio == 1 {
 		schedule = allOnTheGPU
 	}
-	return m.price(&setting{m.profiles[r.ratio], schedule, r.batch, m.context, r.mtp, r.accept, times})
+	return m.price(&setting{m.profiles[r.ratio], schedule, r.batch, m.context, r.mtp, r.accept, computing})
 }
 
 // with returns the model with another profile for a row.
@@ -277,8 +268,7 @@ func (b *bench) blind(m *model) {
 		var errors []float64
 		for _, r := range m.rows {
 			if r.ratio != 1 {
-				times := m.timetable(r.mtp, map[int]step{m.context: computing})
-				errors = append(errors, math.Abs(gpus*m.pricedWith(r, times, schedule).Tokens/r.throughput-1))
+				errors = append(errors, math.Abs(gpus*m.pricedWith(r, computing, schedule).Tokens/r.throughput-1))
 			}
 		}
 		return stat.Mean(errors, nil)

@@ -1,9 +1,6 @@
 package kvpr
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -61,7 +58,7 @@ func (b *bench) price(s setting, r rates) *pipeline.Result {
 	}
 	o := pipeline.Options{Machine: &m, Threads: 1, Kernels: kernel.None}
 	if s.static {
-		o.Table = overheadOnly(r.overhead)
+		o.Operators = func(usual pipeline.Computer) pipeline.Computer { return overheadOnly{usual, r.overhead} }
 	}
 	return b.decode(s, o)
 }
@@ -84,15 +81,21 @@ func (b *bench) decode(s setting, o pipeline.Options) *pipeline.Result {
 	return b.Price(profile, s.schedule, "", o)
 }
 
-// overheadOnly is a table of measured times, in the form of `kvreplay time --table`. A layer takes
-// the given seconds in addition to moving and recomputing.
-func overheadOnly(seconds float64) func(pipeline.Computer) (pipeline.Computer, error) {
-	csv := "operator,query_tokens,context_tokens,time_us\nproject,1,1,0\npre,1,1,0\nattend_all,1,1,0\noutput,1,1,0\n" +
-		fmt.Sprintf("post,1,1,%.17g\n", seconds*1e6)
-	return func(rest pipeline.Computer) (pipeline.Computer, error) {
-		return pipeline.ReadTimetable(strings.NewReader(csv), "overhead", rest, false)
-	}
+// overheadOnly are operators of a layer that takes some seconds in addition to moving and recomputing.
+type overheadOnly struct {
+	pipeline.Computer
+	seconds float64
 }
+
+// Layer returns the overhead as the time of the output projection and the FFN.
+func (c overheadOnly) Layer(layer int, l *pipeline.Load) (o pipeline.Operators, err error) {
+	o, err = c.Computer.Layer(layer, l)
+	o.Project, o.Pre, o.AttendAll, o.Post = 0, 0, 0, c.seconds
+	return o, err
+}
+
+// Output returns 0.
+func (overheadOnly) Output(float64) (float64, error) { return 0, nil }
 
 // seconds returns the time to decode a setting.
 func (b *bench) seconds(s setting, r rates) float64 { return b.price(s, r).Mean * s.steps() }
