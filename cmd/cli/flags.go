@@ -23,7 +23,7 @@ const outFlag = "out"
 // depthFlag is the number of reads that the drives are given at once.
 const depthFlag = "ssd-depth"
 
-// usualDepth is the default of depthFlag. Boards, which have no such flag, use it too.
+// usualDepth is the default of depthFlag.
 const usualDepth = 64
 
 // flagAliases are other spellings of flags.

@@ -29,8 +29,6 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		{[]string{"hardware", "fit", points}, "--source mine", 2, "--source needs --format yaml"},
 		{[]string{"hardware", "extents", path}, "--format json --ssd-depth 8", 2, "--ssd-depth has no effect with --format json, which has no times"},
 		{[]string{"hardware", "extents", path}, "--format json --hardware h100", 2, "--hardware has no effect"},
-		{priced, "--ssd-depth 8", 2, "--ssd-depth has no effect, because the profile reads from no SSD"},
-		{[]string{"plan", out, "--model", "smollm2-135m", "--layer-map", "nearest"}, "--ssd-depth 8", 2, "--ssd-depth has no effect"},
 		{priced, "--schedule all,gpu", 2, "--schedule all includes the others: remove them"},
 		{priced, "--hardware h100,all", 2, "--hardware all includes the others"},
 		{[]string{"leaderboard", out}, "--format csv --per-trace", 2, "--per-trace has no effect with --format csv"},
@@ -246,7 +244,7 @@ func TestUnitsAndLists(t *testing.T) {
 // Commands that price drives share one name and one default for the reads in flight. They also
 // accept an older name that some of them had.
 func TestDepthFlag(t *testing.T) {
-	for _, command := range []string{"hardware price", "hardware extents", "time", "plan"} {
+	for _, command := range []string{"hardware price", "hardware extents"} {
 		help := must(t, append(strings.Fields(command), "--help-all")...)
 		if text := helpFlags(help)["ssd-depth"]; !strings.HasSuffix(text, "(default 64)") {
 			t.Errorf("%s: --ssd-depth: %s", command, text)

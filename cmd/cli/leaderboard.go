@@ -292,7 +292,7 @@ func (f *boardTimeFlags) define(fl *flagSet) {
 
 // timer returns the model of times that the flags describe.
 func (f *boardTimeFlags) timer(ctx context.Context) (*rowTimer, error) {
-	o := pipeline.Options{Batch: f.batch, Context: f.context, Threads: 16, Depth: usualDepth}
+	o := pipeline.Options{Batch: f.batch, Context: f.context}
 	if err := o.Bounds(); err != nil {
 		return nil, errUsage{err}
 	}

@@ -94,9 +94,6 @@ func (f *planFlags) run(c *call) error {
 		return err
 	}
 	f.profile = profiles[0]
-	if err := f.depth(c); err != nil {
-		return err
-	}
 	if err := f.scale(); err != nil {
 		return err
 	}

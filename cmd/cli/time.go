@@ -117,12 +117,10 @@ func (f *timeFlags) define(fl *flagSet) {
 	fl.Float64Var(&o.Accept, "accept", 0, "tokens that a step yields (required with several positions)")
 	fl.IntVar(&o.Experts, "expert-gpus", 0, "number of GPUs that share the routed experts (default: enough to leave half of each free)")
 	fl.IntVar(&o.TensorParallel, "tensor-parallel", 1, "number of GPUs that divide every layer and decode one batch, with schedule dense")
-	fl.IntVar(&o.Threads, "threads", 16, "threads of the host that look up entries")
 	fl.Float64Var(&o.Reserve, "reserve", 0, "reserve this `SHARE` of GPU memory for driver and workspace, as in 0.1 (default: an estimate)")
 	fl.StringVar(&o.Path, "path", "fastest", "transfer path of fetches: fastest, call, batch or kernel")
 	fl.BoolVar(&o.Merge, "merge", false, "move adjacent missed blocks as one piece")
 	fl.Int64Var(&o.Fragments, "fragments", 1, "pieces per block, 2 if K and V are stored apart")
-	fl.depth(&o.Depth)
 	fl.Float64Var(&o.Ahead.Accuracy, "read-ahead", 0, "predict this `SHARE` of the SSD reads before the selection (default: none)")
 	fl.BoolVar(&o.Ahead.Direct, "gpudirect", false, "let the SSD write into the GPU (GPUDirect Storage)")
 	fl.StringVar(&f.kernels, "kernels", publishedKernels, "price operators by this `MODEL`: fitted, roofline, or a CSV file of measured kernels")
@@ -169,9 +167,6 @@ func (f *timeFlags) run(c *call) error {
 	if err := f.load(c.Context(), c.args); err != nil {
 		return err
 	}
-	if err := f.depth(c); err != nil {
-		return err
-	}
 	results, priced, err := f.price(c.Context())
 	if err != nil {
 		return err
@@ -213,8 +208,8 @@ func (f *timeFlags) check(c *call) (err error) {
 	if c.changed("reserve") && f.options.Reserve == 0 {
 		return usagef("--reserve 0: expected a share above 0, because a driver needs memory: remove the flag for an estimate")
 	}
-	if f.options.Threads < 1 || f.options.Fragments < 1 || f.options.Depth < 1 {
-		return usagef("--threads, --fragments and --ssd-depth: expected at least 1")
+	if f.options.Fragments < 1 {
+		return usagef("--fragments: expected at least 1")
 	}
 	if err := f.options.Bounds(); err != nil {
 		return errUsage{err}
@@ -245,14 +240,6 @@ func (f *timeFlags) check(c *call) (err error) {
 		return err
 	}
 	return f.findMachines()
-}
-
-// depth refuses --ssd-depth for a profile that reads nothing from the drives.
-func (f *timeFlags) depth(c *call) error {
-	if c.changed(depthFlag) && !f.profile.Tiered {
-		return usagef("--%s has no effect, because the profile reads from no SSD: replay with a tier of host memory (--tier)", depthFlag)
-	}
-	return nil
 }
 
 func (f *timeFlags) findMachines() error {

@@ -154,7 +154,7 @@ func TestTimeRefuses(t *testing.T) {
 		"--hardware is empty":                     append(base[:len(base):len(base)], "--hardware", ""),
 		"batch 100000000000":                      append(base[:len(base):len(base)], "--batch", "100000000000"),
 		"batch 0, expected 1":                     append(base[:len(base):len(base)], "--batch", "0"),
-		"fragments and":                           append(base[:len(base):len(base)], "--fragments", "0"),
+		"--fragments: expected":                   append(base[:len(base):len(base)], "--fragments", "0"),
 		"expected at most 256":                    append(base[:len(base):len(base)], "--model", "deepseek-v3.2", "--expert-gpus", "257"),
 		"unknown selection":                       append(base[:len(base):len(base)], "--selection", "best"),
 		"--timeline shows one":                    append(base[:len(base):len(base)], "--schedule", "all", "--timeline", "x.json"),

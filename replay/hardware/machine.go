@@ -14,6 +14,8 @@ type machineFile struct {
 	// GPUDirect is the rate from drives straight into one GPU's memory. Without it, data goes
 	// through the host.
 	GPUDirect Fact[BytesPerSecond] `yaml:"gpudirect" need:"no"`
+	// ReadsInFlight is the number of reads that programs keep in flight, over all drives and GPUs.
+	ReadsInFlight Fact[Number] `yaml:"reads_in_flight" need:"no" most:"1048576"`
 }
 
 func (m *machineFile) check(*faults) {} // Resolve checks the parts
@@ -29,7 +31,15 @@ type Machine struct {
 	Drive     *Drive
 	Drives    int                  // striped
 	GPUDirect Fact[BytesPerSecond] // from drives into one GPU's memory, not Known if data goes through the host
+	// ReadsInFlight is the number of reads that programs keep in flight, over all drives and GPUs.
+	ReadsInFlight int
 }
+
+// Values of machines and hosts whose files lack a fact. No source states them.
+const (
+	assumedReadsInFlight = 64
+	assumedLookupThreads = 16
+)
 
 // GPU is an accelerator: dense arithmetic, memory and measured rates.
 type GPU struct {
@@ -83,8 +93,13 @@ type Host struct {
 	StreamBandwidth Fact[BytesPerSecond] `yaml:"stream_bandwidth"`
 	ThreadBandwidth Fact[BytesPerSecond] `yaml:"thread_bandwidth"`
 	Latency         Fact[Seconds]        `yaml:"latency"`
-	CXL             *CXL                 `yaml:"cxl" need:"no"`
+	// LookupThreads is the number of threads that look up entries in parallel.
+	LookupThreads Fact[Number] `yaml:"lookup_threads" need:"no" most:"4096"`
+	CXL           *CXL         `yaml:"cxl" need:"no"`
 }
+
+// Threads returns the number of threads that look up entries, 16 if the file lacks it.
+func (h *Host) Threads() int { return int(h.LookupThreads.Or(assumedLookupThreads)) }
 
 // CXL is memory behind CXL.mem.
 type CXL struct {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
 // staged is a layer with the fetches of transfer's example of KVDrive's levels. It has 8 blocks of
@@ -208,5 +210,38 @@ func TestGPUsShareDrives(t *testing.T) {
 	}
 	if one, eight := busy(1, 4, 1024), busy(8, 4, 1024); eight <= one {
 		t.Errorf("the drives take %g s for one of eight GPUs, %g for the only one", eight, one)
+	}
+}
+
+// The files of host and machine state the threads of lookups and the reads in flight.
+func TestNumbersOfFiles(t *testing.T) {
+	p := read(t, realProfile(t, "dram=lru@2x"))
+	o := options(t, p, "sequential:lookup=cpu")
+	o.Batch, o.Steps, o.Threads, o.Depth = 64, 1, 0, 0
+	priced := func(threads, reads int) (lookup, drives float64) {
+		shared, _ := parts(t, "l40s", "smollm2-135m")
+		own, host := *shared, *shared.Host
+		if threads > 0 {
+			host.LookupThreads = hardware.Fact[hardware.Number]{Value: hardware.Number(threads), Written: "stated"}
+			own.ReadsInFlight = reads
+		}
+		own.Host, o.Machine = &host, &own
+		r, err := newRunner(t.Context(), p, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.place(0); err != nil {
+			t.Fatal(err)
+		}
+		return r.step.Whole[0].LookupCPU, busy(r.timeline, SSD)
+	}
+	lookup, drives := priced(0, 0)
+	same, equal := priced(16, 64)
+	slow, few := priced(8, 4)
+	near(t, "16 threads", same, lookup)
+	near(t, "64 reads", equal, drives)
+	near(t, "8 threads", slow, 2*lookup)
+	if few <= drives {
+		t.Errorf("4 reads in flight take %g s, 64 take %g s", few, drives)
 	}
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -150,7 +151,7 @@ func (r *runner) prepare() error {
 	if r.Positions > 0 {
 		r.note("a step decodes %d positions of every request, but has the misses of the profile", r.Positions)
 	}
-	roofline := NewRoofline(r.Machine, r.Model, r.Selection, r.Experts, r.Threads)
+	roofline := NewRoofline(r.Machine, r.Model, r.Selection, r.Experts, cmp.Or(r.Threads, r.Machine.Host.Threads()))
 	r.computer, r.gpuRate = roofline, roofline.memory
 	if r.Kernels != nil {
 		estimator, err := r.Kernels(r.Machine.GPU)
@@ -198,7 +199,7 @@ func (r *runner) divideExperts() {
 // memory and drives evenly.
 func (r *runner) choosePaths() error {
 	gpus := max(1, int64(r.Machine.GPUs))
-	drives := transfer.NewSSD(r.Machine.Drive, r.Machine.Drives, max(1, r.Depth/gpus))
+	drives := transfer.NewSSD(r.Machine.Drive, r.Machine.Drives, max(1, cmp.Or(r.Depth, int64(r.Machine.ReadsInFlight))/gpus))
 	drives.IOPS /= float64(gpus)
 	drives.Bandwidth /= float64(gpus)
 	if r.ssd = drives; r.Ahead.Direct {
