@@ -258,12 +258,12 @@ Without files, print the errors of the kernel model on measurements that its fit
 --collectives those of all-reduce.`,
 		details: `A fit leaves out a device, a model, or a fifth of the widths or shapes of a device. The last two
 columns count only errors beyond the resolution of the profiler's clock.
-replay/kernel/README.md describes the model, replay/collective/README.md that of all-reduce.`,
+replay/kernel/README.md describes the model, replay/collective/README.md that of communication.`,
 		args:    cobra.ArbitraryArgs,
 		example: "  kvreplay hardware check mine.yaml\n  kvreplay hardware check --each-operator --format csv\n  kvreplay hardware check --collectives",
 		flags: func(fl *flagSet) {
 			fl.BoolVar(&each, "each-operator", false, "print also a line for each operator, without files")
-			fl.BoolVar(&collectives, "collectives", false, "print the errors of all-reduce between GPUs, without files")
+			fl.BoolVar(&collectives, "collectives", false, "print the errors of communication between GPUs, without files")
 			fl.format(&f.format, "", "table", "json", "csv")
 		},
 		run: func(c *call) error {

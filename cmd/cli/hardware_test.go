@@ -287,7 +287,7 @@ func TestHardwareCheckKernels(t *testing.T) {
 	}
 }
 
-// hardware check --collectives judges all-reduce, in three formats with the same lines.
+// hardware check --collectives judges all-reduces and exchanges, in three formats with the same lines.
 func TestHardwareCheckCollectives(t *testing.T) {
 	type line struct {
 		Split  string
@@ -298,8 +298,8 @@ func TestHardwareCheckCollectives(t *testing.T) {
 	lines := decoded[[]line](t, "hardware", "check", "--collectives", "--format", "json")
 	_, csv, _ := run("hardware", "check", "--collectives", "--format", "csv")
 	_, table, _ := run("hardware", "check", "--collectives")
-	if n := strings.Count(csv, "\n"); n != len(lines)+1 || len(lines) != 20 {
-		t.Errorf("%d lines of CSV for %d errors, expected 20", n, len(lines))
+	if n := strings.Count(csv, "\n"); n != len(lines)+1 || len(lines) != 24 {
+		t.Errorf("%d lines of CSV for %d errors, expected 24", n, len(lines))
 	}
 	for _, l := range lines {
 		if !(l.Median > 0 && l.Median < 1) || !strings.Contains(table, l.Left) {

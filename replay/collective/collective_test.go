@@ -62,6 +62,21 @@ func TestByHand(t *testing.T) {
 	}
 }
 
+// By hand, with the same constants: 16 GPUs on two hosts send 4 MB. 7/16 of it pass the link in 35 us,
+// and 8/16 the network of 20 GB/s in 100 us. 12 GPUs are 6 a host, and half of their bytes pass the
+// network. A fast network leaves the link as the limit.
+func TestExchangeByHand(t *testing.T) {
+	n := &Network{Link: 100e9, Constants: Constants{Call: 10e-6, Hop: 1e-6, Share: 0.5}}
+	near(t, "16 GPUs", n.Exchange(16, 4e6, 20e9), 11e-6+100e-6)
+	near(t, "12 GPUs", n.Exchange(12, 4e6, 20e9), 11e-6+100e-6)
+	near(t, "16 GPUs, fast network", n.Exchange(16, 4e6, 50e9), 11e-6+40e-6)
+	near(t, "16 GPUs, faster network", n.Exchange(16, 4e6, 200e9), 11e-6+35e-6)
+	near(t, "one host", n.Exchange(8, 4e6, 0), n.AllToAll(8, 4e6))
+	if v := n.Exchange(1, 4e6, 0) + n.Exchange(16, 0, 0); v != 0 {
+		t.Errorf("one GPU or no bytes take %g s", v)
+	}
+}
+
 // A measured time 20 % above the formula corrects the same size by 1.2^(1/1.5). It corrects half an
 // octave further by less. It does not correct two octaves further, or another number of GPUs.
 func TestCorrection(t *testing.T) {
@@ -116,17 +131,23 @@ func TestBasis(t *testing.T) {
 	}
 }
 
-// Errors of left-out buffers from 1 MiB stay below limits, and README.md has the table.
+// Errors of left-out buffers from 1 MiB and of exchanges stay below limits. README.md has the table.
 func TestJudge(t *testing.T) {
 	all, err := Judge(library(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	limits := map[string]float64{"device": 0.5, "workers": 0.2, "sizes": 0.05}
+	exchanges := 0
 	count := 0
 	for _, e := range all {
 		if e.Split == "sizes" {
 			count += e.Count
+		}
+		if e.Split == "exchange" {
+			if exchanges += e.Count; !(e.Worst <= 0.2) {
+				t.Errorf("%s, %s: worst %.3f, expected at most 0.2", e.Left, e.Range, e.Worst)
+			}
 		}
 		if e.Range == "from 1 MiB" && !(e.Median <= limits[e.Split]) {
 			t.Errorf("%s %s: median %.3f, expected at most %g", e.Split, e.Left, e.Median, limits[e.Split])
@@ -134,6 +155,9 @@ func TestJudge(t *testing.T) {
 	}
 	if points, _ := published(library(t)); count != len(points) || count == 0 {
 		t.Errorf("%d points were left out by size, expected each of %d once", count, len(points))
+	}
+	if exchanges != 12 {
+		t.Errorf("%d exchanges were checked, expected 12", exchanges)
 	}
 	compare(t, ErrorTable(all).Markdown())
 	var b bytes.Buffer

@@ -11,11 +11,12 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// Errors summarise the errors of all-reduces that a fit left out: predicted ÷ measured − 1.
+// Errors summarise the errors of all-reduces that a fit left out, and of exchanges, which no fit
+// has: predicted ÷ measured − 1.
 type Errors struct {
-	Split  string  `json:"split"`    // device, workers or sizes
-	Left   string  `json:"left_out"` // the device, with its number of workers
-	Range  string  `json:"sizes"`    // below 1 MiB, or from 1 MiB
+	Split  string  `json:"split"`    // device, workers, sizes or exchange
+	Left   string  `json:"left_out"` // the device, with its number of workers, or the operation
+	Range  string  `json:"sizes"`    // below 1 MiB, from 1 MiB, or the numbers of GPUs
 	Count  int     `json:"points"`
 	Bias   float64 `json:"median_error"`
 	Median float64 `json:"median_abs_error"`
@@ -29,7 +30,7 @@ const (
 )
 
 // Judge fits without a part and returns the errors on it. Parts are a device, a number of workers of
-// a device, and a fifth of a device's sizes.
+// a device, and a fifth of a device's sizes. It adds the errors on published exchanges.
 func Judge(lib *hardware.Library) ([]Errors, error) {
 	points, err := published(lib)
 	if err != nil {
@@ -52,7 +53,8 @@ func Judge(lib *hardware.Library) ([]Errors, error) {
 		}
 		bySize = append(bySize, summaries("sizes", name, left, guessed)...)
 	}
-	return slices.Concat(byDevice, byWorkers, bySize), nil
+	exchanges, err := judgeExchanges(fit(points))
+	return slices.Concat(byDevice, byWorkers, bySize, exchanges), err
 }
 
 // guesses predicts points by a fit to others. near are measurements of the same device, if any.
@@ -71,22 +73,26 @@ func summaries(split, left string, points []point, guessed []float64) (list []Er
 		name        string
 		least, most int
 	}{{"below 1 MiB", 0, large}, {"from 1 MiB", large, math.MaxInt}} {
-		var signed, size []float64
+		var errors []float64
 		for i := range points {
 			if b := points[i].Bytes; b >= r.least && b < r.most {
-				e := guessed[i]/points[i].seconds - 1
-				signed, size = append(signed, e), append(size, math.Abs(e))
+				errors = append(errors, guessed[i]/points[i].seconds-1)
 			}
 		}
-		if len(signed) == 0 {
-			continue
+		if len(errors) > 0 {
+			list = append(list, summary(split, left, r.name, errors))
 		}
-		slices.Sort(signed)
-		slices.Sort(size)
-		list = append(list, Errors{split, left, r.name, len(size), quantile(signed, 0.5), quantile(size, 0.5),
-			quantile(size, 0.95), size[len(size)-1]})
 	}
 	return list
+}
+
+// summary returns the errors of a part.
+func summary(split, left, sizes string, errors []float64) Errors {
+	slices.Sort(errors)
+	size := slice.Map(errors, math.Abs)
+	slices.Sort(size)
+	return Errors{split, left, sizes, len(size), quantile(errors, 0.5), quantile(size, 0.5),
+		quantile(size, 0.95), size[len(size)-1]}
 }
 
 // quantile interpolates between the values around a share.

@@ -17,7 +17,7 @@ const file = "all-reduce.csv"
 // Most is the largest number of GPUs that the model prices: those of the measured hosts.
 const Most = 8
 
-// Network prices communication between GPUs of a host.
+// Network prices communication between the GPUs of a host, and exchanges between hosts.
 type Network struct {
 	GPU       string
 	Link      float64 // rate of a GPU's link in each direction, bytes/s
@@ -87,15 +87,8 @@ func (n *Network) AllReduce(gpus int, bytes float64) float64 {
 	return formula * math.Exp(correction(n.near, &n.Constants, gpus, bytes))
 }
 
-// AllToAll returns the seconds in which each GPU sends an equal part of some bytes to each of the
-// GPUs, its own part excepted. It is derived: one call, one hop, and the bytes at the rings' rate.
-// Dispatch and combine of experts are one each.
-func (n *Network) AllToAll(gpus int, bytes float64) float64 {
-	if gpus < 2 || bytes <= 0 {
-		return 0
-	}
-	return n.Send(bytes * float64(gpus-1) / float64(gpus))
-}
+// AllToAll returns the seconds of Exchange within one host.
+func (n *Network) AllToAll(gpus int, bytes float64) float64 { return n.Exchange(gpus, bytes, 0) }
 
 // AllGather returns the seconds until each GPU has a buffer of some bytes, of which each GPU had an
 // equal part. It is derived: each GPU receives as much as in an all-to-all of that buffer.

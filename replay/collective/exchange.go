@@ -1,0 +1,93 @@
+package collective
+
+import (
+	"encoding/csv"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/kvreplay/kvreplay/internal/csvrows"
+	"github.com/kvreplay/kvreplay/internal/slice"
+)
+
+// Exchange returns the seconds in which each of some GPUs sends an equal part of some bytes to each
+// of them, except to itself. Experts on several GPUs need two: dispatch and combine.
+//
+// Hosts have Most GPUs or fewer, all the same number. Within a host the bytes pass the link, between
+// hosts the network, both at once:
+//
+//	call + hop + max((host−1)/gpus·bytes / (share·link), (gpus−host)/gpus·bytes / network)
+//
+// network is a GPU's rate to other hosts in each direction, which counts only for several hosts.
+// Tokens are sent directly to each of their experts, as DeepSeek-V3 does in decoding (Technical
+// Report, arXiv 2412.19437, section 3.4.2). The formula is derived: no time of an exchange
+// determines a constant. One GPU takes no time.
+func (n *Network) Exchange(gpus int, bytes, network float64) float64 {
+	if gpus < 2 || bytes <= 0 {
+		return 0
+	}
+	all := float64(gpus)
+	host := all / math.Ceil(all/Most)
+	seconds := (host - 1) / all * bytes / (n.Constants.Share * n.Link)
+	if gpus > Most {
+		seconds = max(seconds, (all-host)/all*bytes/network)
+	}
+	return n.Constants.Call + n.Constants.Hop + seconds
+}
+
+// exchange is a published time of an exchange.
+type exchange struct {
+	operation               string // dispatch or combine
+	gpus                    int
+	bytes                   float64
+	link, network, measured float64 // bytes/s, bytes/s, s
+}
+
+const exchangeFile = "exchange.csv"
+
+// exchanges returns the published exchanges, which only check the formula.
+func exchanges() ([]exchange, error) {
+	f, err := bundled.Open("data/" + exchangeFile)
+	if err != nil {
+		return nil, err
+	}
+	reader := csv.NewReader(f)
+	reader.Comment = '#'
+	header := []string{"operation", "gpus", "bytes", "link_gb_per_s", "network_gb_per_s", "time_us"}
+	return csvrows.Read(reader, "bundled:"+exchangeFile, header, func(record []string, _ int) (e exchange, err error) {
+		e.operation = record[0]
+		var x [5]float64
+		for i := range x {
+			if x[i], err = strconv.ParseFloat(record[i+1], 64); err != nil || !(x[i] > 0) {
+				return e, fmt.Errorf("%s %.60q, expected a number above 0", header[i+1], record[i+1])
+			}
+		}
+		e.gpus, e.bytes, e.link, e.network, e.measured = int(x[0]), x[1], x[2]*1e9, x[3]*1e9, x[4]*1e-6
+		return e, nil
+	})
+}
+
+// judgeExchanges returns the errors of the formula on the published exchanges. call and hop are
+// those of c. The rate of the link is the one that the source reached.
+func judgeExchanges(c Constants) (list []Errors, err error) {
+	all, err := exchanges()
+	if err != nil {
+		return nil, err
+	}
+	c.Share = 1
+	for _, operation := range slice.Distinct(all, func(e *exchange) string { return e.operation }) {
+		for _, several := range []bool{false, true} {
+			mine, _ := slice.Partition(all, func(e *exchange) bool { return e.operation == operation && (e.gpus > Most) == several })
+			sizes := "8 GPUs"
+			if several {
+				sizes = "16 to 256 GPUs"
+			}
+			errors := slice.Map(mine, func(e exchange) float64 {
+				n := Network{Link: e.link, Constants: c}
+				return n.Exchange(e.gpus, e.bytes, e.network)/e.measured - 1
+			})
+			list = append(list, summary("exchange", "DeepEP, "+operation, sizes, errors))
+		}
+	}
+	return list, nil
+}
