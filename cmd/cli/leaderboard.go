@@ -327,7 +327,8 @@ func (f *boardTimeFlags) timer(ctx context.Context) (*rowTimer, error) {
 			return nil, errUsage{err}
 		}
 	}
-	o.Machine, o.Schedule, o.Kernels = machine, schedule, kernel.Fitted(lib)
+	o.Machine, o.Schedule = machine, schedule
+	o.Kernels, o.Network = kernel.Fitted(lib), pipeline.Networks(lib)
 	t.pricer = pipeline.RowPricer{Selection: f.selection, Find: t.find(lib), Options: o}
 	return t, nil
 }

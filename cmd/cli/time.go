@@ -9,14 +9,12 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/replay/collective"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -115,7 +113,7 @@ func (f *timeFlags) define(fl *flagSet) {
 	fl.IntVar(&o.Steps, "steps", 0, "number of steps to price (default: those of the longest request)")
 	fl.IntVar(&o.Positions, "positions", 0, "positions that a step decodes per request (default: the profile's)")
 	fl.Float64Var(&o.Accept, "accept", 0, "tokens that a step yields (required with several positions)")
-	fl.IntVar(&o.Experts, "expert-gpus", 0, "number of GPUs that share the routed experts (default: enough to leave half of each free)")
+	fl.IntVar(&o.Experts, "expert-gpus", 0, "number of GPUs that share routed experts and exchange tokens (default: enough to leave half of each free)")
 	fl.IntVar(&o.TensorParallel, "tensor-parallel", 1, "number of GPUs that divide every layer and decode one batch, with schedule dense")
 	fl.Float64Var(&o.Reserve, "reserve", 0, "reserve this `SHARE` of GPU memory for driver and workspace, as in 0.1 (default: an estimate)")
 	fl.StringVar(&o.Path, "path", "fastest", "transfer path of fetches: fastest, call, batch or kernel")
@@ -377,7 +375,7 @@ func (f *timeFlags) findModel(name string) (err error) {
 	if o.Selection, err = pipeline.ParseSelection(f.selection, f.shape); err != nil {
 		return errUsage{err}
 	}
-	o.Network = f.networks()
+	o.Network = pipeline.Networks(f.library)
 	return nil
 }
 
@@ -416,22 +414,6 @@ func (f *timeFlags) readKernels(ctx context.Context) error {
 	points, err := kernel.Points(rows, f.kernels, f.library)
 	f.options.Kernels = kernel.FittedTo(points, f.kernels)
 	return err
-}
-
-// networks returns the network between GPUs of a kind. Each kind is fitted once.
-func (f *timeFlags) networks() func(g *hardware.GPU) (*collective.Network, error) {
-	var mu sync.Mutex
-	known := map[string]*collective.Network{}
-	return func(g *hardware.GPU) (*collective.Network, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if known[g.Name] != nil {
-			return known[g.Name], nil
-		}
-		n, err := collective.New(g, f.library)
-		known[g.Name] = n
-		return n, err
-	}
 }
 
 // price prices every machine with every schedule. last holds the options of the last one.

@@ -305,7 +305,7 @@ func (lib *Library) Resolve(it Item) (*Machine, error) {
 		return nil, err
 	}
 	return &Machine{Name: m.Name, Title: m.Title, GPU: gpu, GPUs: int(m.GPUs.Value), Link: link, Host: host, Drive: drive, Drives: int(m.Drives.Value), GPUDirect: m.GPUDirect,
-		ReadsInFlight: int(m.ReadsInFlight.Or(assumedReadsInFlight))}, nil
+		ReadsInFlight: int(m.ReadsInFlight.Or(assumedReadsInFlight)), NetworkBandwidth: m.NetworkBandwidth}, nil
 }
 
 // part looks up a part of a machine. If it does not exist, part returns nil and notes a fault.

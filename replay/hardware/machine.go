@@ -16,6 +16,8 @@ type machineFile struct {
 	GPUDirect Fact[BytesPerSecond] `yaml:"gpudirect" need:"no"`
 	// ReadsInFlight is the number of reads that programs keep in flight, over all drives and GPUs.
 	ReadsInFlight Fact[Number] `yaml:"reads_in_flight" need:"no" most:"1048576"`
+	// NetworkBandwidth is the rate from one GPU to GPUs of other hosts, in each direction.
+	NetworkBandwidth Fact[BytesPerSecond] `yaml:"network_bandwidth" need:"no"`
 }
 
 func (m *machineFile) check(*faults) {} // Resolve checks the parts
@@ -33,6 +35,9 @@ type Machine struct {
 	GPUDirect Fact[BytesPerSecond] // from drives into one GPU's memory, not Known if data goes through the host
 	// ReadsInFlight is the number of reads that programs keep in flight, over all drives and GPUs.
 	ReadsInFlight int
+	// NetworkBandwidth is the rate from one GPU to GPUs of other hosts, in each direction, not Known
+	// if no file states it.
+	NetworkBandwidth Fact[BytesPerSecond]
 }
 
 // Values of machines and hosts whose files lack a fact. No source states them.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/replay/collective"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -83,6 +84,9 @@ func (r *runner) facts(files *machineLines, status hardware.Status) string {
 	}))
 	if r.used[SSD] {
 		list(m.Drive.Name, factsOf(files.drive, status, func(field string) bool { return field != "write_bandwidth" }))
+	}
+	if wire := &m.NetworkBandwidth; r.used[Peers] && r.Experts > collective.Most && wire.Status == status {
+		list(m.Name, []string{"network_bandwidth " + wire.Written})
 	}
 	if r.Ahead.Direct && m.GPUDirect.Status == status {
 		list(m.Name, []string{"gpudirect " + m.GPUDirect.Written})

@@ -9,8 +9,8 @@
 //     transfer has the formulas. kernels.go takes the times of computation from package kernel,
 //     and operators.go has those of a roofline.
 //   - timeline.go places operations on the resources of resource.go: the GPU's SMs, both
-//     directions of the link, the CPU and the SSD. An operation begins when its dependencies
-//     have ended and its resource is free, in program order.
+//     directions of the link, the CPU, the SSD, and the links to other GPUs. An operation begins
+//     when its dependencies have ended and its resource is free, in program order.
 //
 // A Schedule (schedule.go) places the operations of a step. Each family has a file (schedule_*.go)
 // with its steps, its paper and section, and a closed form. A test compares the closed form with
@@ -20,7 +20,7 @@
 // linear in the misses of a request. Package transfer has the formula for fetches from several
 // tiers (tiers.go).
 //
-// parallel.go divides a model among GPUs. Package collective prices the communication between them.
+// parallel.go divides a model or its routed experts among GPUs. Package collective prices the communication between them.
 //
 // memory.go computes the memory that a batch needs. plan.go searches batches, schedules and cells.
 // result.go, report.go, plan_report.go and assumptions.go write the results.

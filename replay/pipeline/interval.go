@@ -32,6 +32,7 @@ func (m Submodel) String() string { return SubmodelNames[m] }
 var modelOf = [Causes]Submodel{
 	Compute: KernelModel, Selecting: SelectModel, Lookup: LookupModel, Fetch: LinkModel, WriteBack: LinkModel,
 	Drive: DriveModel, Weights: LinkModel, Communication: NetworkModel,
+	Dispatching: NetworkModel, Combining: NetworkModel,
 }
 
 // Factors by which modelled and measured times differ. Those of kernels, links and drives are the

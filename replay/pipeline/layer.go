@@ -41,6 +41,9 @@ type Layer struct {
 	Attend  float64 // attention over the demand
 	Post    float64 // output projection, feed-forward
 	Reduce  float64 // one of the two all-reduces of tensor parallelism, 0 on one GPU
+	// Exchange of routed experts on several GPUs, 0 on one GPU. Routed is the part of Post that
+	// waits for the dispatch.
+	Dispatch, Routed, Combine float64
 
 	LookupGPU, LookupCPU, Update float64
 
@@ -87,7 +90,10 @@ type Dense struct {
 }
 
 // computing returns the time of all operators after the selection.
-func (l *Layer) computing() float64 { return l.pre() + l.Attend + l.Post }
+func (l *Layer) computing() float64 { return l.pre() + l.Attend + l.finishing() }
+
+// finishing returns the time after the attention: output projection, FFN, and exchange of experts.
+func (l *Layer) finishing() float64 { return l.Post + l.Dispatch + l.Combine }
 
 // pre returns the time between selection and attention: the projections and the write-back's share
 // of the SMs.
@@ -146,10 +152,38 @@ func (t *Timeline) selectAndFetch(l *Layer, layer, part int, share float64, afte
 // compute adds a layer's operators from the end of its selection. Attention also waits for
 // fetched.
 func (t *Timeline) compute(l *Layer, layer, part int, fetched Op, after ...Op) Op {
+	return t.finish(l, layer, part, t.attend(l, layer, part, fetched, after...))
+}
+
+// attend adds the operators from the end of a layer's selection to its attention.
+func (t *Timeline) attend(l *Layer, layer, part int, fetched Op, after ...Op) Op {
 	last := t.Add(Pre, layer, part, l.Pre, after...)
 	t.store(l, layer, part, last)
-	last = t.Add(Attend, layer, part, l.Attend, last, fetched)
-	return t.Add(Post, layer, part, l.Post, last)
+	return t.Add(Attend, layer, part, l.Attend, last, fetched)
+}
+
+// finish adds a layer's operators after the attention. Routed experts on several GPUs wait for the
+// dispatch of their tokens, and the layer ends with the combine.
+func (t *Timeline) finish(l *Layer, layer, part int, after ...Op) Op {
+	if !l.exchanges() {
+		return t.Add(Post, layer, part, l.Post, after...)
+	}
+	return t.experts(l, layer, part, t.dispatch(l, layer, part, after...))
+}
+
+// exchanges reports whether tokens move to experts on other GPUs.
+func (l *Layer) exchanges() bool { return l.Dispatch > 0 || l.Combine > 0 }
+
+// dispatch adds the operators before the routed experts, and the dispatch.
+func (t *Timeline) dispatch(l *Layer, layer, part int, after ...Op) Op {
+	last := t.Add(Post, layer, part, l.Post-l.Routed, after...)
+	return t.Add(Dispatch, layer, part, l.Dispatch, last)
+}
+
+// experts adds the routed experts and the combine.
+func (t *Timeline) experts(l *Layer, layer, part int, dispatched Op) Op {
+	last := t.Add(Experts, layer, part, l.Routed, dispatched)
+	return t.Add(Combine, layer, part, l.Combine, last)
 }
 
 // attendDensely adds a layer that attends to the whole context, after its KV has arrived. With
@@ -159,7 +193,7 @@ func (t *Timeline) attendDensely(l *Layer, layer int, last, arrived Op) Op {
 	last = t.Add(Project, layer, 0, l.Project, last)
 	last = t.Add(Pre, layer, 0, l.Pre, last)
 	last = t.Add(Attend, layer, 0, l.Dense.Attend, last, arrived)
-	last = t.Add(Post, layer, 0, l.Post, last)
+	last = t.finish(l, layer, 0, last)
 	last = t.Add(AllReduce, layer, 0, l.Reduce, last)
 	return t.Add(AllReduce, layer, 0, l.Reduce, last)
 }

@@ -45,6 +45,11 @@ func (r *runner) layer(layer int, t *sums) (l Layer, traffic Traffic, err error)
 	}
 	l = Layer{Project: o.Project, Select: o.Select, Pre: o.Pre, Attend: o.Attend, Post: o.Post, LookupGPU: o.LookupGPU, LookupCPU: o.LookupCPU, Update: o.Update}
 	l.Reduce = r.allReduce(load.Queries)
+	l.Dispatch, l.Routed, l.Combine = o.Dispatch, o.Routed*o.Post, o.Combine
+	if o.Again > 0 && l.Dispatch > 0 {
+		dispatch, combine := r.exchange.seconds(load.Again)
+		o.Again += dispatch + combine
+	}
 	switch r.traits.Moves {
 	case MovesNothing:
 		l.Dense.Attend = o.AttendAll

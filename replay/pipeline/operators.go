@@ -29,6 +29,9 @@ type Operators struct {
 	AttendAll                          float64 // attention over the whole context
 	Recompute                          float64 // K and V of one position of all requests
 	Again                              float64 // the layer over Load.Again tokens
+	// Dispatch and Combine are the exchanges of routed experts on several GPUs. Routed is the share
+	// of Post that the routed experts take.
+	Dispatch, Combine, Routed float64
 }
 
 // Computer returns the times of operators.
@@ -70,9 +73,10 @@ type Roofline struct {
 	Experts   int // GPUs that share the routed experts, each with its own batch, 0 for 1
 	Threads   int // host threads for lookups, 0 for 1
 
-	matrix, low float64 // FLOP/s of BF16, and of the weights' precision
-	memory      float64 // bytes/s
-	latency     float64 // latency of host memory, s
+	matrix, low float64   // FLOP/s of BF16, and of the weights' precision
+	memory      float64   // bytes/s
+	latency     float64   // latency of host memory, s
+	exchange    *exchange // of routed experts, nil if it takes no time
 	notes       []string
 }
 
@@ -124,6 +128,11 @@ func (r *Roofline) Layer(layer int, l *Load) (o Operators, err error) {
 	o.Attend = r.attention(l.Attended, l.Bytes)
 	o.AttendAll = r.attention(l.Scored, l.Context*float64(m.Entry.Value))
 	o.Post = r.weights(out, l.Queries) + r.feedForward(layer, l.Queries)
+	if stored, active := m.FFNParameters(layer); stored != active {
+		chosen := routed(m) * r.touched(l.Queries) * float64(m.BytesPerParameter.Value)
+		o.Routed = r.at(2*routed(m)*float64(m.MoE.Active.Value)*l.Queries, r.low, chosen) / o.Post
+		o.Dispatch, o.Combine = r.exchange.seconds(l.Queries)
+	}
 	o.LookupGPU = l.Demand * sectors * sectorBytes / r.memory
 	threads := float64(r.Threads)
 	o.LookupCPU, o.Update = l.Demand*r.latency/threads, l.Missed*updateTouches*r.latency/threads
@@ -156,7 +165,7 @@ func (r *Roofline) attention(attended, bytes float64) float64 {
 }
 
 // feedForward returns the time of a layer's FFN. Routed experts are divided among the GPUs, and
-// tokens spread evenly over them. Traffic between GPUs is not counted.
+// tokens spread evenly over them.
 func (r *Roofline) feedForward(layer int, queries float64) float64 {
 	m := r.Model
 	stored, active := m.FFNParameters(layer)

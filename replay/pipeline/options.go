@@ -27,16 +27,17 @@ type Options struct {
 	Accept    float64 // tokens that a step yields, 0 for 1 if steps have one position
 	Experts   int     // GPUs that share routed experts, 0: doubled from 1 until half of each GPU is free
 	Threads   int     // host threads for lookups, 0: those of the host
-	// TensorParallel is the number of GPUs that divide every layer, 0 for 1. Network returns the
-	// network between GPUs of a kind, and is needed from 2 on.
+	// TensorParallel is the number of GPUs that divide every layer, 0 for 1.
 	TensorParallel int
-	Network        func(g *hardware.GPU) (*collective.Network, error)
-	Reserve        float64 // share of GPU memory for driver, context, activations and workspace, 0: estimated (Memory.Reserve)
-	Path           string  // call, batch, kernel, or the fastest for each fetch if it is "" or fastest
-	Merge          bool    // adjacent missed blocks move as one piece
-	Fragments      int64   // pieces of a block in memory, 0 for 1
-	Depth          int64   // reads in flight to the drives, over all GPUs that share them, 0: the machine's
-	Ahead          ReadAhead
+	// Network returns the network between GPUs of a kind, as Networks does. Tensor parallelism needs
+	// it. If it is nil, the exchange of routed experts takes no time.
+	Network   NetworkFinder
+	Reserve   float64 // share of GPU memory for driver, context, activations and workspace, 0: estimated (Memory.Reserve)
+	Path      string  // call, batch, kernel, or the fastest for each fetch if it is "" or fastest
+	Merge     bool    // adjacent missed blocks move as one piece
+	Fragments int64   // pieces of a block in memory, 0 for 1
+	Depth     int64   // reads in flight to the drives, over all GPUs that share them, 0: the machine's
+	Ahead     ReadAhead
 	// Kernels returns the kernel model of the machine's GPU. If it is nil or returns nil, operators
 	// take the times of a Roofline. Commands set kernel.Fitted unless a flag says otherwise.
 	Kernels kernel.Source

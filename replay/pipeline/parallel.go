@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 
+	"github.com/kvreplay/kvreplay/replay/collective"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -84,4 +86,100 @@ func (r *runner) allReduce(queries float64) float64 {
 		return 0
 	}
 	return r.network.AllReduce(r.TensorParallel, queries*float64(r.Model.Hidden.Value)*halfBytes)
+}
+
+// Routed experts on several GPUs get their tokens by a dispatch, and return the results by a combine
+// (DeepSeek-V3, Technical Report, arXiv 2412.19437, section 3.4). Each GPU decodes a batch of its own
+// and sends each token to each of its experts.
+
+// exchange prices the dispatch and the combine of a layer.
+type exchange struct {
+	network           *collective.Network
+	gpus              int
+	wire              float64 // rate to GPUs of other hosts, bytes/s
+	dispatch, combine float64 // bytes of a query token
+}
+
+// scaleBlock is the number of FP8 numbers with one scale of 4 B (DeepSeek-V3, section 3.3.2).
+const scaleBlock = 128
+
+// newExchange returns the exchange of a model's experts. Models with weights of at most one byte
+// dispatch FP8 with scales, others BF16. All combine BF16, as DeepEP does.
+func newExchange(m *hardware.Model, n *collective.Network, gpus int, wire float64) *exchange {
+	numbers := float64(m.MoE.Active.Value) * float64(m.Hidden.Value)
+	x := &exchange{n, gpus, wire, numbers * halfBytes, numbers * halfBytes}
+	if m.BytesPerParameter.Value <= 1 {
+		x.dispatch = numbers * (1 + 4./scaleBlock)
+	}
+	return x
+}
+
+// seconds returns the times of dispatch and combine for some query tokens of each GPU. A nil
+// exchange takes no time.
+func (x *exchange) seconds(queries float64) (dispatch, combine float64) {
+	if x == nil {
+		return 0, 0
+	}
+	return x.network.Exchange(x.gpus, queries*x.dispatch, x.wire), x.network.Exchange(x.gpus, queries*x.combine, x.wire)
+}
+
+// exchangeExperts finds the exchange between the GPUs that share routed experts. If it cannot be
+// priced, missing says why.
+func (r *runner) exchangeExperts() (missing string, err error) {
+	gpu, wire := r.Machine.GPU, r.Machine.NetworkBandwidth
+	switch {
+	case r.Experts < 2:
+		return "", nil
+	case r.Network == nil:
+		return "no network between GPUs is given", nil
+	case !gpu.PeerBandwidth.Known():
+		return fmt.Sprintf("GPU %s states no peer_bandwidth", gpu.Name), nil
+	case r.Experts > collective.Most && !wire.Known():
+		return fmt.Sprintf("machine %s states no network_bandwidth between hosts", r.Machine.Name), nil
+	}
+	n, err := r.Network(gpu)
+	if err != nil {
+		return "", err
+	}
+	r.exchange = newExchange(r.Model, n, r.Experts, float64(wire.Value))
+	return "", nil
+}
+
+// noteExchange notes the basis of dispatch and combine, unless a study has operators of its own.
+func (r *runner) noteExchange(missing string) {
+	if r.Operators != nil || r.Experts < 2 {
+		return
+	}
+	if missing != "" {
+		r.note("dispatch and combine of experts are not counted: %s", missing)
+		return
+	}
+	between := ""
+	if r.Experts > collective.Most {
+		between = fmt.Sprintf(" and %s between hosts", r.Machine.NetworkBandwidth.Value)
+	}
+	r.note("dispatch and combine of experts on %d GPUs: derived from constants of %s%s", r.Experts,
+		strings.Join(r.exchange.network.Basis, " and "), between)
+}
+
+// NetworkFinder returns the network between GPUs of a kind.
+type NetworkFinder func(g *hardware.GPU) (*collective.Network, error)
+
+// Networks returns the network between GPUs of a kind, with the constants of a library. Each kind is
+// fitted once. Goroutines may share it.
+func Networks(lib *hardware.Library) NetworkFinder {
+	var mu sync.Mutex
+	known := map[string]*collective.Network{}
+	return func(g *hardware.GPU) (*collective.Network, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if known[g.Name] != nil {
+			return known[g.Name], nil
+		}
+		n, err := collective.New(g, lib)
+		if err == nil {
+			known[g.Name] = n
+		}
+		return n, err
+	}
 }

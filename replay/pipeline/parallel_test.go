@@ -178,3 +178,113 @@ func routedModel(t *testing.T) *hardware.Model {
 	}
 	return m
 }
+
+// expertOptions are those of a batch of 64 on GPUs that share the experts of DeepSeek-V3.2. The network
+// is that of parallelOptions, and 50 GB/s between hosts.
+func expertOptions(t *testing.T, gpus int) (*Profile, Options) {
+	t.Helper()
+	p, o := parallelOptions(t, "deepseek-v3.2", 1)
+	o.Experts, o.Batch = gpus, 64
+	return p, o
+}
+
+// By hand: 64 tokens of a GPU go to 8 experts each, with 7168 numbers of 1 B and 56 scales of 4 B. These
+// are 3784704 B. Between 16 GPUs, half of them pass the network of 50 GB/s, after 11 us. BF16 has
+// 7340032 B. 58 of 61 layers have experts. On 8 GPUs 7/8 pass the link of 50 GB/s.
+func TestExpertExchangeByHand(t *testing.T) {
+	for gpus, share := range map[int]float64{16: 0.5, 8: 7. / 8} {
+		p, o := expertOptions(t, gpus)
+		got := priceParallel(t, p, o)
+		o.Network = nil
+		free := priceParallel(t, p, o)
+		dispatch, combine := 58*(11e-6+share*3784704/50e9), 58*(11e-6+share*7340032/50e9)
+		for what, v := range map[string][2]float64{
+			"dispatch": {got.Causes.Dispatch, dispatch}, "combine": {got.Causes.Combine, combine},
+			"step": {got.Mean, free.Mean + dispatch + combine}, "free": {free.Causes.Dispatch + free.Causes.Combine, 0},
+		} {
+			if math.Abs(v[0]-v[1]) > 1e-9*v[1] {
+				t.Errorf("%d GPUs: %s is %.12g, expected %.12g", gpus, what, v[0], v[1])
+			}
+		}
+	}
+	x := newExchange(routedModel(t), nil, 2, 0) // 6 experts a token, 2048 numbers of 2 B
+	near(t, "BF16 weights", x.dispatch, 6*2048*2)
+	near(t, "combine", x.combine, x.dispatch)
+}
+
+// Notes name the constants of an exchange, or the missing number.
+func TestExpertExchangeNotes(t *testing.T) {
+	for want, change := range map[string]func(o *Options){
+		"derived from constants of a test and 50 GB/s between hosts":  func(*Options) {},
+		"on 8 GPUs: derived from constants of a test":                 func(o *Options) { o.Experts = 8 },
+		"not counted: no network between GPUs is given":               func(o *Options) { o.Network = nil },
+		"not counted: GPU l40s states no peer_bandwidth":              func(o *Options) { o.Machine = machine(t, "l40s") },
+		"not counted: machine a100-80 states no network_bandwidth":    func(o *Options) { o.Machine = machine(t, "a100-80") },
+		"routed experts are divided among 32 GPUs, which leaves half": func(o *Options) { o.Experts = 0 },
+		"assumed, because no source states it":                        func(o *Options) { o.Machine = machine(t, "h200") },
+		"h200 [network_bandwidth 50 GB/s]":                            func(o *Options) { o.Machine = machine(t, "h200") },
+	} {
+		p, o := expertOptions(t, 16)
+		change(&o)
+		notes := strings.Join(priceParallel(t, p, o).Notes, "\n")
+		if !strings.Contains(notes, want) {
+			t.Errorf("notes lack %q:\n%s", want, notes)
+		}
+		if o.Experts == 8 && strings.Contains(notes, "between hosts") {
+			t.Error("a network between hosts counts within a host")
+		}
+	}
+	p, o := expertOptions(t, 1)
+	if notes := strings.Join(priceParallel(t, p, o).Notes, "\n"); strings.Contains(notes, "dispatch") {
+		t.Errorf("one GPU exchanges nothing, but: %s", notes)
+	}
+}
+
+// ownExchange has operators whose exchanges take 100 and 200 µs in layers with routed experts.
+type ownExchange struct{ Computer }
+
+func (x ownExchange) Layer(layer int, l *Load) (Operators, error) {
+	o, err := x.Computer.Layer(layer, l)
+	if o.Routed > 0 {
+		o.Dispatch, o.Combine = 100e-6, 200e-6
+	}
+	return o, err
+}
+
+// A study's operators replace the model's dispatch and combine.
+func TestOwnExchange(t *testing.T) {
+	p, o := expertOptions(t, 16)
+	o.Operators = func(usual Computer) Computer { return ownExchange{usual} }
+	r := priceParallel(t, p, o)
+	near(t, "dispatch", r.Causes.Dispatch, 58*100e-6)
+	near(t, "combine", r.Causes.Combine, 58*200e-6)
+	if notes := strings.Join(r.Notes, "\n"); strings.Contains(notes, "derived from constants") {
+		t.Errorf("the study has the times, but: %s", notes)
+	}
+}
+
+// The expected share of routed experts in the time after attention: all of the FFN but the shared expert.
+func TestRoutedShare(t *testing.T) {
+	p, o := expertOptions(t, 16)
+	r, err := newRunner(t.Context(), p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.priceStep(0); err != nil {
+		t.Fatal(err)
+	}
+	dense, moe := &r.step.Whole[0], &r.step.Whole[60]
+	if dense.exchanges() || dense.Routed != 0 || !moe.exchanges() || !(moe.Routed > 0 && moe.Routed < moe.Post) {
+		t.Errorf("routed experts take %g of %g s in a dense layer, %g of %g s in the last", dense.Routed, dense.Post,
+			moe.Routed, moe.Post)
+	}
+}
+
+func machine(t *testing.T, name string) *hardware.Machine {
+	t.Helper()
+	m, err := library(t).Machine(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}

@@ -66,7 +66,8 @@ type runner struct {
 	ellm       *ELLM // the schedule, if it moves uncached tokens
 	computer   Computer
 	factors    Uncertainty
-	network    *collective.Network // nil on one GPU
+	network    *collective.Network // nil without tensor parallelism
+	exchange   *exchange           // nil if no exchange between GPUs is priced
 	vocabulary float64             // of the whole model, 0 on one GPU
 	gpuRate    float64             // bytes/s of the GPU's memory
 	fetch      transfer.Path       // host to device
@@ -153,6 +154,11 @@ func (r *runner) prepare() error {
 	}
 	roofline := NewRoofline(r.Machine, r.Model, r.Selection, r.Experts, cmp.Or(r.Threads, r.Machine.Host.Threads()))
 	r.computer, r.gpuRate = roofline, roofline.memory
+	missing, err := r.exchangeExperts()
+	if err != nil {
+		return err
+	}
+	roofline.exchange = r.exchange
 	if r.Kernels != nil {
 		estimator, err := r.Kernels(r.Machine.GPU)
 		if err != nil {
@@ -168,6 +174,7 @@ func (r *runner) prepare() error {
 		r.computer = r.Operators(r.computer)
 	}
 	r.factors = r.uncertainty()
+	r.noteExchange(missing)
 	return r.choosePaths()
 }
 
@@ -192,7 +199,7 @@ func (r *runner) divideExperts() {
 	if GPUWeights(r.Model, r.Experts) > half {
 		why = "one GPU per expert, which leaves less than half of each free"
 	}
-	r.note("routed experts are divided among %d GPUs, %s. Traffic between GPUs is not counted", r.Experts, why)
+	r.note("routed experts are divided among %d GPUs, %s", r.Experts, why)
 }
 
 // choosePaths sets the paths of fetches, write-backs and reads. The GPUs of the machine share host
@@ -260,7 +267,8 @@ func (r *runner) run() (*Result, error) {
 	for c := range exposed {
 		exposed[c] /= n
 	}
-	result.Causes = Causing{exposed[Compute], exposed[Selecting], exposed[Lookup], exposed[Fetch], exposed[WriteBack], exposed[Drive], exposed[Weights], exposed[Communication]}
+	result.Causes = Causing{exposed[Compute], exposed[Selecting], exposed[Lookup], exposed[Fetch], exposed[WriteBack], exposed[Drive],
+		exposed[Weights], exposed[Communication], exposed[Dispatching], exposed[Combining]}
 	result.Mean = exposed.Sum()
 	if !(result.Mean > 0) { // no machine's file gives that, but Options.Operators can
 		return nil, fmt.Errorf("the operators give a step of %g s, expected more than 0 and a finite time", result.Mean)

@@ -295,7 +295,7 @@ func TestBadOptions(t *testing.T) {
 	p := read(t, realProfile(t))
 	for want, change := range map[string]func(*Options){
 		"batch 0":                        func(o *Options) { o.Batch = 0 },
-		"into 2 parts":                   func(o *Options) { o.Schedule = TBO{} },
+		"into 2 parts":                   func(o *Options) { o.Schedule = schedule(t, "tbo") },
 		"accept 2":                       func(o *Options) { o.Accept = 2 },
 		"accept NaN":                     func(o *Options) { o.Accept = math.NaN() },
 		"read-ahead NaN":                 func(o *Options) { o.Ahead.Accuracy = math.NaN() },

@@ -10,10 +10,11 @@ const (
 	D2H                 // link from the GPU
 	CPU
 	SSD
+	Peers // links from the GPU to other GPUs
 	resources
 )
 
-var resourceNames = [resources]string{"SMs", "H2D", "D2H", "CPU", "SSD"}
+var resourceNames = [resources]string{"SMs", "H2D", "D2H", "CPU", "SSD", "peers"}
 
 func (r Resource) String() string { return resourceNames[r] }
 
@@ -30,11 +31,13 @@ const (
 	Drive                      // SSD to host memory
 	Weights                    // weights over the link
 	Communication              // between GPUs that share a batch
+	Dispatching                // tokens to the GPUs of their experts
+	Combining                  // results of the experts back
 	Causes
 )
 
 // CauseNames are the causes as reports call them.
-var CauseNames = [Causes]string{"compute", "selection", "lookup", "fetch", "write-back", "ssd", "weights", "all-reduce"}
+var CauseNames = [Causes]string{"compute", "selection", "lookup", "fetch", "write-back", "ssd", "weights", "all-reduce", "dispatch", "combine"}
 
 func (c Cause) String() string { return CauseNames[c] }
 
@@ -53,6 +56,7 @@ const (
 	AttendResident              // attention on resident entries
 	AttendFetched               // attention on fetched entries, and the merge
 	Post                        // output projection, feed-forward
+	Experts                     // routed experts, if they are on several GPUs and so not in Post
 	Output                      // vocabulary
 	Recompute                   // K and V from activations
 	Quantize                    // KV, from FP16
@@ -71,7 +75,9 @@ const (
 	LoadWeights
 	ReadSSD
 	Store // write-back of generated entries
-	Join  // no duration: marks the end of others
+	Dispatch
+	Combine
+	Join // no duration: marks the end of others
 	kinds
 )
 
@@ -90,6 +96,7 @@ var kindTable = [kinds]struct {
 	AttendResident:  {"attention (resident)", SMs, Compute},
 	AttendFetched:   {"attention (fetched)", SMs, Compute},
 	Post:            {"output projection, FFN", SMs, Compute},
+	Experts:         {"routed experts", SMs, Compute},
 	Output:          {"vocabulary", SMs, Compute},
 	Recompute:       {"recompute", SMs, Compute},
 	Quantize:        {"quantize", SMs, Compute},
@@ -108,6 +115,8 @@ var kindTable = [kinds]struct {
 	LoadWeights:     {"load weights", H2D, Weights},
 	ReadSSD:         {"read", SSD, Drive},
 	Store:           {"write back", D2H, WriteBack},
+	Dispatch:        {"dispatch", Peers, Dispatching},
+	Combine:         {"combine", Peers, Combining},
 	Join:            {"join", SMs, Compute},
 }
 

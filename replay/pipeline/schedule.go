@@ -105,7 +105,7 @@ var table = []entry{
 	{"dba", "dba[:phi=0.5,delta_us=0]", "da, and the last phi of the selection overlaps too (ESS)", parseDBA, []string{"ess"}},
 	{"layerwise", "layerwise[:phi=0.5,delta_us=0]", "da or dba, whichever exposes less, layer by layer (ESS)", parseLayerwise, []string{"ess"}},
 	{"sfc", "sfc[:parts=auto]", "micro-batches: the GPU selects, the CPU looks up and the link fetches at once (KVDrive)", parseSFC, []string{"kvdrive"}},
-	{"tbo", "tbo", "two halves of the batch, half a layer apart (two-batch overlap)", parseTBO, []string{"two-batch-overlap"}},
+	{"tbo", "tbo[:within=none|da|dba,phi=0.5,delta_us=0]", "two halves of the batch take turns at each transfer (two-batch overlap)", parseTBO, []string{"two-batch-overlap"}},
 	{"kvpr", "kvpr[:order=row|column,batches=1,weights=gpu|host,load=first|coarse|fine,recompute=on|paper|off,kv=fp16|int4,x=fp16|int4,group=64]", "all KV moves, except a part that is recomputed from activations meanwhile (KVPR)", parseKVPR, nil},
 	{"flexgen", "flexgen[:batches=1,weights=gpu|host,kv=fp16|int4,group=64]", "all KV moves, a layer ahead (FlexGen)", parseFlexGen, nil},
 	{"ellm", "ellm[:uncached=auto,swap=auto,recompute=auto,choose=time,fused=no]", "first tokens stay uncached: some layers run again while others are swapped in (eLLM)", parseELLM, nil},

@@ -199,7 +199,7 @@ func (e *ELLM) Closed(s *Step) float64 {
 		}
 		for j := range groups[g] {
 			l := &groups[g][j]
-			end = max(end+l.Project+l.Pre, arrived[g][j]) + l.Dense.Attend + l.Post
+			end = max(end+l.Project+l.Pre, arrived[g][j]) + l.Dense.Attend + l.finishing()
 		}
 		before = end
 		if e.Fused && g+1 < len(groups) {

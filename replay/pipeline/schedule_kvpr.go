@@ -181,7 +181,7 @@ func (k *KVPR) placePart(t *Timeline, l *Layer, layer, part, n int, begin, befor
 		kv = t.Add(Dequantize, layer, part, dequantize, op, kv)
 	}
 	op = t.Add(Attend, layer, part, d.Attend, op, kv)
-	return t.Add(Post, layer, part, l.Post, op, w.ffn)
+	return t.finish(l, layer, part, op, w.ffn)
 }
 
 // loadLate adds the loads of weights that follow a layer's KV.
@@ -233,7 +233,7 @@ func (k *KVPR) alone(l *Layer, n int, first bool) float64 {
 	dequantize, project := float64(d.Positions-n)*d.Dequantize, l.Project+d.Quantize+l.pre()
 	loaded := k.link(l, n, first)
 	if !first || k.Load == WeightsFirst {
-		return loaded - rest + max(recomputed+project, rest) + dequantize + d.Attend + l.Post
+		return loaded - rest + max(recomputed+project, rest) + dequantize + d.Attend + l.finishing()
 	}
 	attention := x + rest + d.Weights*d.AttentionShare // attention also waits for its weights
 	recompute := attention
@@ -241,7 +241,7 @@ func (k *KVPR) alone(l *Layer, n int, first bool) float64 {
 		recompute = x + rest + d.Weights*d.KeyValueShare
 	}
 	recomputed += max(x+rest+dequantize, recompute)
-	return max(max(recomputed, attention)+project+d.Attend, loaded) + l.Post
+	return max(max(recomputed, attention)+project+d.Attend, loaded) + l.finishing()
 }
 
 // RecomputeTime is KVPR's Eq. 10. It returns the time of a layer's KV in seconds, if the first l

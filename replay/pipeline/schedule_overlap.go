@@ -109,23 +109,32 @@ func (l *Layer) hidden() float64 { return l.Project + l.Select + l.LookupGPU + l
 // leave it whole.
 func placeOverlapped(t *Timeline, s *Step, split func(*Layer) *DBA) {
 	t.layers(s, func(i int, l *Layer, last Op) Op {
-		last = t.Add(Project, i, 0, l.Project, last)
-		var fetched Op
-		if d := split(l); d == nil {
-			last, fetched = t.selectAndFetch(l, i, 0, 1, last)
-		} else {
-			var first Op
-			last = t.Add(Split, i, 0, d.Delta, last)
-			last, first = t.selectAndFetch(l, i, 0, 1-d.Phi, last)
-			last, fetched = t.selectAndFetch(l, i, 1, d.Phi, last)
-			fetched = t.later(first, fetched)
-		}
-		last = t.Add(Pre, i, 0, l.Pre, last)
-		t.store(l, i, 0, last)
-		last = t.Add(AttendResident, i, 0, l.Attend*(1-l.Missed), last)
-		last = t.Add(AttendFetched, i, 0, l.Attend*l.Missed, last, fetched)
-		return t.Add(Post, i, 0, l.Post, last)
+		last, fetched := t.selectApart(l, i, [2]int{0, 1}, split(l), last)
+		return t.finish(l, i, 0, t.attendApart(l, i, 0, fetched, last))
 	})
+}
+
+// selectApart adds a layer's projections, and its selection, lookup and fetch in the two parts of d,
+// or in one if d is nil. parts number them.
+func (t *Timeline) selectApart(l *Layer, layer int, parts [2]int, d *DBA, last Op) (selected, fetched Op) {
+	last = t.Add(Project, layer, parts[0], l.Project, last)
+	if d == nil {
+		return t.selectAndFetch(l, layer, parts[0], 1, last)
+	}
+	var first Op
+	last = t.Add(Split, layer, parts[0], d.Delta, last)
+	last, first = t.selectAndFetch(l, layer, parts[0], 1-d.Phi, last)
+	last, fetched = t.selectAndFetch(l, layer, parts[1], d.Phi, last)
+	return last, t.later(first, fetched)
+}
+
+// attendApart adds a layer's attention: on residents at once, and on the fetched entries after
+// their fetch.
+func (t *Timeline) attendApart(l *Layer, layer, part int, fetched, last Op) Op {
+	last = t.Add(Pre, layer, part, l.Pre, last)
+	t.store(l, layer, part, last)
+	last = t.Add(AttendResident, layer, part, l.Attend*(1-l.Missed), last)
+	return t.Add(AttendFetched, layer, part, l.Attend*l.Missed, last, fetched)
 }
 
 // Prefetch selects and fetches one layer ahead (InfiniGen, timed as in KVDrive's section 3). With
@@ -191,7 +200,7 @@ func (p *Prefetch) Closed(s *Step) float64 {
 	sum, waits := s.Output, 0. // waits is the rest of a fetch when a layer begins
 	for i := range s.Whole {
 		l := &s.Whole[i]
-		early, rest := l.pre(), l.Attend+l.Post
+		early, rest := l.pre(), l.Attend+l.finishing()
 		if i > 0 {
 			early += l.Project
 		} else {

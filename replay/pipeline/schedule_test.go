@@ -214,6 +214,9 @@ func random(r *rand.Rand, n int) *Step {
 		l := Layer{Project: r.Float64(), Select: r.Float64(), Pre: r.Float64(), Attend: r.Float64(), Post: r.Float64(),
 			LookupGPU: r.Float64(), LookupCPU: r.Float64(), Update: 0.01, Missed: r.Float64(), Fetch: Transfer{Seconds: 4 * r.Float64()},
 			Store: 0.01 * r.Float64(), Scatter: r.Float64()}
+		if r.IntN(2) == 0 { // experts on several GPUs
+			l.Dispatch, l.Combine, l.Routed = r.Float64(), r.Float64(), l.Post*r.Float64()
+		}
 		l.Dense = Dense{Attend: l.Attend, KV: Transfer{Seconds: 20}, Positions: 10}
 		s.Whole = append(s.Whole, l)
 	}
@@ -295,7 +298,7 @@ func TestTwoBatches(t *testing.T) {
 	s := layers(l, 10)
 	s.Parts = [][]Layer{s.Whole, s.Whole}
 	// Each half computes 5 per layer while the other fetches 5, so the SMs wait only at the start.
-	tl := place(t, TBO{}, s)
+	tl := place(t, schedule(t, "tbo"), s)
 	near(t, "computation", busy(tl, SMs), 100)
 	if tl.End() > 106 {
 		t.Errorf("two batches take %g, expected at most 106", tl.End())

@@ -292,7 +292,7 @@ func (m *simulation) advance(t *Timeline, s *Step, now float64) float64 {
 	if in, out := m.active[H2D], m.active[D2H]; in != None && out != None {
 		pace = 1 / max(1, s.load(&t.Events[in])+s.load(&t.Events[out]))
 	}
-	paces := [resources]float64{1, 1, 1, 1, 1}
+	paces := [resources]float64{1, 1, 1, 1, 1, 1}
 	paces[H2D], paces[D2H] = pace, pace
 	var ends [resources]float64
 	next, first := 0., true

@@ -154,6 +154,7 @@ func (s *Study) useDefaults(o *pipeline.Options) {
 	if o.Kernels == nil {
 		o.Kernels = s.Kernels
 	}
+	o.Network = s.network
 }
 
 // Request is one decode step of each layer of one request, for papers that state counts instead of

@@ -16,6 +16,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/render/chart"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
+	"github.com/kvreplay/kvreplay/replay/pipeline"
 )
 
 // Paper is one published system.
@@ -87,11 +88,12 @@ type Study struct {
 	Library *hardware.Library
 	Kernels kernel.Source // the default of kvreplay time
 
-	paper  Paper
-	data   *document
-	drafts map[string]*Draft
-	traces map[string]*Trace // by path
-	folder string            // folder of temporary files, empty before the first
+	paper   Paper
+	data    *document
+	network pipeline.NetworkFinder
+	drafts  map[string]*Draft
+	traces  map[string]*Trace // by path
+	folder  string            // folder of temporary files, empty before the first
 }
 
 // Begin reads the data file of a paper, the machines and the models. The caller closes the study.
@@ -105,6 +107,7 @@ func Begin(ctx context.Context, p Paper, in Inputs) (*Study, error) {
 		return nil, err
 	}
 	s.Kernels = kernel.Fitted(s.Library)
+	s.network = pipeline.Networks(s.Library)
 	return s, nil
 }
 

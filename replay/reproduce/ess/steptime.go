@@ -114,7 +114,7 @@ func (c *operators) Layer(layer int, l *pipeline.Load) (o pipeline.Operators, er
 	}
 	o.Select += c.computing.request * l.Queries / c.mtp / c.layers
 	o.Post += c.computing.fixed / c.layers
-	o.LookupGPU = 0
+	o.LookupGPU, o.Dispatch, o.Combine = 0, 0, 0 // the fitted computation contains them
 	return o, nil
 }
 
