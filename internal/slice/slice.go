@@ -1,7 +1,10 @@
 // Package slice has functions on slices that the standard library lacks.
 package slice
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // Map returns f of each element, an empty slice for an empty list.
 func Map[X, Y any](list []X, f func(X) Y) []Y {
@@ -33,3 +36,13 @@ func Distinct[X any, V comparable](list []X, of func(x *X) V) (values []V) {
 	}
 	return values
 }
+
+// Quantile returns the smallest of some ascending values that at least a share of them, 0 to 1, does
+// not exceed (nearest rank). It interpolates nothing, so it is one of the values. The list is not
+// empty.
+func Quantile(ascending []float64, share float64) float64 {
+	return ascending[Rank(len(ascending), share)]
+}
+
+// Rank returns the index of the quantile of n ascending values.
+func Rank(n int, share float64) int { return max(0, int(math.Ceil(share*float64(n)))-1) }

@@ -91,18 +91,8 @@ func summary(split, left, sizes string, errors []float64) Errors {
 	slices.Sort(errors)
 	size := slice.Map(errors, math.Abs)
 	slices.Sort(size)
-	return Errors{split, left, sizes, len(size), quantile(errors, 0.5), quantile(size, 0.5),
-		quantile(size, 0.95), size[len(size)-1]}
-}
-
-// quantile interpolates between the values around a share.
-func quantile(ascending []float64, share float64) float64 {
-	at := share * float64(len(ascending)-1)
-	i := int(at)
-	if i+1 == len(ascending) {
-		return ascending[i]
-	}
-	return ascending[i] + (at-float64(i))*(ascending[i+1]-ascending[i])
+	return Errors{split, left, sizes, len(size), slice.Quantile(errors, 0.5), slice.Quantile(size, 0.5),
+		slice.Quantile(size, 0.95), size[len(size)-1]}
 }
 
 // ErrorTable is a table of errors in percent.

@@ -255,11 +255,6 @@ func errorsOf(split Split, left, operator string, all []guess) Errors {
 	slices.Sort(size)
 	slices.Sort(beyond)
 	return Errors{Split: split, Left: left, Operator: operator, Count: len(all),
-		Bias: quantile(bias, 0.5), Median: quantile(size, 0.5), P95: quantile(size, 0.95), Worst: size[len(size)-1],
-		Beyond: quantile(beyond, 0.5), BeyondP95: quantile(beyond, 0.95)}
-}
-
-// quantile returns the smallest value that a share q of the sorted values does not exceed.
-func quantile(sorted []float64, q float64) float64 {
-	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
+		Bias: slice.Quantile(bias, 0.5), Median: slice.Quantile(size, 0.5), P95: slice.Quantile(size, 0.95), Worst: size[len(size)-1],
+		Beyond: slice.Quantile(beyond, 0.5), BeyondP95: slice.Quantile(beyond, 0.95)}
 }

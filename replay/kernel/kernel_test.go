@@ -196,7 +196,7 @@ func TestCorrection(t *testing.T) {
 	}
 	slices.Sort(corrected)
 	slices.Sort(plain)
-	if a, b := quantile(corrected, 0.5), quantile(plain, 0.5); !(a < 0.9*b) {
+	if a, b := slice.Quantile(corrected, 0.5), slice.Quantile(plain, 0.5); !(a < 0.9*b) {
 		t.Errorf("median error %.3f with neighbours, %.3f without", a, b)
 	}
 }

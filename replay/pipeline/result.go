@@ -3,7 +3,6 @@ package pipeline
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 
@@ -74,7 +73,7 @@ func (r *Result) distribution(times []float64) {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(times[a], times[b]) })
-	rank := func(share float64) int { return order[max(0, int(math.Ceil(share*float64(len(order))))-1)] }
+	rank := func(share float64) int { return order[slice.Rank(len(order), share)] }
 	r.median = rank(0.5)
 	r.P50, r.P95, r.P99 = times[r.median], times[rank(0.95)], times[rank(0.99)]
 }

@@ -1,0 +1,16 @@
+package slice
+
+import "testing"
+
+// By hand: 9 of 10 values are at most 9, and half of them at most 5.
+func TestQuantile(t *testing.T) {
+	ten := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+	for share, want := range map[float64]float64{0: 1, 0.1: 1, 0.5: 5, 0.51: 6, 0.9: 9, 0.95: 10, 1: 10} {
+		if got := Quantile(ten, share); got != want {
+			t.Errorf("quantile %g is %g, expected %g", share, got, want)
+		}
+	}
+	if got := Quantile([]float64{7}, 0.5); got != 7 {
+		t.Errorf("the median of 7 is %g", got)
+	}
+}
