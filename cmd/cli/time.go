@@ -26,7 +26,7 @@ type timeFlags struct {
 	machines, schedules []string
 	model, layerMap     string
 	policy, capacity    string
-	selection           string
+	selection, entry    string
 	kernels             string
 	topk                int
 	timeline, format    string
@@ -60,9 +60,12 @@ Selections, the ways to find the Top-K:
   auto                        the model's indexer, or minmax
   indexer                     the indexer of the model
   minmax[:tokens=16]          bounds of 16 tokens (Quest)
-  mean[:tokens=8,rank=0]      means of 8 tokens (ShadowKV)
+  mean[:tokens=8]             means of 8 tokens (ShadowKV)
   centroids[:tokens=16]       centroids of clusters (KVDrive, RetroInfer)
   keys                        all keys
+
+Entries, the forms in which the KV of a token moves:
+` + pipeline.EntryList() + `
 
 Layer maps, the profiled layer for each layer of the model:
   nearest                     the profiled layer with the nearest number
@@ -109,6 +112,7 @@ func (f *timeFlags) define(fl *flagSet) {
 	o := &f.options
 	f.hardware.define(fl.FlagSet)
 	fl.StringVar(&f.selection, "selection", "auto", "find the Top-K by this `METHOD`")
+	fl.StringVar(&f.entry, "entry", "auto", "move the KV of a token in this `FORM`, as in v:rank=160 or int4")
 	fl.Uint64Var(&o.Seed, "seed", 0, "seed of the draw of requests (default 0)")
 	fl.IntVar(&o.Steps, "steps", 0, "number of steps to price (default: those of the longest request)")
 	fl.IntVar(&o.Positions, "positions", 0, "positions that a step decodes per request (default: the profile's)")
@@ -373,6 +377,9 @@ func (f *timeFlags) findModel(name string) (err error) {
 	o := &f.options
 	o.Model = f.shape
 	if o.Selection, err = pipeline.ParseSelection(f.selection, f.shape); err != nil {
+		return errUsage{err}
+	}
+	if o.Entry, err = pipeline.ParseEntry(f.entry, f.shape); err != nil {
 		return errUsage{err}
 	}
 	o.Network = pipeline.Networks(f.library)

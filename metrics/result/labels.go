@@ -19,6 +19,8 @@ const (
 	LabelOneRequest = "1 request"
 	// LabelStretched: profiled layers are used for other layers of the model.
 	LabelStretched = "layers stretched"
+	// LabelLossyEntries: K and V on the GPU are not those of the model.
+	LabelLossyEntries = "lossy entries"
 	// LabelReadAhead: the share of SSD reads that are named ahead is assumed.
 	LabelReadAhead = "read-ahead assumed"
 	// LabelOracleSchedule: the schedule predicts more misses than the profile measured.
@@ -42,7 +44,7 @@ func LabelScaledK(factor float64) string { return fmt.Sprintf("%s%.3g", scaledK,
 func LabelScaledHeads(factor float64) string { return fmt.Sprintf("%s%.3g", scaledHeads, factor) }
 
 // labelOrder is the order of labels in a title, by how they begin.
-var labelOrder = []string{LabelSynthetic, LabelOneRequest, scaledK, scaledHeads, LabelStretched, LabelReadAhead, LabelOracleSchedule, LabelOraclePolicy, LabelFitted}
+var labelOrder = []string{LabelSynthetic, LabelOneRequest, scaledK, scaledHeads, LabelStretched, LabelLossyEntries, LabelReadAhead, LabelOracleSchedule, LabelOraclePolicy, LabelFitted}
 
 func labelRank(label string) int {
 	i := slices.IndexFunc(labelOrder, func(begin string) bool { return strings.HasPrefix(label, begin) })

@@ -38,7 +38,7 @@ type Layer struct {
 	Project float64 // projections that selection needs
 	Select  float64
 	Pre     float64 // projections that selection does not need
-	Attend  float64 // attention over the demand
+	Attend  float64 // attention over the demand, after K and V of fetched entries are made
 	Post    float64 // output projection, feed-forward
 	Reduce  float64 // one of the two all-reduces of tensor parallelism, 0 on one GPU
 	// Exchange of routed experts on several GPUs, 0 on one GPU. Routed is the part of Post that
@@ -53,7 +53,7 @@ type Layer struct {
 	Store   float64  // write-back
 	Gather  float64  // share of the SMs that a running fetch takes, 0 with copy engines
 	Scatter float64  // share of the SMs that a running write-back takes, 0 with copy engines
-	Missed  float64  // share of the attended entries that are fetched, 0 to 1
+	Missed  float64  // share of Attend that waits for the fetch, 0 to 1
 
 	Dense Dense
 	Loads Loads

@@ -13,7 +13,7 @@ import (
 // the host, and each GPU has a batch of its own.
 type Memory struct {
 	Weights float64 `json:"weights_bytes"`
-	Index   float64 `json:"index_bytes"`   // of the selection for all tokens, 0 without a selection
+	Index   float64 `json:"index_bytes"`   // of the selection for all tokens, and factors of the entries
 	Cache   float64 `json:"cache_bytes"`   // residents and pinned blocks at their largest, or all KV
 	Staging float64 `json:"staging_bytes"` // two of the largest fetches
 	Reserve float64 `json:"reserve_bytes"` // driver, context, activations of a step
@@ -33,7 +33,7 @@ func (r *runner) memory(staging float64) (mem Memory) {
 	tokens := r.tokens()
 	kv := tokens * float64(m.Entry.Value) * layers
 	mem.Weights = GPUWeights(m, r.Experts)
-	mem.Index = tokens * r.Selection.HeldBytes(m) * layers
+	mem.Index = r.index(tokens)
 	mem.Staging = 2 * staging
 	mem.GPUHas, mem.HostHas = float64(machine.GPU.Memory.Value), float64(machine.Host.Memory.Value)
 	mem.Reserve = r.reserve()
@@ -62,14 +62,28 @@ func (r *runner) memory(staging float64) (mem Memory) {
 	default:
 		var lower float64
 		mem.Cache, lower = r.resident()
-		mem.Host = kv * gpus
+		below := r.moved / r.Scaling.EntryBytes // bytes below the GPU per byte of K and V
+		mem.Host = kv * below * gpus
 		if r.profile.Tiered {
-			mem.Host, mem.SSD = lower*gpus, kv*gpus
+			mem.Host, mem.SSD = lower*below*gpus, kv*below*gpus
 		}
 	}
 	mem.GPU = mem.Weights + mem.Index + mem.Cache + mem.Staging + mem.Reserve
 	mem.Verdict = mem.verdict(machine)
 	return mem
+}
+
+// index returns the bytes that the GPU keeps of some tokens of the batch outside of the cache.
+func (r *runner) index(tokens float64) float64 {
+	token, request := r.held(r.Model)
+	return (tokens*token + float64(r.Batch)*request) * float64(r.Model.Layers.Value)
+}
+
+// held returns the bytes that the GPU keeps in a layer outside of the cache, of a token and of a
+// request: the index of the selection, and the factors of the entries.
+func (o *Options) held(m *hardware.Model) (token, request float64) {
+	token, request = o.entry().Held(m)
+	return token + o.Selection.IndexBytes(m), request
 }
 
 // usualReserved is the memory that driver and context keep on a GPU whose file does not state it.

@@ -59,8 +59,9 @@ func (r *runner) layer(layer int, t *sums) (l Layer, traffic Traffic, err error)
 		r.writeBack(t, s.EntryBytes*r.kvpr.KV.Ratio(), &l, &traffic)
 		r.moveLayer(layer, t, &o, &l, &traffic)
 	default:
-		r.writeBack(t, s.EntryBytes, &l, &traffic)
+		r.writeBack(t, r.moved, &l, &traffic)
 		r.moveMisses(t, &l, &traffic)
+		r.restore(t, &l)
 	}
 	return l, traffic, nil
 }
@@ -99,6 +100,18 @@ func (r *runner) moveMisses(t *sums, l *Layer, traffic *Traffic) {
 	traffic.Descriptors, traffic.SSDRequests = dram.count+passes*drive.count, reads*drive.count
 }
 
+// restore adds the work that makes K and V of the fetched entries. The part that needs no moved
+// bytes runs between selection and attention. The rest delays the attention on fetched entries.
+func (r *runner) restore(t *sums, l *Layer) {
+	early, late := r.Entry.restore(r.roofline, arrivals{requests: t.requests, entries: float64(t.Moved) * r.Scaling.Factor,
+		heads: r.Scaling.Heads, generated: float64(t.Positions)})
+	l.Pre += early
+	if late > 0 {
+		all := l.Attend + late
+		l.Attend, l.Missed = all, (l.Attend*l.Missed+late)/all
+	}
+}
+
 // pieces are missed blocks of some entries that move together. Scaling may give a fractional
 // number.
 type pieces struct{ count, bytes float64 }
@@ -109,7 +122,7 @@ func (r *runner) pieces(blocks, runs, entries int64) pieces {
 		count = min(blocks, max(1, runs))
 	}
 	s := r.Scaling
-	return pieces{float64(count*max(1, r.Fragments)) * s.Factor, float64(entries) * s.Factor * s.EntryBytes}
+	return pieces{float64(count*max(1, r.Fragments)) * s.Factor, float64(entries) * s.Factor * r.moved}
 }
 
 // hostRuns returns the least number of runs of the misses in host memory. All misses have runs

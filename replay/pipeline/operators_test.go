@@ -128,20 +128,6 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// ShadowKV keeps per token and layer of 8 heads × 128 an eighth of a key per head, and 160 numbers.
-func TestHeldBytes(t *testing.T) {
-	_, m := parts(t, "l20", "llama-3-8b")
-	s, err := ParseSelection("mean:rank=160", m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	near(t, "index", s.IndexBytes(m), 8*128*2/8)
-	near(t, "held", s.HeldBytes(m), 8*128*2/8+320)
-	if s.String() != "mean:tokens=8,rank=160" {
-		t.Errorf("the selection is called %s", s)
-	}
-}
-
 func TestParseSelection(t *testing.T) {
 	_, deepseek := parts(t, "h100", "deepseek-v3.2")
 	_, llama := parts(t, "h100", "llama-3-8b")

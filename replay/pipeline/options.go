@@ -18,6 +18,7 @@ type Options struct {
 	Model     *hardware.Model
 	Scaling   *Scaling
 	Selection Selection
+	Entry     Entry // of schedules that move misses, others have the model's own
 	Schedule  Schedule
 	Batch     int
 	Seed      uint64
@@ -130,6 +131,9 @@ func (o *Options) check(p *Profile) error {
 	case p.Tiered && o.Machine.Drive == nil:
 		return fmt.Errorf("the profile reads from an SSD, and %s has none: choose another machine", o.Machine.Name)
 	}
+	if err := o.checkEntry(p); err != nil {
+		return err
+	}
 	return o.checkParallel()
 }
 
@@ -139,6 +143,5 @@ func (o *Options) quantizable() bool {
 	if !ok || k.KV.Group == 0 {
 		return true
 	}
-	m := o.Model
-	return m.Latent == nil && float64(m.Entry.Value) == 2*halfBytes*float64(m.KVHeads.Value*m.HeadDim.Value)
+	return keysAndValues(o.Model)
 }

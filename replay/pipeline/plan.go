@@ -210,6 +210,9 @@ func (o *PlanOptions) best(ctx context.Context, p *Profile, s Schedule) (*Candid
 	traits := s.Traits()
 	c.Serves, c.Oracle, c.asked = traits.Serves, traits.Predicted > 0, s
 	if traits.Moves == MovesMisses {
+		if o.Entry.Lossy() {
+			c.Serves = LossyTopK
+		}
 		c.Oracle = c.Oracle || p.Oracle()
 	} else {
 		c.Cell = Cell{}
@@ -230,13 +233,14 @@ func (o *PlanOptions) ratios(c *Candidate, options *Options) {
 		return
 	}
 	entry := float64(o.Model.Entry.Value)
-	index := o.Selection.HeldBytes(o.Model)
-	all := c.Memory.Index * (entry + index) / index // all tokens with KV and index
+	index, request := options.held(o.Model)
+	ofRequests := float64(c.Batch) * request * float64(o.Model.Layers.Value)
+	all := (c.Memory.Index - ofRequests) * (entry + index) / index // all tokens with KV and index
 	if AttendsDensely(options.Schedule) {
-		index, all = 0, c.Memory.Cache // no index, and all KV is cached
+		index, ofRequests, all = 0, 0, c.Memory.Cache // no index, and all KV is cached
 	}
 	kept := rounded(c.Memory.Cache / (all * entry / (entry + index)))
-	left := c.Memory.GPUHas - c.Memory.Weights - c.Memory.Reserve - c.Memory.Staging
+	left := c.Memory.GPUHas - c.Memory.Weights - c.Memory.Reserve - c.Memory.Staging - ofRequests
 	fills := rounded(CacheRatio(left/all*float64(c.Batch), float64(c.Batch), index/(entry+index)))
 	c.Ratio, c.Fill = &kept, &fills
 }

@@ -43,7 +43,7 @@ type Planned struct {
 }
 
 // servesOrder is the order of groups.
-var servesOrder = []Serves{SparseTopK, DenseAttended, Quantized}
+var servesOrder = []Serves{SparseTopK, LossyTopK, DenseAttended, Quantized}
 
 // planned orders candidates by group and by falling tokens/s. Among equals, less memory comes
 // first. It keeps the first cell of each schedule, unless every cell is requested, and ranks them.
@@ -158,6 +158,8 @@ func (c *Candidate) heading() string {
 		return "oracles know more than a real system: not ranked"
 	case c.Serves == SparseTopK:
 		return string(c.Serves)
+	case c.Serves == LossyTopK:
+		return string(c.Serves) + ": ranked apart"
 	}
 	return string(c.Serves) + ", which is not Top-K attention: ranked apart"
 }

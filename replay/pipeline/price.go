@@ -70,8 +70,10 @@ type runner struct {
 	exchange   *exchange           // nil if no exchange between GPUs is priced
 	vocabulary float64             // of the whole model, 0 on one GPU
 	gpuRate    float64             // bytes/s of the GPU's memory
-	fetch      transfer.Path       // host to device
-	store      transfer.Path       // device to host
+	roofline   *Roofline
+	moved      float64       // bytes of a moved entry
+	fetch      transfer.Path // host to device
+	store      transfer.Path // device to host
 	ssd        transfer.Path
 	recomputed float64 // largest number of positions that a layer recomputed (KVPR)
 
@@ -139,6 +141,7 @@ func (r *runner) prepare() error {
 	if a := r.Ahead.Accuracy; a > 0 {
 		r.note("read-ahead: a share of %g of the SSD's reads is assumed known when a layer begins", a)
 	}
+	r.chooseEntry()
 	r.divideExperts()
 	if err := r.parallelize(); err != nil {
 		return err
@@ -153,7 +156,7 @@ func (r *runner) prepare() error {
 		r.note("a step decodes %d positions of every request, but has the misses of the profile", r.Positions)
 	}
 	roofline := NewRoofline(r.Machine, r.Model, r.Selection, r.Experts, cmp.Or(r.Threads, r.Machine.Host.Threads()))
-	r.computer, r.gpuRate = roofline, roofline.memory
+	r.computer, r.gpuRate, r.roofline = roofline, roofline.memory, roofline
 	missing, err := r.exchangeExperts()
 	if err != nil {
 		return err

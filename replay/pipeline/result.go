@@ -113,6 +113,9 @@ func (r *runner) labels(b basis) result.Labels {
 	if r.traits.Moves == MovesMisses && r.profile.Oracle() {
 		labels = append(labels, result.LabelOraclePolicy)
 	}
+	if r.Entry.Lossy() {
+		labels = append(labels, result.LabelLossyEntries)
+	}
 	if r.Ahead.Accuracy > 0 {
 		labels = append(labels, result.LabelReadAhead)
 	}

@@ -60,6 +60,8 @@ type Serves string
 const (
 	SparseTopK    Serves = "sparse Top-K attention"
 	DenseAttended Serves = "dense attention"
+	// LossyTopK is sparse attention over entries that lost precision (Entry.Lossy).
+	LossyTopK Serves = "sparse Top-K attention, lossy entries"
 	// Quantized is dense attention over KV that was quantised, which loses precision.
 	Quantized Serves = "dense attention, quantised KV"
 )

@@ -15,10 +15,6 @@ import (
 type Selection struct {
 	Method string
 	Tokens int // tokens in a group
-	// Rank, with mean, is the number of values per token's keys, all heads, that the GPU keeps to
-	// rebuild K (ShadowKV, 160). Only their memory is modelled. Rebuilding takes no time, and
-	// fetches are not reduced to V.
-	Rank int
 }
 
 // selections are the methods, with the number of vectors that each keeps per group.
@@ -57,8 +53,6 @@ func ParseSelection(text string, m *hardware.Model) (s Selection, err error) {
 		switch name {
 		case "indexer", "keys":
 			_, err = policies.ParseOptions(options)
-		case "mean":
-			_, err = policies.ParseOptions(options, policies.Int("tokens", &s.Tokens, 1, 1<<20), policies.Int("rank", &s.Rank, 0, 1<<20))
 		default:
 			_, err = policies.ParseOptions(options, policies.Int("tokens", &s.Tokens, 1, 1<<20))
 		}
@@ -88,11 +82,7 @@ func (s Selection) String() string {
 	if s.Method == "indexer" || s.Method == "keys" {
 		return s.Method
 	}
-	text := fmt.Sprintf("%s:tokens=%d", s.Method, s.Tokens)
-	if s.Rank > 0 {
-		text += fmt.Sprintf(",rank=%d", s.Rank)
-	}
-	return text
+	return fmt.Sprintf("%s:tokens=%d", s.Method, s.Tokens)
 }
 
 // vectors returns the number of kept vectors per token, a fraction.
@@ -112,12 +102,6 @@ func (s Selection) IndexBytes(m *hardware.Model) float64 {
 		return float64(m.Indexer.Entry.Value)
 	}
 	return s.vectors() * keyHeads(m) * keyDim(m) * 2
-}
-
-// HeldBytes returns the bytes of a token in a layer on the GPU outside of the cache: the index, and
-// keys of a lower rank.
-func (s Selection) HeldBytes(m *hardware.Model) float64 {
-	return s.IndexBytes(m) + 2*float64(s.Rank)
 }
 
 // scoreFLOP returns the FLOP to score one token of context for one query.

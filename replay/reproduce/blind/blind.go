@@ -116,7 +116,8 @@ func (b *bench) price(row reproduce.Row, line string) *pipeline.Result {
 	schedule, selection := "dense", ""
 	if _, ok := row["budget"]; ok {
 		p, o.Scaling = selected(row, m)
-		schedule, selection = "layerwise", fmt.Sprintf("mean:tokens=%d,rank=160", chunk)
+		schedule, selection = "layerwise", fmt.Sprintf("mean:tokens=%d", chunk)
+		o.Entry = reproduce.Must(pipeline.ParseEntry("v:rank=160", m))
 	} else {
 		var err error
 		p, o.Scaling, err = pipeline.Decoding(row.Int("prompt"), row.Int("generate"), false, m)

@@ -77,7 +77,10 @@ func TestWithoutTraces(t *testing.T) {
 // Entries of another size and other weights are detected.
 func TestGatesBite(t *testing.T) {
 	for what, change := range map[string]func(*testing.T, *hardware.Library){
-		"entry": func(t *testing.T, lib *hardware.Library) { model(t, lib, "llama-3-8b-1048k").Entry.Value *= 1.1 },
+		"entry": func(t *testing.T, lib *hardware.Library) {
+			m := model(t, lib, "llama-3-8b-1048k")
+			m.KVHeads.Value, m.Entry.Value = 2*m.KVHeads.Value, 2*m.Entry.Value
+		},
 		"GPU": func(t *testing.T, lib *hardware.Library) {
 			m, err := lib.Machine("l20")
 			if err != nil {

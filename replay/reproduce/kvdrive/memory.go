@@ -1,6 +1,7 @@
 package kvdrive
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -21,8 +22,12 @@ const (
 // budget is K at 120K in the paper's comparisons (Table 3).
 const budget = 2048
 
-// heads holds the counts of one request in each head of a layer.
-type heads struct{ demand, misses, resident int64 }
+// heads holds the counts of one request in each head of a layer, and the form of its entries, empty
+// for the model's own.
+type heads struct {
+	demand, misses, resident int64
+	entry                    string
+}
 
 // on returns the output of kvreplay time for a batch on the L20 server.
 func (b *bench) on(m *hardware.Model, batch int, context int64, schedule, selection string, h heads) *pipeline.Result {
@@ -30,6 +35,7 @@ func (b *bench) on(m *hardware.Model, batch int, context int64, schedule, select
 	r := reproduce.Request{Context: context, Demand: n * h.demand, Misses: n * h.misses, Resident: n * h.resident}
 	p, scaling := r.Profile(m)
 	o := pipeline.Options{Machine: b.l20, Model: m, Batch: batch, Threads: 16, Depth: 64, Scaling: scaling}
+	o.Entry = reproduce.Must(pipeline.ParseEntry(cmp.Or(h.entry, "auto"), m))
 	return b.Price(p, schedule, selection, o)
 }
 
@@ -60,23 +66,24 @@ func (b *bench) bytes() {
 type system struct {
 	name, schedule, selection string
 	window                    int64 // kept entries, in units of K
+	entry                     string
 }
 
 // systems are in the order of the memory that they take, as in the text.
 var systems = []system{
-	{"FlexGen", "flexgen", "keys", 0},
-	{"KVDrive ×1", "sfc:parts=1", kvdrives, 1},
-	{"KVDrive ×2", "sfc:parts=1", kvdrives, 2},
-	{"Quest", "sequential", "minmax:tokens=8", 0},
-	{"ShadowKV", "sequential", "mean:tokens=8,rank=160", 1},
-	{"Original", "dense", "", 0},
+	{"FlexGen", "flexgen", "keys", 0, ""},
+	{"KVDrive ×1", "sfc:parts=1", kvdrives, 1, ""},
+	{"KVDrive ×2", "sfc:parts=1", kvdrives, 2, ""},
+	{"Quest", "sequential", "minmax:tokens=8", 0, ""},
+	{"ShadowKV", "sequential", "mean:tokens=8", 1, "v:rank=160"},
+	{"Original", "dense", "", 0, ""},
 }
 
 // gpuMemory returns the GPU memory of a system in bytes, without staging and reserve, which Fig. 20
 // does not show. Original has no index. FlexGen has one layer at a time. kvreplay's schedule has
 // two, to fetch one while it reads the other.
 func (b *bench) gpuMemory(m *hardware.Model, sys *system) float64 {
-	mem := b.on(m, 8, k120, sys.schedule, sys.selection, heads{demand: budget, resident: sys.window * budget}).Memory
+	mem := b.on(m, 8, k120, sys.schedule, sys.selection, heads{demand: budget, resident: sys.window * budget, entry: sys.entry}).Memory
 	switch sys.schedule {
 	case "dense":
 		return mem.Weights + mem.Cache
