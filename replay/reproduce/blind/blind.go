@@ -3,6 +3,7 @@
 package blind
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"math"
@@ -31,81 +32,153 @@ const (
 	fitted   = "fitted"
 )
 
+// group is a kind of system with its sections.
+type group struct {
+	title    string
+	sections []string
+}
+
+// groups have all sections in the order of the summary.
+var groups = []group{
+	{"dense engines, one GPU", []string{"shadowkv-full", "lmdeploy", "gpt-fast", "tensorrt-llm", "vllm", "nemo",
+		"fastertransformer", "qwen2.5", "qwen3", "llama.cpp", "rtx4090"}},
+	{"dense engines, tensor parallelism", []string{"lmdeploy-tp", "gpt-fast-tp", "tensorrt-llm-tp", "vllm-tp",
+		"nemo-tp", "fastertransformer-tp", "bloom", "qwen2.5-tp"}},
+	{"Python that launches each kernel", []string{"transformers"}},
+	{"offloading and sparse attention", []string{"shadowkv", "flexgen", "zero-inference"}},
+	{"mixture of experts", []string{"qwen3-moe", "large-ep"}},
+	{"gains of one system over another", []string{"shadowkv-gain", "offload-gain", "tp-gain"}},
+	{"memory", []string{"rtx4090-room"}},
+}
+
+// gains are the sections that compare ratios of other results.
+var gains = map[string]bool{"shadowkv-gain": true, "offload-gain": true, "tp-gain": true}
+
 // bench prices results.
-type bench struct{ *reproduce.Study }
+type bench struct {
+	*reproduce.Study
+	known map[string]outcome // results with an id
+}
+
+// outcome is a result that gains refer to.
+type outcome struct {
+	row  reproduce.Row
+	ours map[string]float64 // by line, NaN if the batch does not fit
+}
 
 func study(s *reproduce.Study) {
 	defer s.Done()
-	b := &bench{s}
-	full, sparse := b.section("shadowkv-full"), b.section("shadowkv")
-	b.gain(full, sparse)
-	for _, name := range []string{"lmdeploy", "gpt-fast", "tensorrt-llm", "vllm", "rtx4090", "rtx4090-room"} {
-		b.section(name)
+	b := &bench{s, map[string]outcome{}}
+	for _, g := range groups {
+		for _, name := range g.sections {
+			if gains[name] {
+				b.gains(name)
+			} else {
+				b.section(name)
+			}
+		}
 	}
 }
 
-// section prices the results of a section. It returns our figures by row and line, NaN if a batch
-// does not fit.
-func (b *bench) section(name string) (ours []map[string]float64) {
+// section prices the results of a section.
+func (b *bench) section(name string) {
 	d := b.Section(name)
 	for _, row := range b.Rows(name) {
-		figures := map[string]float64{}
+		ours := map[string]float64{}
 		for _, line := range []string{roofline, fitted} {
 			r := b.price(row, line)
-			figures[line] = measure(row, b.Model(row.Text("model")), r)
+			ours[line] = measure(row, b.Model(row.Text("model")), r)
 			if r.Fits() {
-				d.Set(line, figures[line], row)
+				d.Set(line, ours[line], row)
 				continue
 			}
-			figures[line] = reproduce.None
+			ours[line] = reproduce.None
 			d.Absent(line, row, reproduce.Row{"verdict": "the batch does not fit: " + r.Memory.Verdict})
 		}
-		ours = append(ours, figures)
+		if id := row.Text("id"); id != "" {
+			b.known[id] = outcome{row, ours}
+		}
 	}
-	return ours
 }
 
-// gain compares the ratios of two tables with equal rows.
-func (b *bench) gain(baseline, method []map[string]float64) {
-	d := b.Section("shadowkv-gain")
-	for i, row := range b.Rows("shadowkv-gain") {
+// gains compares ratios of two results: {method: id, baseline: id}. If the source prints no ratio,
+// the ratio of the printed results is the reference.
+func (b *bench) gains(name string) {
+	d := b.Section(name)
+	for _, row := range b.Rows(name) {
+		method, baseline := b.outcome(row.Text("method")), b.outcome(row.Text("baseline"))
+		ratio := func(method, baseline float64) float64 {
+			if row.Text("measure") == latency {
+				return baseline / method
+			}
+			return method / baseline
+		}
+		printed := reproduce.Row{"ratio": ratio(method.row.Number("printed"), baseline.row.Number("printed"))}
 		for _, line := range []string{roofline, fitted} {
-			if ratio := method[i][line] / baseline[i][line]; ratio > 0 {
-				d.Set(line, ratio, row)
+			if v := ratio(method.ours[line], baseline.ours[line]); v > 0 {
+				d.Set(line, v, row, printed)
 			} else {
-				d.Absent(line, row, reproduce.Row{"verdict": "one of the two batches does not fit"})
+				d.Absent(line, row, printed, reproduce.Row{"verdict": "one of the two batches does not fit"})
 			}
 		}
 	}
 }
 
-// measure returns our figure in the unit of the source: tokens/s of all requests, the latency of a
-// batch in ms, or the tokens whose KV fits. The printed time to the first token stands for prefill.
-// Without it, prefill counts as a step.
+// outcome returns a result by its id.
+func (b *bench) outcome(id string) outcome {
+	o, ok := b.known[id]
+	if !ok {
+		reproduce.Check(fmt.Errorf("blind: no result has the id %q: name one of an earlier section", id))
+	}
+	return o
+}
+
+// latency is the measure of a batch's time.
+const latency = "latency"
+
+// measure returns our figure in the unit of the source. The printed time to the first token stands
+// for prefill. Without it, prefill counts as a step. The values of the column measure are:
+//
+//	""         tokens/s of all requests
+//	latency    time of the batch, ms
+//	per-token  time of the batch ÷ all generated tokens, ms
+//	per-gpu    tokens/s ÷ GPUs
+//	speed      prompt and generated tokens ÷ time, tokens/s
+//	node       tokens/s of 8 GPUs with a batch each
+//	room       tokens whose KV fits
 func measure(row reproduce.Row, m *hardware.Model, r *pipeline.Result) float64 {
 	if _, ok := row["generate"]; !ok {
 		return r.Tokens
 	}
-	tokens, first := row.Number("generate"), r.Mean
+	tokens, batch, first := row.Number("generate"), row.Number("batch"), r.Mean
 	if _, ok := row["first"]; ok {
 		first = row.Number("first")
 	}
 	seconds := first + (tokens-1)*r.Mean
 	switch row.Text("measure") {
-	case "latency":
+	case latency:
 		return 1e3 * seconds
+	case "per-token":
+		return 1e3 * seconds / (batch * tokens)
+	case "per-gpu":
+		return batch * tokens / seconds / row.Number("gpus")
+	case "speed":
+		return batch * (row.Number("prompt") + tokens) / seconds
+	case "node":
+		return 8 * batch * tokens / seconds
 	case "room":
 		free := r.Memory.GPUHas - r.Memory.Weights - r.Memory.Reserve
 		return math.Floor(free / float64(m.Entry.Value) / float64(m.Layers.Value))
 	}
-	return row.Number("batch") * tokens / seconds
+	return batch * tokens / seconds
 }
 
 // price returns the output of `kvreplay time` for a row.
 func (b *bench) price(row reproduce.Row, line string) *pipeline.Result {
 	m := b.Model(row.Text("model"))
-	o := pipeline.Options{Model: m, Batch: row.Int("batch"), Threads: 16, Depth: 64}
+	o := pipeline.Options{Model: m, Batch: row.Int("batch")}
 	o.Machine = b.Machine(row.Text("machine"))
+	o.TensorParallel, o.Experts = optional(row, "gpus"), optional(row, "experts")
 	if _, ok := row["reserve"]; ok {
 		o.Reserve = row.Number("reserve")
 	}
@@ -113,7 +186,7 @@ func (b *bench) price(row reproduce.Row, line string) *pipeline.Result {
 		o.Kernels = kernel.None
 	}
 	var p *pipeline.Profile
-	schedule, selection := "dense", ""
+	schedule, selection := cmp.Or(row.Text("schedule"), "dense"), ""
 	if _, ok := row["budget"]; ok {
 		p, o.Scaling = selected(row, m)
 		schedule, selection = "layerwise", fmt.Sprintf("mean:tokens=%d", chunk)
@@ -124,6 +197,14 @@ func (b *bench) price(row reproduce.Row, line string) *pipeline.Result {
 		reproduce.Check(err)
 	}
 	return b.Price(p, schedule, selection, o)
+}
+
+// optional returns an integer, 0 if the row lacks the column.
+func optional(row reproduce.Row, column string) int {
+	if _, ok := row[column]; !ok {
+		return 0
+	}
+	return row.Int(column)
 }
 
 // Constants of ShadowKV's runs.

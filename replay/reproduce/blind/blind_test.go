@@ -5,12 +5,27 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
+
+var made = sync.OnceValues(func() (*reproduce.Report, error) {
+	return reproduce.Make(context.Background(), []reproduce.Paper{Paper()}, reproduce.Inputs{})
+})
+
+// report returns all results, which are computed once.
+func report(t *testing.T) *reproduce.Report {
+	t.Helper()
+	r, err := made()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
 
 // figures are worked by hand for steps of 10 ms.
 func TestMeasure(t *testing.T) {
@@ -23,6 +38,10 @@ func TestMeasure(t *testing.T) {
 		400:  {"batch": 8, "generate": 101, "first": 1.02}, // 8 × 101 tokens in 1.02 s + 100 steps
 		1000: {"batch": 8, "generate": 100, "measure": "latency"},
 		24:   {"batch": 8, "generate": 100, "measure": "room"}, // 3 MiB ÷ 128 KiB
+		1.25: {"batch": 8, "generate": 100, "measure": "per-token"},
+		200:  {"batch": 8, "generate": 100, "gpus": 4, "measure": "per-gpu"},
+		500:  {"batch": 1, "prompt": 400, "generate": 100, "measure": "speed"},
+		6400: {"batch": 8, "generate": 100, "measure": "node"},
 		55:   {"batch": 8, "budget": 1024},
 	} {
 		if have := measure(row, m, r); math.Abs(have-want) > 1e-9 {
@@ -58,18 +77,106 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Every section states an address, every error beyond 40 % has a reason, and none of the lines is
-// fitted.
-func TestSections(t *testing.T) {
-	r, err := reproduce.Make(context.Background(), []reproduce.Paper{Paper()}, reproduce.Inputs{})
+// Prefill takes a small part of the printed time, unless the source prints the time to the first token
+// or measures decoding alone.
+func TestPrefill(t *testing.T) {
+	s, err := reproduce.Begin(context.Background(), Paper(), reproduce.Inputs{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer s.Close()
+	decoding := []string{"shadowkv-full", "shadowkv", "rtx4090", "rtx4090-room", "large-ep"}
+	for _, g := range groups {
+		for _, name := range g.sections {
+			if gains[name] || slices.Contains(decoding, name) {
+				continue
+			}
+			limit := 0.05
+			if g.title == "offloading and sparse attention" {
+				limit = 0.12
+			}
+			for _, row := range s.Rows(name) {
+				m, gpu := s.Model(row.Text("model")), s.Machine(row.Text("machine")).GPU
+				seconds := prefill(row, m) / float64(gpu.BF16.Value) / float64(max(1, optional(row, "gpus")))
+				if share := seconds / printedTime(row); row["first"] == nil && share > limit {
+					t.Errorf("%s: %v: prefill takes %.1f %% or more of the printed time", name, row, 100*share)
+				}
+			}
+		}
+	}
+}
+
+// prefill returns the floating-point operations to compute the prompts of a batch.
+func prefill(row reproduce.Row, m *hardware.Model) (flop float64) {
+	tokens := row.Number("prompt")
+	for i := range int(m.Layers.Value) {
+		_, active := m.FFNParameters(i)
+		flop += 2*tokens*(m.AttentionParameters()+active) +
+			2*tokens*tokens*float64(m.QueryHeads.Value*m.HeadDim.Value)
+	}
+	return row.Number("batch") * flop
+}
+
+// printedTime returns the time of a batch that the printed result implies.
+func printedTime(row reproduce.Row) float64 {
+	printed, tokens := row.Number("printed"), row.Number("batch")*row.Number("generate")
+	switch row.Text("measure") {
+	case latency:
+		return printed / 1e3
+	case "per-token":
+		return printed * tokens / 1e3
+	case "per-gpu":
+		return tokens / printed / row.Number("gpus")
+	case "speed":
+		return row.Number("batch") * (row.Number("prompt") + row.Number("generate")) / printed
+	}
+	return tokens / printed
+}
+
+// Each section belongs to one group.
+func TestGroups(t *testing.T) {
+	r := report(t)
+	var have, want []string
+	for _, g := range groups {
+		have = append(have, g.sections...)
+	}
+	for _, s := range r.Papers[0].Sections {
+		want = append(want, s.Name)
+	}
+	slices.Sort(have)
+	slices.Sort(want)
+	if !slices.Equal(have, want) {
+		t.Errorf("groups have %v, expected %v", have, want)
+	}
+}
+
+// A gain is the quotient of throughputs, or the inverse one of latencies. gpt-fast prints 104.9 and
+// 328.43 tokens/s, FasterTransformer 5609 and 2053 ms.
+func TestGains(t *testing.T) {
+	r := report(t)
+	have := map[string]float64{}
+	for _, l := range results(sectionOf(&r.Papers[0], "tp-gain")) {
+		have[l.item] = float64(l.printed)
+	}
+	for item, want := range map[string]float64{
+		"gpt-fast, llama-2-7b, 8 GPUs over 1":                3.131,
+		"FasterTransformer, gpt-20b, batch 1, 8 GPUs over 1": 2.732,
+	} {
+		if math.Abs(have[item]-want) > 5e-4 {
+			t.Errorf("%s: %g, expected %g", item, have[item], want)
+		}
+	}
+}
+
+// Every section states an address, every error beyond 40 % has a reason, and none of the lines is
+// fitted.
+func TestSections(t *testing.T) {
+	r := report(t)
 	if past := r.Past(); len(past) > 0 {
 		t.Errorf("without a reason: %v", past)
 	}
 	for _, s := range r.Papers[0].Sections {
-		follows := strings.HasPrefix(s.Method, "The same ") || strings.Contains(s.Method, "of the same ")
+		follows := strings.HasPrefix(s.Method, "The same ") || strings.Contains(s.Method, "of the same ") || gains[s.Name]
 		if !follows && !strings.Contains(s.Method, "https://") {
 			t.Errorf("section %s states no address", s.Name)
 		}

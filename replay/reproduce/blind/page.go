@@ -24,14 +24,16 @@ No result on this page determined a constant of kvreplay, and none may do so. Th
 
 The fitted constants come from times of single kernels, among them products of Llama 2 7B and 70B on an A100. No time of a whole step determined one.
 
+kvreplay does not model prefill. A result counts only if its source prints the time to the first token, or if prefill is short: at most 5 % of the printed time at the full arithmetic rate of the GPUs, 12 % for offloading. Without a printed time, prefill counts as one step.
+
 [REPRODUCTION.md](../REPRODUCTION.md) has figures of papers that some constants were fitted to. This page is apart from it, and ` + "`" + `kvreplay reproduce all` + "`" + ` leaves it out. [reproduce](../reproduce/README.md) explains both.
 
 ## Summary
 
 `
-	legend = `Medians and worst errors are of |error|. The last line has all throughputs and latencies of kind "prediction". ` +
-		`It leaves out gains, which are ratios of other results, memory, and results of kind "transferred". ` +
-		"Their kernel constants come from the same GPU, model and software.\n"
+	legend = `Medians and worst errors are of |error|. The last line has all throughputs and latencies, without gains and ` +
+		"memory. Gains are ratios of two results: a decision is right if the gain is. The table leaves out results of kind " +
+		`"transferred", whose kernel constants come from the same GPU, model and software.` + "\n"
 )
 
 // result is a published result with our figures by line.
@@ -48,7 +50,11 @@ func results(s *reproduce.Section) (list []result) {
 		at := strings.LastIndex(l.Item, ", ")
 		item, line := l.Item[:at], l.Item[at+2:]
 		if len(list) == 0 || list[len(list)-1].item != item {
-			list = append(list, result{item, l.Unit, l.Printed, map[string]*reproduce.Line{}})
+			printed := l.Printed
+			if math.IsNaN(float64(printed)) {
+				printed = l.Reference
+			}
+			list = append(list, result{item, l.Unit, printed, map[string]*reproduce.Line{}})
 		}
 		list[len(list)-1].lines[line] = l
 	}
@@ -111,6 +117,14 @@ func number(v float64) string {
 	return fmt.Sprintf("%.4g", v)
 }
 
+// printed returns the digits that the source prints. A ratio of printed numbers has 4.
+func printed(v reproduce.Number) string {
+	if all := v.String(); len(all) < 10 {
+		return all
+	}
+	return number(float64(v))
+}
+
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
 // page is the text of the page, in Markdown or for a terminal.
@@ -127,6 +141,8 @@ func render(w io.Writer, r *reproduce.Reproduced, markdown bool) error {
 	}
 	p.table(summary(r))
 	p.WriteString("\n" + legend)
+	p.title("Sources", "sources")
+	p.table(sources(r))
 	for i := range r.Sections {
 		s := &r.Sections[i]
 		p.title(s.Title, s.Name)
@@ -166,29 +182,65 @@ func (p *page) table(t *table.Table) {
 	}
 }
 
-// summary is the table of sources.
+// summary is the table of the kinds of systems. A kind has its blind results alone.
 func summary(p *reproduce.Reproduced) *table.Table {
-	t := table.New("source", "kind", "results", "roofline median", "worst", "> 40 %",
-		"fitted median", "worst", "> 40 %", "not computable").RightFrom(2).Wrap(0, 40)
-	add := func(source string, list []result) {
-		kind := reproduce.NotComputable
-		for _, r := range list {
-			if k := r.lines[fitted].Kind; k.Judged() {
-				kind = k
-			}
-		}
-		e := of(list, fitted)
-		cells := append([]string{source, string(kind), fmt.Sprint(len(e))}, of(list, roofline).cells()...)
-		t.AddTexts(append(append(cells, e.cells()...), fmt.Sprint(len(list)-len(e))))
-	}
+	t := table.New(append([]string{"kind of system"}, columns...)...).RightFrom(1)
 	var times []result
-	for i := range p.Sections {
-		list := results(&p.Sections[i])
-		add(p.Sections[i].Title, list)
+	for _, g := range groups {
+		var list []result
+		for _, name := range g.sections {
+			list = append(list, results(sectionOf(p, name))...)
+		}
+		list = slices.DeleteFunc(list, func(r result) bool { return r.lines[fitted].Kind == reproduce.Transferred })
+		if len(list) == 0 {
+			continue // --section left it out
+		}
+		t.AddTexts(append([]string{g.title}, counts(list)...))
 		times = append(times, slices.DeleteFunc(list, func(r result) bool { return !r.timed() })...)
 	}
-	add("all times", times)
+	t.AddTexts(append([]string{"all times"}, counts(times)...))
 	return t
+}
+
+// sources is the table of the sections, in the order of their groups.
+func sources(p *reproduce.Reproduced) *table.Table {
+	t := table.New(append([]string{"source", "kind"}, columns...)...).RightFrom(2).Wrap(0, 40)
+	for _, g := range groups {
+		for _, name := range g.sections {
+			s := sectionOf(p, name)
+			if s.Title == "" {
+				continue
+			}
+			list, kind := results(s), reproduce.NotComputable
+			for _, r := range list {
+				if k := r.lines[fitted].Kind; k.Judged() {
+					kind = k
+				}
+			}
+			t.AddTexts(append([]string{s.Title, string(kind)}, counts(list)...))
+		}
+	}
+	return t
+}
+
+// columns are those of counts.
+var columns = []string{"results", "roofline median", "worst", "> 40 %", "fitted median", "worst", "> 40 %",
+	"not computable"}
+
+// counts returns the number of results, their errors, and the number of those that are not computable.
+func counts(list []result) []string {
+	e := of(list, fitted)
+	cells := append([]string{fmt.Sprint(len(e))}, of(list, roofline).cells()...)
+	return append(append(cells, e.cells()...), fmt.Sprint(len(list)-len(e)))
+}
+
+// sectionOf returns a section by its name.
+func sectionOf(p *reproduce.Reproduced, name string) *reproduce.Section {
+	i := slices.IndexFunc(p.Sections, func(s reproduce.Section) bool { return s.Name == name })
+	if i < 0 {
+		return &reproduce.Section{Name: name} // --section left it out
+	}
+	return &p.Sections[i]
 }
 
 // details is the table of a section.
@@ -196,7 +248,7 @@ func details(s *reproduce.Section) *table.Table {
 	t := table.New("setting", "printed", "roofline", "error", "fitted", "error", "note")
 	t.Right(1, 2, 3, 4, 5).Wrap(6, 40)
 	for _, r := range results(s) {
-		cells := []string{r.item, strings.TrimSpace(r.printed.String() + " " + r.unit)}
+		cells := []string{r.item, strings.TrimSpace(printed(r.printed) + " " + r.unit)}
 		for _, line := range []string{roofline, fitted} {
 			l := r.lines[line]
 			if math.IsNaN(float64(l.Error)) {
