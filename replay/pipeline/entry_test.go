@@ -18,8 +18,8 @@ func entryOf(t *testing.T, text string, m *hardware.Model) Entry {
 	return e
 }
 
-// By hand for Llama 3 8B, whose token has 8 KV heads × 128 numbers of K, as many of V, and a layer's
-// input of 4096 numbers.
+// By hand for Llama 3 8B. A token has 8 KV heads × 128 numbers of K and as many of V. A layer's input
+// has 4096 numbers.
 func TestEntryBytes(t *testing.T) {
 	_, m := parts(t, "h100", "llama-3-8b")
 	for _, c := range []struct {
