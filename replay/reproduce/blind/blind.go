@@ -45,7 +45,8 @@ var groups = []group{
 	{"dense engines, tensor parallelism", []string{"lmdeploy-tp", "gpt-fast-tp", "tensorrt-llm-tp", "vllm-tp",
 		"nemo-tp", "fastertransformer-tp", "bloom", "qwen2.5-tp"}},
 	{"Python that launches each kernel", []string{"transformers"}},
-	{"offloading and sparse attention", []string{"shadowkv", "flexgen", "zero-inference"}},
+	{"offloading and sparse attention", []string{"shadowkv", "flexgen", "zero-inference", "h2o",
+		"h2o-latency"}},
 	{"mixture of experts", []string{"qwen3-moe", "large-ep"}},
 	{"gains of one system over another", []string{"shadowkv-gain", "offload-gain", "tp-gain"}},
 	{"memory", []string{"rtx4090-room"}},
@@ -193,7 +194,11 @@ func (b *bench) price(row reproduce.Row, line string) *pipeline.Result {
 		o.Entry = reproduce.Must(pipeline.ParseEntry("v:rank=160", m))
 	} else {
 		var err error
-		p, o.Scaling, err = pipeline.Decoding(row.Int("prompt"), row.Int("generate"), false, m)
+		prompt, generate := row.Int("prompt"), row.Int("generate")
+		if kept := optional(row, "kept"); kept > 0 {
+			prompt, generate = kept, 2 // one step stands for all, which read the same number of tokens
+		}
+		p, o.Scaling, err = pipeline.Decoding(prompt, generate, false, m)
 		reproduce.Check(err)
 	}
 	return b.Price(p, schedule, selection, o)
