@@ -90,11 +90,11 @@ func (b *bench) section(name string) {
 			r := b.price(row, line)
 			ours[line] = measure(row, b.Model(row.Text("model")), r)
 			if r.Fits() {
-				d.Set(line, ours[line], row)
+				d.Set(line, ours[line], row, reproduce.Row{"why": ""})
 				continue
 			}
 			ours[line] = reproduce.None
-			d.Absent(line, row, reproduce.Row{"verdict": "the batch does not fit: " + r.Memory.Verdict})
+			d.Absent(line, row, reproduce.Row{"why": "", "verdict": "the batch does not fit: " + r.Memory.Verdict})
 		}
 		if id := row.Text("id"); id != "" {
 			b.known[id] = outcome{row, ours}
@@ -142,6 +142,7 @@ const latency = "latency"
 //
 //	""         tokens/s of all requests
 //	latency    time of the batch, ms
+//	decoding   tokens/s without prefill
 //	per-token  time of the batch ÷ all generated tokens, ms
 //	per-gpu    tokens/s ÷ GPUs
 //	speed      prompt and generated tokens ÷ time, tokens/s
@@ -159,6 +160,8 @@ func measure(row reproduce.Row, m *hardware.Model, r *pipeline.Result) float64 {
 	switch row.Text("measure") {
 	case latency:
 		return 1e3 * seconds
+	case "decoding":
+		return batch / r.Mean
 	case "per-token":
 		return 1e3 * seconds / (batch * tokens)
 	case "per-gpu":
