@@ -48,7 +48,7 @@ var allowed = []struct {
 	{"replay/pipeline", []string{"metrics/result", "policies", "replay", "replay/collective", "replay/hardware", "replay/kernel", "replay/transfer"}},
 	{"replay/serial", []string{"metrics/result", "policies", "policies/all", "replay", "replay/setting", "trace"}},
 	{"replay/verify", []string{"metrics/board", "metrics/result", "policies", "replay", "replay/allocate", "replay/setting", "trace"}},
-	{"replay/reproduce", []string{"metrics/render/chart", "metrics/result", "policies/all", "replay", "replay/allocate", "replay/collective", "replay/hardware", "replay/kernel", "replay/pipeline", "replay/transfer", "replay/transfer/fit", "trace"}},
+	{"replay/reproduce", []string{"metrics/render/chart", "metrics/result", "policies/all", "replay", "replay/allocate", "replay/hardware", "replay/kernel", "replay/pipeline", "replay/transfer", "replay/transfer/fit", "trace"}},
 	{"datasets", []string{"trace"}},
 	{"datasets/card", []string{"datasets", "metrics/render/chart", "policies/all", "replay", "trace"}},
 	{"datasets/synthetic", []string{"trace"}},
