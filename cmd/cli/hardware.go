@@ -255,7 +255,7 @@ func (f *hardwareFlags) check() command {
 number, no rate above its link's, and all parts of a machine. All problems of a file are
 printed with their lines.
 Without files, print the errors of the kernel model on measurements that its fit left out, or with
---collectives those of all-reduce.`,
+--collectives those of all-reduces and of published exchanges of experts.`,
 		details: `A fit leaves out a device, a model, or a fifth of the widths or shapes of a device. The last two
 columns count only errors beyond the resolution of the profiler's clock.
 replay/kernel/README.md describes the model, replay/collective/README.md that of communication.`,

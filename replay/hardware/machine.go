@@ -100,7 +100,9 @@ type Host struct {
 	Latency         Fact[Seconds]        `yaml:"latency"`
 	// LookupThreads is the number of threads that look up entries in parallel.
 	LookupThreads Fact[Number] `yaml:"lookup_threads" need:"no" most:"4096"`
-	CXL           *CXL         `yaml:"cxl" need:"no"`
+	// FP32 is the peak rate of all cores, for attention on the CPU.
+	FP32 Fact[FLOPPerSecond] `yaml:"fp32" need:"no"`
+	CXL  *CXL                `yaml:"cxl" need:"no"`
 }
 
 // Threads returns the number of threads that look up entries, 16 if the file lacks it.

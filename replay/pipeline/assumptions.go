@@ -76,9 +76,11 @@ func (r *runner) facts(files *machineLines, status hardware.Status) string {
 	list(m.Host.Name, factsOf(files.host, status, func(field string) bool {
 		switch field {
 		case "latency":
-			return r.used[CPU]
+			return r.used[CPU] && r.host == nil
 		case "stream_bandwidth":
-			return binds && link
+			return binds && link || r.host != nil
+		case "fp32":
+			return r.host != nil
 		}
 		return field == "memory" && r.traits.Moves != MovesNothing
 	}))

@@ -58,6 +58,7 @@ type Layer struct {
 	Dense Dense
 	Loads Loads
 	Ahead ReadAhead
+	Host  HostAttention
 }
 
 // Loads are the rates of a layer's transfers while they move, divided by the link's rate in both

@@ -41,6 +41,8 @@ func (r *runner) memory(staging float64) (mem Memory) {
 	switch r.traits.Moves {
 	case MovesNothing:
 		mem.Cache, mem.Staging = kv, 0
+	case MovesQueries:
+		mem.Staging, mem.Host = 0, kv*gpus
 	case MovesLayers:
 		one, k := kv/layers/float64(r.Schedule.Parts()), r.kvpr
 		mem.Cache, mem.Staging = 2*one*k.KV.Ratio(), 0

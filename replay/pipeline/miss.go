@@ -53,6 +53,8 @@ func (r *runner) layer(layer int, t *sums) (l Layer, traffic Traffic, err error)
 	switch r.traits.Moves {
 	case MovesNothing:
 		l.Dense.Attend = o.AttendAll
+	case MovesQueries:
+		r.writeBack(t, s.EntryBytes, &l, &traffic)
 	case MovesUncached:
 		r.moveUncached(layer, t, &o, &l, &traffic)
 	case MovesLayers:
@@ -62,6 +64,9 @@ func (r *runner) layer(layer int, t *sums) (l Layer, traffic Traffic, err error)
 		r.writeBack(t, r.moved, &l, &traffic)
 		r.moveMisses(t, &l, &traffic)
 		r.restore(t, &l)
+	}
+	if r.host != nil {
+		r.attendOnHost(&load, &l, &traffic)
 	}
 	return l, traffic, nil
 }

@@ -156,12 +156,16 @@ func (r *Roofline) selecting(l *Load) float64 {
 // attention returns the time of attention: attended is tokens × queries, bytes are those of the
 // entries that it reads.
 func (r *Roofline) attention(attended, bytes float64) float64 {
-	m := r.Model
+	return r.at(attentionFLOP(r.Model, attended), r.matrix, bytes)
+}
+
+// attentionFLOP returns the arithmetic of attention to some tokens × queries.
+func attentionFLOP(m *hardware.Model, attended float64) float64 {
 	wide := 2 * float64(m.HeadDim.Value) // scores and values
 	if m.Latent != nil {
 		wide = 2*float64(m.Latent.KVRank.Value) + float64(m.Latent.Rope.Value)
 	}
-	return r.at(2*attended*float64(m.QueryHeads.Value)*wide, r.matrix, bytes)
+	return 2 * attended * float64(m.QueryHeads.Value) * wide
 }
 
 // feedForward returns the time of a layer's FFN. Routed experts are divided among the GPUs, and

@@ -223,7 +223,7 @@ func (o *PlanOptions) best(ctx context.Context, p *Profile, s Schedule) (*Candid
 // ratios compares the cache with the context and with the remaining memory.
 func (o *PlanOptions) ratios(c *Candidate, options *Options) {
 	switch options.Schedule.Traits().Moves {
-	case MovesLayers:
+	case MovesLayers, MovesQueries:
 		return
 	case MovesUncached:
 		if s, err := ParseSchedule(c.Schedule); err == nil { // with its chosen options

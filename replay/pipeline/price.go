@@ -64,6 +64,7 @@ type runner struct {
 	traits     Traits
 	kvpr       *KVPR // the schedule, if it moves layers
 	ellm       *ELLM // the schedule, if it moves uncached tokens
+	host       *Host // the schedule, if the CPU attends
 	computer   Computer
 	factors    Uncertainty
 	network    *collective.Network // nil without tensor parallelism
@@ -124,16 +125,20 @@ func (r *runner) prepare() error {
 	}
 	r.traits = r.Schedule.Traits()
 	r.kvpr, _ = r.Schedule.(*KVPR)
+	r.host, _ = r.Schedule.(*Host)
 	r.notes = append(r.notes, r.Scaling.Notes...)
 	switch {
 	case r.traits.Moves == MovesLayers:
 		r.note("no misses are priced: the schedule moves whole layers")
 	case r.traits.Moves == MovesUncached:
 		r.note("no misses are priced: the schedule moves uncached tokens")
-	case AttendsDensely(r.Schedule):
+	case AttendsDensely(r.Schedule) && r.host == nil:
 		r.note("no misses are priced: attention reads the whole context on the GPU")
-	default:
+	case !AttendsDensely(r.Schedule):
 		r.note("selection: %s", r.Selection)
+	}
+	if r.host != nil {
+		r.noteHost()
 	}
 	if AttendsDensely(r.Schedule) {
 		r.Selection = Selection{}
@@ -271,7 +276,7 @@ func (r *runner) run() (*Result, error) {
 		exposed[c] /= n
 	}
 	result.Causes = Causing{exposed[Compute], exposed[Selecting], exposed[Lookup], exposed[Fetch], exposed[WriteBack], exposed[Drive],
-		exposed[Weights], exposed[Communication], exposed[Dispatching], exposed[Combining]}
+		exposed[Weights], exposed[Communication], exposed[Dispatching], exposed[Combining], exposed[OnHost]}
 	result.Mean = exposed.Sum()
 	if !(result.Mean > 0) { // no machine's file gives that, but Options.Operators can
 		return nil, fmt.Errorf("the operators give a step of %g s, expected more than 0 and a finite time", result.Mean)

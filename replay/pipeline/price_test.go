@@ -130,7 +130,7 @@ func TestBytesAreTheProfiles(t *testing.T) {
 	r := priced(t, p, options(t, p, "sequential"))
 	near(t, "bytes a step", r.H2D, entries*768/steps)
 	near(t, "bytes back", r.D2H, 30*768)
-	near(t, "time by cause", r.Causes.Compute+r.Causes.Selection+r.Causes.Lookup+r.Causes.transfers(), r.Mean)
+	near(t, "time by cause", r.Causes.Compute+r.Causes.Selection+r.Causes.Lookup+r.Causes.transfers()+r.Causes.OnHost, r.Mean)
 	near(t, "OTPS", r.OTPS, 1/r.Mean)
 	if r.Steps != int(steps) || r.P50 > r.P95 || r.P95 > r.P99 {
 		t.Errorf("%d steps, p50 %g, p95 %g, p99 %g; expected %g ascending", r.Steps, r.P50, r.P95, r.P99, steps)
@@ -167,7 +167,7 @@ func TestSchedulesOnRealMisses(t *testing.T) {
 		o.Batch = 16
 		r := priced(t, p, o)
 		mean[name] = r.Mean
-		near(t, name+" by cause", r.Causes.Compute+r.Causes.Selection+r.Causes.Lookup+r.Causes.transfers(), r.Mean)
+		near(t, name+" by cause", r.Causes.Compute+r.Causes.Selection+r.Causes.Lookup+r.Causes.transfers()+r.Causes.OnHost, r.Mean)
 	}
 	order := []string{"gpu", "da", "sequential", "flexgen"}
 	for i := 1; i < len(order); i++ {

@@ -33,11 +33,12 @@ const (
 	Communication              // between GPUs that share a batch
 	Dispatching                // tokens to the GPUs of their experts
 	Combining                  // results of the experts back
+	OnHost                     // attention on the CPU, with the way of queries and outputs
 	Causes
 )
 
 // CauseNames are the causes as reports call them.
-var CauseNames = [Causes]string{"compute", "selection", "lookup", "fetch", "write-back", "ssd", "weights", "all-reduce", "dispatch", "combine"}
+var CauseNames = [Causes]string{"compute", "selection", "lookup", "fetch", "write-back", "ssd", "weights", "all-reduce", "dispatch", "combine", "cpu-attention"}
 
 func (c Cause) String() string { return CauseNames[c] }
 
@@ -77,7 +78,10 @@ const (
 	Store // write-back of generated entries
 	Dispatch
 	Combine
-	Join // no duration: marks the end of others
+	SendQueries   // to the host
+	AttendHost    // attention on the CPU
+	ReturnOutputs // of attention on the CPU
+	Join          // no duration: marks the end of others
 	kinds
 )
 
@@ -117,6 +121,9 @@ var kindTable = [kinds]struct {
 	Store:           {"write back", D2H, WriteBack},
 	Dispatch:        {"dispatch", Peers, Dispatching},
 	Combine:         {"combine", Peers, Combining},
+	SendQueries:     {"send queries", D2H, OnHost},
+	AttendHost:      {"attention on the CPU", CPU, OnHost},
+	ReturnOutputs:   {"return outputs", H2D, OnHost},
 	Join:            {"join", SMs, Compute},
 }
 

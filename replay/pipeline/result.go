@@ -61,6 +61,7 @@ type Causing struct {
 	AllReduce float64 `json:"all_reduce"` // and the gather of logits
 	Dispatch  float64 `json:"dispatch"`
 	Combine   float64 `json:"combine"`
+	OnHost    float64 `json:"cpu_attention"`
 }
 
 // Fits reports whether everything fits in memory. If not, the times are meaningless.
@@ -87,7 +88,7 @@ func (r *Result) round() {
 	c, m := &r.Causes, &r.Memory
 	for _, v := range []*float64{
 		&r.Mean, &r.P50, &r.P95, &r.P99, &r.TPOT, &r.OTPS, &r.Tokens, &r.H2D, &r.D2H, &r.SSD, &r.Pieces, &r.Reads, &r.Recomputed,
-		&c.Compute, &c.Selection, &c.Lookup, &c.Fetch, &c.WriteBack, &c.SSD, &c.Weights, &c.AllReduce, &c.Dispatch, &c.Combine,
+		&c.Compute, &c.Selection, &c.Lookup, &c.Fetch, &c.WriteBack, &c.SSD, &c.Weights, &c.AllReduce, &c.Dispatch, &c.Combine, &c.OnHost,
 		&m.Weights, &m.Index, &m.Cache, &m.Staging, &m.Reserve, &m.GPU, &m.GPUHas, &m.Host, &m.HostHas, &m.SSD,
 	} {
 		*v = rounded(*v)

@@ -1,0 +1,187 @@
+package pipeline
+
+import (
+	"fmt"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/transfer"
+)
+
+// Host attends on the CPU, to KV in host memory. Queries and outputs move instead of KV. The GPU
+// computes the rest, so a layer takes
+//
+//	project + pre + send + CPU attention + return + post
+//
+// AttendsAll reads the whole context (FlexGen's computation delegation, ICML 2023, and FastDecode,
+// arXiv 2403.11421). AttendsDemand reads the Top-K that the GPU selects, and no KV is on the GPU.
+// AttendsMissed reads only the missed part of the Top-K. Meanwhile the GPU attends to the residents,
+// and the partial results are merged (MagicPIG, arXiv 2410.16179, divides tokens in this way). The
+// misses then move to the GPU's cache, and nothing waits for them.
+//
+// With Halves, the CPU attends for one half of the batch while the GPU computes for the other
+// (FastDecode). Weights are read for each half.
+type Host struct {
+	wholeBatch
+	Attends AttendedOnHost
+	Halves  bool
+}
+
+// AttendedOnHost are the entries that the CPU attends to.
+type AttendedOnHost string
+
+// The entries.
+const (
+	AttendsAll    AttendedOnHost = "all"
+	AttendsDemand AttendedOnHost = "demand"
+	AttendsMissed AttendedOnHost = "missed"
+)
+
+func parseHost(options string) (Schedule, error) {
+	attend, halves := string(AttendsAll), "no"
+	w, err := canonical("host", options, policies.Word("attend", &attend, "all", "demand", "missed"),
+		policies.Word("halves", &halves, "no", "yes"))
+	return &Host{w, AttendedOnHost(attend), halves == "yes"}, err
+}
+
+// Parts returns 2 with halves.
+func (h *Host) Parts() int {
+	if h.Halves {
+		return 2
+	}
+	return 1
+}
+
+// Traits states that queries move, or misses if the GPU has a cache.
+func (h *Host) Traits() Traits {
+	switch h.Attends {
+	case AttendsAll:
+		return Traits{Serves: DenseAttended, Moves: MovesQueries}
+	case AttendsDemand:
+		return Traits{Serves: SparseTopK, Moves: MovesQueries}
+	}
+	return Traits{Serves: SparseTopK, Moves: MovesMisses}
+}
+
+// Place adds a step. The parts take turns: the SMs finish a layer and begin the next one, while the
+// CPU attends for the other part.
+func (h *Host) Place(t *Timeline, s *Step) {
+	parts := s.parts()
+	last, returned := make([]Op, len(parts)), make([]Op, len(parts))
+	for p := range parts {
+		last[p], returned[p] = None, None
+	}
+	done := None
+	for i := range len(s.Whole) + 1 {
+		for p := range parts {
+			if i > 0 {
+				last[p] = t.finish(&parts[p][i-1], i-1, p, last[p], returned[p])
+			}
+			if i < len(s.Whole) {
+				last[p], returned[p] = h.begin(t, &parts[p][i], i, p, last[p])
+			} else {
+				done = t.later(done, last[p])
+			}
+		}
+	}
+	t.Add(Output, len(s.Whole), 0, s.Output, done)
+}
+
+// begin adds a layer up to its attention. It returns the last operation on the SMs, and the return
+// of the CPU's outputs.
+func (h *Host) begin(t *Timeline, l *Layer, layer, part int, last Op) (attended, returned Op) {
+	last = t.Add(Project, layer, part, l.Project, last)
+	if h.Attends != AttendsAll {
+		last = t.Add(Select, layer, part, l.Select, last)
+	}
+	if h.Attends == AttendsMissed {
+		last = t.Add(LookupGPU, layer, part, l.LookupGPU, last)
+	}
+	selected := last
+	last = t.Add(Pre, layer, part, l.Pre, last)
+	returned = t.Add(SendQueries, layer, part, l.Host.Send, last)
+	returned = t.Add(AttendHost, layer, part, l.Host.Attend, returned)
+	returned = t.Add(ReturnOutputs, layer, part, l.Host.Return, returned)
+	t.store(l, layer, part, last)
+	if h.Attends == AttendsMissed {
+		last = t.Add(AttendResident, layer, part, l.Attend*(1-l.Missed), last)
+		t.fetch(FetchBlocks, l, layer, part, 1, selected)
+	}
+	return last, returned
+}
+
+// Closed returns the sum of the stages above for a whole batch. With a cache on the GPU, its
+// attention runs next to the CPU's. The form then holds if fetches are short.
+func (h *Host) Closed(s *Step) float64 {
+	return s.sum(func(l *Layer) float64 {
+		sum, host := l.Project+l.Pre+l.finishing(), l.Host.Send+l.Host.Attend+l.Host.Return
+		gpu := l.Scatter * l.Store
+		switch h.Attends {
+		case AttendsDemand:
+			sum += l.Select
+		case AttendsMissed:
+			sum += l.Select + l.LookupGPU
+			gpu += l.Attend * (1 - l.Missed)
+		}
+		return sum + max(gpu, host)
+	})
+}
+
+// HostAttention holds the times of a layer's attention on the CPU, in seconds.
+type HostAttention struct {
+	Send, Attend, Return float64 // queries to the host, attention, outputs to the GPU
+}
+
+// attendOnHost prices the attention of a layer on the CPU. It takes the longer of the arithmetic and
+// of the bytes at the rates of the host, which its GPUs share evenly.
+func (r *runner) attendOnHost(load *Load, l *Layer, traffic *Traffic) {
+	m, host, gpus := r.Model, r.Machine.Host, float64(r.Machine.GPUs)
+	attended, bytes := load.Attended, load.Bytes
+	switch r.host.Attends {
+	case AttendsAll:
+		attended, bytes = load.Scored, load.Context*float64(m.Entry.Value)
+	case AttendsMissed:
+		attended, bytes = l.Missed*attended, l.Missed*bytes
+	}
+	l.Host.Attend = gpus * bytes / float64(host.StreamBandwidth.Value)
+	if host.FP32.Known() {
+		rate := assumedMatrix * float64(host.FP32.Value)
+		l.Host.Attend = max(l.Host.Attend, gpus*attentionFLOP(m, attended)/rate)
+	}
+	if bytes == 0 {
+		return
+	}
+	query, output := hostNumbers(m)
+	one := func(path transfer.Path, numbers float64) (seconds, bytes float64) {
+		cost := path.Cost(transfer.Request{Descriptors: 1, Bytes: int64(load.Queries * numbers * halfBytes), Launches: 1})
+		return cost.Seconds, float64(cost.Bytes)
+	}
+	var sent, returned float64
+	l.Host.Send, sent = one(r.store, query)
+	l.Host.Return, returned = one(r.fetch, output)
+	traffic.D2H += sent
+	traffic.H2D += returned
+	traffic.Descriptors++
+}
+
+// hostNumbers returns the numbers of a token's queries, and of its attention's output. In latent
+// attention both are absorbed: they are in the space of the latent entries.
+func hostNumbers(m *hardware.Model) (query, output float64) {
+	heads := float64(m.QueryHeads.Value)
+	if l := m.Latent; l != nil {
+		return heads * float64(l.KVRank.Value+l.Rope.Value), heads * float64(l.KVRank.Value)
+	}
+	return heads * float64(m.HeadDim.Value), heads * float64(m.HeadDim.Value)
+}
+
+// noteHost notes the basis of attention on the CPU.
+func (r *runner) noteHost() {
+	host, which := r.Machine.Host, map[AttendedOnHost]string{AttendsAll: "the whole context",
+		AttendsDemand: "all of the Top-K", AttendsMissed: "the misses, which move to the GPU's cache later"}
+	note := fmt.Sprintf("the CPU attends to %s, at 1/%d of %s", which[r.host.Attends], r.Machine.GPUs, host.StreamBandwidth.Value)
+	if host.FP32.Known() {
+		r.note("%s and of %g × %s", note, assumedMatrix, host.FP32.Value)
+		return
+	}
+	r.note("%s. Host %s states no fp32, so arithmetic is not counted", note, host.Name)
+}
