@@ -317,6 +317,10 @@ func (f *boardTimeFlags) timer(ctx context.Context) (*rowTimer, error) {
 	if err != nil {
 		return nil, errUsage{err}
 	}
+	engine, err := pipeline.ParseEngine(pipeline.DefaultEngine)
+	if err != nil {
+		return nil, err
+	}
 	t := &rowTimer{ctx: ctx, model: f.model}
 	if f.model != "" {
 		m, err := lib.Model(f.model)
@@ -327,7 +331,7 @@ func (f *boardTimeFlags) timer(ctx context.Context) (*rowTimer, error) {
 			return nil, errUsage{err}
 		}
 	}
-	o.Machine, o.Schedule = machine, schedule
+	o.Machine, o.Schedule, o.Engine = machine, schedule, engine
 	o.Kernels, o.Network = kernel.Fitted(lib), pipeline.Networks(lib)
 	t.pricer = pipeline.RowPricer{Selection: f.selection, Find: t.find(lib), Options: o}
 	return t, nil

@@ -27,7 +27,7 @@ type timeFlags struct {
 	model, layerMap     string
 	policy, capacity    string
 	selection, entry    string
-	kernels             string
+	kernels, engine     string
 	topk                int
 	timeline, format    string
 	options             pipeline.Options
@@ -66,6 +66,8 @@ Selections, the ways to find the Top-K:
 
 Entries, the forms in which the KV of a token moves:
 ` + pipeline.EntryList() + `
+Engines, the overhead of kernels:
+` + pipeline.EngineList() + `
 
 Layer maps, the profiled layer for each layer of the model:
   nearest                     the profiled layer with the nearest number
@@ -126,6 +128,7 @@ func (f *timeFlags) define(fl *flagSet) {
 	fl.Float64Var(&o.Ahead.Accuracy, "read-ahead", 0, "predict this `SHARE` of the SSD reads before the selection (default: none)")
 	fl.BoolVar(&o.Ahead.Direct, "gpudirect", false, "let the SSD write into the GPU (GPUDirect Storage)")
 	fl.StringVar(&f.kernels, "kernels", publishedKernels, "price operators by this `MODEL`: fitted, roofline, or a CSV file of measured kernels")
+	fl.StringVar(&f.engine, "engine", pipeline.DefaultEngine, "add the overhead of this `ENGINE` to kernels: graphs, eager, pytorch, transformers or none")
 	fl.positive("topk", "steps", "context", "positions", "accept", "expert-gpus", "tensor-parallel")
 }
 
@@ -237,6 +240,9 @@ func (f *timeFlags) check(c *call) (err error) {
 	}
 	if f.library, err = f.hardware.load(); err != nil {
 		return err
+	}
+	if f.options.Engine, err = pipeline.ParseEngine(f.engine); err != nil {
+		return errUsage{err}
 	}
 	if err := f.readKernels(c.Context()); err != nil {
 		return err

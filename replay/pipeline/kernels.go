@@ -9,12 +9,12 @@ import (
 )
 
 // Fitted prices operators by the kernel model: launches, tiles and waves of products, norms, rotary
-// embedding, activation and sampling count. Selection, lookups and the recomputation of K and V are
-// the roofline's.
+// embedding, activation and sampling count. Selection and lookups are the roofline's.
 type Fitted struct {
 	roofline  *Roofline
 	estimator *kernel.Estimator
 	sampled   float64                   // logits of a query that the sampler reads
+	gap       float64                   // idle time after a kernel, in seconds
 	known     map[kernel.Kernel]float64 // times of earlier calls
 }
 
@@ -23,7 +23,7 @@ const mostKnown = 1 << 16
 
 // NewFitted returns the kernel model of a GPU for the roofline's model.
 func NewFitted(r *Roofline, e *kernel.Estimator) *Fitted {
-	return &Fitted{r, e, float64(r.Model.Vocabulary.Value), map[kernel.Kernel]float64{}}
+	return &Fitted{roofline: r, estimator: e, sampled: float64(r.Model.Vocabulary.Value), known: map[kernel.Kernel]float64{}}
 }
 
 // Notes returns the assumptions.
@@ -50,10 +50,10 @@ func (f *Fitted) Notes() []string {
 	if len(others) > 0 {
 		note += fmt.Sprintf(" not measured on %s, by constants of other GPUs: %s;", d.Name, strings.Join(others, ", "))
 	}
-	return append([]string{note + " selection, lookups and recomputation are the roofline's"}, d.Notes...)
+	return append([]string{note + " selection and lookups are the roofline's"}, d.Notes...)
 }
 
-// seconds returns the time of a kernel.
+// seconds returns the time of a kernel and of the gap after it.
 func (f *Fitted) seconds(k kernel.Kernel) float64 {
 	if t, ok := f.known[k]; ok {
 		return t
@@ -61,7 +61,7 @@ func (f *Fitted) seconds(k kernel.Kernel) float64 {
 	if len(f.known) >= mostKnown {
 		clear(f.known)
 	}
-	t := f.estimator.Seconds(k)
+	t := f.estimator.Seconds(k) + f.gap
 	f.known[k] = t
 	return t
 }
@@ -95,6 +95,10 @@ func (f *Fitted) Layer(layer int, l *Load) (o Operators, err error) {
 	o.Attend = f.attention(l.Requests, l.Attended, l.Bytes)
 	o.AttendAll = f.attention(l.Requests, l.Scored, l.Context*float64(m.Entry.Value))
 	o.Post = f.products(l.Queries, out) + around(l.Queries) + f.feedForward(layer, l.Queries)
+	if l.Context > 0 { // a share of the product of all positions
+		all := f.products(l.Context, []matrix{{keyValueWeights(m) / hidden, hidden}})
+		o.Recompute = all * l.Requests / l.Context
+	}
 	if l.Again > 0 {
 		o.Again = before(l.Again) + f.products(l.Again, second) + f.products(l.Again, out) + around(l.Again) +
 			f.feedForward(layer, l.Again) + f.roofline.attention(l.Pairs, l.Again*float64(m.Entry.Value))

@@ -42,6 +42,8 @@ type Options struct {
 	// Kernels returns the kernel model of the machine's GPU. If it is nil or returns nil, operators
 	// take the times of a Roofline. Commands set kernel.Fitted unless a flag says otherwise.
 	Kernels kernel.Source
+	// Engine adds its overhead to kernels. nil adds none.
+	Engine *Engine
 	// Operators, if not nil, replaces the times of operators. usual has those of Kernels. Studies of
 	// papers use it if a paper has operators of its own.
 	Operators func(usual Computer) Computer

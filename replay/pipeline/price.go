@@ -175,8 +175,15 @@ func (r *runner) prepare() error {
 		if estimator != nil {
 			fitted := NewFitted(roofline, estimator)
 			fitted.sampled = max(r.vocabulary, fitted.sampled)
+			if r.Engine != nil {
+				fitted.gap = r.Engine.Gap
+			}
 			r.computer = fitted
 		}
+	}
+	if e := r.Engine; e != nil && e.Gap+e.Layer+e.Step > 0 {
+		r.computer = &launched{r.computer, e, AttendsDensely(r.Schedule)}
+		r.note("%s", e.note())
 	}
 	if r.Operators != nil {
 		r.computer = r.Operators(r.computer)

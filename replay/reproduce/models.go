@@ -129,7 +129,8 @@ func (s *Study) profile(t *Trace, r Replay, capacities []string) []*pipeline.Pro
 }
 
 // Price returns the output of `kvreplay time` for a profile. An empty selection means auto. The
-// kernel model is the default one unless the options have another, such as kernel.None.
+// kernel model and the engine are the default ones unless the options have others, such as
+// kernel.None.
 func (s *Study) Price(p *pipeline.Profile, schedule, selection string, o pipeline.Options) *pipeline.Result {
 	s.useDefaults(&o)
 	o.Schedule = Must(pipeline.ParseSchedule(schedule))
@@ -150,11 +151,17 @@ func (s *Study) Plan(p *pipeline.Profile, schedule, selection string, o pipeline
 	return &Must(pipeline.Plan(s.Context, []*pipeline.Profile{p}, o)).Candidates[0]
 }
 
+// Engine returns an engine of `kvreplay time --engine`.
+func (s *Study) Engine(name string) *pipeline.Engine { return Must(pipeline.ParseEngine(name)) }
+
 func (s *Study) useDefaults(o *pipeline.Options) {
 	if o.Kernels == nil {
 		o.Kernels = s.Kernels
 	}
 	o.Network = s.network
+	if o.Engine == nil {
+		o.Engine = s.Engine(pipeline.DefaultEngine)
+	}
 }
 
 // Request is one decode step of each layer of one request, for papers that state counts instead of

@@ -62,6 +62,7 @@ func (b *bench) price(x *setting) *pipeline.Result {
 	o := b.options(x.context)
 	o.Batch, o.Positions, o.Accept = x.batch, x.mtp, x.accept
 	o.Scaling = reproduce.Must(pipeline.NewScaling(x.profile, b.model, "", 0))
+	o.Engine = b.Engine("none") // the fitted step includes it
 	o.Operators = func(usual pipeline.Computer) pipeline.Computer {
 		return b.operators(usual, x.computing, x.mtp, x.context)
 	}

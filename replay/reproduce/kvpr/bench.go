@@ -56,17 +56,17 @@ func (b *bench) price(s setting, r rates) *pipeline.Result {
 	if s.gpus > 0 {
 		m.GPUs = s.gpus
 	}
-	o := pipeline.Options{Machine: &m, Threads: 1, Kernels: kernel.None}
+	o := pipeline.Options{Machine: &m, Threads: 1, Kernels: kernel.None, Engine: b.Engine("none")}
 	if s.static {
 		o.Operators = func(usual pipeline.Computer) pipeline.Computer { return overheadOnly{usual, r.overhead} }
 	}
 	return b.decode(s, o)
 }
 
-// shipped returns the default output of `kvreplay time` for a setting, on the bundled machine and
-// without a constant of the paper.
+// shipped returns the output of `kvreplay time --engine pytorch` for a setting, on the bundled machine
+// and without a constant of the paper. The systems of the paper run plain PyTorch.
 func (b *bench) shipped(s setting) *pipeline.Result {
-	return b.decode(s, pipeline.Options{Machine: b.Machine(s.machine), Threads: 16, Reserve: 0.1, Depth: 64})
+	return b.decode(s, pipeline.Options{Machine: b.Machine(s.machine), Threads: 16, Reserve: 0.1, Engine: b.Engine("pytorch")})
 }
 
 // decode prices all steps of a setting, or one step if they are equal.
