@@ -57,12 +57,7 @@ Other names of schedules, in upper or lower case:
     ` + pipeline.ScheduleAliases() + `
 
 Selections, the ways to find the Top-K:
-  auto                        the model's indexer, or minmax
-  indexer                     the indexer of the model
-  minmax[:tokens=16]          bounds of 16 tokens (Quest)
-  mean[:tokens=8]             means of 8 tokens (ShadowKV)
-  centroids[:tokens=16]       centroids of clusters (KVDrive, RetroInfer)
-  keys                        all keys
+` + pipeline.SelectionList() + `
 
 Entries, the forms in which the KV of a token moves:
 ` + pipeline.EntryList() + `

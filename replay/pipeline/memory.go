@@ -22,6 +22,7 @@ type Memory struct {
 	Host    float64 `json:"host_bytes"`
 	HostHas float64 `json:"host_has_bytes"`
 	SSD     float64 `json:"ssd_bytes"`
+	kv      float64 // of all tokens
 	// Verdict is empty if everything fits.
 	Verdict string `json:"verdict,omitempty"`
 }
@@ -33,7 +34,8 @@ func (r *runner) memory(staging float64) (mem Memory) {
 	tokens := r.tokens()
 	kv := tokens * float64(m.Entry.Value) * layers
 	mem.Weights = GPUWeights(m, r.Experts)
-	mem.Index = r.index(tokens)
+	token, rest := r.held(r.Batch)
+	mem.Index, mem.kv = (tokens*token+rest)*layers, kv
 	mem.Staging = 2 * staging
 	mem.GPUHas, mem.HostHas = float64(machine.GPU.Memory.Value), float64(machine.Host.Memory.Value)
 	mem.Reserve = r.reserve()
@@ -70,22 +72,22 @@ func (r *runner) memory(staging float64) (mem Memory) {
 			mem.Host, mem.SSD = lower*below*gpus, kv*below*gpus
 		}
 	}
+	host := r.Selection.cost(m).host
+	mem.Host += (tokens*host.token + float64(r.Batch)*host.request) * layers * gpus
 	mem.GPU = mem.Weights + mem.Index + mem.Cache + mem.Staging + mem.Reserve
 	mem.Verdict = mem.verdict(machine)
 	return mem
 }
 
-// index returns the bytes that the GPU keeps of some tokens of the batch outside of the cache.
-func (r *runner) index(tokens float64) float64 {
-	token, request := r.held(r.Model)
-	return (tokens*token + float64(r.Batch)*request) * float64(r.Model.Layers.Value)
-}
-
 // held returns the bytes that the GPU keeps in a layer outside of the cache, of a token and of a
-// request: the index of the selection, and the factors of the entries.
-func (o *Options) held(m *hardware.Model) (token, request float64) {
-	token, request = o.entry().Held(m)
-	return token + o.Selection.IndexBytes(m), request
+// batch whatever its tokens: the index of the selection, and the factors of the entries.
+func (o *Options) held(batch int) (token, rest float64) {
+	token, request := o.entry().Held(o.Model)
+	if AttendsDensely(o.Schedule) {
+		return token, float64(batch) * request
+	}
+	c := o.Selection.cost(o.Model)
+	return token + c.token, float64(batch)*(request+c.request) + c.held
 }
 
 // usualReserved is the memory that driver and context keep on a GPU whose file does not state it.

@@ -76,6 +76,7 @@ type Roofline struct {
 	matrix, low float64   // FLOP/s of BF16, and of the weights' precision
 	memory      float64   // bytes/s
 	latency     float64   // latency of host memory, s
+	host        float64   // bytes/s of host memory, for one of the GPUs
 	exchange    *exchange // of routed experts, nil if it takes no time
 	notes       []string
 }
@@ -84,6 +85,7 @@ type Roofline struct {
 func NewRoofline(machine *hardware.Machine, m *hardware.Model, s Selection, experts, threads int) *Roofline {
 	g := machine.GPU
 	r := &Roofline{Model: m, Selection: s, Experts: max(1, experts), Threads: max(1, threads), latency: float64(machine.Host.Latency.Value)}
+	r.host = float64(machine.Host.StreamBandwidth.Value) / float64(max(1, machine.GPUs))
 	r.matrix = r.rate("BF16", g.AchievedBF16.Known(), float64(g.AchievedBF16.Value), float64(g.BF16.Value), assumedMatrix)
 	r.memory = r.rate("memory", g.AchievedMemoryBandwidth.Known(), float64(g.AchievedMemoryBandwidth.Value), float64(g.MemoryBandwidth.Value), assumedMemory)
 	r.low = r.matrix
@@ -141,16 +143,6 @@ func (r *Roofline) Layer(layer int, l *Load) (o Operators, err error) {
 		o.Again = r.weights(first+second+out, l.Again) + r.attention(l.Pairs, l.Again*float64(m.Entry.Value)) + r.feedForward(layer, l.Again)
 	}
 	return o, nil
-}
-
-// selecting returns the time to score the index and find the Top-K.
-func (r *Roofline) selecting(l *Load) float64 {
-	rate := r.matrix
-	if r.Selection.Method == "indexer" {
-		rate = r.low // the indexer's keys are FP8
-	}
-	scores := l.Scored * r.Selection.scores(r.Model)
-	return r.at(l.Scored*r.Selection.scoreFLOP(r.Model), rate, l.Context*r.Selection.IndexBytes(r.Model)) + r.at(0, 1, scores*4*topkPasses)
 }
 
 // attention returns the time of attention: attended is tokens × queries, bytes are those of the

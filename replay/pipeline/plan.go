@@ -233,14 +233,10 @@ func (o *PlanOptions) ratios(c *Candidate, options *Options) {
 		return
 	}
 	entry := float64(o.Model.Entry.Value)
-	index, request := options.held(o.Model)
-	ofRequests := float64(c.Batch) * request * float64(o.Model.Layers.Value)
-	all := (c.Memory.Index - ofRequests) * (entry + index) / index // all tokens with KV and index
-	if AttendsDensely(options.Schedule) {
-		index, ofRequests, all = 0, 0, c.Memory.Cache // no index, and all KV is cached
-	}
-	kept := rounded(c.Memory.Cache / (all * entry / (entry + index)))
-	left := c.Memory.GPUHas - c.Memory.Weights - c.Memory.Reserve - c.Memory.Staging - ofRequests
+	index, rest := options.held(c.Batch)
+	all := c.Memory.kv * (entry + index) / entry // all tokens with KV and index
+	kept := rounded(c.Memory.Cache / c.Memory.kv)
+	left := c.Memory.GPUHas - c.Memory.Weights - c.Memory.Reserve - c.Memory.Staging - rest*float64(o.Model.Layers.Value)
 	fills := rounded(CacheRatio(left/all*float64(c.Batch), float64(c.Batch), index/(entry+index)))
 	c.Ratio, c.Fill = &kept, &fills
 }

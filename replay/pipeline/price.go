@@ -135,7 +135,7 @@ func (r *runner) prepare() error {
 	case AttendsDensely(r.Schedule) && r.host == nil:
 		r.note("no misses are priced: attention reads the whole context on the GPU")
 	case !AttendsDensely(r.Schedule):
-		r.note("selection: %s", r.Selection)
+		r.note("selection: %s", r.Selection.note())
 	}
 	if r.host != nil {
 		r.noteHost()

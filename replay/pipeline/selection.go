@@ -2,32 +2,97 @@ package pipeline
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// Selection is the method by which a model without its own indexer finds its Top-K. The GPU keeps
-// vectors that stand for groups of tokens, one set per KV head, and each query head scores them.
-// The zero value selects nothing and keeps no index.
+// Selection is the method by which a model finds its Top-K: its own indexer, or an index of its keys
+// that each query head scores. The zero value selects nothing and keeps no index.
 type Selection struct {
 	Method string
-	Tokens int // tokens in a group
+	Tokens int     // tokens in a group that is scored as one, 0 or 1 if each token is
+	Share  float64 // partial: of the columns of a key. wave: of the clusters, those that are estimated
+	Parts  int     // pq: parts of a key. lsh: hash tables
+	Bits   int     // pq: bits of a part's code. lsh: bits of a hash
 }
 
-// selections are the methods, with the number of vectors that each keeps per group.
-var selections = []struct {
-	name    string
-	vectors float64
-	tokens  int // default tokens in a group
-}{
-	{"indexer", 0, 1},    // the model's own indexer (DSA)
-	{"minmax", 2, 16},    // channel-wise minimum and maximum of keys (Quest, page 16)
-	{"mean", 1, 8},       // mean key of a chunk (ShadowKV, chunk 8)
-	{"centroids", 1, 16}, // clusters with this mean number of tokens (KVDrive, RetroInfer)
-	{"keys", 1, 1},       // all keys: exact
+// method is a line of the table of selections.
+type method struct {
+	name, usage, summary string
+	set                  Selection // defaults of the options
+	options              func(s *Selection) []policies.Option
+	cost                 func(s Selection, m *hardware.Model) cost
+}
+
+// cost is the work and the memory of a selection in one layer.
+type cost struct {
+	token   float64 // bytes of a token that the GPU keeps
+	read    float64 // bytes of a token that a scoring reads
+	request float64 // bytes of a request that the GPU keeps and a scoring reads
+	weights float64 // FP16 numbers that all requests share, read once and multiplied with queries
+	held    float64 // bytes of these that the GPU keeps
+	flop    float64 // to score one token of context for one query
+	query   float64 // FLOP of one query, with any context
+	scores  float64 // scores of a token for one query: one for each head that selects
+	host    hostIndex
+}
+
+// hostIndex is the part of an index in host memory.
+type hostIndex struct {
+	token, request float64 // bytes kept
+	scan           float64 // bytes that one query reads for each token of context
+	touches        float64 // dependent accesses of one query
+}
+
+// selections is the table of selections. Their indices hold FP16 numbers.
+var selections = []method{
+	{name: "indexer", usage: "indexer", summary: "the indexer of the model", cost: indexerCost},
+	{name: "minmax", usage: "minmax[:tokens=16]", summary: "bounds of 16 tokens (Quest)",
+		set: Selection{Tokens: 16}, options: tokensOption, cost: groupCost(2)},
+	{name: "mean", usage: "mean[:tokens=8]", summary: "means of 8 tokens (ShadowKV)",
+		set: Selection{Tokens: 8}, options: tokensOption, cost: groupCost(1)},
+	{name: "centroids", usage: "centroids[:tokens=16]", summary: "centroids of clusters (KVDrive)",
+		set: Selection{Tokens: 16}, options: tokensOption, cost: groupCost(1)},
+	{name: "wave", usage: "wave[:tokens=16,share=0.232]", summary: "centroids and sums of values (RetroInfer)",
+		set: Selection{Tokens: 16, Share: 0.232}, cost: waveCost,
+		options: func(s *Selection) []policies.Option {
+			return append(tokensOption(s), policies.Float("share", &s.Share, 0, 1))
+		}},
+	{name: "partial", usage: "partial[:share=0.2]", summary: "a share of each key's columns (InfiniGen)",
+		set: Selection{Share: 0.2}, cost: partialCost,
+		options: func(s *Selection) []policies.Option {
+			return []policies.Option{policies.Float("share", &s.Share, 0, 1)}
+		}},
+	{name: "pq", usage: "pq[:parts=2,bits=6]", summary: "codes of the parts of each key (PQCache)",
+		set: Selection{Parts: 2, Bits: 6}, cost: productCost,
+		options: func(s *Selection) []policies.Option {
+			return []policies.Option{policies.Int("parts", &s.Parts, 1, 1<<10), policies.Int("bits", &s.Bits, 1, 16)}
+		}},
+	{name: "lsh", usage: "lsh[:tables=150,bits=10]", summary: "hash tables in host memory (MagicPIG)",
+		set: Selection{Parts: 150, Bits: 10}, cost: hashCost,
+		options: func(s *Selection) []policies.Option {
+			return []policies.Option{policies.Int("tables", &s.Parts, 1, 1<<16), policies.Int("bits", &s.Bits, 1, 24)}
+		}},
+	{name: "keys", usage: "keys", summary: "all keys", cost: groupCost(1)},
+}
+
+func tokensOption(s *Selection) []policies.Option {
+	return []policies.Option{policies.Int("tokens", &s.Tokens, 1, 1<<20)}
+}
+
+// SelectionList describes the selections, one per line.
+func SelectionList() string {
+	lines := []string{fmt.Sprintf("  %-27s %s", "auto", "the model's indexer, or minmax")}
+	for i := range selections {
+		lines = append(lines, fmt.Sprintf("  %-27s %s", selections[i].usage, selections[i].summary))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // ParseSelection reads a text such as "minmax" or "mean:tokens=8". "auto" is the model's indexer,
@@ -39,37 +104,24 @@ func ParseSelection(text string, m *hardware.Model) (s Selection, err error) {
 		}
 	}
 	name, options, _ := strings.Cut(text, ":")
-	if name, err = names.Find("selection", name, selectionNames()); err != nil {
+	known := append(names.Of("auto"), slice.Map(selections, func(k method) names.Name { return names.Name{Name: k.name} })...)
+	if name, err = names.Find("selection", name, known); err != nil {
 		return s, err
 	}
-	for _, k := range selections {
-		if k.name != name {
-			continue
-		}
-		s = Selection{Method: name, Tokens: k.tokens}
-		if name == "indexer" && m.Indexer == nil {
-			return s, fmt.Errorf("selection indexer: model %s has no indexer: choose minmax, mean, centroids or keys", m.Name)
-		}
-		switch name {
-		case "indexer", "keys":
-			_, err = policies.ParseOptions(options)
-		default:
-			_, err = policies.ParseOptions(options, policies.Int("tokens", &s.Tokens, 1, 1<<20))
-		}
-		if err != nil {
-			err = fmt.Errorf("selection %s: %w", text, err)
-		}
-		return s, err
+	s.Method = name
+	k := s.method()
+	if k == nil {
+		return s, fmt.Errorf("selection %q: auto takes no options", text)
 	}
-	return s, fmt.Errorf("selection %q: auto takes no options", text)
-}
-
-func selectionNames() []names.Name {
-	list := names.Of("auto")
-	for _, k := range selections {
-		list = append(list, names.Name{Name: k.name})
+	if name == "indexer" && m.Indexer == nil {
+		return s, fmt.Errorf("selection indexer: model %s has no indexer: choose minmax, mean, centroids or keys", m.Name)
 	}
-	return list
+	s = k.set
+	s.Method = name
+	if _, err = policies.ParseOptions(options, s.options()...); err != nil {
+		err = fmt.Errorf("selection %s: %w", text, err)
+	}
+	return s, err
 }
 
 // CheckSelection returns the error of a text that ParseSelection rejects for every model.
@@ -78,50 +130,135 @@ func CheckSelection(text string) error {
 	return err
 }
 
+// method returns the selection's line of the table, nil for the zero value.
+func (s Selection) method() *method {
+	i := slices.IndexFunc(selections, func(k method) bool { return k.name == s.Method })
+	if i < 0 {
+		return nil
+	}
+	return &selections[i]
+}
+
+// options returns the options of the method, which set s.
+func (s *Selection) options() []policies.Option {
+	if k := s.method(); k != nil && k.options != nil {
+		return k.options(s)
+	}
+	return nil
+}
+
+// String returns the text that ParseSelection reads, with all options.
 func (s Selection) String() string {
-	if s.Method == "indexer" || s.Method == "keys" {
+	text, err := policies.ParseOptions("", s.options()...)
+	if err != nil {
+		panic(err) // without text there is nothing to refuse
+	}
+	if text == "" {
 		return s.Method
 	}
-	return fmt.Sprintf("%s:tokens=%d", s.Method, s.Tokens)
+	return s.Method + ":" + text
 }
 
-// vectors returns the number of kept vectors per token, a fraction.
-func (s Selection) vectors() float64 {
-	for _, k := range selections {
-		if k.name == s.Method {
-			return k.vectors / float64(s.Tokens)
-		}
+// note describes the selection for results.
+func (s Selection) note() string {
+	if s.Method == "lsh" {
+		return s.String() + ". The GPU waits for the host's search, with keys assumed evenly in buckets"
 	}
-	return 0
+	return s.String()
 }
 
-// IndexBytes returns the bytes of a token in a layer's index on the GPU, all heads. They are the
-// indexer's key, or the token's share of the vectors at 2 B per number.
-func (s Selection) IndexBytes(m *hardware.Model) float64 {
-	if s.Method == "indexer" {
-		return float64(m.Indexer.Entry.Value)
+// cost returns the work and the memory of the selection for a model.
+func (s Selection) cost(m *hardware.Model) cost {
+	if k := s.method(); k != nil {
+		return k.cost(s, m)
 	}
-	return s.vectors() * keyHeads(m) * keyDim(m) * 2
+	return cost{}
 }
 
-// scoreFLOP returns the FLOP to score one token of context for one query.
-func (s Selection) scoreFLOP(m *hardware.Model) float64 {
-	if s.Method == "indexer" {
-		return 2 * float64(m.Indexer.Heads.Value) * float64(m.Indexer.HeadDim.Value)
-	}
-	return 2 * s.vectors() * float64(m.QueryHeads.Value) * keyDim(m)
+// IndexBytes returns the bytes of a token in a layer's index on the GPU, all heads.
+func (s Selection) IndexBytes(m *hardware.Model) float64 { return s.cost(m).token }
+
+// indexerCost is that of the model's own indexer, whose heads share a key (DeepSeek-V3.2-Exp).
+func indexerCost(_ Selection, m *hardware.Model) cost {
+	entry := float64(m.Indexer.Entry.Value)
+	return cost{token: entry, read: entry, scores: 1,
+		flop: 2 * float64(m.Indexer.Heads.Value) * float64(m.Indexer.HeadDim.Value)}
 }
 
-// scores returns the number of scores that a token of context has for one query: one for each head
-// that selects.
-func (s Selection) scores(m *hardware.Model) float64 {
-	switch s.Method {
-	case "":
-		return 0
-	case "indexer":
-		return 1
+// groupCost returns the cost of some vectors per group of tokens and KV head: the channel-wise
+// minimum and maximum of keys, their mean, a centroid, or the key itself. KVDrive clusters the mean
+// keys of chunks and keeps the centroids alone (section 4), one per 16 tokens.
+func groupCost(vectors float64) func(s Selection, m *hardware.Model) cost {
+	return func(s Selection, m *hardware.Model) cost {
+		tokens := float64(max(1, s.Tokens))
+		perToken := vectors / tokens
+		bytes := perToken * keyHeads(m) * keyDim(m) * halfBytes
+		return cost{token: bytes, read: bytes, flop: 2 * perToken * float64(m.QueryHeads.Value) * keyDim(m), scores: keyHeads(m) / tokens}
 	}
-	return keyHeads(m) / float64(s.Tokens)
+}
+
+// waveCost is that of RetroInfer's wave index (arXiv 2505.02922). A cluster has a centroid, the sum
+// of its values, its size in FP16, and a byte of a mask. All centroids and masks are scored. Those
+// of the estimated share are gathered with sums and sizes, which reads and writes them. Attention
+// then reads the copies. The public code has clusters of 16 tokens. It computes a quarter of them,
+// and fetches 1.8 % (cache_hub/retroinfer_cache.py, and generate_config for the numbers).
+func waveCost(s Selection, m *hardware.Model) cost {
+	heads, dim, tokens := keyHeads(m), keyDim(m), float64(s.Tokens)
+	vector := halfBytes * dim
+	flop := 2 * float64(m.QueryHeads.Value) * dim / tokens
+	return cost{token: heads * (2*vector + halfBytes + 1) / tokens, read: heads * (vector + 1 + 3*s.Share*(2*vector+halfBytes)) / tokens,
+		flop: flop * (1 + 2*s.Share), scores: heads / tokens}
+}
+
+// partialCost is that of InfiniGen's partial keys (arXiv 2406.19707). The GPU keeps ⌊share × head_dim⌋
+// columns of K and of the query weights. It multiplies the latter with the input of the layer before
+// (public code, speedup/infinigen/infinigen/kv_selection_controller.py, speculate_attention). The
+// share is 0.2 in speedup/scripts.
+func partialCost(s Selection, m *hardware.Model) cost {
+	columns, queries := math.Floor(s.Share*keyDim(m)), float64(m.QueryHeads.Value)
+	bytes, weights := keyHeads(m)*columns*halfBytes, float64(m.Hidden.Value)*queries*columns
+	return cost{token: bytes, read: bytes, weights: weights, held: halfBytes * weights,
+		flop: 2 * queries * columns, query: 2 * weights, scores: keyHeads(m)}
+}
+
+// productCost is that of PQCache's product quantisation (arXiv 2407.12820). A key is divided into
+// parts. Each part has a code that names one of 2^bits centroids. A query multiplies its parts with
+// all centroids once, and adds one product per part for each token (public code,
+// vq_method/retrieval_based/pq_search.py, decoding_attn_GQA_euc). run_llama.sh has 2 parts of 6
+// bits. Codes lie on the GPU in bits here. In the public code each layer copies them from the host
+// and makes integers of 64 bits.
+func productCost(s Selection, m *hardware.Model) cost {
+	heads, queries, centroids := keyHeads(m), float64(m.QueryHeads.Value), math.Exp2(float64(s.Bits))
+	codes := heads * float64(s.Parts*s.Bits) / 8
+	return cost{token: codes, read: codes, request: heads * centroids * keyDim(m) * halfBytes,
+		flop: queries * float64(s.Parts), query: 2 * queries * keyDim(m) * centroids, scores: heads}
+}
+
+// hashCost is that of MagicPIG's hash tables (arXiv 2410.16179). The GPU multiplies a query with
+// tables × bits random vectors. The host then reads one bucket per table (public code,
+// models/cache.py and lsh/lsh.cc, with 150 tables and 10 bits). A table has a token number of 4 B
+// per token, and begin and end of 2^bits buckets. Each query head has the norm of a key in 4 B.
+// Layers share the vectors by 16. Keys are assumed to be spread evenly over buckets. The host's
+// search counts as selection, for which the GPU waits. Attention is not moved to the host.
+func hashCost(s Selection, m *hardware.Model) cost {
+	const number, sharing = 4., 16.
+	heads, queries, tables := keyHeads(m), float64(m.QueryHeads.Value), float64(s.Parts)
+	buckets, vectors := math.Exp2(float64(s.Bits)), tables*float64(s.Bits)*keyDim(m)
+	return cost{weights: heads * vectors, held: halfBytes * heads * vectors / sharing, query: 2 * queries * vectors,
+		host: hostIndex{token: number * (heads*tables + queries), request: 2 * number * heads * tables * buckets,
+			scan: number * queries * tables / buckets, touches: queries * tables}}
+}
+
+// selecting returns the time to score the index and find the Top-K.
+func (r *Roofline) selecting(l *Load) float64 {
+	rate := r.matrix
+	if r.Selection.Method == "indexer" {
+		rate = r.low // the indexer's keys are FP8
+	}
+	c := r.Selection.cost(r.Model)
+	gpu := r.at(l.Scored*c.flop+l.Queries*c.query, rate, l.Context*c.read+l.Requests*c.request+halfBytes*c.weights) +
+		r.at(0, 1, l.Scored*c.scores*4*topkPasses)
+	return gpu + l.Scored*c.host.scan/r.host + l.Queries*c.host.touches*r.latency/float64(r.Threads)
 }
 
 // keyHeads returns the number of key heads, 1 if all heads share a latent vector.

@@ -1,0 +1,93 @@
+package pipeline
+
+import (
+	"math"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+func selectionOf(t *testing.T, text string, m *hardware.Model) Selection {
+	t.Helper()
+	s, err := ParseSelection(text, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// By hand for Llama 3 8B: 32 query heads, 8 KV heads × 128 numbers, an input of 4096 numbers.
+func TestSelectionCosts(t *testing.T) {
+	_, m := parts(t, "h100", "llama-3-8b")
+	for text, want := range map[string]cost{
+		"minmax":    {token: 2 * 2048 / 16, read: 2 * 2048 / 16, flop: 2 * 2 * 4096 / 16, scores: 8. / 16},
+		"mean":      {token: 2048 / 8, read: 2048 / 8, flop: 2 * 4096 / 8, scores: 1},
+		"centroids": {token: 2048 / 16, read: 2048 / 16, flop: 2 * 4096 / 16, scores: 8. / 16},
+		"keys":      {token: 2048, read: 2048, flop: 2 * 4096, scores: 8},
+		// two vectors of 256 B, 2 B of size and 1 B of mask for a cluster of 16 tokens
+		"wave:share=0.5": {token: 8 * 515 / 16., read: 8 * (257 + 1.5*514) / 16, flop: 2 * 4096 / 16 * 2, scores: 8. / 16},
+		// ⌊25.6⌋ columns
+		"partial":           {token: 8 * 25 * 2, read: 8 * 25 * 2, weights: 4096 * 32 * 25, held: 2 * 4096 * 32 * 25, flop: 2 * 32 * 25, query: 2 * 4096 * 32 * 25, scores: 8},
+		"pq":                {token: 8 * 12 / 8., read: 8 * 12 / 8., request: 8 * 64 * 256, flop: 32 * 2, query: 2 * 4096 * 64, scores: 8},
+		"pq:parts=4,bits=8": {token: 32, read: 32, request: 8 * 256 * 256, flop: 32 * 4, query: 2 * 4096 * 256, scores: 8},
+		"lsh:tables=2":      {weights: 8 * 128 * 20, held: 2 * 8 * 128 * 20 / 16, query: 2 * 4096 * 20, host: hostIndex{token: 4 * (8*2 + 32), request: 8 * 8 * 2 * 1024, scan: 4 * 32 * 2 / 1024., touches: 64}},
+	} {
+		s := selectionOf(t, text, m)
+		have := s.cost(m)
+		for what, v := range map[string][2]float64{
+			"bytes of a token": {have.token, want.token}, "bytes read": {have.read, want.read}, "bytes of a request": {have.request, want.request},
+			"weights": {have.weights, want.weights}, "bytes of weights": {have.held, want.held}, "FLOP of a token": {have.flop, want.flop},
+			"FLOP of a query": {have.query, want.query}, "scores": {have.scores, want.scores}, "host, bytes of a token": {have.host.token, want.host.token},
+			"host, bytes of a request": {have.host.request, want.host.request}, "host, bytes read": {have.host.scan, want.host.scan}, "host, accesses": {have.host.touches, want.host.touches},
+		} {
+			near(t, text+": "+what, v[0], v[1])
+		}
+		if again := selectionOf(t, s.String(), m); again != s {
+			t.Errorf("%s reads back as %s", s, again)
+		}
+	}
+}
+
+// By hand: two requests of 1000 tokens with one query each.
+func TestSelecting(t *testing.T) {
+	machine, m := parts(t, "h100", "llama-3-8b")
+	load := &Load{Requests: 2, Queries: 2, Context: 2000, Scored: 2000}
+	selecting := func(text string) (float64, *Roofline) {
+		r := NewRoofline(machine, m, selectionOf(t, text, m), 1, 4)
+		return r.selecting(load), r
+	}
+	have, r := selecting("pq")
+	near(t, "pq", have, max((2000*64+2*2*4096*64)/r.matrix, (2000*12+2*8*64*256)/r.memory)+2000*8*4*3/r.memory)
+	have, r = selecting("lsh")
+	host := float64(machine.Host.StreamBandwidth.Value) / float64(machine.GPUs)
+	vectors := 150 * 10 * 128.
+	near(t, "lsh", have, max(2*2*32*vectors/r.matrix, 2*8*vectors/r.memory)+2000*4*32*150/1024./host+2*32*150*float64(machine.Host.Latency.Value)/4)
+}
+
+// On real misses, every selection has a finite time. Those with an index have its bytes on the GPU,
+// and hash tables are in host memory.
+func TestSelectionsOnRealMisses(t *testing.T) {
+	p := read(t, realProfile(t))
+	o := options(t, p, "sequential")
+	exact := o
+	exact.Selection = selectionOf(t, "keys", o.Model)
+	keys := priced(t, p, exact)
+	for _, k := range selections {
+		if k.name == "indexer" {
+			continue
+		}
+		o.Selection = selectionOf(t, k.name, o.Model)
+		r := priced(t, p, o)
+		if s := r.Causes.Selection; !(s > 0) || math.IsInf(s, 0) {
+			t.Errorf("%s takes %g s", k.name, s)
+		}
+		if k.name != "keys" && k.name != "lsh" && r.Memory.Index >= keys.Memory.Index {
+			t.Errorf("%s keeps %g B, all keys %g B", k.name, r.Memory.Index, keys.Memory.Index)
+		}
+		c := o.Selection.cost(o.Model)
+		tables := (8192*c.host.token + c.host.request) * 30 * float64(o.Machine.GPUs)
+		if more := r.Memory.Host - keys.Memory.Host; more < 0.9*tables || (more > 0) != (k.name == "lsh") {
+			t.Errorf("%s keeps %g B of tables on the host, expected about %g", k.name, more, tables)
+		}
+	}
+}
