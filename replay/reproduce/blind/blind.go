@@ -46,7 +46,7 @@ var groups = []group{
 		"nemo-tp", "fastertransformer-tp", "bloom", "qwen2.5-tp"}},
 	{"Python that launches each kernel", []string{"transformers"}},
 	{"offloading and sparse attention", []string{"shadowkv", "flexgen", "zero-inference", "h2o",
-		"h2o-latency"}},
+		"h2o-latency", "headinfer"}},
 	{"mixture of experts", []string{"qwen3-moe", "large-ep"}},
 	{"gains of one system over another", []string{"shadowkv-gain", "offload-gain", "tp-gain"}},
 	{"memory", []string{"rtx4090-room"}},
@@ -142,6 +142,7 @@ const latency = "latency"
 //
 //	""         tokens/s of all requests
 //	latency    time of the batch, ms
+//	step       time of a decode step, ms
 //	decoding   tokens/s without prefill
 //	per-token  time of the batch ÷ all generated tokens, ms
 //	per-gpu    tokens/s ÷ GPUs
@@ -160,6 +161,8 @@ func measure(row reproduce.Row, m *hardware.Model, r *pipeline.Result) float64 {
 	switch row.Text("measure") {
 	case latency:
 		return 1e3 * seconds
+	case "step":
+		return 1e3 * r.Mean
 	case "decoding":
 		return batch / r.Mean
 	case "per-token":

@@ -43,6 +43,7 @@ func TestMeasure(t *testing.T) {
 		200:  {"batch": 8, "generate": 100, "gpus": 4, "measure": "per-gpu"},
 		500:  {"batch": 1, "prompt": 400, "generate": 100, "measure": "speed"},
 		6400: {"batch": 8, "generate": 100, "measure": "node"},
+		10:   {"batch": 8, "generate": 2, "measure": "step"},
 		55:   {"batch": 8, "budget": 1024},
 	} {
 		if have := measure(row, m, r); math.Abs(have-want) > 1e-9 {
@@ -86,7 +87,7 @@ func TestPrefill(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	decoding := []string{"shadowkv-full", "shadowkv", "rtx4090", "rtx4090-room", "large-ep"}
+	decoding := []string{"shadowkv-full", "shadowkv", "rtx4090", "rtx4090-room", "large-ep", "headinfer"}
 	for _, g := range groups {
 		for _, name := range g.sections {
 			if gains[name] || slices.Contains(decoding, name) {
