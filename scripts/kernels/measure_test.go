@@ -1,0 +1,130 @@
+// Package kernels_test runs the script in this folder on the CPU.
+package kernels_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A quick run writes rows that kvreplay fits and prices with. A run that was stopped in the middle
+// of a row goes on after the last whole one.
+func TestMeasure(t *testing.T) {
+	if testing.Short() {
+		t.Skip("imports torch")
+	}
+	python := environment(t)
+	dir := t.TempDir()
+	program := filepath.Join(dir, "kvreplay")
+	run(t, "go", "build", "-tags", "minimal", "-o", program, "../../cmd/kvreplay")
+	path := filepath.Join(dir, "kernels.csv")
+	args := []string{"measure.py", "--model", "smollm2-135m", "--gpu", "rtx4090", "--device", "cpu", "--quick",
+		"--kvreplay", program, "--out", path}
+	run(t, python, args...)
+	text := read(t, path)
+	lines := strings.SplitAfter(text, "\n")
+	for _, operator := range []string{"qkv_proj", "lm_head", "norm", "rope", "sampler", "attention_prefill", "attention_decode"} {
+		if !strings.Contains(text, "\n"+operator+",smollm2-135m,rtx4090,torch-") {
+			t.Errorf("no row of %s:\n%s", operator, text)
+		}
+	}
+
+	half := strings.Join(lines[:20], "") + lines[20][:len(lines[20])/2]
+	if err := os.WriteFile(path, []byte(half), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	run(t, python, args...)
+	again := read(t, path)
+	if !strings.HasPrefix(again, strings.Join(lines[:20], "")) {
+		t.Error("a continued run changed rows that were there")
+	}
+	for i, line := range strings.SplitAfter(again, "\n") {
+		if i >= len(lines) || shape(line) != shape(lines[i]) {
+			t.Fatalf("line %d of a continued run is %q", i+1, line)
+		}
+	}
+
+	if out := run(t, program, "hardware", "fit", path); !strings.Contains(out, "rtx4090") {
+		t.Errorf("hardware fit prints\n%s", out)
+	}
+	run(t, program, "time", "--prompt", "256", "--generate", "4", "--model", "smollm2-135m", "--batch", "4",
+		"--schedule", "dense", "--hardware", "rtx4090", "--kernels", path)
+}
+
+// The six widths replace kvreplay. One of them alone is an error.
+func TestWidths(t *testing.T) {
+	if testing.Short() {
+		t.Skip("imports torch")
+	}
+	python := environment(t)
+	path := filepath.Join(t.TempDir(), "kernels.csv")
+	args := []string{"measure.py", "--model", "mine", "--gpu", "mine", "--device", "cpu", "--quick", "--kvreplay", "none",
+		"--operators", "rope", "--tensor-parallel", "1,2", "--out", path, "--hidden-size", "64"}
+	out, err := exec.Command(python, args...).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "--query-heads is missing") {
+		t.Errorf("one width: %v\n%s", err, out)
+	}
+	run(t, python, append(args, "--query-heads", "4", "--kv-heads", "2", "--head-dim", "16", "--ffn-size", "128",
+		"--vocabulary", "256")...)
+	if text := read(t, path); strings.Count(text, "rope,mine,mine,") != 6 {
+		t.Errorf("not three numbers of tokens on one and two GPUs:\n%s", text)
+	}
+}
+
+// shape is a row without its time.
+func shape(line string) string {
+	if i := strings.LastIndex(line, ","); i >= 0 {
+		return line[:i]
+	}
+	return line
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// environment returns the interpreter of the capture's environment. KVREPLAY_REQUIRE_CAPTURE=1 makes
+// it. Otherwise the test is skipped without it.
+func environment(t *testing.T) string {
+	t.Helper()
+	args := []string{"../capture/environment.py"}
+	required := os.Getenv("KVREPLAY_REQUIRE_CAPTURE") == "1"
+	if required {
+		args = append(args, "--install")
+	}
+	var stderr bytes.Buffer
+	find := exec.CommandContext(t.Context(), "python3", args...)
+	find.Stderr = &stderr
+	path, err := find.Output()
+	switch {
+	case err != nil && required:
+		t.Fatalf("KVREPLAY_REQUIRE_CAPTURE=1, but: %v\n%s", err, stderr.Bytes())
+	case err != nil:
+		t.Skipf("no test without the capture's environment (KVREPLAY_REQUIRE_CAPTURE=1 makes it): %v\n%s", err, stderr.Bytes())
+	}
+	return strings.TrimSpace(string(path))
+}
+
+// run returns the output of a command on both streams. It must succeed.
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
+	return string(out)
+}
