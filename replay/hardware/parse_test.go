@@ -96,7 +96,7 @@ func TestBadFiles(t *testing.T) {
 		"ahead":          {bundledFile("links/pcie5-x16", "    submit: {value: 0.5372 us, status: fitted, source: vllm-42212, note: \"fitted; vllm-48434 measures 0.53 to 0.63 us\"}\n", ""), []string{"host_to_device", "ahead needs submit"}},
 		"knee":           {bundledFile("drives/phison-e27t", "knee: {value: 0.914,", "knee: {value: 1000,"), []string{"f.yaml:", "knee 1000, expected 0.5 to 64"}},
 		"no GPU":         {bundledFile("machines/l40s", "gpus: {value: 4,", "gpus: {value: 0.5,"), []string{`gpus: "0.5", expected a whole number`}},
-		"two limits":     {link("rate: {value: 210 GB/s", "rate: {value: 510 GB/s") + "duplex:\n  copy_engine: {value: 901 GB/s, status: measured, source: sglang-40278}\n  kernel: {value: 9 GB/s, status: measured, source: sglang-40278}\n", []string{"f.yaml:15: host_to_device.call.regimes[0].rate 510", "duplex exceeds twice the link's 450 GB/s"}},
+		"two limits":     {link("rate: {value: 210 GB/s", "rate: {value: 510 GB/s") + "duplex:\n  copy_engine: {value: 901 GB/s, status: measured, source: sglang-40278}\n  kernel: {value: 9 GB/s, status: measured, source: sglang-40278}\n", []string{"f.yaml:16: host_to_device.call.regimes[0].rate 510", "duplex exceeds twice the link's 450 GB/s"}},
 
 		"no path":          {between(link("", ""), "host_to_device:\n", "device_to_host:", "host_to_device: {}\n"), []string{"host_to_device has no path, expected one of call, batch, kernel"}},
 		"regimes":          {bundledFile("links/pcie5-x16", "from: {value: 28 KiB", "from: {value: 0 B"), []string{"regimes[1].from is 0 B, expected more than 0 B"}},

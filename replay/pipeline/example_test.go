@@ -62,6 +62,6 @@ func ExampleRowPricer() {
 		fmt.Printf("%s at %s: %.2f ms a step of 8 requests\n", row.Policy, *row.Capacity, 1e3*priced.TPOT)
 	}
 	// Output:
-	// lru at 2x: 0.59 ms a step of 8 requests
+	// lru at 2x: 0.58 ms a step of 8 requests
 	// lru at 4x: 0.51 ms a step of 8 requests
 }

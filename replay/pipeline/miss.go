@@ -119,7 +119,10 @@ func (r *runner) restore(t *sums, l *Layer) {
 
 // pieces are missed blocks of some entries that move together. Scaling may give a fractional
 // number.
-type pieces struct{ count, bytes float64 }
+type pieces struct {
+	count, bytes float64
+	align        int64 // of transfer.Request
+}
 
 func (r *runner) pieces(blocks, runs, entries int64) pieces {
 	count := blocks
@@ -127,7 +130,9 @@ func (r *runner) pieces(blocks, runs, entries int64) pieces {
 		count = min(blocks, max(1, runs))
 	}
 	s := r.Scaling
-	return pieces{float64(count*max(1, r.Fragments)) * s.Factor, float64(entries) * s.Factor * r.moved}
+	fragments := max(1, r.Fragments)
+	return pieces{float64(count*fragments) * s.Factor, float64(entries) * s.Factor * r.moved,
+		transfer.Alignment(int64(r.moved) / fragments)}
 }
 
 // hostRuns returns the least number of runs of the misses in host memory. All misses have runs
@@ -158,7 +163,7 @@ func (m pieces) whole(n float64) transfer.Request {
 	if n == 0 {
 		return transfer.Request{}
 	}
-	return transfer.Request{Descriptors: int64(n), Bytes: int64(math.Round(n * (m.bytes / m.count))), Launches: 1}
+	return transfer.Request{Descriptors: int64(n), Bytes: int64(math.Round(n * (m.bytes / m.count))), Launches: 1, Align: m.align}
 }
 
 // cached returns the request for bytes of the KV of some requests, one piece per request.

@@ -15,8 +15,6 @@ import (
 // ahead is the number of descriptors that the driver submits before the engine begins. It is 0 for
 // single calls, whose submission and engine overlap. For batches it is the whole batch, up to the
 // driver's queue. A kernel submits nothing. Its rate is at most SMs × bytes in flight ÷ round trip.
-// Regimes of a kernel may come from different sources. So N of its pieces take no longer than N
-// larger pieces at which a later regime begins.
 //
 // In an inline regime the submitting thread moves the bytes. After its queue is full, each further
 // descriptor waits as well:
@@ -64,25 +62,9 @@ func (c *Curve) regime(b float64) *Regime {
 	return &c.Regimes[i]
 }
 
-// streams returns the time of a piece's b bytes in g.
-func (c *Curve) streams(g *Regime, b float64) float64 {
-	return c.Packets.Forward(b) * c.Packets.efficiency() / g.Rate
-}
-
 // piece returns the engine's time for a piece of b bytes, divided into descriptor and bytes.
-func (c *Curve) piece(g *Regime, b float64) (descriptor, bytes float64) {
-	descriptor, bytes = g.Descriptor, c.streams(g, b)
-	if c.SMs == 0 {
-		return descriptor, bytes
-	}
-	for i := len(c.Regimes) - 1; i > 0 && c.Regimes[i].From > b; i-- {
-		next := &c.Regimes[i]
-		if at := next.Descriptor + c.streams(next, next.From); at < descriptor+bytes {
-			descriptor = min(descriptor, at)
-			bytes = at - descriptor
-		}
-	}
-	return descriptor, bytes
+func (c *Curve) piece(g *Regime, b, align float64) (descriptor, bytes float64) {
+	return g.Descriptor, c.Packets.Forward(b, align) * c.Packets.efficiency() / g.Rate
 }
 
 // Time returns Cost(r).Seconds.
@@ -93,7 +75,7 @@ func (c *Curve) Time(r Request) float64 {
 	n := float64(r.Descriptors)
 	b := float64(r.Bytes) / n
 	g := c.regime(b)
-	descriptor, bytes := c.piece(g, b)
+	descriptor, bytes := c.piece(g, b, float64(r.Align))
 	engine := n * (descriptor + bytes)
 	return float64(r.Launches)*c.Launch + engine + c.waits(n, engine, g.Inline)
 }
@@ -114,10 +96,10 @@ func (c *Curve) Cost(r Request) Cost {
 	}
 	n := float64(r.Descriptors)
 	b := float64(r.Bytes) / n
-	g := c.regime(b)
+	g, align := c.regime(b), float64(r.Align)
 	cost := Cost{Bytes: r.Bytes, Descriptors: r.Descriptors, Launches: r.Launches, SMs: c.SMs,
-		WireForward: n * c.Packets.Forward(b), WireBack: n * c.Packets.Back(b)}
-	descriptor, bytes := c.piece(g, b)
+		WireForward: n * c.Packets.Forward(b, align), WireBack: n * c.Packets.Back(b, align)}
+	descriptor, bytes := c.piece(g, b, align)
 	by := Causes{Launch: float64(r.Launches) * c.Launch, Descriptor: n * descriptor, Link: n * bytes}
 	by.Submit = c.waits(n, by.Descriptor+by.Link, g.Inline)
 	cost.By, cost.Seconds = by, by.Launch+by.Submit+by.Descriptor+by.Link

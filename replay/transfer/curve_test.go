@@ -81,7 +81,7 @@ func TestChunkSizes(t *testing.T) {
 
 // The terms of the formula, by hand: 10 pieces of 1000 B.
 func TestTerms(t *testing.T) {
-	r := Request{10, 10000, 2}
+	r := Request{Descriptors: 10, Bytes: 10000, Launches: 2}
 	batch := &Curve{Launch: 1e-6, Submit: 3e-6, Ahead: 4, Regimes: []Regime{{Descriptor: 1e-6, Rate: 1e9}}}
 	// Launches take 2 µs and 4 submissions 12 µs. Then the engine takes 10 · (1 + 1) = 20, against
 	// 6 · 3 = 18 µs of submission.
@@ -106,7 +106,7 @@ func TestTerms(t *testing.T) {
 func TestRegimes(t *testing.T) {
 	c := &Curve{Regimes: []Regime{{Rate: 1e9}, {From: 4096, Rate: 4e9}, {From: 1 << 20, Rate: 8e9}}}
 	for bytes, rate := range map[int64]float64{1: 1e9, 4095: 1e9, 4096: 4e9, 1<<20 - 1: 4e9, 1 << 20: 8e9, 1 << 30: 8e9} {
-		near(t, "time", c.Time(Request{1, bytes, 1}), float64(bytes)/rate)
+		near(t, "time", c.Time(Request{Descriptors: 1, Bytes: bytes, Launches: 1}), float64(bytes)/rate)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestTimeIsCost(t *testing.T) {
 	for range 2000 {
 		c := &Curve{Launch: r.Float64() * 1e-5, Submit: r.Float64() * 1e-6, Ahead: float64(r.IntN(3000)), SMs: 4, Packets: DeviceReads(256, 512)}
 		c.Regimes = []Regime{{Descriptor: r.Float64() * 1e-6, Rate: 1e9 + r.Float64()*5e10, Inline: r.IntN(2) == 0}}
-		q := Request{1 + r.Int64N(5000), 0, 1}
+		q := Request{Descriptors: 1 + r.Int64N(5000), Bytes: 0, Launches: 1}
 		q.Bytes = q.Descriptors * (1 + r.Int64N(1<<16))
 		cost := c.Cost(q)
 		near(t, "time", c.Time(q), cost.Seconds)
@@ -142,34 +142,10 @@ func TestTimeIsCost(t *testing.T) {
 		}
 		near(t, "sum", cost.By.Launch+cost.By.Submit+cost.By.Descriptor+cost.By.Link, cost.Seconds)
 		b := q.Bytes / q.Descriptors
-		if more := c.Time(Request{q.Descriptors + 1, q.Bytes + b, 1}); more < cost.Seconds*(1-1e-12) {
+		if more := c.Time(Request{Descriptors: q.Descriptors + 1, Bytes: q.Bytes + b, Launches: 1}); more < cost.Seconds*(1-1e-12) {
 			t.Fatalf("%v s for %+v, %v for a piece more", cost.Seconds, q, more)
 		}
 	}
-}
-
-// A kernel's regimes come from two sources. 8 KiB at 50 GB/s take 163.84 ns. Pieces of 6202 B and
-// more at 37.85 GB/s would take longer. Smaller pieces, and copy engines, use the regime unchanged.
-func TestLargerPiecesOfAKernelAreNotFaster(t *testing.T) {
-	c := &Curve{SMs: 12, Regimes: []Regime{{Rate: 37.85e9}, {From: 8192, Rate: 50e9}}}
-	for _, k := range []struct{ bytes, seconds float64 }{
-		{656, 656 / 37.85e9}, {6000, 6000 / 37.85e9}, {6400, 8192 / 50e9}, {8191, 8192 / 50e9}, {8192, 8192 / 50e9}, {10000, 10000 / 50e9},
-	} {
-		r := Request{100, int64(100 * k.bytes), 1}
-		near(t, "time", c.Time(r), 100*k.seconds)
-		near(t, "cost", c.Cost(r).Seconds, 100*k.seconds)
-	}
-	// Pieces of 1000 B and more take 300 ns, which limits pieces of 900 B. Their bytes would take
-	// 900 ns without the descriptor. The descriptor keeps its time up to the limit, and the rest is
-	// for bytes.
-	for _, k := range []struct{ own, descriptor, link float64 }{{200, 200, 100}, {500, 300, 0}} {
-		c.Regimes = []Regime{{Descriptor: k.own * 1e-9, Rate: 1e9}, {From: 1000, Descriptor: 100e-9, Rate: 5e9}}
-		by := c.Cost(Request{1, 900, 1}).By
-		near(t, "descriptor", by.Descriptor, k.descriptor*1e-9)
-		near(t, "bytes", by.Link+1, k.link*1e-9+1)
-	}
-	engine := &Curve{Regimes: []Regime{{Rate: 37.85e9}, {From: 8192, Rate: 50e9}}}
-	near(t, "copy engine", engine.Time(Request{1, 8000, 1}), 8000/37.85e9)
 }
 
 // No bundled kernel moves N larger pieces faster than N smaller ones.
@@ -187,7 +163,7 @@ func TestBundledKernelsGrowWithSize(t *testing.T) {
 			}
 			before := 0.
 			for b := int64(16); b < 1<<20; b += 16 + b/200 {
-				if now := c.Time(Request{100, 100 * b, 1}); now < before*(1-1e-12) {
+				if now := c.Time(Request{Descriptors: 100, Bytes: 100 * b, Launches: 1}); now < before*(1-1e-12) {
 					t.Errorf("%s %s: 100 pieces of %d B take %g s, smaller ones %g", hardware.Head(it).Name, d, b, now, before)
 				} else {
 					before = now

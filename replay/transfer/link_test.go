@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ func TestFastest(t *testing.T) {
 	for _, c := range []struct {
 		r    Request
 		want Mechanism
-	}{{Request{1, 1 << 30, 1}, Batch}, {Request{4096, 4096 * 16384, 1}, Kernel}, {Request{2048, 2048 * 656, 1}, Kernel}, {Request{1 << 20, 1 << 36, 1}, Batch}, {Request{4, 4 * 656, 1}, Batch}} {
+	}{{Request{Descriptors: 1, Bytes: 1 << 30, Launches: 1}, Batch}, {Request{Descriptors: 4096, Bytes: 4096 * 16384, Launches: 1}, Kernel}, {Request{Descriptors: 2048, Bytes: 2048 * 656, Launches: 1}, Kernel}, {Request{Descriptors: 1 << 20, Bytes: 1 << 36, Launches: 1}, Batch}, {Request{Descriptors: 4, Bytes: 4 * 656, Launches: 1}, Batch}} {
 		best, err := l.Path(HostToDevice, c.want)
 		if err != nil {
 			t.Fatal(err)
@@ -56,7 +57,7 @@ func TestFastest(t *testing.T) {
 // Only a kernel takes SMs.
 func TestSMs(t *testing.T) {
 	l := NewLink(machine(t, "h100").Link)
-	r := Request{2048, 2048 * 656, 1}
+	r := Request{Descriptors: 2048, Bytes: 2048 * 656, Launches: 1}
 	for m, want := range map[Mechanism]float64{Call: 0, Batch: 0, Kernel: 12} {
 		p, err := l.Path(HostToDevice, m)
 		if err != nil {
@@ -74,7 +75,7 @@ func TestSMs(t *testing.T) {
 func TestBoth(t *testing.T) {
 	l := &Link{duplex: [3]float64{80e9, math.Inf(1), 80e9}}
 	p := plain(0, 0, 50e9)
-	one, two := p.Cost(Request{1, 1e9, 1}), p.Cost(Request{1, 2e9, 1})
+	one, two := p.Cost(Request{Descriptors: 1, Bytes: 1e9, Launches: 1}), p.Cost(Request{Descriptors: 1, Bytes: 2e9, Launches: 1})
 	near(t, "equal", l.Both(Call, one, one), 25e-3)
 	near(t, "unequal", l.Both(Call, two, one), 45e-3)
 	near(t, "the other way", l.Both(Call, one, two), 45e-3)
@@ -91,19 +92,19 @@ func TestLoads(t *testing.T) {
 		if err := errors.Join(err1, err2); err != nil {
 			t.Fatal(err)
 		}
-		a, b := in.Cost(Request{1000, 2e9, 1}), out.Cost(Request{500, 1e9, 1})
+		a, b := in.Cost(Request{Descriptors: 1000, Bytes: 2e9, Launches: 1}), out.Cost(Request{Descriptors: 500, Bytes: 1e9, Launches: 1})
 		near(t, m.String(), max(a.Seconds, b.Seconds)+min(a.Seconds, b.Seconds)*max(0, a.Load+b.Load-1), l.Both(m, a, b))
 		if a.Load <= 0.5 || a.Load+b.Load <= 1 {
 			t.Errorf("%v: loads %g and %g, expected that large copies disturb each other", m, a.Load, b.Load)
 		}
-		capped := Capped(in, 1e9).Cost(Request{1000, 2e9, 1})
+		capped := Capped(in, 1e9).Cost(Request{Descriptors: 1000, Bytes: 2e9, Launches: 1})
 		near(t, "capped load", capped.Load, 2e9/capped.Seconds/in.BothWays)
 	}
 	free, err := NewLink(machine(t, "gh200").Link).Path(HostToDevice, Kernel)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := free.Cost(Request{1, 1e9, 1}); c.Load != 0 {
+	if c := free.Cost(Request{Descriptors: 1, Bytes: 1e9, Launches: 1}); c.Load != 0 {
 		t.Errorf("NVLink-C2C is loaded by %g", c.Load)
 	}
 }
@@ -111,11 +112,11 @@ func TestLoads(t *testing.T) {
 // A share of the host's memory limits a path. A slower path does not change.
 func TestCapped(t *testing.T) {
 	p := Capped(plain(1e-6, 0, 50e9), 10e9)
-	c := p.Cost(Request{1, 1e6, 1})
+	c := p.Cost(Request{Descriptors: 1, Bytes: 1e6, Launches: 1})
 	near(t, "capped", c.Seconds, 101e-6)
 	near(t, "its causes", c.By.Launch+c.By.Link, 101e-6)
-	near(t, "time", p.Time(Request{1, 1e6, 1}), 101e-6)
-	near(t, "not capped", Capped(plain(0, 1, 50e9), 10e9).Time(Request{1, 1e6, 1}), 1+20e-6)
+	near(t, "time", p.Time(Request{Descriptors: 1, Bytes: 1e6, Launches: 1}), 101e-6)
+	near(t, "not capped", Capped(plain(0, 1, 50e9), 10e9).Time(Request{Descriptors: 1, Bytes: 1e6, Launches: 1}), 1+20e-6)
 }
 
 // No bundled constant exceeds the link's wire rate without packet headers.
@@ -151,25 +152,48 @@ func TestPlausibleRates(t *testing.T) {
 
 // 656 B by DMA with packets of 256 B. Host to device has 3 completions of 20 B forward and, with
 // requests of 512 B, 2 requests of 24 B back. Device to host has 3 writes of 24 B. A kernel's lines
-// of 128 B give 6 completions and 6 requests.
+// of 128 B give 6 completions and 6 requests. Rows of 656 B in a table start at multiples of 16.
+// They touch (656 + 112)/128 = 6 lines, and (656 + 48)/64 = 11 fetches of 64 B.
 func TestWireBytes(t *testing.T) {
-	read, write, gather := DeviceReads(256, 512), DeviceWrites(256), DeviceReads(128, 128)
+	read, write, gather := DeviceReads(256, 512), DeviceWrites(256), KernelReads(256)
 	for _, c := range []struct {
 		what      string
 		got, want float64
 	}{
-		{"read forward", read.Forward(656), 656 + 3*20}, {"read back", read.Back(656), 2 * 24},
-		{"write forward", write.Forward(656), 656 + 3*24}, {"write back", write.Back(656), 0},
-		{"gather forward", gather.Forward(656), 656 + 6*20}, {"gather back", gather.Back(656), 6 * 24},
-		{"no model", Packets{}.Forward(656), 656}, {"one byte", read.Forward(1), 21}, {"none", read.Forward(0), 0},
+		{"read forward", read.Forward(656, 0), 656 + 3*20}, {"read back", read.Back(656, 0), 2 * 24},
+		{"write forward", write.Forward(656, 16), 656 + 3*24}, {"write back", write.Back(656, 16), 0},
+		{"gather forward", gather.Forward(656, 0), 656 + 6*20}, {"gather back", gather.Back(656, 0), 6 * 24},
+		{"rows forward", gather.Forward(656, 16), 11*64 + 6*20}, {"rows back", gather.Back(656, 16), 6 * 24},
+		{"no model", Packets{}.Forward(656, 0), 656}, {"one byte", read.Forward(1, 1), 21}, {"none", read.Forward(0, 0), 0},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s is %v, expected %v", c.what, c.got, c.want)
 		}
 	}
-	cost := (&Curve{Packets: read, Regimes: []Regime{{Rate: 1e9}}}).Cost(Request{10, 6560, 1})
+	cost := (&Curve{Packets: read, Regimes: []Regime{{Rate: 1e9}}}).Cost(Request{Descriptors: 10, Bytes: 6560, Launches: 1})
 	if cost.WireForward != 7160 || cost.WireBack != 480 || cost.Bytes != 6560 {
 		t.Errorf("ten pieces: %+v", cost)
+	}
+}
+
+// The closed form of touched units equals their number, counted for each start.
+func TestTouchedUnits(t *testing.T) {
+	for _, c := range []struct{ bytes, align, unit int }{
+		{47, 1, 32}, {47, 1, 128}, {188, 4, 32}, {188, 4, 128}, {353, 1, 128}, {656, 16, 32}, {656, 16, 128},
+		{1024, 128, 128}, {1024, 128, 32}, {1, 1, 32}, {1312, 32, 128}, {16, 16, 32},
+	} {
+		counted, starts := 0, 0
+		for at := 0; at < c.unit; at += c.align {
+			counted += (at+c.bytes-1)/c.unit - at/c.unit + 1
+			starts++
+		}
+		want := float64(counted) / float64(starts) * float64(c.unit)
+		near(t, fmt.Sprintf("%+v", c), touched(float64(c.bytes), float64(c.align), float64(c.unit)), want)
+	}
+	for bytes, want := range map[int64]int64{656: 16, 47: 1, 1024: 128, 768: 128, 64: 64, 576: 64, 0: 0} {
+		if got := Alignment(bytes); got != want {
+			t.Errorf("rows of %d B are aligned to %d, expected %d", bytes, got, want)
+		}
 	}
 }
 
@@ -184,7 +208,7 @@ func TestPacketsOf(t *testing.T) {
 		want    Packets
 	}{
 		{256, HostToDevice, Call, DeviceReads(256, 512)}, {256, HostToDevice, Batch, DeviceReads(256, 512)},
-		{256, HostToDevice, Kernel, DeviceReads(128, 128)}, {64, HostToDevice, Kernel, DeviceReads(64, 128)},
+		{256, HostToDevice, Kernel, KernelReads(256)}, {64, HostToDevice, Kernel, KernelReads(64)},
 		{256, DeviceToHost, Batch, DeviceWrites(256)}, {256, DeviceToHost, Kernel, DeviceWrites(256)},
 	} {
 		pcie := *l.PCIe
@@ -229,6 +253,6 @@ func TestCeilings(t *testing.T) {
 // bytes on the wire, and a rate of full packets allows for 69.
 func TestSmallPieces(t *testing.T) {
 	c := &Curve{Packets: DeviceReads(256, 512), Regimes: []Regime{{Rate: 50e9}}}
-	near(t, "full packets", c.Time(Request{1, 256 << 10, 1}), float64(256<<10)/50e9)
-	near(t, "64 B", c.Time(Request{1000, 64000, 1}), 1000*84/(50e9*276/256))
+	near(t, "full packets", c.Time(Request{Descriptors: 1, Bytes: 256 << 10, Launches: 1}), float64(256<<10)/50e9)
+	near(t, "64 B", c.Time(Request{Descriptors: 1000, Bytes: 64000, Launches: 1}), 1000*84/(50e9*276/256))
 }

@@ -5,7 +5,14 @@ type Request struct {
 	Descriptors int64 // contiguous pieces
 	Bytes       int64 // bytes of all pieces
 	Launches    int64 // kernels, or driver calls of a batch
+	// Align divides the address and the length of each piece. 0 means that pieces start at cache
+	// lines.
+	Align int64
 }
+
+// Alignment returns the Align of pieces of one size that follow each other in memory. It is the
+// largest power of two that divides the size, at most a cache line.
+func Alignment(pieceBytes int64) int64 { return min(kernelAccess, pieceBytes&-pieceBytes) }
 
 // Layout is the size of a block and the layout of blocks in memory.
 type Layout struct {
@@ -22,6 +29,9 @@ type Layout struct {
 // BlockBytes returns the size of a block in bytes.
 func (l Layout) BlockBytes() int64 { return l.EntryBytes * max(1, l.BlockTokens) }
 
+// align returns the Align of a block's pieces.
+func (l Layout) align() int64 { return Alignment(l.BlockBytes() / max(1, l.Fragments)) }
+
 // Request returns one launch that moves blocks in runs. Both counts are those of a profile's misses
 // and miss_runs, summed over the requests of a batch that are fetched together. No blocks give an
 // empty Request.
@@ -33,7 +43,7 @@ func (l Layout) Request(blocks, runs int64) Request {
 	if l.Merge {
 		pieces = runs
 	}
-	return Request{pieces * max(1, l.Fragments), blocks * l.BlockBytes(), 1}
+	return Request{pieces * max(1, l.Fragments), blocks * l.BlockBytes(), 1, l.align()}
 }
 
 // WriteBack returns one launch that stores the tokens generated since the last launch: tokens of
@@ -47,7 +57,7 @@ func (l Layout) WriteBack(streams, tokens int64) Request {
 	if l.Merge {
 		pieces = streams
 	}
-	return Request{pieces * max(1, l.Fragments), streams * tokens * l.EntryBytes, 1}
+	return Request{Descriptors: pieces * max(1, l.Fragments), Bytes: streams * tokens * l.EntryBytes, Launches: 1}
 }
 
 // Cost is the cost of a request.

@@ -10,8 +10,8 @@ import (
 // In rounds, by hand: 10 reads of 100 kB at depth 4, 80 µs and 5 GB/s take 3 rounds and 200 µs.
 func TestRounds(t *testing.T) {
 	s := &SSD{Latency: 80e-6, Bandwidth: 5e9, Depth: 4}
-	near(t, "10 reads", s.Time(Request{10, 1e6, 1}), 440e-6)
-	near(t, "two drives", (&SSD{Latency: 80e-6, Bandwidth: 5e9, Depth: 4, Drives: 2}).Time(Request{10, 1e6, 1}), 340e-6)
+	near(t, "10 reads", s.Time(Request{Descriptors: 10, Bytes: 1e6, Launches: 1}), 440e-6)
+	near(t, "two drives", (&SSD{Latency: 80e-6, Bandwidth: 5e9, Depth: 4, Drives: 2}).Time(Request{Descriptors: 10, Bytes: 1e6, Launches: 1}), 340e-6)
 	if s.Cost(Request{}) != (Cost{}) {
 		t.Error("no reads cost something")
 	}
@@ -54,8 +54,8 @@ func TestSharpKnee(t *testing.T) {
 // n reads have at most n in flight. One read of a deep queue takes its latency.
 func TestShallow(t *testing.T) {
 	s := &SSD{Latency: 80e-6, RequestRate: 5e9, IOPS: 1e6, Bandwidth: 5e9, Knee: 1.5, Depth: 64}
-	near(t, "one read", s.Time(Request{1, 1e5, 1}), 100e-6)
-	r := Request{64, 64e5, 1}
+	near(t, "one read", s.Time(Request{Descriptors: 1, Bytes: 1e5, Launches: 1}), 100e-6)
+	r := Request{Descriptors: 64, Bytes: 64e5, Launches: 1}
 	near(t, "64 reads", s.Time(r), 64e5/s.Rate(64, 1e5))
 	near(t, "causes", s.Cost(r).By.Link+s.Cost(r).By.Descriptor, s.Time(r))
 	near(t, "a stripe", (&SSD{Latency: 80e-6, RequestRate: 5e9, IOPS: 1e6, Bandwidth: 5e9, Knee: 1.5, Depth: 64, Drives: 4}).Rate(1, 1e5), 1e9)
@@ -67,13 +67,13 @@ func TestLargeReadsOfAStripe(t *testing.T) {
 	s := &SSD{Latency: 80e-6, RequestRate: 5e9, IOPS: 1e6, Bandwidth: 5e9, Knee: 1.5, Depth: 64, Drives: 4}
 	one := *s
 	one.Drives = 1
-	near(t, "8 MB", s.Time(Request{1, 8e6, 1}), 480e-6)
-	near(t, "8 MB of one drive", one.Time(Request{1, 8e6, 1}), 1680e-6)
-	near(t, "1 MiB", s.Time(Request{1, 1 << 20, 1}), 80e-6+float64(512<<10)/5e9)
-	near(t, "a chunk", s.Time(Request{1, 512 << 10, 1}), one.Time(Request{1, 512 << 10, 1}))
+	near(t, "8 MB", s.Time(Request{Descriptors: 1, Bytes: 8e6, Launches: 1}), 480e-6)
+	near(t, "8 MB of one drive", one.Time(Request{Descriptors: 1, Bytes: 8e6, Launches: 1}), 1680e-6)
+	near(t, "1 MiB", s.Time(Request{Descriptors: 1, Bytes: 1 << 20, Launches: 1}), 80e-6+float64(512<<10)/5e9)
+	near(t, "a chunk", s.Time(Request{Descriptors: 1, Bytes: 512 << 10, Launches: 1}), one.Time(Request{Descriptors: 1, Bytes: 512 << 10, Launches: 1}))
 	before := 0.
 	for b := int64(4096); b < 64<<20; b += b / 7 {
-		now := s.Time(Request{3, 3 * b, 1})
+		now := s.Time(Request{Descriptors: 3, Bytes: 3 * b, Launches: 1})
 		if now < before {
 			t.Errorf("3 reads of %d B take %g s, smaller ones %g", b, now, before)
 		}
@@ -85,11 +85,11 @@ func TestLargeReadsOfAStripe(t *testing.T) {
 // Two threads carry 20.
 func TestMemory(t *testing.T) {
 	m := Memory{Latency: 100e-9, Rate: 30e9, ThreadRate: 10e9, Threads: 4}
-	near(t, "memory bound", m.Time(Request{8, 3e6, 0}), 200e-9+100e-6)
+	near(t, "memory bound", m.Time(Request{Descriptors: 8, Bytes: 3e6, Launches: 0}), 200e-9+100e-6)
 	m.Threads = 2
-	near(t, "thread bound", m.Time(Request{8, 3e6, 0}), 400e-9+150e-6)
+	near(t, "thread bound", m.Time(Request{Descriptors: 8, Bytes: 3e6, Launches: 0}), 400e-9+150e-6)
 	m.Threads = 0
-	near(t, "one thread", m.Time(Request{1, 1e6, 0}), 100e-9+100e-6)
+	near(t, "one thread", m.Time(Request{Descriptors: 1, Bytes: 1e6, Launches: 0}), 100e-9+100e-6)
 }
 
 // Only hosts with CXL have it. It is slower than DRAM in rate and latency.
@@ -110,6 +110,6 @@ func TestCXL(t *testing.T) {
 	if !ok || cxl.Latency <= dram.Latency || cxl.Rate >= dram.Rate || cxl.ThreadRate >= dram.ThreadRate {
 		t.Errorf("CXL %+v, DRAM %+v", cxl, dram)
 	}
-	r := Request{1000, 1e9, 0}
+	r := Request{Descriptors: 1000, Bytes: 1e9, Launches: 0}
 	near(t, "CXL", cxl.Time(r), 125*250e-9+1e9/25e9)
 }

@@ -79,7 +79,7 @@ type TierCost struct {
 }
 
 func (t *Tiers) layerWise(d Demand) TierCost {
-	whole := Request{min(1, d.Layer), d.Layer * t.Layout.BlockBytes(), 1} // one segment, one copy
+	whole := Request{Descriptors: min(1, d.Layer), Bytes: d.Layer * t.Layout.BlockBytes(), Launches: 1} // one segment, one copy
 	c := TierCost{LinkBytes: whole.Bytes, SSDBytes: whole.Bytes, Reads: whole.Descriptors, LinkBusy: t.Link.Time(whole), SSDBusy: t.ssd(whole)}
 	c.Seconds = t.through(c.SSDBusy, c.LinkBusy)
 	return c
@@ -140,7 +140,7 @@ func (t *Tiers) reads(d Demand, blocks int64) Request {
 		reads = d.SSD
 	}
 	share := func(n int64) int64 { return (n*blocks + d.SSD - 1) / d.SSD }
-	return Request{share(reads), share(blocksRead) * t.Layout.BlockBytes(), 1}
+	return Request{Descriptors: share(reads), Bytes: share(blocksRead) * t.Layout.BlockBytes(), Launches: 1}
 }
 
 func (t *Tiers) ssd(r Request) float64 {

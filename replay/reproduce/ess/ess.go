@@ -160,7 +160,7 @@ func (b *bench) blocks() {
 			mechanism = transfer.Call
 		}
 		const many = 1 << 20
-		request := transfer.Request{Descriptors: many, Bytes: many * int64(b.model.Entry.Value), Launches: 1}
+		request := transfer.Layout{EntryBytes: int64(b.model.Entry.Value)}.Request(many, many)
 		cost := reproduce.Must(link.Path(direction, mechanism)).Cost(request)
 		d.Set("rate", float64(cost.Bytes)/(cost.Seconds-cost.By.Launch)/1e9, row)
 	}

@@ -92,8 +92,7 @@ func (b *bench) switchPoint(computing step) float64 {
 	load := pipeline.Load{Requests: overlapBatch, Queries: overlapBatch * overlapMTP, Context: overlapBatch * long}
 	o := reproduce.Must(b.operators(b.roofline(), computing, overlapMTP, long).Layer(int(b.model.Layers.Value)-1, &load))
 	path := reproduce.Must(transfer.NewLink(b.machine.Link).Path(transfer.HostToDevice, transfer.Kernel))
-	bytes := overlapBatch * int64(b.model.Entry.Value)
-	cost := path.Cost(transfer.Request{Descriptors: overlapBatch, Bytes: bytes, Launches: 1})
+	cost := path.Cost(transfer.Layout{EntryBytes: int64(b.model.Entry.Value)}.Request(overlapBatch, overlapBatch))
 	free := 1 - cost.SMs/float64(b.machine.GPU.SMs.Value)
 	launch, tau := free*cost.By.Launch, free*(cost.Seconds-cost.By.Launch)
 	return (o.Pre + o.Attend + overhead - launch) / (tau + o.Attend/float64(b.model.Indexer.TopK.Value))

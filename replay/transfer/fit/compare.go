@@ -111,15 +111,19 @@ func (c *Comparison) link(l *hardware.Link, link *transfer.Link, s *hardware.Ser
 }
 
 func requestOf(p *hardware.Point) transfer.Request {
-	blocks := int64(p.Blocks.Value)
-	return transfer.Request{Descriptors: blocks, Bytes: blocks * int64(p.Block.Value), Launches: max(1, int64(p.Launches.Value))}
+	return requestFor(int64(p.Block.Value), int64(p.Blocks.Value), max(1, int64(p.Launches.Value)))
+}
+
+// requestFor returns the request for blocks of a table.
+func requestFor(bytes, blocks, launches int64) transfer.Request {
+	return transfer.Request{Descriptors: blocks, Bytes: blocks * bytes, Launches: launches, Align: transfer.Alignment(bytes)}
 }
 
 // modelOf prices a request on the path of a series.
 func modelOf(l *hardware.Link, link *transfer.Link, s *hardware.Series, r transfer.Request) (float64, error) {
 	m := mechanismOf(s.Path)
 	if s.Direction == "both" { // half of it in each direction
-		half := transfer.Request{Descriptors: (r.Descriptors + 1) / 2, Bytes: r.Bytes / 2, Launches: r.Launches}
+		half := transfer.Request{Descriptors: (r.Descriptors + 1) / 2, Bytes: r.Bytes / 2, Launches: r.Launches, Align: r.Align}
 		fetch, err1 := link.Path(transfer.HostToDevice, m)
 		store, err2 := link.Path(transfer.DeviceToHost, m)
 		if err := cmp.Or(err1, err2); err != nil {

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/names"
-	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
 // columns are the columns of a points file. The first two are required, and one of the four for
@@ -118,7 +117,7 @@ func (t *reading) add(record []string, line int) error {
 	if seconds <= 0 || math.IsInf(seconds, 0) {
 		return fmt.Errorf("%s %g gives a time of %g s, expected more than 0", t.timing, value, seconds)
 	}
-	p := Point{transfer.Request{Descriptors: blocks, Bytes: block * blocks, Launches: launches}, seconds, line}
+	p := Point{requestFor(block, blocks, launches), seconds, line}
 	series := ""
 	if i, ok := t.at["series"]; ok {
 		series = record[i]

@@ -18,7 +18,7 @@ func TestReadCSV(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := groups[0].Points[0]
-		if len(groups) != 1 || p.Request != (transfer.Request{Descriptors: 100, Bytes: 100_000, Launches: 1}) || !close(p.Seconds, 50e-6) || p.Line != 3 {
+		if len(groups) != 1 || p.Request != (transfer.Request{Descriptors: 100, Bytes: 100_000, Launches: 1, Align: 8}) || !close(p.Seconds, 50e-6) || p.Line != 3 {
 			t.Errorf("%s: %+v", header, groups)
 		}
 	}
