@@ -86,6 +86,8 @@ Layer maps, the profiled layer for each layer of the model:
 			fl.format(&f.format, "", "table", "json", "csv")
 			fl.more()
 			fl.BoolVar(&d.static, "static", false, "treat the cache as full from the first step on, without a profile")
+			fl.Int64Var(&d.chunk, "prefill-chunk", 0, "largest number of prompt tokens in a pass, without a profile (default: all prompts)")
+			fl.positive("prefill-chunk")
 			f.define(fl)
 		},
 		run: func(c *call) error {
@@ -131,11 +133,14 @@ func (f *timeFlags) define(fl *flagSet) {
 // profile.
 type decodingFlags struct {
 	prompt, generate int
+	chunk            int64 // of prefill
 	static           bool
 }
 
 // given reports whether one of the flags is given.
-func (d *decodingFlags) given() bool { return d.prompt != 0 || d.generate != 0 || d.static }
+func (d *decodingFlags) given() bool {
+	return d.prompt != 0 || d.generate != 0 || d.static || d.chunk != 0
+}
 
 // profileOrDecoding checks the arguments of time: a profile, or the flags of requests.
 func (f *timeFlags) profileOrDecoding(c *cobra.Command, args []string) error {
@@ -143,7 +148,7 @@ func (f *timeFlags) profileOrDecoding(c *cobra.Command, args []string) error {
 		return exactlyOne("profile")(c, args)
 	}
 	if f.decoding.prompt == 0 && f.decoding.generate == 0 {
-		return usagef("--static needs --prompt and --generate")
+		return usagef("--static and --prefill-chunk need --prompt and --generate")
 	}
 	if len(args) > 0 {
 		return usagef("--prompt and --generate replace a profile: remove them or %s", args[0])
@@ -337,6 +342,7 @@ func (f *timeFlags) decode() (err error) {
 	if err := f.findModel(f.model); err != nil {
 		return err
 	}
+	f.options.Prefill = pipeline.Prefill{Prompt: int64(f.decoding.prompt), Chunk: f.decoding.chunk}
 	f.profile, f.options.Scaling, err = pipeline.Decoding(f.decoding.prompt, f.decoding.generate, f.decoding.static, f.shape)
 	return err
 }

@@ -84,19 +84,19 @@ func TestTimeDecoding(t *testing.T) {
 	base := []string{"time", "--prompt", "256", "--generate", "64", "--model", "opt-6.7b", "--schedule", "kvpr"}
 	with := func(more ...string) []string { return append(base[:len(base):len(base)], more...) }
 	for want, args := range map[string][]string{
-		"replace a profile: remove them or results": with("results"),
-		"expected at least 1 and 2 tokens":          with("--generate", "1"),
-		"needs a profile":                           with("--layer-map", "nearest"),
-		"--seed needs a profile":                    with("--seed", "3"),
-		"--static needs --prompt":                   {"time", "results", "--static"},
-		"choose among kvpr, flexgen":                with("--schedule", "da"),
-		"expected at most 1073741824":               with("--generate", "2000000000"),
-		"a prompt of 9000000000000000000":           with("--prompt", "9000000000000000000"),
-		"need a --model":                            {"time", "--prompt", "256", "--generate", "64", "--schedule", "kvpr"},
-		"known: deepseek":                           with("--model", "opt"),
-		"load=fine needs weights=host":              with("--schedule", "kvpr:load=fine"),
-		"caches 656 B per token and layer":          with("--model", "deepseek-v3.2", "--schedule", "flexgen:kv=int4"),
-		"kv=int8 is none of fp16, int4":             with("--schedule", "flexgen:kv=int8"),
+		"replace a profile: remove them or results":  with("results"),
+		"expected at least 1 and 2 tokens":           with("--generate", "1"),
+		"needs a profile":                            with("--layer-map", "nearest"),
+		"--seed needs a profile":                     with("--seed", "3"),
+		"--static and --prefill-chunk need --prompt": {"time", "results", "--static"},
+		"choose among kvpr, flexgen":                 with("--schedule", "da"),
+		"expected at most 1073741824":                with("--generate", "2000000000"),
+		"a prompt of 9000000000000000000":            with("--prompt", "9000000000000000000"),
+		"need a --model":                             {"time", "--prompt", "256", "--generate", "64", "--schedule", "kvpr"},
+		"known: bloom":                               with("--model", "opt"),
+		"load=fine needs weights=host":               with("--schedule", "kvpr:load=fine"),
+		"caches 656 B per token and layer":           with("--model", "deepseek-v3.2", "--schedule", "flexgen:kv=int4"),
+		"kv=int8 is none of fp16, int4":              with("--schedule", "flexgen:kv=int8"),
 	} {
 		code, _, stderr := run(args...)
 		if code == 0 || !strings.Contains(stderr, want) {
@@ -141,7 +141,7 @@ func TestTimeRefuses(t *testing.T) {
 		"--layer-map":                             {"time", out, "--policy", "lru"},
 		"known: a10":                              append(base[:len(base):len(base)], "--hardware", "h101"),
 		"did you mean dba":                        append(base[:len(base):len(base)], "--schedule", "dbb"),
-		"known: deepseek":                         append(base[:len(base):len(base)], "--model", "gpt"),
+		"known: bloom":                            append(base[:len(base):len(base)], "--model", "gpt"),
 		"expected table, json":                    append(base[:len(base):len(base)], "--format", "xml"),
 		"one machine":                             append(base[:len(base):len(base)], "--hardware", "all", "--timeline", "x.json"),
 		"nothing fits: rtx4090":                   append(base[:len(base):len(base)], "--hardware", "rtx4090", "--model", "llama-2-70b"),
@@ -365,4 +365,33 @@ func TestTimeTensorParallel(t *testing.T) {
 			t.Errorf("%v: exit %d, %s, expected %s", more, code, stderr, want)
 		}
 	}
+}
+
+// TTFT is that of the prompts. It is in all formats, and only without a profile.
+func TestTimeFirstToken(t *testing.T) {
+	args := []string{"time", "--prompt", "2048", "--generate", "4", "--model", "llama-3.1-8b", "--batch", "4", "--schedule", "dense"}
+	type priced struct {
+		TTFT   float64 `json:"ttft_s"`
+		Memory struct {
+			Reserve float64 `json:"reserve_bytes"`
+		}
+	}
+	with := func(more ...string) priced {
+		return decoded[[]priced](t, slices.Concat(args, more, []string{"--format", "json"})...)[0]
+	}
+	once, chunks := with(), with("--prefill-chunk", "256")
+	if !(once.TTFT > 0 && chunks.TTFT > once.TTFT && chunks.Memory.Reserve > once.Memory.Reserve) {
+		t.Errorf("%+v at once, %+v in chunks: expected chunks to take longer, and memory for them", once, chunks)
+	}
+	code, stdout, stderr := run(args...)
+	if code != 0 || !strings.Contains(stdout, " TTFT ") {
+		t.Errorf("exit %d, no TTFT in %s%s", code, stdout, stderr)
+	}
+	code, stdout, stderr = run(append(slices.Clone(args), "--format", "csv")...)
+	if code != 0 || records(t, stdout)[0]["ttft_s"] != strconv.FormatFloat(once.TTFT, 'g', -1, 64) {
+		t.Errorf("exit %d, %s%s", code, stdout, stderr)
+	}
+	out := profiled(t)
+	says(t, 2, "--prefill-chunk need --prompt and --generate", "time", out, "--prefill-chunk", "256")
+	says(t, 2, "--prefill-chunk 0: expected at least 1", append(args, "--prefill-chunk", "0")...)
 }

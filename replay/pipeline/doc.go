@@ -22,6 +22,9 @@
 //
 // parallel.go divides a model or its routed experts among GPUs. Package collective prices the communication between them.
 //
+// prefill.go prices the prompts of equal requests. engine.go has the overhead of programs that
+// launch kernels.
+//
 // memory.go computes the memory that a batch needs. plan.go searches batches, schedules and cells.
 // result.go, report.go, plan_report.go and assumptions.go write the results.
 package pipeline

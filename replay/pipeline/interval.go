@@ -55,7 +55,11 @@ type Uncertainty [submodels]float64
 // uncertainty returns the factors of the runner's models.
 func (r *runner) uncertainty() Uncertainty {
 	u := Uncertainty{kernelFactor, selectFactor, lookupFactor, linkFactor, driveFactor, networkFactor}
-	switch c := r.computer.(type) {
+	computer := r.computer
+	if l, ok := computer.(*launched); ok {
+		computer = l.Computer
+	}
+	switch c := computer.(type) {
 	case *Fitted:
 		if c.estimator.Measured(kernel.Product) {
 			u[KernelModel] = ownKernelFactor

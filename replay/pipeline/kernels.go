@@ -55,6 +55,9 @@ func (f *Fitted) Notes() []string {
 
 // seconds returns the time of a kernel and of the gap after it.
 func (f *Fitted) seconds(k kernel.Kernel) float64 {
+	if k.Tokens <= 0 {
+		return 0
+	}
 	if t, ok := f.known[k]; ok {
 		return t
 	}
@@ -101,7 +104,7 @@ func (f *Fitted) Layer(layer int, l *Load) (o Operators, err error) {
 	}
 	if l.Again > 0 {
 		o.Again = before(l.Again) + f.products(l.Again, second) + f.products(l.Again, out) + around(l.Again) +
-			f.feedForward(layer, l.Again) + f.roofline.attention(l.Pairs, l.Again*float64(m.Entry.Value))
+			f.feedForward(layer, l.Again) + f.causal(l.Requests, l.Again, l.Pairs)
 	}
 	return o, nil
 }
@@ -115,6 +118,16 @@ func (f *Fitted) attention(requests, attended, bytes float64) float64 {
 	entry := float64(f.roofline.Model.Entry.Value)
 	read := f.seconds(kernel.NewDecode(requests, bytes/requests/entry, entry))
 	return max(read, f.estimator.Launch(kernel.Decode)+f.roofline.attention(attended, 0))
+}
+
+// causal returns the time of attention of some tokens of requests. Each token attends to the tokens
+// before it, which are pairs together. Requests are equal, and so are one kernel with all their
+// heads.
+func (f *Fitted) causal(requests, tokens, pairs float64) float64 {
+	m := f.roofline.Model
+	each := tokens / requests
+	before := max(0, pairs/tokens-(each+1)/2)
+	return f.seconds(kernel.NewPrefill(each, before, float64(m.Entry.Value)*requests, float64(m.QueryHeads.Value)*requests, causalWidth(m)/2))
 }
 
 // feedForward returns the time of a layer's FFN. The routed experts of a GPU are one grouped

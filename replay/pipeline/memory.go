@@ -95,14 +95,17 @@ func (o *Options) held(batch int) (token, rest float64) {
 const usualReserved hardware.Bytes = 1e9
 
 // reserve returns the GPU memory that holds neither weights nor KV: the share in the options, or an
-// estimate. The estimate covers driver, context and the activations of the step. Prefill is not
-// modelled, so its activations are not counted.
+// estimate. The estimate covers driver, context and the activations of the step, or those of a pass
+// of prefill if its chunk is stated. With a chunk the estimate adds to the share, as in vLLM, which
+// profiles a pass and leaves 1 − gpu_memory_utilization free besides.
 func (r *runner) reserve() float64 {
 	gpu := r.Machine.GPU
-	if share := r.Reserve; share > 0 {
-		return share * float64(gpu.Memory.Value)
+	estimate := float64(gpu.Reserved.Or(usualReserved)) + r.activations()
+	share := r.Reserve * float64(gpu.Memory.Value)
+	if r.Reserve > 0 && r.Prefill.Chunk == 0 {
+		return share
 	}
-	return float64(gpu.Reserved.Or(usualReserved)) + r.activations()
+	return share + estimate
 }
 
 // activations returns the bytes of a layer's intermediate results in FP16, and of the logits in
@@ -125,9 +128,10 @@ func (r *runner) activations() float64 {
 	if e := m.MoE; e != nil {
 		wide = max(wide, float64(e.FFN.Value*(e.Active.Value+e.Shared.Value)))
 	}
+	tokens := max(queries+again, float64(r.Prefill.tokens(int64(r.Batch))))
 	numbers := 3*hidden + 2*heads*dim + float64(m.Entry.Value)/halfBytes + float64(m.FFNMatrices.Value-1)*wide
 	const logit = halfBytes + 4
-	return (queries+again)*numbers*halfBytes + queries*max(r.vocabulary, float64(m.Vocabulary.Value))*logit
+	return tokens*numbers*halfBytes + queries*max(r.vocabulary, float64(m.Vocabulary.Value))*logit
 }
 
 func (m *Memory) verdict(machine *hardware.Machine) string {

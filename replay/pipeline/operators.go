@@ -140,7 +140,7 @@ func (r *Roofline) Layer(layer int, l *Load) (o Operators, err error) {
 	o.LookupCPU, o.Update = l.Demand*r.latency/threads, l.Missed*updateTouches*r.latency/threads
 	o.Recompute = r.at(2*keyValueWeights(m)*l.Requests, r.low, 0)
 	if l.Again > 0 {
-		o.Again = r.weights(first+second+out, l.Again) + r.attention(l.Pairs, l.Again*float64(m.Entry.Value)) + r.feedForward(layer, l.Again)
+		o.Again = r.weights(first+second+out, l.Again) + r.causal(l.Pairs, l.Again) + r.feedForward(layer, l.Again)
 	}
 	return o, nil
 }
@@ -158,6 +158,23 @@ func attentionFLOP(m *hardware.Model, attended float64) float64 {
 		wide = 2*float64(m.Latent.KVRank.Value) + float64(m.Latent.Rope.Value)
 	}
 	return 2 * attended * float64(m.QueryHeads.Value) * wide
+}
+
+// causal returns the time of attention of some tokens to those before them, which are pairs
+// together.
+func (r *Roofline) causal(pairs, tokens float64) float64 {
+	m := r.Model
+	return r.at(2*pairs*float64(m.QueryHeads.Value)*causalWidth(m), r.matrix, tokens*float64(m.Entry.Value))
+}
+
+// causalWidth returns the width of a head's key and value in causal attention. Latent attention
+// expands both for prompts (DeepSeek-V2, section 2.1). The weights of the expansion are those that
+// decoding absorbs.
+func causalWidth(m *hardware.Model) float64 {
+	if l := m.Latent; l != nil {
+		return float64(l.NoPE.Value + l.Rope.Value + l.Value.Value)
+	}
+	return 2 * float64(m.HeadDim.Value)
 }
 
 // feedForward returns the time of a layer's FFN. Routed experts are divided among the GPUs, and

@@ -39,6 +39,8 @@ type Options struct {
 	Fragments int64   // pieces of a block in memory, 0 for 1
 	Depth     int64   // reads in flight to the drives, over all GPUs that share them, 0: the machine's
 	Ahead     ReadAhead
+	// Prefill, if it has a prompt, is priced before the steps.
+	Prefill Prefill
 	// Kernels returns the kernel model of the machine's GPU. If it is nil or returns nil, operators
 	// take the times of a Roofline. Commands set kernel.Fitted unless a flag says otherwise.
 	Kernels kernel.Source
@@ -94,6 +96,8 @@ func (o *Options) Bounds() error {
 		return fmt.Errorf("reserve %g, expected a share of GPU memory, 0 to below 1", o.Reserve)
 	case !(o.Ahead.Accuracy >= 0 && o.Ahead.Accuracy <= 1):
 		return fmt.Errorf("read-ahead %g, expected a share of the reads, 0 to 1", o.Ahead.Accuracy)
+	case o.Prefill.check() != nil:
+		return o.Prefill.check()
 	case o.Path != "" && o.Path != fastest && !slices.Contains(hardware.PathNames, o.Path):
 		return fmt.Errorf("path %q, expected %s, %s", o.Path, fastest, strings.Join(hardware.PathNames, ", "))
 	}

@@ -294,6 +294,12 @@ func (r *runner) run() (*Result, error) {
 	result.Tokens = float64(r.Batch) * result.OTPS / float64(r.TensorParallel)
 	result.Memory = r.memory(r.staging)
 	result.Schedule = r.Schedule.Name()
+	if r.Prefill.Prompt > 0 {
+		var err error
+		if result.TTFT, err = r.firstTokens(); err != nil {
+			return nil, err
+		}
+	}
 	result.round()
 	if err := r.interval(result); err != nil {
 		return nil, err

@@ -26,9 +26,16 @@ func WriteTable(w io.Writer, results []*Result) error {
 		return err
 	}
 	t := newTable(w)
-	fmt.Fprintln(t, "machine\tschedule\tstep p50\tp95\tp99\tTPOT\ttokens/s/request\ttokens/s\texposed transfers\tGPU memory\tdoes not fit")
+	ttft := ""
+	if first.TTFT > 0 { // all results then have it
+		ttft = "\tTTFT"
+	}
+	fmt.Fprintln(t, "machine\tschedule\tstep p50\tp95\tp99\tTPOT"+ttft+"\ttokens/s/request\ttokens/s\texposed transfers\tGPU memory\tdoes not fit")
 	for _, r := range results {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.4g\t%.4g\t%s\t%s\t%s\n", r.Machine, r.scheduleText(labels), seconds(r.P50), seconds(r.P95), seconds(r.P99), r.tpot(),
+		if r.TTFT > 0 {
+			ttft = "\t" + seconds(r.TTFT)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s%s\t%.4g\t%.4g\t%s\t%s\t%s\n", r.Machine, r.scheduleText(labels), seconds(r.P50), seconds(r.P95), seconds(r.P99), r.tpot(), ttft,
 			r.OTPS, r.Tokens, seconds(r.Causes.transfers()), size(r.Memory.GPU), r.Memory.Verdict)
 	}
 	if err := t.Flush(); err != nil {
@@ -50,6 +57,9 @@ func writeOne(w io.Writer, r *Result) error {
 	fmt.Fprintf(t, "%s\n", r.Labels.Title(fmt.Sprintf("%s on %s, batch %d, %s, %s", r.Model, r.Machine, r.Batch, r.Schedule, r.Cell)))
 	line("step", "p50 %s  p95 %s  p99 %s  mean %s, of %d steps", seconds(r.P50), seconds(r.P95), seconds(r.P99), seconds(r.Mean), r.Steps)
 	line("TPOT", "%s at %g tokens a step", r.tpot(), r.Accept)
+	if r.TTFT > 0 {
+		line("TTFT", "%s, of all %d requests", seconds(r.TTFT), r.Batch)
+	}
 	line("tokens/s", "%.4g a request, %.4g a GPU", r.OTPS, r.Tokens)
 	for i, v := range r.Causes.values() {
 		if v > 0 {
@@ -154,7 +164,7 @@ func WriteJSON(w io.Writer, results []*Result) error { return text.WriteJSON(w, 
 // WriteCSV writes one line per result. Times are seconds, sizes bytes.
 func WriteCSV(w io.Writer, results []*Result) error {
 	c := csv.NewWriter(w)
-	header := []string{"machine", "model", "schedule", "policy", "capacity", "batch", "steps", "tokens_per_step", "step_mean_s", "step_p50_s", "step_p95_s", "step_p99_s", "tpot_s", "tokens_per_s_request", "tokens_per_s_gpu", "tpot_low_s", "tpot_high_s"}
+	header := []string{"machine", "model", "schedule", "policy", "capacity", "batch", "steps", "tokens_per_step", "step_mean_s", "step_p50_s", "step_p95_s", "step_p99_s", "tpot_s", "tokens_per_s_request", "tokens_per_s_gpu", "tpot_low_s", "tpot_high_s", "ttft_s"}
 	for _, name := range CauseNames {
 		header = append(header, "exposed_"+strings.ReplaceAll(name, "-", "_")+"_s")
 	}
@@ -165,7 +175,7 @@ func WriteCSV(w io.Writer, results []*Result) error {
 	text := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 	for _, r := range results {
 		row := []string{r.Machine, r.Model, r.Schedule, r.Policy, r.Capacity, strconv.Itoa(r.Batch), strconv.Itoa(r.Steps), text(r.Accept)}
-		for _, v := range []float64{r.Mean, r.P50, r.P95, r.P99, r.TPOT, r.OTPS, r.Tokens, r.Interval.Low, r.Interval.High} {
+		for _, v := range []float64{r.Mean, r.P50, r.P95, r.P99, r.TPOT, r.OTPS, r.Tokens, r.Interval.Low, r.Interval.High, r.TTFT} {
 			row = append(row, text(v))
 		}
 		for _, v := range r.Causes.values() {

@@ -40,9 +40,12 @@ type Result struct {
 	SSD      float64  `json:"ssd_bytes_per_step"`
 	Pieces   float64  `json:"descriptors_per_step"`
 	Reads    float64  `json:"ssd_reads_per_step"`
-	Memory   Memory   `json:"memory"`
-	Notes    []string `json:"notes"`
-	median   int      // the step whose time is P50
+	// TTFT is the time until all requests have their first token, if their prompts arrive together. It
+	// is 0 if no prompt is priced.
+	TTFT   float64  `json:"ttft_s,omitempty"`
+	Memory Memory   `json:"memory"`
+	Notes  []string `json:"notes"`
+	median int      // the step whose time is P50
 
 	// Recomputed is the number of positions of a request that are recomputed, averaged over layers
 	// and steps.
@@ -87,7 +90,7 @@ const resultDigits = 12
 func (r *Result) round() {
 	c, m := &r.Causes, &r.Memory
 	for _, v := range []*float64{
-		&r.Mean, &r.P50, &r.P95, &r.P99, &r.TPOT, &r.OTPS, &r.Tokens, &r.H2D, &r.D2H, &r.SSD, &r.Pieces, &r.Reads, &r.Recomputed,
+		&r.Mean, &r.P50, &r.P95, &r.P99, &r.TPOT, &r.OTPS, &r.Tokens, &r.H2D, &r.D2H, &r.SSD, &r.Pieces, &r.Reads, &r.Recomputed, &r.TTFT,
 		&c.Compute, &c.Selection, &c.Lookup, &c.Fetch, &c.WriteBack, &c.SSD, &c.Weights, &c.AllReduce, &c.Dispatch, &c.Combine, &c.OnHost,
 		&m.Weights, &m.Index, &m.Cache, &m.Staging, &m.Reserve, &m.GPU, &m.GPUHas, &m.Host, &m.HostHas, &m.SSD,
 	} {

@@ -1,0 +1,150 @@
+package pipeline
+
+import (
+	"fmt"
+
+	"github.com/kvreplay/kvreplay/replay/transfer"
+)
+
+// Prefill runs the prompts through all layers. Every token attends to the tokens before it. Chunked
+// prefill (Agrawal et al., Sarathi, arXiv 2308.16369) bounds the tokens of a pass, so that a pass
+// takes bounded time and memory. Later chunks of a prompt attend to the cache of earlier ones.
+//
+// A layer takes the longest of three times: its computation, the way of its new KV to the host, and
+// the loads of its weights and of earlier KV, if the schedule keeps them on the host.
+
+// Prefill describes the prompts of a batch of equal requests.
+type Prefill struct {
+	Prompt int64 // tokens of each request, 0: no prefill is priced
+	Chunk  int64 // largest number of tokens of a pass, 0: all prompts at once
+}
+
+// mostPasses bounds the passes over one prompt.
+const mostPasses = 1 << 12
+
+func (p Prefill) check() error {
+	switch {
+	case p.Prompt < 0 || p.Prompt > mostContext:
+		return fmt.Errorf("prompt %d, expected 0 to %d", p.Prompt, int64(mostContext))
+	case p.Chunk < 0 || p.Chunk > mostContext:
+		return fmt.Errorf("prefill chunk %d, expected 0 to %d", p.Chunk, int64(mostContext))
+	case p.Chunk > 0 && p.Prompt/p.Chunk >= mostPasses:
+		return fmt.Errorf("prefill chunk %d: expected fewer than %d passes over a prompt of %d", p.Chunk, mostPasses, p.Prompt)
+	}
+	return nil
+}
+
+// tokens returns the tokens of the largest pass over a batch if a chunk is stated, else 0.
+func (p Prefill) tokens(batch int64) int64 {
+	switch {
+	case p.Chunk == 0:
+		return 0
+	case p.Chunk < p.Prompt:
+		return p.Chunk
+	}
+	return min(batch, p.Chunk/p.Prompt) * p.Prompt
+}
+
+// pass is a part of each of some prompts that goes through the model at once.
+type pass struct {
+	requests, tokens float64 // tokens of each request
+	before           float64 // cached tokens of each
+	last             bool    // the prompts end, and their first tokens are sampled
+}
+
+// firstTokens returns the time until all requests have their first token, in seconds. Their prompts
+// arrive together. Without chunks they are one pass. With chunks a pass has as many whole prompts
+// as fit, or a part of one prompt.
+func (r *runner) firstTokens() (sum float64, err error) {
+	p, batch := r.Prefill, int64(r.Batch)
+	add := func(times int64, x pass) {
+		if err != nil || times == 0 {
+			return
+		}
+		var seconds float64
+		if seconds, err = r.pass(x); err == nil {
+			err = r.ctx.Err()
+		}
+		sum += float64(times) * seconds
+	}
+	chunk := p.Chunk
+	if chunk == 0 {
+		chunk = batch * p.Prompt
+	}
+	if whole := min(batch, chunk/p.Prompt); whole > 0 {
+		add(batch/whole, pass{requests: float64(whole), tokens: float64(p.Prompt), last: true})
+		add(min(1, batch%whole), pass{requests: float64(batch % whole), tokens: float64(p.Prompt), last: true})
+		return sum, err
+	}
+	for begin := int64(0); begin < p.Prompt; begin += chunk {
+		n := min(chunk, p.Prompt-begin)
+		add(batch, pass{requests: 1, tokens: float64(n), before: float64(begin), last: begin+n == p.Prompt})
+	}
+	return sum, err
+}
+
+// pass returns the time of a pass.
+func (r *runner) pass(x pass) (float64, error) {
+	all, dense := x.requests*x.tokens, 0
+	if m := r.Model.MoE; m != nil {
+		dense = int(m.DenseLayers.Value)
+	}
+	layers := int(r.Model.Layers.Value)
+	load := Load{Requests: x.requests, Again: all, Pairs: all * (x.before + (x.tokens+1)/2)}
+	sum := r.allReduce(all)
+	for _, kind := range []struct{ number, layer int }{{dense, 0}, {layers - dense, layers - 1}} {
+		if kind.number == 0 {
+			continue
+		}
+		o, err := r.computer.Layer(kind.layer, &load)
+		if err != nil {
+			return 0, err
+		}
+		seconds := o.Again + 2*r.allReduce(all)
+		if kind.layer >= dense { // the exchange is nil without experts on other GPUs
+			dispatch, combine := r.exchange.seconds(all)
+			seconds += dispatch + combine
+		}
+		if r.Engine != nil {
+			seconds = max(seconds, r.Engine.Layer)
+		}
+		sum += float64(kind.number) * max(seconds, r.passTransfers(x, kind.layer))
+	}
+	switch {
+	case x.last:
+		output, err := r.computer.Output(x.requests)
+		if err != nil {
+			return 0, err
+		}
+		sum += output
+		if r.network != nil {
+			sum += r.network.AllGather(r.TensorParallel, x.requests*r.vocabulary*halfBytes)
+		}
+	case r.Engine != nil:
+		sum += r.Engine.Step
+	}
+	return sum, nil
+}
+
+// passTransfers returns the longer of both directions of the link for a layer of a pass.
+func (r *runner) passTransfers(x pass, layer int) float64 {
+	entry, hosted, loaded := float64(r.Model.Entry.Value), 0., 0.
+	switch {
+	case r.kvpr != nil:
+		hosted = r.kvpr.KV.Ratio()
+	case r.ellm != nil:
+		hosted = r.ellm.hosted()
+	case r.traits.Moves == MovesQueries:
+		hosted = 1
+	}
+	if r.traits.Weights {
+		loaded = LayerWeights(r.Model, layer, r.Experts)
+	}
+	seconds := func(path transfer.Path, bytes float64) float64 {
+		if bytes < 1 {
+			return 0
+		}
+		return path.Time(transfer.Request{Descriptors: 1, Bytes: int64(bytes), Launches: 1})
+	}
+	return max(seconds(r.store, hosted*entry*x.requests*x.tokens), seconds(r.fetch, loaded+hosted*entry*x.requests*x.before))
+}

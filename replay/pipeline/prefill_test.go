@@ -1,0 +1,99 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/kernel"
+)
+
+// prefilled returns a batch of Llama 3.1 8B on an H100 with prompts of 4096 tokens.
+func prefilled(t *testing.T, batch int, chunk int64, change func(*Options)) *Result {
+	t.Helper()
+	machine, m := parts(t, "h100", "llama-3.1-8b")
+	p, scaling, err := Decoding(4096, 2, false, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Machine: machine, Model: m, Scaling: scaling, Schedule: schedule(t, "dense"), Batch: batch, Steps: 1,
+		Prefill: Prefill{Prompt: 4096, Chunk: chunk}}
+	if change != nil {
+		change(&o)
+	}
+	return priced(t, p, o)
+}
+
+// Arithmetic limits a prompt of 4096 tokens on the roofline: the weights of 32 layers, and 4096 ×
+// 4097 / 2 pairs of 32 heads with keys and values of 128. The logits are those of one token.
+func TestFirstTokens(t *testing.T) {
+	const tokens, layers, rows = 4096, 32, 4096.
+	machine, m := parts(t, "h100", "llama-3.1-8b")
+	r := NewRoofline(machine, m, Selection{}, 1, 1)
+	weights := rows*(4096+2*1024) + rows*4096 + 3*rows*14336
+	pairs := tokens * (tokens + 1) / 2.
+	logits, err := r.Output(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := layers*(2*tokens*weights+4*pairs*32*128)/r.matrix + logits
+	near(t, "one prompt", prefilled(t, 1, 0, nil).TTFT, want)
+	// Chunks of 1024 tokens have the same arithmetic.
+	near(t, "in chunks", prefilled(t, 1, 1024, nil).TTFT, want)
+	// Two prompts a pass make three passes of five prompts.
+	rest := want - logits
+	near(t, "two a pass", prefilled(t, 5, 8192, nil).TTFT, 5*rest+3*logits)
+	near(t, "all at once", prefilled(t, 4, 0, nil).TTFT, 4*rest+logits)
+	if alone := prefilled(t, 1, 0, func(o *Options) { o.Prefill = Prefill{} }).TTFT; alone != 0 {
+		t.Errorf("without a prompt the first token takes %g s", alone)
+	}
+}
+
+// Kernels of small chunks reach less of the rates than those of large ones.
+func TestFirstTokensByKernels(t *testing.T) {
+	lib, err := hardware.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fitted := func(o *Options) { o.Kernels = kernel.Fitted(lib) }
+	whole, small := prefilled(t, 2, 0, fitted).TTFT, prefilled(t, 2, 64, fitted).TTFT
+	if roofline := prefilled(t, 2, 0, nil).TTFT; whole < roofline || whole > 2*roofline || small < 1.5*whole {
+		t.Errorf("%g s at once, %g s in chunks of 64, roofline %g s", whole, small, roofline)
+	}
+}
+
+// Weights on the host move once for each pass, and the KV of earlier chunks again.
+func TestFirstTokensOfOffloading(t *testing.T) {
+	host := func(o *Options) { o.Schedule = schedule(t, "flexgen:weights=host") }
+	m := prefilled(t, 1, 0, nil)
+	one, two := prefilled(t, 1, 0, host), prefilled(t, 1, 2048, host)
+	if one.TTFT < m.TTFT || two.TTFT < 1.9*one.TTFT {
+		t.Errorf("one pass takes %g s, two take %g s, and %g s with the weights on the GPU", one.TTFT, two.TTFT, m.TTFT)
+	}
+}
+
+// A stated chunk adds its activations to the reserve, and the estimate to a stated share.
+func TestPrefillReserve(t *testing.T) {
+	reserve := func(batch int, chunk int64, share float64) float64 {
+		return prefilled(t, batch, chunk, func(o *Options) { o.Reserve = share }).Memory.Reserve
+	}
+	plain, chunk := reserve(1, 0, 0), reserve(1, 2048, 0)
+	numbers := 3*4096. + 2*4096 + 2*1024 + 2*14336
+	near(t, "activations", chunk-plain, (2048-1)*numbers*halfBytes)
+	near(t, "share", reserve(1, 2048, 0.1)-chunk, reserve(1, 0, 0.1))
+	near(t, "whole prompts", reserve(3, 4096*2+5, 0)-reserve(3, 0, 0), (2*4096-3)*numbers*halfBytes)
+}
+
+func TestPrefillRefuses(t *testing.T) {
+	for want, p := range map[string]Prefill{
+		"prompt -1":                {Prompt: -1},
+		"prefill chunk -5":         {Prompt: 1, Chunk: -5},
+		"fewer than 4096 passes":   {Prompt: 1 << 20, Chunk: 256},
+		"prompt 1073741825, expec": {Prompt: mostContext + 1},
+	} {
+		o := Options{Batch: 1, Prefill: p}
+		if err := o.Bounds(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, expected %q", p, err, want)
+		}
+	}
+}
