@@ -64,6 +64,9 @@ Entries, the forms in which the KV of a token moves:
 Engines, the overhead of kernels:
 ` + pipeline.EngineList() + `
 
+Lookups, the structures that tell which blocks are resident:
+` + pipeline.LookupList() + `
+
 Layer maps, the profiled layer for each layer of the model:
   nearest                     the profiled layer with the nearest number
   stretch                     the profiled layers, stretched over the model
@@ -118,6 +121,7 @@ func (f *timeFlags) define(fl *flagSet) {
 	fl.Float64Var(&o.Accept, "accept", 0, "tokens that a step yields (required with several positions)")
 	fl.IntVar(&o.Experts, "expert-gpus", 0, "number of GPUs that share routed experts and exchange tokens (default: enough to leave half of each free)")
 	fl.IntVar(&o.TensorParallel, "tensor-parallel", 1, "number of GPUs that divide every layer and decode one batch, with schedule dense")
+	fl.StringVar(&o.Lookup, "lookup", "page", "look up blocks in this `STRUCTURE`: page, hash, sorted or list")
 	fl.Float64Var(&o.Reserve, "reserve", 0, "reserve this `SHARE` of GPU memory for driver and workspace, as in 0.1 (default: an estimate)")
 	fl.StringVar(&o.Path, "path", "fastest", "transfer path of fetches: fastest, call, batch or kernel")
 	fl.BoolVar(&o.Merge, "merge", false, "move adjacent missed blocks as one piece")

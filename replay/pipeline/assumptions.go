@@ -72,15 +72,18 @@ func (r *runner) facts(files *machineLines, status hardware.Status) string {
 		}
 		list(m.Link.Name, facts)
 	}
+	searches := r.Selection.cost(r.Model).host.touches > 0
 	binds := float64(m.Host.StreamBandwidth.Value) < float64(m.GPUs)*float64(m.Link.Bandwidth.Value)
 	list(m.Host.Name, factsOf(files.host, status, func(field string) bool {
 		switch field {
 		case "latency":
-			return r.used[CPU] && r.host == nil
+			return r.used[CPU] && r.host == nil || searches
 		case "stream_bandwidth":
-			return binds && link || r.host != nil
+			return binds && link || r.host != nil || searches
 		case "fp32":
 			return r.host != nil
+		case "thread_bandwidth":
+			return r.used[CPU] && r.roofline.structure.scans
 		}
 		return field == "memory" && r.traits.Moves != MovesNothing
 	}))

@@ -95,6 +95,7 @@ func (b *Batch) sum(requests []share, layer, step int, s *Scaling, context, posi
 		t.Misses += n * c.Misses
 		t.Runs += n * c.Runs
 		t.Moved += n * c.Moved
+		t.Resident += n * c.Resident
 		t.SSDMisses += n * c.SSDMisses
 		t.SSDMoved += n * c.SSDMoved
 		t.SSDRuns += n * c.SSDRuns

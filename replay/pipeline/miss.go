@@ -33,7 +33,8 @@ func (t *Traffic) fetched(share float64) Traffic {
 func (r *runner) layer(layer int, t *sums) (l Layer, traffic Traffic, err error) {
 	s := r.Scaling
 	load := Load{Requests: t.requests, Queries: float64(t.Positions), Context: float64(t.SeqLen), Scored: t.scored,
-		Demand: float64(t.Demand) * s.Factor, Attended: t.attended, Bytes: t.entries * s.EntryBytes, Missed: float64(t.Misses) * s.Factor}
+		Demand: float64(t.Demand) * s.Factor, Attended: t.attended, Bytes: t.entries * s.EntryBytes, Missed: float64(t.Misses) * s.Factor,
+		Resident: float64(t.Resident) * s.Factor, Caches: t.requests * s.Heads / float64(max(1, r.profile.Meta.SharedHeads))}
 	if r.ellm != nil {
 		share := r.ellm.Uncached
 		load.Again = share * float64(t.SeqLen)

@@ -17,7 +17,9 @@ type Load struct {
 	Demand   float64 // demanded blocks of all heads
 	Attended float64 // tokens attended × query tokens that attend to them
 	Bytes    float64 // bytes that attention reads, all heads: the demand and pinned blocks
-	Missed   float64 // part of Bytes that is fetched
+	Missed   float64 // demanded blocks that are fetched, and prefetched ones
+	Resident float64 // blocks in all caches
+	Caches   float64 // one for each stream
 	Again    float64 // tokens that the layer runs again over
 	Pairs    float64 // sum over these tokens of the tokens up to and including each
 }
@@ -52,13 +54,9 @@ const (
 	assumedMemory = 0.87
 )
 
-// Lookup and bookkeeping. For each demanded block a kernel reads and writes a few words of the
-// position table, each in a sector of device memory. The host waits for its memory once per block
-// that it looks up and twice per block that enters. Its threads work in parallel. No source states
-// these numbers, so they are assumed.
+// Bookkeeping. The host waits for its memory twice per block that enters. No source states these
+// numbers, so they are assumed. lookup.go has those of lookups.
 const (
-	sectorBytes   = 32
-	sectors       = 3
 	updateTouches = 2
 	topkPasses    = 3 // over scores of 4 B each
 )
@@ -73,10 +71,12 @@ type Roofline struct {
 	Experts   int // GPUs that share the routed experts, each with its own batch, 0 for 1
 	Threads   int // host threads for lookups, 0 for 1
 
-	matrix, low float64   // FLOP/s of BF16, and of the weights' precision
-	memory      float64   // bytes/s
-	latency     float64   // latency of host memory, s
-	host        float64   // bytes/s of host memory, for one of the GPUs
+	matrix, low float64 // FLOP/s of BF16, and of the weights' precision
+	memory      float64 // bytes/s
+	latency     float64 // latency of host memory, s
+	host        float64 // bytes/s of host memory, for one of the GPUs
+	scan        float64 // bytes/s that the threads read from it
+	structure   *structure
 	exchange    *exchange // of routed experts, nil if it takes no time
 	notes       []string
 }
@@ -86,6 +86,7 @@ func NewRoofline(machine *hardware.Machine, m *hardware.Model, s Selection, expe
 	g := machine.GPU
 	r := &Roofline{Model: m, Selection: s, Experts: max(1, experts), Threads: max(1, threads), latency: float64(machine.Host.Latency.Value)}
 	r.host = float64(machine.Host.StreamBandwidth.Value) / float64(max(1, machine.GPUs))
+	r.scan, r.structure = min(r.host, float64(r.Threads)*float64(machine.Host.ThreadBandwidth.Value)), &structures[0]
 	r.matrix = r.rate("BF16", g.AchievedBF16.Known(), float64(g.AchievedBF16.Value), float64(g.BF16.Value), assumedMatrix)
 	r.memory = r.rate("memory", g.AchievedMemoryBandwidth.Known(), float64(g.AchievedMemoryBandwidth.Value), float64(g.MemoryBandwidth.Value), assumedMemory)
 	r.low = r.matrix
@@ -135,9 +136,8 @@ func (r *Roofline) Layer(layer int, l *Load) (o Operators, err error) {
 		o.Routed = r.at(2*routed(m)*float64(m.MoE.Active.Value)*l.Queries, r.low, chosen) / o.Post
 		o.Dispatch, o.Combine = r.exchange.seconds(l.Queries)
 	}
-	o.LookupGPU = l.Demand * sectors * sectorBytes / r.memory
-	threads := float64(r.Threads)
-	o.LookupCPU, o.Update = l.Demand*r.latency/threads, l.Missed*updateTouches*r.latency/threads
+	o.LookupGPU, o.LookupCPU = r.lookup(l)
+	o.Update = l.Missed * updateTouches * r.latency / float64(r.Threads)
 	o.Recompute = r.at(2*keyValueWeights(m)*l.Requests, r.low, 0)
 	if l.Again > 0 {
 		o.Again = r.weights(first+second+out, l.Again) + r.causal(l.Pairs, l.Again) + r.feedForward(layer, l.Again)

@@ -28,6 +28,7 @@ type Options struct {
 	Accept    float64 // tokens that a step yields, 0 for 1 if steps have one position
 	Experts   int     // GPUs that share routed experts, 0: doubled from 1 until half of each GPU is free
 	Threads   int     // host threads for lookups, 0: those of the host
+	Lookup    string  // structure that blocks are looked up in: page (also if it is ""), hash, sorted or list
 	// TensorParallel is the number of GPUs that divide every layer, 0 for 1.
 	TensorParallel int
 	// Network returns the network between GPUs of a kind, as Networks does. Tensor parallelism needs
@@ -90,6 +91,9 @@ func (o *Options) Bounds() error {
 		if b.value < b.low || b.value > b.most {
 			return fmt.Errorf("%s %d, expected %d to %d", b.name, b.value, b.low, b.most)
 		}
+	}
+	if _, err := findStructure(o.Lookup); err != nil {
+		return err
 	}
 	switch {
 	case !(o.Reserve >= 0 && o.Reserve < 1): // excludes NaN

@@ -161,6 +161,10 @@ func (r *runner) prepare() error {
 		r.note("a step decodes %d positions of every request, but has the misses of the profile", r.Positions)
 	}
 	roofline := NewRoofline(r.Machine, r.Model, r.Selection, r.Experts, cmp.Or(r.Threads, r.Machine.Host.Threads()))
+	roofline.structure, _ = findStructure(r.Lookup) // check has found it
+	if s := roofline.structure; s != &structures[0] && r.traits.Moves == MovesMisses {
+		r.note("lookup: %s, %s", s.name, s.summary)
+	}
 	r.computer, r.gpuRate, r.roofline = roofline, roofline.memory, roofline
 	missing, err := r.exchangeExperts()
 	if err != nil {

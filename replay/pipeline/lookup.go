@@ -1,0 +1,114 @@
+package pipeline
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
+)
+
+// structure is a line of the table of lookups: the structure that a system looks up demanded blocks
+// in, to find those that are resident.
+type structure struct {
+	name, summary string
+	// host returns the dependent accesses of the host's memory and the bytes that it reads in
+	// order.
+	host func(c *lookups) (touches, bytes float64)
+	// gpu returns the bytes that a kernel reads and writes.
+	gpu   func(c *lookups) float64
+	scans bool // the host reads at its rate
+}
+
+// lookups are the lookups of a layer and step, in all caches of a batch.
+type lookups struct {
+	demand, missed float64 // blocks
+	resident       float64 // blocks in all caches
+	each           float64 // blocks in a cache
+}
+
+// Bytes of the structures. No source states them, so they are assumed, except for those of hash.
+const (
+	// sectorBytes is the unit of access of device memory. For each block a kernel reads a word of
+	// the table and writes two.
+	sectorBytes = 32
+	sectors     = 3
+	// idBytes is the size of a block's number in a list.
+	idBytes = 4
+	// In ShadowKV's public code, reorder_keys_and_compute_offsets, a kernel reads the resident and
+	// the demanded blocks, in 8 B each, and builds a table in shared memory. It writes the demanded
+	// blocks and an offset of 4 B for each.
+	hashReads, hashWrites = 8, 8 + 4
+	// In PQCache's public code, vq_method/retrieval_based/lfu/include/lfu_cache.h, a lookup goes
+	// from the bucket of an unordered_map to its node, and to the block in a list.
+	hashTouches = 3
+)
+
+// structures is the table of lookups. Times of page, and of hash on the host, do not depend on the
+// size of the cache. KVDrive's grow with it (section 6.2, "cache size", and Fig. 16), but it does
+// not state its structure. RetroInfer's public code looks up a cluster by its number
+// (wave_buffer_cpu.cpp, batch_access).
+var structures = []structure{
+	{
+		name: "page", summary: "a table by block, as of pages (RetroInfer)",
+		host: func(c *lookups) (float64, float64) { return c.demand, 0 },
+		gpu:  func(c *lookups) float64 { return c.demand * sectors * sectorBytes },
+	},
+	{
+		name: "hash", summary: "a hash table (PQCache on the host, ShadowKV on the GPU)",
+		host: func(c *lookups) (float64, float64) { return hashTouches * c.demand, 0 },
+		gpu:  func(c *lookups) float64 { return hashReads*(c.resident+c.demand) + hashWrites*c.demand },
+	},
+	{
+		name: "sorted", summary: "a binary search in a sorted list",
+		host: func(c *lookups) (float64, float64) { return c.demand * c.halvings(), 0 },
+		gpu:  func(c *lookups) float64 { return c.demand * (c.halvings() + sectors - 1) * sectorBytes },
+	},
+	{
+		name: "list", summary: "a scan of a list, half of it for a hit", scans: true,
+		host: func(c *lookups) (float64, float64) { return 0, c.scanned() },
+		gpu:  func(c *lookups) float64 { return c.scanned() + c.demand*(sectors-1)*sectorBytes },
+	},
+}
+
+// halvings returns the accesses of a binary search.
+func (c *lookups) halvings() float64 { return max(1, math.Log2(1+c.each)) }
+
+// scanned returns the bytes that scans of lists read.
+func (c *lookups) scanned() float64 {
+	hits := max(0, c.demand-c.missed)
+	return idBytes * c.each * (hits/2 + min(c.missed, c.demand))
+}
+
+// LookupList describes the structures of lookups, one per line.
+func LookupList() string {
+	return strings.Join(slice.Map(structures, func(s structure) string { return fmt.Sprintf("  %-27s %s", s.name, s.summary) }), "\n")
+}
+
+// findStructure returns the structure for a name, page if it is empty.
+func findStructure(name string) (*structure, error) {
+	known := slice.Map(structures, func(s structure) names.Name { return names.Name{Name: s.name} })
+	name, err := names.Find("lookup", cmp.Or(name, "page"), known)
+	if err != nil {
+		return nil, err
+	}
+	for i := range structures {
+		if structures[i].name == name {
+			return &structures[i], nil
+		}
+	}
+	return nil, fmt.Errorf("lookup %q", name) // names.Find returns names of the table
+}
+
+// lookup returns the seconds to look up a layer's demanded blocks on the GPU and on the host. The
+// host's threads work in parallel.
+func (r *Roofline) lookup(l *Load) (gpu, host float64) {
+	c := lookups{demand: l.Demand, missed: l.Missed, resident: l.Resident}
+	if l.Caches > 0 {
+		c.each = l.Resident / l.Caches
+	}
+	touches, bytes := r.structure.host(&c)
+	return r.structure.gpu(&c) / r.memory, touches*r.latency/float64(r.Threads) + bytes/r.scan
+}
