@@ -1,13 +1,15 @@
 // Package pipeline prices a replay's misses in time. A profile (package replay) states the fetches
 // of each layer and step. Package hardware describes the machine and the model. Package transfer
 // prices bytes on links and drives. All times are seconds, sizes bytes, and rates bytes per second.
-// Price is the entry point. Start with these three files:
+// Price is the entry point. Start with these files:
 //
 //   - price.go runs a schedule over the steps of a batch (batch.go) of a profile (profile.go).
 //     Scaling (scaling.go) maps the profile's counts to the model's.
 //   - miss.go turns the counts of one layer into the seconds of its transfers and bytes. Package
 //     transfer has the formulas. kernels.go takes the times of computation from package kernel,
 //     and operators.go has those of a roofline.
+//   - entry.go has the forms in which KV moves, selection.go the methods that find the Top-K, and
+//     lookup.go the structures that blocks are looked up in. Each is a table.
 //   - timeline.go places operations on the resources of resource.go: the GPU's SMs, both
 //     directions of the link, the CPU, the SSD, and the links to other GPUs. An operation begins
 //     when its dependencies have ended and its resource is free, in program order.

@@ -110,7 +110,13 @@ func ParseEntry(text string, m *hardware.Model) (e Entry, err error) {
 	if _, err = policies.ParseOptions(options, list...); err != nil {
 		return Entry{}, fmt.Errorf("entry %s: %w", text, err)
 	}
-	return e, fits(name, m)
+	if err = fits(name, m); err == nil && float64(e.rank) > keyNumbers(m) {
+		err = fmt.Errorf("entry %s: K has only %g numbers per token: lower the rank", text, keyNumbers(m))
+	}
+	if err != nil {
+		return Entry{}, err
+	}
+	return e, nil
 }
 
 // fits returns an error if the model has no such entry.

@@ -55,7 +55,7 @@ func TestParseEntry(t *testing.T) {
 	if e := entryOf(t, "latent", deepseek); !e.Own() || e.Bytes(deepseek) != 656 {
 		t.Errorf("latent is %s of %g B", e, e.Bytes(deepseek))
 	}
-	for text, want := range map[string]string{"latent": "choose kv", "w": "unknown entry", "v:rank=0": "between 1", "kv:rank=1": "unknown option", "int4:group=1": "between 2"} {
+	for text, want := range map[string]string{"latent": "choose kv", "w": "unknown entry", "v:rank=0": "between 1", "kv:rank=1": "unknown option", "int4:group=1": "between 2", "v:rank=1025": "only 1024"} {
 		if _, err := ParseEntry(text, llama); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, expected %q", text, err, want)
 		}
@@ -124,6 +124,19 @@ func TestEntriesOnRealMisses(t *testing.T) {
 			}
 		}
 	}
+}
+
+// With a tier of host memory, its blocks and those of the SSD have the form of the entry.
+func TestEntriesOfTiers(t *testing.T) {
+	p := read(t, realProfile(t, "dram=lru@4x"))
+	o := options(t, p, "sequential")
+	o.Machine, _ = parts(t, "l40s", "smollm2-135m")
+	own := priced(t, p, o)
+	o.Entry = entryOf(t, "v", o.Model)
+	r := priced(t, p, o)
+	near(t, "bytes of the SSD's reads", r.SSD/own.SSD, 0.5)
+	near(t, "host memory", r.Memory.Host/own.Memory.Host, 0.5)
+	near(t, "SSD", r.Memory.SSD/own.Memory.SSD, 0.5)
 }
 
 // Schedules that move no misses are priced with the model's own entry, and say so.

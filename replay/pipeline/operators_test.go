@@ -144,7 +144,8 @@ func TestParseSelection(t *testing.T) {
 		}
 		near(t, text, s.IndexBytes(llama)*122880/8/256, want)
 	}
-	for text, want := range map[string]string{"indexer": "has no indexer", "means": "known: auto, indexer", "mean:tokens=0": "between 1", "keys:tokens=2": "unknown option", "mean:rank=160": "unknown option", "lsh:bits=0": "between 1"} {
+	for text, want := range map[string]string{"indexer": "has no indexer", "means": "known: auto, indexer", "mean:tokens=0": "between 1", "keys:tokens=2": "unknown option", "mean:rank=160": "unknown option", "lsh:bits=0": "between 1",
+		"partial:share=0": "no column", "partial:share=0.005": "no column", "pq:parts=3": "no 3 equal parts"} {
 		if _, err := ParseSelection(text, llama); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, expected %q", text, err, want)
 		}

@@ -118,10 +118,24 @@ func ParseSelection(text string, m *hardware.Model) (s Selection, err error) {
 	}
 	s = k.set
 	s.Method = name
-	if _, err = policies.ParseOptions(options, s.options()...); err != nil {
+	if _, err = policies.ParseOptions(options, s.options()...); err == nil {
+		err = s.divides(keyDim(m))
+	}
+	if err != nil {
 		err = fmt.Errorf("selection %s: %w", text, err)
 	}
 	return s, err
+}
+
+// divides returns an error if the method cannot divide a key of that width, 0 if it is not known.
+func (s Selection) divides(width float64) error {
+	switch {
+	case s.Method == "partial" && (s.Share == 0 || width > 0 && math.Floor(s.Share*width) < 1):
+		return fmt.Errorf("share=%g leaves no column of a key: raise it", s.Share)
+	case s.Method == "pq" && width > 0 && math.Mod(width, float64(s.Parts)) != 0:
+		return fmt.Errorf("a key of %g numbers has no %d equal parts", width, s.Parts)
+	}
+	return nil
 }
 
 // CheckSelection returns the error of a text that ParseSelection rejects for every model.
