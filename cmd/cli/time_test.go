@@ -157,6 +157,9 @@ func TestTimeRefuses(t *testing.T) {
 		"--fragments: expected":                   append(base[:len(base):len(base)], "--fragments", "0"),
 		"expected at most 256":                    append(base[:len(base):len(base)], "--model", "deepseek-v3.2", "--expert-gpus", "257"),
 		"unknown selection":                       append(base[:len(base):len(base)], "--selection", "best"),
+		"unknown entry":                           append(base[:len(base):len(base)], "--entry", "k"),
+		"choose latent":                           append(base[:len(base):len(base)], "--model", "deepseek-v3.2", "--entry", "kv"),
+		"unknown lookup":                          append(base[:len(base):len(base)], "--lookup", "tree"),
 		"--timeline shows one":                    append(base[:len(base):len(base)], "--schedule", "all", "--timeline", "x.json"),
 		"metadata lacks the key kvreplay.profile": {"time", "../../datasets/bundled/smollm2_multi_news_8k.parquet"},
 	} {
