@@ -47,7 +47,7 @@ var groups = []group{
 	{"Python that launches each kernel", []string{"transformers"}},
 	{"offloading and sparse attention", []string{"shadowkv", "flexgen", "zero-inference", "h2o",
 		"h2o-latency", "headinfer"}},
-	{"mixture of experts", []string{"qwen3-moe", "large-ep"}},
+	{"mixture of experts", []string{"qwen3-moe", "glm-5.1", "large-ep"}},
 	{"gains of one system over another", []string{"shadowkv-gain", "offload-gain", "tp-gain"}},
 	{"memory", []string{"rtx4090-room"}},
 }
@@ -198,6 +198,10 @@ func (b *bench) price(row reproduce.Row, line string) *pipeline.Result {
 		p, o.Scaling = selected(row, m)
 		schedule, selection = "layerwise", fmt.Sprintf("mean:tokens=%d", chunk)
 		o.Entry = reproduce.Must(pipeline.ParseEntry("v:rank=160", m))
+	} else if topk := optional(row, "topk"); topk > 0 { // sparse attention, all KV on the GPU
+		r := reproduce.Request{Context: int64(row.Int("prompt")), Demand: int64(topk), Resident: int64(topk)}
+		p, o.Scaling = r.Profile(m)
+		schedule = "gpu"
 	} else {
 		var err error
 		prompt, generate := row.Int("prompt"), row.Int("generate")

@@ -87,7 +87,7 @@ func TestPrefill(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	decoding := []string{"shadowkv-full", "shadowkv", "rtx4090", "rtx4090-room", "large-ep", "headinfer"}
+	decoding := []string{"shadowkv-full", "shadowkv", "rtx4090", "rtx4090-room", "large-ep", "headinfer", "glm-5.1"}
 	for _, g := range groups {
 		for _, name := range g.sections {
 			if gains[name] || slices.Contains(decoding, name) {
