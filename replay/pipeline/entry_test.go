@@ -55,7 +55,10 @@ func TestParseEntry(t *testing.T) {
 	if e := entryOf(t, "latent", deepseek); !e.Own() || e.Bytes(deepseek) != 656 {
 		t.Errorf("latent is %s of %g B", e, e.Bytes(deepseek))
 	}
-	for text, want := range map[string]string{"latent": "choose kv", "w": "unknown entry", "v:rank=0": "between 1", "kv:rank=1": "unknown option", "int4:group=1": "between 2", "v:rank=1025": "only 1024"} {
+	for text, want := range map[string]string{
+		"latent": "choose kv", "w": "unknown entry", "v:rank=0": "between 1", "kv:rank=1": "unknown option",
+		"int4:group=1": "between 2", "v:rank=1025": "only 1024",
+	} {
 		if _, err := ParseEntry(text, llama); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, expected %q", text, err, want)
 		}
@@ -110,7 +113,8 @@ func TestEntriesOnRealMisses(t *testing.T) {
 				t.Errorf("%s computes %g s, K and V %g s", text, r.Causes.Compute, own.Causes.Compute)
 			}
 			if share < 1 && r.Causes.Fetch >= own.Causes.Fetch && own.Causes.Fetch > 0 {
-				t.Errorf("%s, %s: %g s of fetches are exposed, of K and V %g s", name, text, r.Causes.Fetch, own.Causes.Fetch)
+				t.Errorf("%s, %s: %g s of fetches are exposed, of K and V %g s",
+					name, text, r.Causes.Fetch, own.Causes.Fetch)
 			}
 			if lossy := slices.Contains(r.Labels, "lossy entries"); lossy != (text != "hidden") {
 				t.Errorf("%s has the labels %v", text, r.Labels)
@@ -175,7 +179,8 @@ func TestPlanOfEntries(t *testing.T) {
 		return found
 	}
 	own, lossy := plan("auto"), plan("v")
-	if own["da"].Serves != SparseTopK || lossy["da"].Serves != LossyTopK || lossy["gpu"].Serves != SparseTopK || lossy["da"].Rank != "1" || lossy["gpu"].Rank != "1" {
+	if own["da"].Serves != SparseTopK || lossy["da"].Serves != LossyTopK || lossy["gpu"].Serves != SparseTopK ||
+		lossy["da"].Rank != "1" || lossy["gpu"].Rank != "1" {
 		t.Errorf("own entries: %+v, lossy ones: %+v", own, lossy)
 	}
 	for _, name := range []string{"da", "gpu"} {

@@ -84,7 +84,8 @@ func (c *lookups) scanned() float64 {
 
 // LookupList describes the structures of lookups, one per line.
 func LookupList() string {
-	return strings.Join(slice.Map(structures, func(s structure) string { return fmt.Sprintf("  %-27s %s", s.name, s.summary) }), "\n")
+	line := func(s structure) string { return fmt.Sprintf("  %-27s %s", s.name, s.summary) }
+	return strings.Join(slice.Map(structures, line), "\n")
 }
 
 // findStructure returns the structure for a name, page if it is empty.

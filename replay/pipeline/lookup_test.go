@@ -25,7 +25,8 @@ func TestLookups(t *testing.T) {
 		}
 		gpu, host := r.lookup(load)
 		near(t, name+" on the GPU", gpu*r.memory, want.gpu)
-		near(t, name+" on the host", host, want.touches*latency/threads+want.bytes/(threads*float64(machine.Host.ThreadBandwidth.Value)))
+		rate := threads * float64(machine.Host.ThreadBandwidth.Value)
+		near(t, name+" on the host", host, want.touches*latency/threads+want.bytes/rate)
 	}
 	if _, err := findStructure("lists"); err == nil || !strings.Contains(err.Error(), "list") {
 		t.Errorf("lists: %v, expected an error that names list", err)

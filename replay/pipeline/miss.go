@@ -34,7 +34,8 @@ func (r *runner) layer(layer int, t *sums) (l Layer, traffic Traffic, err error)
 	s := r.Scaling
 	load := Load{Requests: t.requests, Queries: float64(t.Positions), Context: float64(t.SeqLen), Scored: t.scored,
 		Demand: float64(t.Demand) * s.Factor, Attended: t.attended, Bytes: t.entries * s.EntryBytes, Missed: float64(t.Misses) * s.Factor,
-		Resident: float64(t.Resident) * s.Factor, Caches: t.requests * s.Heads / float64(max(1, r.profile.Meta.SharedHeads))}
+		Resident: float64(t.Resident) * s.Factor,
+		Caches:   t.requests * s.Heads / float64(max(1, r.profile.Meta.SharedHeads))}
 	if r.ellm != nil {
 		share := r.ellm.Uncached
 		load.Again = share * float64(t.SeqLen)
@@ -109,8 +110,10 @@ func (r *runner) moveMisses(t *sums, l *Layer, traffic *Traffic) {
 // restore adds the work that makes K and V of the fetched entries. The part that needs no moved
 // bytes runs between selection and attention. The rest delays the attention on fetched entries.
 func (r *runner) restore(t *sums, l *Layer) {
-	early, late := r.Entry.restore(r.roofline, arrivals{requests: t.requests, entries: float64(t.Moved) * r.Scaling.Factor,
-		heads: r.Scaling.Heads, generated: float64(t.Positions)})
+	early, late := r.Entry.restore(r.roofline, arrivals{
+		requests: t.requests, entries: float64(t.Moved) * r.Scaling.Factor,
+		heads: r.Scaling.Heads, generated: float64(t.Positions),
+	})
 	l.Pre += early
 	if late > 0 {
 		all := l.Attend + late

@@ -236,7 +236,8 @@ func (o *PlanOptions) ratios(c *Candidate, options *Options) {
 	index, rest := options.held(c.Batch)
 	all := c.Memory.kv * (entry + index) / entry // all tokens with KV and index
 	kept := rounded(c.Memory.Cache / c.Memory.kv)
-	left := c.Memory.GPUHas - c.Memory.Weights - c.Memory.Reserve - c.Memory.Staging - rest*float64(o.Model.Layers.Value)
+	left := c.Memory.GPUHas - c.Memory.Weights - c.Memory.Reserve - c.Memory.Staging
+	left -= rest * float64(o.Model.Layers.Value)
 	fills := rounded(CacheRatio(left/all*float64(c.Batch), float64(c.Batch), index/(entry+index)))
 	c.Ratio, c.Fill = &kept, &fills
 }

@@ -104,7 +104,8 @@ func ParseSelection(text string, m *hardware.Model) (s Selection, err error) {
 		}
 	}
 	name, options, _ := strings.Cut(text, ":")
-	known := append(names.Of("auto"), slice.Map(selections, func(k method) names.Name { return names.Name{Name: k.name} })...)
+	list := slice.Map(selections, func(k method) names.Name { return names.Name{Name: k.name} })
+	known := append(names.Of("auto"), list...)
 	if name, err = names.Find("selection", name, known); err != nil {
 		return s, err
 	}
@@ -114,7 +115,8 @@ func ParseSelection(text string, m *hardware.Model) (s Selection, err error) {
 		return s, fmt.Errorf("selection %q: auto takes no options", text)
 	}
 	if name == "indexer" && m.Indexer == nil {
-		return s, fmt.Errorf("selection indexer: model %s has no indexer: choose minmax, mean, centroids or keys", m.Name)
+		return s, fmt.Errorf("selection indexer: model %s has no indexer: choose minmax, mean, centroids or keys",
+			m.Name)
 	}
 	s = k.set
 	s.Method = name
@@ -207,7 +209,8 @@ func groupCost(vectors float64) func(s Selection, m *hardware.Model) cost {
 		tokens := float64(max(1, s.Tokens))
 		perToken := vectors / tokens
 		bytes := perToken * keyHeads(m) * keyDim(m) * halfBytes
-		return cost{token: bytes, read: bytes, flop: 2 * perToken * float64(m.QueryHeads.Value) * keyDim(m), scores: keyHeads(m) / tokens}
+		return cost{token: bytes, read: bytes, scores: keyHeads(m) / tokens,
+			flop: 2 * perToken * float64(m.QueryHeads.Value) * keyDim(m)}
 	}
 }
 
@@ -220,7 +223,8 @@ func waveCost(s Selection, m *hardware.Model) cost {
 	heads, dim, tokens := keyHeads(m), keyDim(m), float64(s.Tokens)
 	vector := halfBytes * dim
 	flop := 2 * float64(m.QueryHeads.Value) * dim / tokens
-	return cost{token: heads * (2*vector + halfBytes + 1) / tokens, read: heads * (vector + 1 + 3*s.Share*(2*vector+halfBytes)) / tokens,
+	estimated := 3 * s.Share * (2*vector + halfBytes)
+	return cost{token: heads * (2*vector + halfBytes + 1) / tokens, read: heads * (vector + 1 + estimated) / tokens,
 		flop: flop * (1 + 2*s.Share), scores: heads / tokens}
 }
 
