@@ -7,6 +7,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/replay/collective"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
 // basis names the numbers of the machine's files that were not measured and that the placed
@@ -64,11 +65,15 @@ func (r *runner) facts(files *machineLines, status hardware.Status) string {
 	link := r.used[H2D] || r.used[D2H]
 	if link {
 		facts := factsOf(files.link, status, func(field string) bool { return strings.HasPrefix(field, "pcie.") })
+		fetch, store := r.Path, fastest
+		if r.Path == pageable && m.Link.PCIe != nil {
+			fetch, store = transfer.Call.String(), transfer.Call.String()
+		}
 		if r.used[H2D] {
-			facts = append(facts, pathFacts(files.link, status, "host_to_device", r.Path)...)
+			facts = append(facts, pathFacts(files.link, status, "host_to_device", fetch)...)
 		}
 		if r.used[D2H] {
-			facts = append(facts, pathFacts(files.link, status, "device_to_host", fastest)...)
+			facts = append(facts, pathFacts(files.link, status, "device_to_host", store)...)
 		}
 		list(m.Link.Name, facts)
 	}
@@ -113,7 +118,7 @@ func factsOf(lines []hardware.Line, status hardware.Status, uses func(field stri
 // leaves out the sizes at which regimes begin, and costs of 0.
 func pathFacts(lines []hardware.Line, status hardware.Status, direction, only string) (facts []string) {
 	for _, path := range hardware.PathNames {
-		if only != "" && only != fastest && path != only {
+		if only != "" && only != fastest && only != pageable && path != only {
 			continue
 		}
 		var names []string

@@ -46,6 +46,22 @@ func TestPiecesByHand(t *testing.T) {
 	}
 }
 
+// From pageable memory a step takes longer, and the note says why.
+func TestPageableMemory(t *testing.T) {
+	p := read(t, realProfile(t))
+	o := options(t, p, "sequential")
+	o.Path = "call"
+	pinned := priced(t, p, o)
+	o.Path = "pageable"
+	paged := priced(t, p, o)
+	if paged.Mean <= pinned.Mean || paged.H2D != pinned.H2D {
+		t.Errorf("%g s and %g B from pageable memory, %g s and %g B from pinned", paged.Mean, paged.H2D, pinned.Mean, pinned.H2D)
+	}
+	if !slices.ContainsFunc(paged.Notes, func(n string) bool { return strings.Contains(n, "11.95 GB/s") }) {
+		t.Errorf("notes %q", paged.Notes)
+	}
+}
+
 // If the profile has enough requests, a batch draws each at most once. A larger batch draws some
 // twice.
 func TestDraws(t *testing.T) {

@@ -35,8 +35,8 @@ type Options struct {
 	// it. If it is nil, the exchange of routed experts takes no time.
 	Network   NetworkFinder
 	Reserve   float64 // share of GPU memory for driver, context, activations and workspace, 0: estimated (Memory.Reserve)
-	Path      string  // call, batch, kernel, or the fastest for each fetch if it is "" or fastest
-	Merge     bool    // adjacent missed blocks move as one piece
+	Path      string  // call, batch, kernel, pageable, or the fastest for each fetch if it is "" or fastest
+	Merge     bool    // adjacent missed blocks move as one piece over the link, and are one read of the SSD
 	Fragments int64   // pieces of a block in memory, 0 for 1
 	Depth     int64   // reads in flight to the drives, over all GPUs that share them, 0: the machine's
 	Ahead     ReadAhead
@@ -102,14 +102,18 @@ func (o *Options) Bounds() error {
 		return fmt.Errorf("read-ahead %g, expected a share of the reads, 0 to 1", o.Ahead.Accuracy)
 	case o.Prefill.check() != nil:
 		return o.Prefill.check()
-	case o.Path != "" && o.Path != fastest && !slices.Contains(hardware.PathNames, o.Path):
-		return fmt.Errorf("path %q, expected %s, %s", o.Path, fastest, strings.Join(hardware.PathNames, ", "))
+	case o.Path != "" && o.Path != fastest && o.Path != pageable && !slices.Contains(hardware.PathNames, o.Path):
+		return fmt.Errorf("path %q, expected %s, %s, %s", o.Path, fastest, strings.Join(hardware.PathNames, ", "), pageable)
 	}
 	return nil
 }
 
-// fastest selects the path that takes the least time for a fetch.
-const fastest = "fastest"
+// fastest selects the path that takes the least time for a fetch. pageable does the same in host
+// memory that is not pinned.
+const (
+	fastest  = "fastest"
+	pageable = "pageable"
+)
 
 func (o *Options) check(p *Profile) error {
 	if err := o.Bounds(); err != nil {

@@ -232,9 +232,14 @@ func (r *runner) choosePaths() error {
 		r.ssd = transfer.Capped(drives, float64(r.Machine.GPUDirect.Value))
 	}
 	link, fetch := transfer.NewLink(r.Machine.Link), transfer.Path(nil)
-	if r.Path == "" || r.Path == fastest {
+	switch r.Path {
+	case pageable:
+		link = link.Pageable()
+		r.note("host memory is pageable: over PCIe the CPU stages each copy at %.4g GB/s (derived)", transfer.StagingRate/1e9)
+		fallthrough
+	case "", fastest:
 		fetch = link.Fastest(transfer.HostToDevice)
-	} else {
+	default:
 		c, err := link.Path(transfer.HostToDevice, transfer.Mechanism(slices.Index(hardware.PathNames, r.Path)))
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package transfer
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
@@ -36,11 +37,12 @@ type Link struct {
 	name   string
 	paths  [2][3]*Curve
 	duplex [3]float64 // rate of both directions together, bytes/s, +Inf without slowdown
+	pcie   bool       // and not NVLink-C2C
 }
 
 // NewLink returns a link with the constants of a data file.
 func NewLink(l *hardware.Link) *Link {
-	link := &Link{name: l.Name}
+	link := &Link{name: l.Name, pcie: l.PCIe != nil}
 	both := math.Inf(1)
 	link.duplex = [3]float64{both, both, both}
 	if d := l.Duplex; d != nil {
@@ -114,6 +116,35 @@ func (f fastest) pick(r Request) *Curve {
 		}
 	}
 	return best
+}
+
+// StagingRate is the rate in bytes/s at which a CPU thread copies pageable memory into the driver's
+// pinned buffer. It is derived: an RTX PRO 6000 on PCIe 5.0 copies 9.7 GB/s from pageable memory and
+// 51.5 GB/s from pinned memory, and 1/9.7 = 1/51.5 + 1/11.95. The source is
+// https://github.com/run-ai/runai-model-streamer/issues/161.
+const StagingRate = 11.95e9
+
+// Pageable returns the link for host memory that is not pinned. Kernels cannot read it over PCIe,
+// and the driver stages each copy through a pinned buffer, one part after the other. So a byte takes
+// the time of both copies. NVLink-C2C needs no staging: a GH200 copies pageable memory at 0.955 of
+// the rate of pinned memory (vortex-data/vortex pull request 7815), and the link stays as it is.
+func (l *Link) Pageable() *Link {
+	if !l.pcie {
+		return l
+	}
+	p := &Link{name: l.name, duplex: l.duplex, pcie: true}
+	for d := range l.paths {
+		if l.paths[d][Call] == nil {
+			continue
+		}
+		c := *l.paths[d][Call]
+		c.Regimes = slices.Clone(c.Regimes)
+		for i := range c.Regimes {
+			c.Regimes[i].Rate = 1 / (1/c.Regimes[i].Rate + 1/StagingRate)
+		}
+		p.paths[d][Call] = &c
+	}
+	return p
 }
 
 // Both returns the seconds until a fetch and a write-back that begin together have both ended. m
