@@ -15,6 +15,7 @@
 //	Admitter  a Bypasser that fetches entry by entry, and fills with whole blocks
 //	Peeker    names its next victim ahead, for prefetchers that swap into the cache
 //	Sweeper   answers all capacities in one pass, if it is a stack algorithm
+//	Follower  follows a pool by the changes of each stream
 //	Lossy     drops for good, and manages the demand too (another contract: lossy.go)
 //	Divider   a Lossy that divides a budget among the streams of a request
 //
@@ -53,6 +54,9 @@ type Scope struct {
 	// fixed order. T numbers updates, so options that count steps are multiplied by Scope.Updates. 0
 	// means 1.
 	PerStep int
+	// Followed is true if a Follower follows the streams of a pool. The lists of Step then have other
+	// blocks, and Exit and Offered were last used at step T-Updates().
+	Followed bool
 }
 
 // Updates returns the number of updates per decode step, at least 1.

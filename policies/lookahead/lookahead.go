@@ -46,6 +46,7 @@ type Policy struct {
 	head   int      // no place in a word before is taken
 	ranked []int32  // call of Update at which a block was last a candidate
 	calls  int32
+	past   int32   // candidates of this call or before are outdated
 	worst  []int32 // the step's candidates, best first
 }
 
@@ -56,13 +57,20 @@ func (p *Policy) Needs() policies.Needs { return policies.NeedCandidates }
 func (p *Policy) Reset(sc *policies.Scope) error {
 	p.place = policies.Fill(p.place, sc.Blocks, -1)
 	p.ranked = policies.Fill(p.ranked, sc.Blocks, 0)
-	p.order, p.open, p.live, p.head, p.calls = p.order[:0], p.open[:0], 0, 0, 0
+	p.order, p.open, p.live, p.head = p.order[:0], p.open[:0], 0, 0
+	if p.calls, p.past = 0, -1; sc.Followed { // the candidates of a stream last until its next call
+		p.calls = int32(sc.Updates()) - 1
+	}
 	return nil
 }
+
+// Follows reports whether self is p: lookahead evicts by last use, candidates after all others.
+func (p *Policy) Follows(self policies.Policy) bool { return self == policies.Policy(p) }
 
 // Update applies a step.
 func (p *Policy) Update(s *policies.Step) {
 	p.calls++
+	p.past++
 	p.compact(len(s.Exit) + len(s.Offered))
 	p.join(s.Exit)
 	p.join(s.Offered)
@@ -116,6 +124,9 @@ func (p *Policy) leave(x int32) {
 	p.place[x] = -1
 }
 
+// isCandidate reports whether x is in the latest candidates of its stream.
+func (p *Policy) isCandidate(x int32) bool { return p.ranked[x] > p.past }
+
 // Evict appends n blocks: outside the candidates by recency, then by worst rank.
 func (p *Policy) Evict(n int, dst []int32) []int32 {
 	had, want := len(dst), len(dst)+n
@@ -125,7 +136,7 @@ func (p *Policy) Evict(n int, dst []int32) []int32 {
 	for w := p.head; w < len(p.open) && len(dst) < want; w++ {
 		for rest := p.open[w]; rest != 0 && len(dst) < want; rest &= rest - 1 {
 			x := p.order[w<<6|bits.TrailingZeros64(rest)]
-			if p.ranked[x] != p.calls {
+			if !p.isCandidate(x) {
 				p.leave(x)
 				dst = append(dst, x)
 			}
@@ -145,7 +156,7 @@ func (p *Policy) Evict(n int, dst []int32) []int32 {
 func (p *Policy) Peek() (int32, bool) {
 	for w := p.head; w < len(p.open); w++ {
 		for rest := p.open[w]; rest != 0; rest &= rest - 1 {
-			if x := p.order[w<<6|bits.TrailingZeros64(rest)]; p.ranked[x] != p.calls {
+			if x := p.order[w<<6|bits.TrailingZeros64(rest)]; !p.isCandidate(x) {
 				return x, true
 			}
 		}

@@ -45,6 +45,9 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 	return nil
 }
 
+// Follows reports whether self is p: LRU evicts in the order of last use.
+func (p *Policy) Follows(self policies.Policy) bool { return self == policies.Policy(p) }
+
 // Update applies a step.
 func (p *Policy) Update(s *policies.Step) { p.Queue.Update(s) }
 

@@ -26,6 +26,7 @@ type Cell struct {
 	needs    policies.Needs
 	bypasser policies.Bypasser // nil if the policy is no Bypasser
 	admits   bool              // the policy is an Admitter
+	follower bool              // the policy is a Follower
 	resizer  policies.Resizer  // nil if the policy is no Resizer
 	rule     missRule
 	lossy    *lose // the rule of a lossy policy, nil for other policies
@@ -60,7 +61,10 @@ type Cell struct {
 	emptied            bool    // no block of D_{t-1} was kept: all of D_t enters
 	unmarked           bool    // no block of D_t was resident, and none is marked as demanded
 
-	following                    demand.Change // of the next row, for policies that see the future
+	followed  bool          // the view is a followed pool
+	offered   []int32       // blocks that a followed pool reports in Step.Offered
+	following demand.Change // of the next row, for policies that see the future
+
 	left, leftNext, merged, ones []int32
 }
 
@@ -88,6 +92,7 @@ func NewCell(p policies.Policy) *Cell {
 	c.bypasser, _ = p.(policies.Bypasser)
 	_, c.admits = p.(policies.Admitter)
 	c.resizer, _ = p.(policies.Resizer)
+	c.follower = policies.Follows(p)
 	return c
 }
 
@@ -128,6 +133,7 @@ type CapacityAt struct {
 // Run replays a view with the cell and its tiers. It returns the counts of the first stream. Method
 // Counts returns those of all streams.
 func (c *Cell) Run(v demand.View, st Start, observer Observer, lower ...TierStart) (Counts, error) {
+	v = c.follow(v, &st)
 	if err := c.reset(v, st); err != nil {
 		return Counts{}, err
 	}
@@ -155,6 +161,26 @@ func (c *Cell) Run(v demand.View, st Start, observer Observer, lower ...TierStar
 	return c.counter.finish(), nil
 }
 
+// follow returns the followed view of v if v is a pool that the policy can follow. At every step, the
+// capacity must hold the blocks that the policy does not see.
+func (c *Cell) follow(v demand.View, st *Start) demand.View {
+	c.followed = false
+	pool, ok := v.(*demand.Pool)
+	if !ok || !c.follower {
+		return v
+	}
+	least := st.Capacity
+	for _, later := range st.Later {
+		least = min(least, later.Capacity)
+	}
+	f, ok := pool.Followed()
+	if !ok || least < f.Latest(c.needs&policies.NeedCandidates != 0) {
+		return v
+	}
+	c.followed = true
+	return f
+}
+
 // Counts returns the counts of the latest run, one for each stream that shares the cache.
 func (c *Cell) Counts() []Counts { return c.counter.streams }
 
@@ -165,6 +191,7 @@ func (c *Cell) Peak() int64 { return c.counter.peak }
 func (c *Cell) reset(v demand.View, st Start) error {
 	x := v.Bounds()
 	c.scope = policies.Scope{Blocks: x.Blocks, Capacity: st.Capacity, Steps: x.Rows, Windows: x.Windows, Demand: x.MaxDemand, Seed: st.Seed}
+	c.scope.Followed = c.followed
 	if x.Streams > 1 {
 		c.scope.PerStep = x.Streams
 	}
@@ -276,6 +303,9 @@ func (c *Cell) prefetches(i int) bool {
 // classify makes the misses resident. It does not count prefetched blocks as misses.
 func (fetch) classify(c *Cell, v demand.View, i int) {
 	c.split(v, i)
+	if c.followed {
+		c.step.Offered = c.due()
+	}
 	c.size += c.weigh(c.miss)
 	c.fetched = c.miss
 	switch {
@@ -286,6 +316,23 @@ func (fetch) classify(c *Cell, v demand.View, i int) {
 		c.fetched = c.staging.take(c.miss)
 	}
 	c.chooseOverflow(v, i)
+}
+
+// due returns the births that the policy of a followed pool sees at this row. A birth that its own
+// row demands is seen at that row, to be in Hit too. Other births are seen Streams-1 rows later.
+func (c *Cell) due() []int32 {
+	c.offered = c.offered[:0]
+	for _, x := range c.change.Due {
+		if c.state[x] == outside {
+			c.offered = append(c.offered, x)
+		}
+	}
+	for _, x := range c.change.Born {
+		if c.state[x] == demanded {
+			c.offered = append(c.offered, x)
+		}
+	}
+	return c.offered
 }
 
 // keep removes the demanded blocks that overflow or that the policy bypasses.

@@ -28,8 +28,8 @@ type Delta struct {
 	pins     Pins
 	meta     *trace.Meta // states the rules for lists. Nil if a joiner has checked them
 	first    int         // row of the stream that is row 0
-	base     int32       // added to the ids in members and born, in a pool
-	pooled   bool        // the stream belongs to a pool: enter and exit are not derived
+	base     int32       // added to the ids in enter, exit, members and born, in a pool
+	whole    bool        // enter and exit are not derived, only members
 	wanted   bool        // members are derived
 
 	cur, prev []uint64 // demand as bitsets
@@ -74,7 +74,8 @@ type Options struct {
 	Joined   *Joiner // the joiner that made the stream. Nil for a recorded stream
 
 	Outliers setting.Outliers
-	pooled   bool // the stream is a member of a pool
+	Followed bool // of a pool: the changes of each stream are derived, see type Followed
+	whole    bool // members are derived, and no changes
 	at       int  // the number of the stream in its pool
 }
 
@@ -116,7 +117,7 @@ func brokenList(s *trace.Stream, check *trace.Checker) error {
 
 // reset starts a stream without rows.
 func (d *Delta) reset(s *trace.Stream, o *Options) {
-	d.stream, d.pins, d.meta, d.first, d.pooled = s, o.Pins, o.Meta, s.Windows-o.Windows, o.pooled
+	d.stream, d.pins, d.meta, d.first, d.whole = s, o.Pins, o.Meta, s.Windows-o.Windows, o.whole
 	d.recorded = recorded{s, o.K, o.M}
 	d.rows = &d.recorded
 	if d.joined = o.Joined; d.joined != nil {
@@ -125,7 +126,7 @@ func (d *Delta) reset(s *trace.Stream, o *Options) {
 	d.units = o.Pins
 	d.Extent = Extent{Blocks: o.Pins.Blocks(s.MaxSeqLen()), Rows: s.Rows - d.first, Windows: o.Windows, Streams: 1,
 		PinnedPeaks: d.PinnedPeaks, FirstUse: d.FirstUse, HasPicked: o.Joined != nil && o.Joined.HasPicked()}
-	d.wanted = o.Members || o.pooled
+	d.wanted = o.Members
 	d.HasMembers = d.wanted || d.HasPicked
 	if c := o.Joined.units(); c != nil {
 		c.pins = o.Pins
@@ -137,7 +138,7 @@ func (d *Delta) reset(s *trace.Stream, o *Options) {
 	for _, l := range []*lists{&d.enter, &d.exit, &d.born, &d.members} {
 		l.reset()
 	}
-	if d.HasMembers && d.joined == nil {
+	if d.wanted && d.joined == nil {
 		d.reserve()
 	}
 	words := d.Blocks>>6 + 1
@@ -205,11 +206,11 @@ func (d *Delta) addDemand(row int) bool {
 		return false
 	}
 	pinned, size := d.unpinAll(row), 0
-	if d.pooled {
+	if d.whole {
 		size = d.addMembers(n)
 	} else {
 		size = d.addChanges(n)
-		if d.HasMembers && !d.defers() {
+		if d.wanted {
 			d.addMembers(size)
 		}
 	}
@@ -238,22 +239,28 @@ func (d *Delta) unpinAll(row int) (pinned int) {
 	return pinned
 }
 
-// defers reports whether members are derived only when they are read. If blocks hold several
-// entries, few caches read them.
-func (d *Delta) defers() bool { return d.HasPicked && !d.wanted }
-
-// derive derives the members that Build left out.
+// derive derives the members that Build left out. Few caches read the members of a followed pool, or
+// of blocks that hold several entries.
 func (d *Delta) derive() {
+	if d.wanted {
+		return
+	}
 	d.wanted = true
 	total := spare
 	for _, n := range d.size {
 		total += int(n)
 	}
 	d.members.free(total)
-	d.picked = slices.Grow(d.picked, total)
+	if d.HasPicked {
+		d.picked = slices.Grow(d.picked, total)
+	}
 	for i := range d.Rows {
 		clear(d.cur)
-		d.joined.load(d.first+i, d.cur)
+		if d.joined != nil {
+			d.joined.load(d.first+i, d.cur)
+		} else {
+			mark(d.cur, d.Ranked(i))
+		}
 		d.unpinAll(d.first + i)
 		d.addMembers(int(d.size[i]))
 	}
@@ -283,13 +290,13 @@ func (d *Delta) addChanges(n int) int {
 	a, b := 0, 0
 	for _, w := range d.differing(cur, prev) {
 		c, p := cur[w], prev[w]
-		a += appendBits(enter[a:], w<<6, c&^p)
-		b += appendBits(exit[b:], w<<6, p&^c)
+		a += appendBits(enter[a:], d.base+w<<6, c&^p)
+		b += appendBits(exit[b:], d.base+w<<6, p&^c)
 	}
 	d.enter.take(a)
 	d.exit.take(b)
 	if d.HasPicked {
-		d.enterPicked = d.joined.appendPicked(d.enterPicked, enter[:a], 0)
+		d.enterPicked = d.joined.appendPicked(d.enterPicked, enter[:a], d.base)
 	}
 	return before + a - b
 }
@@ -327,16 +334,16 @@ func (d *Delta) addBirths(i int) {
 	born.close()
 }
 
-// Change implements View, as the methods below do. For a stream of a pool, it leaves Enter and Exit
-// as they are.
+// Change implements View, as the methods below do. It leaves Enter and Exit as they are if they
+// are not derived.
 func (d *Delta) Change(i int, c *Change) {
 	c.Demand, c.Positions, c.Born = int(d.size[i]), 1, d.born.Row(i)
-	if !d.pooled {
+	if !d.whole {
 		c.Enter, c.Exit = d.enter.Row(i), d.exit.Row(i)
 	}
 	if d.HasPicked {
 		c.Entries = d.entries[i]
-		if !d.pooled {
+		if !d.whole {
 			c.EnterPicked = d.enterPicked[d.enter.ends[i]:d.enter.ends[i+1]]
 		}
 	}
@@ -347,16 +354,12 @@ func (d *Delta) Change(i int, c *Change) {
 }
 
 func (d *Delta) Members(i int) []int32 {
-	if d.defers() {
-		d.derive()
-	}
+	d.derive()
 	return d.members.Row(i)
 }
 
 func (d *Delta) Picked(i int) []int32 {
-	if d.defers() {
-		d.derive()
-	}
+	d.derive()
 	return d.picked[d.members.ends[i]:d.members.ends[i+1]]
 }
 

@@ -13,7 +13,8 @@ import (
 type Pool struct {
 	Extent
 	nexts
-	streams []*Delta // members and births have block ids of the pool, all other lists those of the stream
+	streams []*Delta // changes and members have block ids of the pool, all other lists those of the stream
+	changes bool     // the changes of each stream are derived
 	ranked  []rankedPart[int32]
 	merged  []int32 // candidates of a row
 	raised  []int32
@@ -29,7 +30,9 @@ func (p *Pool) Grow(n int) {
 
 // Add derives the demand of stream n.
 func (p *Pool) Add(n int, stream *trace.Stream, o Options, check *trace.Checker) error {
-	o.NextUses, o.pooled, o.at = false, true, n
+	p.changes = o.Followed
+	o.NextUses, o.whole, o.at = false, !o.Followed, n
+	o.Members = o.Members || o.whole
 	return p.streams[n].Build(stream, o, check)
 }
 

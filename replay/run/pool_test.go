@@ -49,8 +49,8 @@ func drawPool(r *rand.Rand, o replaytest.Options) ([]*member, *plan) {
 	return members, p
 }
 
-// pooled returns a worker with a pool of the members.
-func pooled(t *testing.T, p *plan, members []*member, needs policies.Needs) *worker {
+// pooled returns a worker with a pool of the members. If followed, policies may follow each stream.
+func pooled(t *testing.T, p *plan, members []*member, needs policies.Needs, followed bool) *worker {
 	t.Helper()
 	p.opt.Pool, p.needs = setting.PoolRequest, needs
 	w := &worker{plan: p, check: trace.NewChecker("test", p.meta), cache: span{0, len(members)}, members: members}
@@ -63,7 +63,9 @@ func pooled(t *testing.T, p *plan, members []*member, needs policies.Needs) *wor
 				t.Fatal(err)
 			}
 		}
-		if err := w.pool.Add(n, stream, p.deltaOptions(m.joiner), w.check); err != nil {
+		o := p.deltaOptions(m.joiner)
+		o.Followed = followed
+		if err := w.pool.Add(n, stream, o, w.check); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -104,7 +106,7 @@ func TestPoolsAgreeWithReferee(t *testing.T) {
 	for seed := uint64(0); seed < draws(150); seed++ {
 		r := rand.New(rand.NewPCG(seed, 121))
 		members, p := drawPool(r, replaytest.Medium(r))
-		w := pooled(t, p, members, ^policies.Needs(0))
+		w := pooled(t, p, members, ^policies.Needs(0), seed%2 == 0)
 		b.later = nil
 		if seed%3 == 0 {
 			_, b.later, _ = growing(r, 1+r.IntN(2*p.topk*len(members)), members[0].recorded[0].Rows)
@@ -127,6 +129,53 @@ func TestPoolsAgreeWithReferee(t *testing.T) {
 	if cells < int(draws(800)) {
 		t.Errorf("%d cells, expected thousands", cells)
 	}
+}
+
+// A Follower reports the same steps whether it follows a pool or not. The cases cover joined blocks,
+// heads and positions, every warm-up, births, pins and capacities that change.
+func TestFollowedPools(t *testing.T) {
+	followed := map[string]int{}
+	for seed := uint64(0); seed < draws(400); seed++ {
+		r := rand.New(rand.NewPCG(seed, 122))
+		members, p := drawPool(r, replaytest.Medium(r))
+		for _, name := range []string{"lru", "lookahead"} {
+			if spec := specs(t, name)[0]; p.whyUnfit(spec, policies.NeedsOf(spec.Make())) != "" {
+				continue
+			}
+			w := pooled(t, p, members, 0, false)
+			f, _ := w.pool.Followed()
+			latest := f.Latest(name == "lookahead")
+			st := cache.Start{Capacity: max(1, latest+r.IntN(20)-5), Ranks: p.ranks, Unit: p.layout.Unit(p.pins)}
+			more := []cache.CapacityAt{{Step: 3, Capacity: st.Capacity + r.IntN(9)}, {Step: 9, Capacity: st.Capacity}}
+			st.Later = more[:r.IntN(3)]
+			st.Placed = w.placed(st.Capacity)
+			want := poolReports(t, w, name, st)
+			got := poolReports(t, pooled(t, p, members, 0, true), name, st)
+			for i := range want {
+				if got[i] != want[i] {
+					t.Fatalf("seed %d, %s at capacity %d, report %d: %s followed, %s whole", seed, name, st.Capacity, i, got[i], want[i])
+				}
+			}
+			if st.Capacity >= latest {
+				followed[name]++
+			}
+		}
+	}
+	for _, name := range []string{"lru", "lookahead"} {
+		if followed[name] < int(draws(200)) {
+			t.Errorf("%s followed %d pools, expected most", name, followed[name])
+		}
+	}
+}
+
+// poolReports returns the reports of a policy on the pool of w, and at last its counts.
+func poolReports(t *testing.T, w *worker, name string, st cache.Start) (reports []string) {
+	t.Helper()
+	cell := cache.NewCell(specs(t, name)[0].Make())
+	if _, err := cell.Run(&w.pool, st, func(s *cache.StepReport) { reports = append(reports, fmt.Sprintf("%+v", *s)) }); err != nil {
+		t.Fatal(err)
+	}
+	return append(reports, fmt.Sprintf("%+v, peak %d", cell.Counts(), cell.Peak()))
 }
 
 // window:N keeps the same blocks in a pool as stream by stream, because its steps are decode steps.
@@ -280,7 +329,7 @@ func TestStepsOfAPoolAreDecodeSteps(t *testing.T) {
 		}
 	}
 	p := testPlan(meta, 6, 6, setting.Warmup{Kind: setting.WarmupCold})
-	w := pooled(t, p, members, 0)
+	w := pooled(t, p, members, 0, true)
 	for _, c := range [][2]string{{"lfu-decay:half_life=4", "lfu-decay:half_life=12"}, {"window:2", "window:6"}, {"lru", "lru"}, {"arc", "arc"}, {"s3-fifo", "s3-fifo"}} {
 		capacity := 30
 		if c[0] == "window:2" {

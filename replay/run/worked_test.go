@@ -191,7 +191,7 @@ func (h worked) pool(t *testing.T, others ...worked) *worker {
 		}
 		members = append(members, &member{recorded: []trace.Stream{s}})
 	}
-	return pooled(t, testPlan(meta, h.topk, h.topk, setting.Warmup{Kind: setting.WarmupCold}), members, 0)
+	return pooled(t, testPlan(meta, h.topk, h.topk, setting.Warmup{Kind: setting.WarmupCold}), members, 0, true)
 }
 
 // Layer 0 demands 1, 1, 1. Layer 1 demands 1, 2, 1. Rows alternate. With two blocks for both layers,

@@ -152,7 +152,9 @@ func (w *worker) readPool() error {
 		if n == 0 {
 			w.stream = stream
 		}
-		if err := pool.Add(n, stream, p.deltaOptions(m.joiner), w.check); err != nil {
+		o := p.deltaOptions(m.joiner)
+		w.chooseChanges(&o)
+		if err := pool.Add(n, stream, o, w.check); err != nil {
 			return err
 		}
 	}
@@ -161,6 +163,36 @@ func (w *worker) readPool() error {
 	}
 	pool.Build(p.needs&policies.NeedNext != 0)
 	return nil
+}
+
+// chooseChanges has the pool derive the changes of each stream for cells that may follow them, and
+// the members of each row for other cells. Cells decide later, so a wrong guess costs only time.
+func (w *worker) chooseChanges(o *demand.Options) {
+	for _, g := range w.groups {
+		for _, c := range g.cells {
+			if w.mayFollow(&w.plan.cells[c]) {
+				o.Followed = true
+			} else {
+				o.Members = true
+			}
+		}
+	}
+}
+
+// mayFollow reports whether a cell may follow the pool: the capacity holds more than the demand of
+// each stream, or more than the list if the policy reads candidates.
+func (w *worker) mayFollow(c *cellPlan) bool {
+	p, policy := w.plan, w.runners[c.runner].Policy
+	if c.capacity == nil || !policies.Follows(policy) {
+		return false
+	}
+	list := p.topk
+	if policies.NeedsOf(policy)&policies.NeedCandidates != 0 {
+		list = p.m
+	}
+	var st cache.Start
+	err := w.room(&st, c.capacity)
+	return err == nil && st.Capacity*p.pins.BlockTokens > list*w.cache.streams()
 }
 
 // view returns the demand of the cache.
