@@ -121,6 +121,7 @@ func (f *timeFlags) define(fl *flagSet) {
 	fl.Float64Var(&o.Accept, "accept", 0, "tokens that a step yields (required with several positions)")
 	fl.IntVar(&o.Experts, "expert-gpus", 0, "number of GPUs that share routed experts and exchange tokens (default: enough to leave half of each free)")
 	fl.IntVar(&o.TensorParallel, "tensor-parallel", 1, "number of GPUs that divide every layer and decode one batch, with schedule dense")
+	fl.IntVar(&o.PipelineParallel, "pipeline-parallel", 1, "number of GPUs that divide the layers and decode one batch, with schedule dense")
 	fl.StringVar(&o.Lookup, "lookup", "page", "look up blocks in this `STRUCTURE`: page, hash, sorted or list")
 	fl.Float64Var(&o.Reserve, "reserve", 0, "reserve this `SHARE` of GPU memory for driver and workspace, as in 0.1 (default: an estimate)")
 	fl.StringVar(&o.Path, "path", "fastest", "transfer path of fetches: fastest, call, batch, kernel, or pageable host memory")
@@ -130,7 +131,7 @@ func (f *timeFlags) define(fl *flagSet) {
 	fl.BoolVar(&o.Ahead.Direct, "gpudirect", false, "let the SSD write into the GPU (GPUDirect Storage)")
 	fl.StringVar(&f.kernels, "kernels", publishedKernels, "price operators by this `MODEL`: fitted, roofline, or a CSV file of measured kernels")
 	fl.StringVar(&f.engine, "engine", pipeline.DefaultEngine, "add the overhead of this `ENGINE` to kernels: graphs, eager, pytorch, transformers or none")
-	fl.positive("topk", "steps", "context", "positions", "accept", "expert-gpus", "tensor-parallel")
+	fl.positive("topk", "steps", "context", "positions", "accept", "expert-gpus", "tensor-parallel", "pipeline-parallel")
 }
 
 // decodingFlags describe the batch of equal requests that `kvreplay time` prices without a

@@ -325,7 +325,8 @@ func TestTimeKernels(t *testing.T) {
 	}
 }
 
-// --tensor-parallel divides the memory of a dense batch and adds all-reduces. Every command line
+// --tensor-parallel divides the memory of a dense batch and adds all-reduces. --pipeline-parallel adds
+// sends. Every command line
 // that cannot be priced is refused.
 func TestTimeTensorParallel(t *testing.T) {
 	args := []string{"time", "--prompt", "512", "--generate", "8", "--model", "qwen3-14b", "--batch", "4",
@@ -356,6 +357,10 @@ func TestTimeTensorParallel(t *testing.T) {
 		!strings.Contains(text, "note: tensor parallelism: 2 GPUs") || !strings.Contains(text, "constants of h100") {
 		t.Errorf("exit %d:\n%s", code, text)
 	}
+	code, text, _ = run(slices.Concat(args, []string{"--pipeline-parallel", "2"})...)
+	if code != 0 || !strings.Contains(text, "of it pipeline") || !strings.Contains(text, "sends are derived from constants of h100") {
+		t.Errorf("exit %d:\n%s", code, text)
+	}
 	for want, more := range map[string][]string{
 		"expected 0 to 8":          {"--tensor-parallel", "9"},
 		"expected at least 1":      {"--tensor-parallel", "0"},
@@ -363,6 +368,8 @@ func TestTimeTensorParallel(t *testing.T) {
 		"does not divide":          {"--tensor-parallel", "3"},
 		"states no peer_bandwidth": {"--tensor-parallel", "2", "--hardware", "l40s"},
 		"has routed experts":       {"--tensor-parallel", "2", "--model", "deepseek-v2-lite"},
+		"too few requests":         {"--pipeline-parallel", "5"},
+		"does not combine":         {"--pipeline-parallel", "2", "--tensor-parallel", "2"},
 	} {
 		if code, _, stderr := run(append(slices.Clone(args), more...)...); code == 0 || !strings.Contains(stderr, want) {
 			t.Errorf("%v: exit %d, %s, expected %s", more, code, stderr, want)

@@ -16,7 +16,7 @@ type Submodel uint8
 const (
 	KernelModel  Submodel = iota // operators of the model on the GPU
 	SelectModel                  // selection of the Top-K
-	LookupModel                  // lookups, and bookkeeping of the host
+	LookupModel                  // lookups, bookkeeping and attention of the host
 	LinkModel                    // transfers between host and GPU
 	DriveModel                   // reads of the SSD
 	NetworkModel                 // transfers between GPUs
@@ -24,7 +24,7 @@ const (
 )
 
 // SubmodelNames are the submodels as reports call them.
-var SubmodelNames = [submodels]string{"kernels", "selection", "lookup", "link", "drives", "network"}
+var SubmodelNames = [submodels]string{"kernels", "selection", "lookup and CPU", "link", "drives", "network"}
 
 func (m Submodel) String() string { return SubmodelNames[m] }
 
@@ -32,7 +32,7 @@ func (m Submodel) String() string { return SubmodelNames[m] }
 var modelOf = [Causes]Submodel{
 	Compute: KernelModel, Selecting: SelectModel, Lookup: LookupModel, Fetch: LinkModel, WriteBack: LinkModel,
 	Drive: DriveModel, Weights: LinkModel, Communication: NetworkModel,
-	Dispatching: NetworkModel, Combining: NetworkModel,
+	Dispatching: NetworkModel, Combining: NetworkModel, OnHost: LookupModel, Staging: NetworkModel,
 }
 
 // Factors by which modelled and measured times differ. Those of kernels, links and drives are the

@@ -11,6 +11,9 @@ type Step struct {
 	// Communication of tensor parallelism, in seconds, 0 on one GPU: the all-reduce after the
 	// embedding, and the gather of the logits.
 	Embed, Gather float64
+	// Pipeline parallelism, by part, in seconds: the projection to the vocabulary, and a send of the
+	// hidden states to the next stage.
+	Outputs, Sends []float64
 
 	// number of positions that KVPR recomputes, nil before it is chosen
 	split *int

@@ -43,6 +43,7 @@ func (r *runner) memory(staging float64) (mem Memory) {
 	switch r.traits.Moves {
 	case MovesNothing:
 		mem.Cache, mem.Staging = kv, 0
+		r.ofStage(&mem)
 	case MovesQueries:
 		mem.Staging, mem.Host = 0, kv*gpus
 	case MovesLayers:

@@ -31,8 +31,10 @@ type Options struct {
 	Lookup    string  // structure that blocks are looked up in: page (also if it is ""), hash, sorted or list
 	// TensorParallel is the number of GPUs that divide every layer, 0 for 1.
 	TensorParallel int
-	// Network returns the network between GPUs of a kind, as Networks does. Tensor parallelism needs
-	// it. If it is nil, the exchange of routed experts takes no time.
+	// PipelineParallel is the number of GPUs that divide the layers, 0 for 1.
+	PipelineParallel int
+	// Network returns the network between GPUs of a kind, as Networks does. Tensor and pipeline
+	// parallelism need it. If it is nil, the exchange of routed experts takes no time.
 	Network   NetworkFinder
 	Reserve   float64 // share of GPU memory for driver, context, activations and workspace, 0: estimated (Memory.Reserve)
 	Path      string  // call, batch, kernel, pageable, or the fastest for each fetch if it is "" or fastest
@@ -87,6 +89,7 @@ func (o *Options) Bounds() error {
 		{"reads in flight", o.Depth, 0, mostDepth},
 		{"expert GPUs", int64(o.Experts), 0, math.MaxInt32},
 		{"tensor-parallel GPUs", int64(o.TensorParallel), 0, collective.Most},
+		{"pipeline-parallel GPUs", int64(o.PipelineParallel), 0, collective.Most},
 	} {
 		if b.value < b.low || b.value > b.most {
 			return fmt.Errorf("%s %d, expected %d to %d", b.name, b.value, b.low, b.most)
@@ -148,7 +151,10 @@ func (o *Options) check(p *Profile) error {
 	if err := o.checkEntry(p); err != nil {
 		return err
 	}
-	return o.checkParallel()
+	if err := o.checkParallel(); err != nil {
+		return err
+	}
+	return o.checkStages()
 }
 
 // quantizable reports whether the schedule does not quantise, or the cache is K and V in FP16.

@@ -199,7 +199,7 @@ func (o *PlanOptions) best(ctx context.Context, p *Profile, s Schedule) (*Candid
 	case err != nil:
 		return nil, refusal{}, err
 	case c == nil && limit.why == "":
-		return nil, refusal{fmt.Sprintf("it divides the batch into %d parts, but the largest batch is %d", s.Parts(), o.MaxBatch), math.Inf(1), BindsParts, s.Parts()}, nil
+		return nil, refusal{fmt.Sprintf("it divides the batch into %d parts, but the largest batch is %d", x.options.parts(), o.MaxBatch), math.Inf(1), BindsParts, x.options.parts()}, nil
 	case c == nil:
 		return nil, limit, nil
 	}
@@ -267,7 +267,7 @@ func (x *search) run() (limit refusal, err error) {
 		}
 		return err
 	}
-	for batch := x.options.Schedule.Parts(); bad == 0 && batch <= x.most; batch = min(2*batch, max(x.most, batch+1)) {
+	for batch := x.options.parts(); bad == 0 && batch <= x.most; batch = min(2*batch, max(x.most, batch+1)) {
 		if err := narrow(batch); err != nil {
 			return limit, err
 		}
@@ -287,13 +287,13 @@ func (x *search) run() (limit refusal, err error) {
 // neighbours were tried. The result is the best of all if tokens/s rise and then fall. If the
 // largest feasible batch is better than the one below it, there is nothing to do.
 func (x *search) refine() error {
-	if x.best.Batch == x.good && x.good > x.options.Schedule.Parts() && !slices.Contains(x.tried, x.good-1) {
+	if x.best.Batch == x.good && x.good > x.options.parts() && !slices.Contains(x.tried, x.good-1) {
 		if _, err := x.try(x.good - 1); err != nil {
 			return err
 		}
 	}
 	for {
-		lower, upper := x.options.Schedule.Parts()-1, x.good+1 // nearest batches that need not be tried
+		lower, upper := x.options.parts()-1, x.good+1 // nearest batches that need not be tried
 		for _, batch := range x.tried {
 			if batch < x.best.Batch {
 				lower = max(lower, batch)

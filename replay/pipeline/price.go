@@ -68,6 +68,7 @@ type runner struct {
 	computer   Computer
 	factors    Uncertainty
 	network    *collective.Network // nil without tensor parallelism
+	stages     *collective.Network // nil without pipeline parallelism
 	exchange   *exchange           // nil if no exchange between GPUs is priced
 	vocabulary float64             // of the whole model, 0 on one GPU
 	gpuRate    float64             // bytes/s of the GPU's memory
@@ -149,6 +150,9 @@ func (r *runner) prepare() error {
 	r.chooseEntry()
 	r.divideExperts()
 	if err := r.parallelize(); err != nil {
+		return err
+	}
+	if err := r.divideStages(); err != nil {
 		return err
 	}
 	if limit := int64(r.Model.Context.Value); r.Context > limit {
@@ -253,7 +257,7 @@ func (r *runner) choosePaths() error {
 
 // run prices all steps.
 func (r *runner) run() (*Result, error) {
-	result := &Result{Machine: r.Machine.Name, Model: r.Model.Name, Cell: r.profile.Cell, Batch: r.Batch, Steps: r.batch.Steps, Experts: r.Experts, TensorParallel: r.TensorParallel, Accept: r.Accept}
+	result := &Result{Machine: r.Machine.Name, Model: r.Model.Name, Cell: r.profile.Cell, Batch: r.Batch, Steps: r.batch.Steps, Experts: r.Experts, TensorParallel: r.TensorParallel, PipelineParallel: r.PipelineParallel, Accept: r.Accept}
 	var times []float64
 	var exposed Exposure
 	spent := 0.
@@ -292,7 +296,7 @@ func (r *runner) run() (*Result, error) {
 		exposed[c] /= n
 	}
 	result.Causes = Causing{exposed[Compute], exposed[Selecting], exposed[Lookup], exposed[Fetch], exposed[WriteBack], exposed[Drive],
-		exposed[Weights], exposed[Communication], exposed[Dispatching], exposed[Combining], exposed[OnHost]}
+		exposed[Weights], exposed[Communication], exposed[Dispatching], exposed[Combining], exposed[OnHost], exposed[Staging]}
 	result.Mean = exposed.Sum()
 	if !(result.Mean > 0) { // no machine's file gives that, but Options.Operators can
 		return nil, fmt.Errorf("the operators give a step of %g s, expected more than 0 and a finite time", result.Mean)
@@ -300,7 +304,7 @@ func (r *runner) run() (*Result, error) {
 	result.distribution(times)
 	result.TPOT = result.Mean / r.Accept
 	result.OTPS = 1 / result.TPOT
-	result.Tokens = float64(r.Batch) * result.OTPS / float64(r.TensorParallel)
+	result.Tokens = float64(r.Batch) * result.OTPS / float64(r.TensorParallel*r.PipelineParallel)
 	result.Memory = r.memory(r.staging)
 	result.Schedule = r.Schedule.Name()
 	if r.Prefill.Prompt > 0 {
@@ -413,6 +417,9 @@ func (r *runner) priceStep(step int) error {
 		return err
 	}
 	r.communicate(&r.step, r.whole.positions)
+	if err := r.priceStages(&r.step); err != nil {
+		return err
+	}
 	if r.kvpr != nil {
 		split := r.kvpr.fastest(&r.step, r.timeline)
 		r.step.split = &split

@@ -152,7 +152,7 @@ func shortName(results []*Result, one *Result) string {
 
 // values returns the causes in the order of CauseNames.
 func (c *Causing) values() [Causes]float64 {
-	return [Causes]float64{c.Compute, c.Selection, c.Lookup, c.Fetch, c.WriteBack, c.SSD, c.Weights, c.AllReduce, c.Dispatch, c.Combine, c.OnHost}
+	return [Causes]float64{c.Compute, c.Selection, c.Lookup, c.Fetch, c.WriteBack, c.SSD, c.Weights, c.AllReduce, c.Dispatch, c.Combine, c.OnHost, c.Pipeline}
 }
 
 // transfers returns the exposed time of links and drives, in seconds.

@@ -34,11 +34,12 @@ const (
 	Dispatching                // tokens to the GPUs of their experts
 	Combining                  // results of the experts back
 	OnHost                     // attention on the CPU, with the way of queries and outputs
+	Staging                    // sends between stages of a pipeline, and the wait for the slowest
 	Causes
 )
 
 // CauseNames are the causes as reports call them.
-var CauseNames = [Causes]string{"compute", "selection", "lookup", "fetch", "write-back", "ssd", "weights", "all-reduce", "dispatch", "combine", "cpu-attention"}
+var CauseNames = [Causes]string{"compute", "selection", "lookup", "fetch", "write-back", "ssd", "weights", "all-reduce", "dispatch", "combine", "cpu-attention", "pipeline"}
 
 func (c Cause) String() string { return CauseNames[c] }
 
@@ -81,6 +82,8 @@ const (
 	SendQueries   // to the host
 	AttendHost    // attention on the CPU
 	ReturnOutputs // of attention on the CPU
+	SendStates    // hidden states to the next stage of a pipeline
+	WaitStage     // for the slowest stage
 	Join          // no duration: marks the end of others
 	kinds
 )
@@ -124,6 +127,8 @@ var kindTable = [kinds]struct {
 	SendQueries:     {"send queries", D2H, OnHost},
 	AttendHost:      {"attention on the CPU", CPU, OnHost},
 	ReturnOutputs:   {"return outputs", H2D, OnHost},
+	SendStates:      {"send", Peers, Staging},
+	WaitStage:       {"wait for stages", Peers, Staging},
 	Join:            {"join", SMs, Compute},
 }
 

@@ -22,8 +22,10 @@ type Result struct {
 	Steps   int           `json:"steps"`
 	Experts int           `json:"expert_gpus"`
 	// TensorParallel is the number of GPUs that decode the batch together.
-	TensorParallel int     `json:"tensor_parallel"`
-	Accept         float64 `json:"tokens_per_step"`
+	TensorParallel int `json:"tensor_parallel"`
+	// PipelineParallel is the number of GPUs that divide the layers.
+	PipelineParallel int     `json:"pipeline_parallel"`
+	Accept           float64 `json:"tokens_per_step"`
 
 	Mean   float64 `json:"step_mean_s"`
 	P50    float64 `json:"step_p50_s"`
@@ -31,7 +33,7 @@ type Result struct {
 	P99    float64 `json:"step_p99_s"`
 	TPOT   float64 `json:"tpot_s"`               // mean step ÷ tokens per step
 	OTPS   float64 `json:"tokens_per_s_request"` // 1 ÷ TPOT
-	Tokens float64 `json:"tokens_per_s_gpu"`     // of the whole batch, ÷ TensorParallel
+	Tokens float64 `json:"tokens_per_s_gpu"`     // of the whole batch, ÷ TensorParallel and PipelineParallel
 	// Interval is the range of TPOT that the errors of the model allow.
 	Interval Interval `json:"tpot_interval"`
 	Causes   Causing  `json:"exposed_s"`          // mean step by cause
@@ -65,6 +67,7 @@ type Causing struct {
 	Dispatch  float64 `json:"dispatch"`
 	Combine   float64 `json:"combine"`
 	OnHost    float64 `json:"cpu_attention"`
+	Pipeline  float64 `json:"pipeline"`
 }
 
 // Fits reports whether everything fits in memory. If not, the times are meaningless.
@@ -91,7 +94,7 @@ func (r *Result) round() {
 	c, m := &r.Causes, &r.Memory
 	for _, v := range []*float64{
 		&r.Mean, &r.P50, &r.P95, &r.P99, &r.TPOT, &r.OTPS, &r.Tokens, &r.H2D, &r.D2H, &r.SSD, &r.Pieces, &r.Reads, &r.Recomputed, &r.TTFT,
-		&c.Compute, &c.Selection, &c.Lookup, &c.Fetch, &c.WriteBack, &c.SSD, &c.Weights, &c.AllReduce, &c.Dispatch, &c.Combine, &c.OnHost,
+		&c.Compute, &c.Selection, &c.Lookup, &c.Fetch, &c.WriteBack, &c.SSD, &c.Weights, &c.AllReduce, &c.Dispatch, &c.Combine, &c.OnHost, &c.Pipeline,
 		&m.Weights, &m.Index, &m.Cache, &m.Staging, &m.Reserve, &m.GPU, &m.GPUHas, &m.Host, &m.HostHas, &m.SSD,
 	} {
 		*v = rounded(*v)
