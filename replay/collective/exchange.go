@@ -77,7 +77,9 @@ func judgeExchanges(c Constants) (list []Errors, err error) {
 	c.Share = 1
 	for _, operation := range slice.Distinct(all, func(e *exchange) string { return e.operation }) {
 		for _, several := range []bool{false, true} {
-			mine, _ := slice.Partition(all, func(e *exchange) bool { return e.operation == operation && (e.gpus > Most) == several })
+			mine, _ := slice.Partition(all, func(e *exchange) bool {
+				return e.operation == operation && (e.gpus > Most) == several
+			})
 			sizes := "8 GPUs"
 			if several {
 				sizes = "16 to 256 GPUs"

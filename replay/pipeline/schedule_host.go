@@ -153,7 +153,8 @@ func (r *runner) attendOnHost(load *Load, l *Layer, traffic *Traffic) {
 	}
 	query, output := hostNumbers(m)
 	one := func(path transfer.Path, numbers float64) (seconds, bytes float64) {
-		cost := path.Cost(transfer.Request{Descriptors: 1, Bytes: int64(load.Queries * numbers * halfBytes), Launches: 1})
+		all := int64(load.Queries * numbers * halfBytes)
+		cost := path.Cost(transfer.Request{Descriptors: 1, Bytes: all, Launches: 1})
 		return cost.Seconds, float64(cost.Bytes)
 	}
 	var sent, returned float64
@@ -178,7 +179,8 @@ func hostNumbers(m *hardware.Model) (query, output float64) {
 func (r *runner) noteHost() {
 	host, which := r.Machine.Host, map[AttendedOnHost]string{AttendsAll: "the whole context",
 		AttendsDemand: "all of the Top-K", AttendsMissed: "the misses, which move to the GPU's cache later"}
-	note := fmt.Sprintf("the CPU attends to %s, at 1/%d of %s", which[r.host.Attends], r.Machine.GPUs, host.StreamBandwidth.Value)
+	note := fmt.Sprintf("the CPU attends to %s, at 1/%d of %s", which[r.host.Attends], r.Machine.GPUs,
+		host.StreamBandwidth.Value)
 	if host.FP32.Known() {
 		r.note("%s and of %g × %s", note, assumedMatrix, host.FP32.Value)
 		return

@@ -11,7 +11,8 @@ import (
 // By hand, a layer: 1 of projections, 1 of selection, 1 before and 2 after the attention, 0.5 each way,
 // 6 on the CPU. The GPU takes 2 for half of the attention, if the CPU takes the missed half.
 func TestHostByHand(t *testing.T) {
-	l := Layer{Project: 1, Select: 1, Pre: 1, Post: 2, Attend: 4, Missed: 0.5, Host: HostAttention{Send: 0.5, Attend: 6, Return: 0.5}}
+	l := Layer{Project: 1, Select: 1, Pre: 1, Post: 2, Attend: 4, Missed: 0.5}
+	l.Host = HostAttention{Send: 0.5, Attend: 6, Return: 0.5}
 	near(t, "all", place(t, schedule(t, "host"), layers(l, 3)).End(), 3*11)
 	near(t, "demand", place(t, schedule(t, "host:attend=demand"), layers(l, 3)).End(), 3*12)
 	near(t, "missed", place(t, schedule(t, "host:attend=missed"), layers(l, 3)).End(), 3*12)
@@ -94,7 +95,8 @@ func TestHostPrices(t *testing.T) {
 	if got.Memory.Cache != 0 || got.Memory.Host < 4*16*1024*4096*80 || got.H2D != 80*16*64*128*2 {
 		t.Errorf("cache %g B, host %g B, %g B to the GPU", got.Memory.Cache, got.Memory.Host, got.H2D)
 	}
-	if notes := strings.Join(got.Notes, "\n"); !strings.Contains(notes, "the CPU attends to the whole context, at 1/4 of 246 GB/s") {
+	const note = "the CPU attends to the whole context, at 1/4 of 246 GB/s"
+	if notes := strings.Join(got.Notes, "\n"); !strings.Contains(notes, note) {
 		t.Errorf("notes: %s", notes)
 	}
 	o.Machine.Host.FP32.Written = ""

@@ -22,10 +22,10 @@ func TestTBOTurns(t *testing.T) {
 		layer Layer
 		want  string
 	}{
-		{l, "project 0, project 1, attention 0, output projection, FFN 0, project 0, attention 1, output projection, FFN 1, " +
-			"project 1, attention 0, output projection, FFN 0, attention 1, output projection, FFN 1"},
-		{moe, strings.TrimSuffix(strings.Repeat("project 0, project 1, attention 0, output projection, FFN 0, attention 1, "+
-			"output projection, FFN 1, routed experts 0, routed experts 1, ", 2), ", ")},
+		{l, "project 0, project 1, attention 0, output projection, FFN 0, project 0, " +
+			"attention 1, output projection, FFN 1, project 1, attention 0, output projection, FFN 0, attention 1, output projection, FFN 1"},
+		{moe, strings.TrimSuffix(strings.Repeat("project 0, project 1, attention 0, "+
+			"output projection, FFN 0, attention 1, output projection, FFN 1, routed experts 0, routed experts 1, ", 2), ", ")},
 	} {
 		var order []string
 		for _, e := range place(t, schedule(t, "tbo"), halved(c.layer, 2)).Events {
@@ -101,7 +101,8 @@ func TestTBOBounds(t *testing.T) {
 func TestParseTBO(t *testing.T) {
 	for text, want := range map[string]string{
 		"tbo": "tbo", "tbo:within=none": "tbo", "tbo:within=da": "tbo:within=da",
-		"tbo:within=dba": "tbo:within=dba,phi=0.5,delta_us=0", "two-batch-overlap:within=dba,phi=0.25": "tbo:within=dba,phi=0.25,delta_us=0",
+		"tbo:within=dba":                        "tbo:within=dba,phi=0.5,delta_us=0",
+		"two-batch-overlap:within=dba,phi=0.25": "tbo:within=dba,phi=0.25,delta_us=0",
 	} {
 		if got := schedule(t, text).Name(); got != want {
 			t.Errorf("%s is %s, expected %s", text, got, want)
