@@ -43,11 +43,11 @@ var groups = []group{
 	{"dense engines, one GPU", []string{"shadowkv-full", "lmdeploy", "gpt-fast", "tensorrt-llm", "vllm", "nemo",
 		"fastertransformer", "qwen2.5", "qwen3", "llama.cpp", "rtx4090"}},
 	{"dense engines, tensor parallelism", []string{"lmdeploy-tp", "gpt-fast-tp", "tensorrt-llm-tp", "vllm-tp",
-		"nemo-tp", "fastertransformer-tp", "bloom", "qwen2.5-tp"}},
+		"nemo-tp", "fastertransformer-tp", "bloom", "qwen2.5-tp", "qwen2.5-h100"}},
 	{"Python that launches each kernel", []string{"transformers"}},
 	{"offloading and sparse attention", []string{"shadowkv", "flexgen", "zero-inference", "h2o",
 		"h2o-latency", "headinfer"}},
-	{"mixture of experts", []string{"qwen3-moe", "glm-5.1", "large-ep"}},
+	{"mixture of experts", []string{"qwen3-moe", "qwen3-moe-a100", "glm-5.1", "large-ep"}},
 	{"gains of one system over another", []string{"shadowkv-gain", "offload-gain", "tp-gain"}},
 	{"memory", []string{"rtx4090-room"}},
 }

@@ -87,7 +87,8 @@ func TestPrefill(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	decoding := []string{"shadowkv-full", "shadowkv", "rtx4090", "rtx4090-room", "large-ep", "headinfer", "glm-5.1"}
+	decoding := []string{"shadowkv-full", "shadowkv", "rtx4090", "rtx4090-room", "large-ep", "headinfer", "glm-5.1",
+		"qwen3-moe-a100", "qwen2.5-h100"}
 	for _, g := range groups {
 		for _, name := range g.sections {
 			if gains[name] || slices.Contains(decoding, name) {
