@@ -116,7 +116,7 @@ func TestLeaderboardErrors(t *testing.T) {
 		{rows + " --by hits", exitUsage, `--by "hits": expected misses or time`},
 		{rows + " --by time", exitFailed, "nothing to rank by time: no modelled TPOT: synthetic-code.parquet, synthetic-qa.parquet: the trace names no model: name a shape with --model"},
 		{rows + " --hardware h101", exitUsage, "known: a10"},
-		{rows + " --model gpt", exitUsage, "known: deepseek"},
+		{rows + " --model gpt", exitUsage, "known: bloom"},
 		{rows + " --schedule gpu", exitUsage, "--schedule gpu moves no misses"},
 		{rows + " --schedule tbo --batch 1", exitUsage, "divides the batch into 2 parts"},
 		{rows + " --selection foo", exitUsage, `unknown selection "foo"; known: auto`},
