@@ -167,7 +167,8 @@ func (m pieces) whole(n float64) transfer.Request {
 	if n == 0 {
 		return transfer.Request{}
 	}
-	return transfer.Request{Descriptors: int64(n), Bytes: int64(math.Round(n * (m.bytes / m.count))), Launches: 1, Align: m.align}
+	bytes := int64(math.Round(n * (m.bytes / m.count)))
+	return transfer.Request{Descriptors: int64(n), Bytes: bytes, Launches: 1, Align: m.align}
 }
 
 // cached returns the request for bytes of the KV of some requests, one piece per request.

@@ -130,7 +130,8 @@ class Kernels:
         return sample
 
     def prefill(self, chunk: int, context: int, s: Shape):
-        q, k, v = self.rand(chunk, s.heads, s.dim), self.rand(context + chunk, s.kv_heads, s.dim), self.rand(context + chunk, s.kv_heads, s.dim)
+        q = self.rand(chunk, s.heads, s.dim)
+        k, v = (self.rand(context + chunk, s.kv_heads, s.dim) for _ in range(2))
         if self.flashinfer:
             import flashinfer
 
@@ -211,7 +212,8 @@ OPERATORS = [*DENSE, "lm_head", "sampler", "attention_prefill", "attention_decod
 
 def cases(quick: bool, degrees: list[int]) -> list[Case]:
     """The grid: rows of dense operators, sequences and contexts of attention."""
-    tokens = [1, 16, 64] if quick else [1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096]
+    octaves = [n for k in range(4, 12) for n in (1 << k, 3 << (k - 1))]  # 16, 24, 32, 48, …, 3072
+    tokens = [1, 16, 64] if quick else [1, 2, 4, 8, *octaves, 4096]
     sequences = [1, 8] if quick else [1, 2, 4, 8, 16, 32, 64, 128, 256]
     contexts = [64, 256] if quick else [128, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072]
     chunks = [32, 128] if quick else [16, 64, 128, 256, 512, 1024, 2048, 4096, 8192]
@@ -249,7 +251,7 @@ class Clock:
             call()
         if self.device.type != "cuda":
             return statistics.median(self._cpu(call) for _ in range(self.repeats))
-        pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(self.repeats)]
+        pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(self.repeats)]
         for start, end in pairs:
             self.other.zero_()
             start.record()
@@ -341,7 +343,7 @@ def shape_of(args: argparse.Namespace) -> dict:
         text = subprocess.run([args.kvreplay, "hardware", "show", args.model, "--format", "json"],
                               check=True, capture_output=True, text=True).stdout
     except OSError as e:
-        raise MeasureError(f"{args.kvreplay} does not start ({e.strerror}): name it with --kvreplay, or state --hidden-size …") from e
+        raise MeasureError(f"{args.kvreplay} does not start ({e.strerror}): use --kvreplay, or --hidden-size …") from e
     except subprocess.CalledProcessError as e:
         raise MeasureError(e.stderr.strip()) from e
     item = next((item for item in json.loads(text) if item["kind"] == "model"), None)
@@ -349,7 +351,7 @@ def shape_of(args: argparse.Namespace) -> dict:
         raise MeasureError(f"{args.model} is no model: choose one of `kvreplay hardware list`")
     lines = {line["field"]: line["value"] for line in item["lines"] if "value" in line}
     if lines.get("bytes_per_parameter", 2) != 2:
-        raise MeasureError(f"weights of {args.model} have {lines['bytes_per_parameter']} B each: the script measures BF16 alone")
+        raise MeasureError(f"weights of {args.model} have {lines['bytes_per_parameter']} B each, expected 2 (BF16)")
     if missing := [field for field in FIELDS if field not in lines]:
         raise MeasureError(f"{args.model} states no {missing[0]}: the script measures dense models")
     return {field: int(lines[field]) for field in FIELDS}
@@ -360,7 +362,8 @@ def description(device: torch.device, flashinfer: bool) -> tuple[str, list[str]]
     software = "torch-" + torch.__version__.split("+")[0]
     if device.type != "cuda":
         return software, [f"{software} on the CPU: these times only try the script."]
-    lines = [f"{software}, CUDA {torch.version.cuda or torch.version.hip}, {torch.cuda.get_device_name(device)}, BF16, medians."]
+    runtime = torch.version.cuda or torch.version.hip
+    lines = [f"{software}, CUDA {runtime}, {torch.cuda.get_device_name(device)}, BF16, medians."]
     if flashinfer:
         import flashinfer as package
 
@@ -386,7 +389,8 @@ def measure(args: argparse.Namespace) -> None:
     kernels, clock = Kernels(device, flashinfer), Clock(device, args.repeats or (5 if args.quick else 50))
     todo = []
     for case in cases(args.quick, args.tensor_parallel):
-        key = [case.operator, args.model, args.gpu, software, *map(str, (case.parallel, case.tokens, case.sequences, case.context))]
+        counts = (case.parallel, case.tokens, case.sequences, case.context)
+        key = [case.operator, args.model, args.gpu, software, *map(str, counts)]
         if case.operator in args.operators and tuple(key) not in rows.done:
             todo.append((case, key))
     print(f"measure: {len(todo)} kernels, {len(rows.done)} are already in {args.out}", file=sys.stderr)
@@ -404,7 +408,8 @@ def measure(args: argparse.Namespace) -> None:
             print(f"\r{i + 1}/{len(todo)} {case.operator:20}", end="", file=sys.stderr)
         if device.type == "cuda":
             torch.cuda.empty_cache()
-    print(f"measure: {args.out} has {len(rows.done)} kernels" + (f", {left_out} exceed the GPU's memory" if left_out else ""), file=sys.stderr)
+    beyond = f", {left_out} exceed the GPU's memory" if left_out else ""
+    print(f"measure: {args.out} has {len(rows.done)} kernels{beyond}", file=sys.stderr)
 
 
 def main() -> int:

@@ -116,14 +116,16 @@ func requestOf(p *hardware.Point) transfer.Request {
 
 // requestFor returns the request for blocks of a table.
 func requestFor(bytes, blocks, launches int64) transfer.Request {
-	return transfer.Request{Descriptors: blocks, Bytes: blocks * bytes, Launches: launches, Align: transfer.Alignment(bytes)}
+	align := transfer.Alignment(bytes)
+	return transfer.Request{Descriptors: blocks, Bytes: blocks * bytes, Launches: launches, Align: align}
 }
 
 // modelOf prices a request on the path of a series.
 func modelOf(l *hardware.Link, link *transfer.Link, s *hardware.Series, r transfer.Request) (float64, error) {
 	m := mechanismOf(s.Path)
 	if s.Direction == "both" { // half of it in each direction
-		half := transfer.Request{Descriptors: (r.Descriptors + 1) / 2, Bytes: r.Bytes / 2, Launches: r.Launches, Align: r.Align}
+		half := r
+		half.Descriptors, half.Bytes = (r.Descriptors+1)/2, r.Bytes/2
 		fetch, err1 := link.Path(transfer.HostToDevice, m)
 		store, err2 := link.Path(transfer.DeviceToHost, m)
 		if err := cmp.Or(err1, err2); err != nil {

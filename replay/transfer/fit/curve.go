@@ -185,7 +185,9 @@ func (f *fitting) rate(r int) constant {
 			if f.rateOf[regimeOf(f.form.From, p.block())] != r {
 				return 0
 			}
-			return perPacket.Time(transfer.Request{Descriptors: p.Request.Descriptors, Bytes: p.Request.Bytes, Align: p.Request.Align})
+			one := p.Request
+			one.Launches = 0
+			return perPacket.Time(one)
 		},
 		func(c *transfer.Curve, v float64) {
 			for i, source := range f.rateOf {
