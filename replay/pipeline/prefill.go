@@ -10,8 +10,8 @@ import (
 // prefill (Agrawal et al., Sarathi, arXiv 2308.16369) bounds the tokens of a pass, so that a pass
 // takes bounded time and memory. Later chunks of a prompt attend to the cache of earlier ones.
 //
-// A layer takes the longest of three times: its computation, the way of its new KV to the host, and
-// the loads of its weights and of earlier KV, if the schedule keeps them on the host.
+// A layer takes the longer of its computation and its transfers. New KV goes to the host, and weights
+// and earlier KV come from there, if the schedule keeps them on it.
 
 // Prefill describes the prompts of a batch of equal requests.
 type Prefill struct {

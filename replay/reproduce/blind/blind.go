@@ -49,7 +49,8 @@ var groups = []group{
 		"h2o-latency", "headinfer"}},
 	{"mixture of experts", []string{"qwen3-moe", "qwen3-moe-a100", "glm-5.1", "large-ep"}},
 	{"gains of one system over another", []string{"shadowkv-gain", "offload-gain", "tp-gain"}},
-	{"memory", []string{"rtx4090-room"}},
+	{"first tokens", []string{"tensorrt-llm-first", "lmdeploy-first", "lmdeploy-first-batch"}},
+	{"memory", []string{"rtx4090-room", "rtx4090-room-prefill"}},
 }
 
 // gains are the sections that compare ratios of other results.
@@ -148,6 +149,7 @@ const latency = "latency"
 //	per-gpu    tokens/s ÷ GPUs
 //	speed      prompt and generated tokens ÷ time, tokens/s
 //	node       tokens/s of 8 GPUs with a batch each
+//	ttft       time to the first token of all requests, ms
 //	room       tokens whose KV fits
 func measure(row reproduce.Row, m *hardware.Model, r *pipeline.Result) float64 {
 	if _, ok := row["generate"]; !ok {
@@ -173,6 +175,8 @@ func measure(row reproduce.Row, m *hardware.Model, r *pipeline.Result) float64 {
 		return batch * (row.Number("prompt") + tokens) / seconds
 	case "node":
 		return 8 * batch * tokens / seconds
+	case "ttft":
+		return 1e3 * r.TTFT
 	case "room":
 		free := r.Memory.GPUHas - r.Memory.Weights - r.Memory.Reserve
 		return math.Floor(free / float64(m.Entry.Value) / float64(m.Layers.Value))
@@ -191,6 +195,12 @@ func (b *bench) price(row reproduce.Row, line string) *pipeline.Result {
 	}
 	if line == roofline {
 		o.Kernels = kernel.None
+	}
+	if engine := row.Text("engine"); engine != "" {
+		o.Engine = b.Engine(engine)
+	}
+	if o.Prefill.Chunk = int64(optional(row, "chunk")); row.Text("measure") == "ttft" || o.Prefill.Chunk > 0 {
+		o.Prefill.Prompt = int64(row.Int("prompt"))
 	}
 	var p *pipeline.Profile
 	schedule, selection := cmp.Or(row.Text("schedule"), "dense"), ""

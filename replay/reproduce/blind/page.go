@@ -24,7 +24,7 @@ No result on this page determined a constant of kvreplay, and none may do so. Th
 
 The fitted constants come from times of single kernels, among them products of Llama 2 7B and 70B on an A100. No time of a whole step determined one.
 
-kvreplay does not model prefill. A result counts only if its source prints the time to the first token or measures decoding alone, or if prefill is short: at most 5 % of the printed time at the full arithmetic rate of the GPUs, 8 % for offloading. Without a printed time, prefill counts as one step.
+kvreplay models prefill alone, not steps that mix it with decoding. A throughput counts only if its source prints the time to the first token or measures decoding alone, or if prefill is short: at most 5 % of the printed time at the full arithmetic rate of the GPUs, 8 % for offloading. Without a printed time, prefill counts as one step.
 
 [REPRODUCTION.md](../REPRODUCTION.md) has figures of papers that some constants were fitted to. This page is apart from it, and ` + "`" + `kvreplay reproduce all` + "`" + ` leaves it out. [reproduce](../reproduce/README.md) explains both.
 
