@@ -196,6 +196,7 @@ func (b *bench) price(row reproduce.Row, line string) *pipeline.Result {
 	if line == roofline {
 		o.Kernels = kernel.None
 	}
+	o.Path = row.Text("path")
 	if engine := row.Text("engine"); engine != "" {
 		o.Engine = b.Engine(engine)
 	}
