@@ -150,16 +150,16 @@ func records(t *testing.T, text string) (list []map[string]string) {
 	return list
 }
 
-// An entry of another size breaks the figures that depend on it. The exit code is 1, and stderr
+// Another number of layers breaks the figures that depend on it. The exit code is 1, and stderr
 // names them.
 func TestReproduceNoticesAConstant(t *testing.T) {
 	data, err := os.ReadFile("../../replay/hardware/data/models/llama-3-8b-1048k.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := strings.Replace(string(data), "entry: {value: 4096 B", "entry: {value: 5120 B", 1)
+	changed := strings.Replace(string(data), "layers: 32", "layers: 40", 1)
 	if changed == string(data) {
-		t.Fatal("the model's file has no entry of 4096 B")
+		t.Fatal("the model's file has no 32 layers")
 	}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "llama.yaml"), []byte(changed), 0o644); err != nil {
@@ -171,7 +171,7 @@ func TestReproduceNoticesAConstant(t *testing.T) {
 	}
 	code, stdout, stderr := run(append(args, "--hardware-dir", dir)...)
 	if code != 1 || !strings.Contains(stderr, "miss their gates for no known reason: kvdrive/bytes") || !strings.Contains(stdout, "past its gate") {
-		t.Errorf("with an entry of another size: exit code %d, %s", code, stderr)
+		t.Errorf("with more layers: exit code %d, %s", code, stderr)
 	}
 }
 
