@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/kvreplay/kvreplay/replay/transfer"
@@ -12,6 +13,8 @@ import (
 //
 // A layer takes the longer of its computation and its transfers. New KV goes to the host, and weights
 // and earlier KV come from there, if the schedule keeps them on it.
+//
+// In pipeline parallelism, passes follow each other through the stages.
 
 // Prefill describes the prompts of a batch of equal requests.
 type Prefill struct {
@@ -53,34 +56,43 @@ type pass struct {
 }
 
 // firstTokens returns the time until all requests have their first token, in seconds. Their prompts
-// arrive together. Without chunks they are one pass. With chunks a pass has as many whole prompts
-// as fit, or a part of one prompt.
-func (r *runner) firstTokens() (sum float64, err error) {
+// arrive together. Without chunks they are one pass, or one for each stage of a pipeline. With chunks
+// a pass has as many whole prompts as fit, or a part of one prompt.
+func (r *runner) firstTokens() (float64, error) {
+	var sum, longest, most float64 // times of all passes and of one, tokens of one
+	err := r.passes(func(times int64, x pass) error {
+		seconds, err := r.pass(x)
+		sum, longest, most = sum+float64(times)*seconds, max(longest, seconds), max(most, x.requests*x.tokens)
+		return errors.Join(err, r.ctx.Err())
+	})
+	if n := float64(r.PipelineParallel); r.stages != nil { // a stage has an n-th of each pass
+		sum = (sum+(n-1)*longest)/n + (n-1)*r.stages.Send(most*float64(r.Model.Hidden.Value)*halfBytes)
+	}
+	return sum, err
+}
+
+// passes calls f for the passes of the batch, with the number of equal ones.
+func (r *runner) passes(f func(times int64, x pass) error) (err error) {
 	p, batch := r.Prefill, int64(r.Batch)
 	add := func(times int64, x pass) {
-		if err != nil || times == 0 {
-			return
+		if err == nil && times > 0 {
+			err = f(times, x)
 		}
-		var seconds float64
-		if seconds, err = r.pass(x); err == nil {
-			err = r.ctx.Err()
-		}
-		sum += float64(times) * seconds
 	}
 	chunk := p.Chunk
-	if chunk == 0 {
-		chunk = batch * p.Prompt
+	if n := int64(r.PipelineParallel); chunk == 0 { // one pass, or a micro-batch for each stage
+		chunk = (batch + n - 1) / n * p.Prompt
 	}
 	if whole := min(batch, chunk/p.Prompt); whole > 0 {
 		add(batch/whole, pass{requests: float64(whole), tokens: float64(p.Prompt), last: true})
 		add(min(1, batch%whole), pass{requests: float64(batch % whole), tokens: float64(p.Prompt), last: true})
-		return sum, err
+		return err
 	}
 	for begin := int64(0); begin < p.Prompt; begin += chunk {
 		n := min(chunk, p.Prompt-begin)
 		add(batch, pass{requests: 1, tokens: float64(n), before: float64(begin), last: begin+n == p.Prompt})
 	}
-	return sum, err
+	return err
 }
 
 // pass returns the time of a pass.

@@ -97,3 +97,17 @@ func TestPrefillRefuses(t *testing.T) {
 		}
 	}
 }
+
+// Two stages take the four prompts in two passes. Each stage has half of a pass, and the second one
+// begins when the first has ended.
+func TestFirstTokensInStages(t *testing.T) {
+	lib, err := hardware.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := prefilled(t, 2, 0, nil).TTFT
+	staged := prefilled(t, 4, 0, func(o *Options) { o.PipelineParallel, o.Network = 2, Networks(lib) }).TTFT
+	if bytes := 2 * 4096 * 4096 * halfBytes; staged < 1.5*half || staged > 1.5*half+float64(bytes)/100e9 {
+		t.Errorf("two stages take %g s, one of half the prompts %g s", staged, half)
+	}
+}
