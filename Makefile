@@ -67,9 +67,11 @@ portable: ## what documents state to the digit, from a build that rounds sums of
 	    GOAMD64=v3 $(GO) test -vet=off -run 'FingerprintsStay' ./replay/run; \
 	  else echo "make portable: this processor can not run GOAMD64=v3: skipped"; fi
 
-# Policies start no goroutines: those of replay and cmd run all of them side by side.
+# Policies start no goroutines: those of replay and cmd run all of them side by side. The skipped
+# tests run on one goroutine, and the race detector makes minutes of them.
+ALONE := Blind|Groups|NextCommands|PythonReads|Hardware|Hostile|Reproduce|PricesAreTheSlowOnes|SplitIsTheFastest|RecomputingIsNeverSlower
 race:
-	$(GO) test -race -short -vet=off $$($(GO) list ./... | grep -v /policies)
+	$(GO) test -race -short -vet=off -skip '$(ALONE)' $$($(GO) list ./... | grep -v /policies)
 
 bench: ## speed, with the peers beside it (BENCHTIME=1s)
 	@$(GO) test -run '^$$' -bench 'LRU|Decode|Workers|Policy|Delta|Cells|Mechanisms' -benchtime $(BENCHTIME) -count 6 ./replay/run | $(GO) tool benchstat -filter '.unit:Maccess/s' -col /engine -row .name,/trace,/policy,/workers,/mechanism -
