@@ -20,14 +20,8 @@ import (
 // outFlag names what a command writes: --out, -o for short.
 const outFlag = "out"
 
-// depthFlag is the number of reads that the drives are given at once.
-const depthFlag = "ssd-depth"
-
-// usualDepth is the default of depthFlag.
-const usualDepth = 64
-
 // flagAliases are other spellings of flags.
-var flagAliases = map[string]string{"output": outFlag, "depth": depthFlag}
+var flagAliases = map[string]string{"output": outFlag}
 
 // oneName makes two spellings one flag.
 func oneName(_ *pflag.FlagSet, name string) pflag.NormalizedName {
@@ -77,11 +71,6 @@ func (fl *flagSet) needOut(value *string, what, usage string) {
 		}
 		return nil
 	})
-}
-
-// depth adds --ssd-depth.
-func (fl *flagSet) depth(value *int64) {
-	fl.Int64Var(value, depthFlag, usualDepth, "reads in flight to the drives (also --depth)")
 }
 
 // positive refuses values below 1 of flags that the user gave. Their default may be 0 and mean

@@ -27,7 +27,7 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		{price, "--gpudirect", 2, "--gpudirect needs --from-ssd"},
 		{[]string{"hardware", "fit", points}, "--path kernel", 2, "--path needs --link"},
 		{[]string{"hardware", "fit", points}, "--source mine", 2, "--source needs --format yaml"},
-		{[]string{"hardware", "extents", path}, "--format json --ssd-depth 8", 2, "--ssd-depth has no effect with --format json, which has no times"},
+		{[]string{"hardware", "extents", path}, "--format json --entry-bytes 8", 2, "--entry-bytes has no effect with --format json, which has no times"},
 		{[]string{"hardware", "extents", path}, "--format json --hardware h100", 2, "--hardware has no effect"},
 		{priced, "--schedule all,gpu", 2, "--schedule all includes the others: remove them"},
 		{priced, "--hardware h100,all", 2, "--hardware all includes the others"},
@@ -238,29 +238,6 @@ func TestUnitsAndLists(t *testing.T) {
 	}
 	for _, size := range []string{"4G", "4GB", "4GiB", "4g", "512M"} {
 		must(t, "import", record, "-o", record+size+".parquet", "--order", "rank", "--memory", size)
-	}
-}
-
-// Commands that price drives share one name and one default for the reads in flight. They also
-// accept an older name that some of them had.
-func TestDepthFlag(t *testing.T) {
-	for _, command := range []string{"hardware price", "hardware extents"} {
-		help := must(t, append(strings.Fields(command), "--help-all")...)
-		if text := helpFlags(help)["ssd-depth"]; !strings.HasSuffix(text, "(default 64)") {
-			t.Errorf("%s: --ssd-depth: %s", command, text)
-		}
-	}
-	price := func(flags ...string) string {
-		t.Helper()
-		code, out, stderr := run(append([]string{"hardware", "price", "--entry-bytes", "656", "--blocks", "2048", "--format", "json"}, flags...)...)
-		if code != 0 {
-			t.Fatal(stderr)
-		}
-		return out
-	}
-	usual, few := price(), price("--depth", "2")
-	if usual != price("--ssd-depth", "64") || few != price("--ssd-depth", "2") || usual == few {
-		t.Error("the two spellings price otherwise, or the depth changes nothing")
 	}
 }
 

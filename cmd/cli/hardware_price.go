@@ -20,7 +20,6 @@ type priceFlags struct {
 	machine      string
 	layout       transfer.Layout
 	blocks, runs int64
-	depth        int64
 	demand       transfer.Demand
 	ahead        float64
 	direct       bool
@@ -49,7 +48,6 @@ during --ahead-us) and balanced (--pinned blocks stay in host memory).`,
 			fl.Int64Var(&f.demand.SSD, "from-ssd", 0, "number of blocks that are only on the drives (default 0)")
 			fl.format(&h.format, "", "table", "json")
 			fl.more()
-			fl.depth(&f.depth)
 			fl.Int64Var(&f.demand.Pinned, "pinned", 0, "number of --from-ssd blocks that stay in pinned memory (default 0)")
 			fl.Int64Var(&f.demand.Layer, "layer-blocks", 0, "number of blocks of the layer, for the layer-wise level (default: --blocks)")
 			fl.Float64Var(&f.ahead, "ahead-us", 0, "microseconds of computation that hide reads ahead (default 0)")
@@ -81,8 +79,8 @@ func (f *priceFlags) check() error {
 		return usagef("--entry-bytes %d: expected the bytes of one token in a layer, as in 656 for DeepSeek-V3.2", f.layout.EntryBytes)
 	case f.blocks < 1:
 		return usagef("--blocks %d: expected at least 1", f.blocks)
-	case f.layout.BlockTokens < 1 || f.depth < 1:
-		return usagef("--block-tokens and --ssd-depth: expected at least 1")
+	case f.layout.BlockTokens < 1:
+		return usagef("--block-tokens %d: expected at least 1", f.layout.BlockTokens)
 	case f.runs < 0 || f.runs > f.blocks:
 		return usagef("--runs %d: expected 1 to %d, the number of --blocks", f.runs, f.blocks)
 	case f.demand.SSD < 0 || f.demand.SSD > f.blocks:
@@ -152,7 +150,7 @@ func (f *priceFlags) priced(m *hardware.Machine) priced {
 		}
 	}
 	p.Paths = append(p.Paths, bothWays(link, request)...)
-	ssd := transfer.NewSSD(m.Drive, m.Drives, f.depth)
+	ssd := transfer.NewSSD(m.Drive, m.Drives, int64(m.ReadsInFlight))
 	reads := request
 	reads.Descriptors = f.runs
 	p.Paths = append(p.Paths, pricedOf("ssd to host", fmt.Sprintf("%d × %s", m.Drives, m.Drive.Name), ssd.Read(reads)))
@@ -220,7 +218,7 @@ func (f *hardwareFlags) printPriced(w io.Writer, p priced) error {
 func (h *hardwareFlags) extents() command {
 	var o extents.Options
 	var machine string
-	var entry, depth int64
+	var entry int64
 	return command{
 		use:   "extents TRACE...",
 		short: "Count the SSD reads of a trace's demand by layout",
@@ -236,15 +234,14 @@ The times are those of a machine's drives for the mean step of a stream.`,
 			fl.IntVar(&o.History, "history", 0, "pack also by the first `N` decode steps, which are not counted (default 0)")
 			fl.StringVar(&machine, "hardware", "l20", "use the drives of this `MACHINE`")
 			sizeVar(fl, &entry, "entry-bytes", 4096, mostBytes, "size of a block on the drive")
-			fl.depth(&depth)
-			fl.positive("topk", depthFlag, "entry-bytes")
+			fl.positive("topk", "entry-bytes")
 			fl.format(&h.format, "", "table", "json")
 		},
 		run: func(c *call) error {
 			if err := o.Validate(); err != nil {
 				return errUsage{err}
 			}
-			for _, name := range []string{"hardware", depthFlag, "entry-bytes"} {
+			for _, name := range []string{"hardware", "entry-bytes"} {
 				if c.changed(name) && h.format == "json" {
 					return usagef("--%s has no effect with --format json, which has no times: remove it", name)
 				}
@@ -257,7 +254,7 @@ The times are those of a machine's drives for the mean step of a stream.`,
 				if i > 0 && h.format != "json" {
 					fmt.Fprintln(c.stdout)
 				}
-				if err := h.survey(c, path, o, transfer.NewSSD(m.Drive, m.Drives, depth), entry); err != nil {
+				if err := h.survey(c, path, o, transfer.NewSSD(m.Drive, m.Drives, int64(m.ReadsInFlight)), entry); err != nil {
 					return err
 				}
 			}

@@ -208,7 +208,6 @@ func TestHardwareBadInput(t *testing.T) {
 		"extents product": {[]string{"extents", "../../datasets/bundled/smollm2_multi_news_8k.parquet", "--extent", "1000000000000", "--entry-bytes", "1GiB"}, 2, "extent of 1000000000000 blocks, expected at least 1 and at most 1048576"},
 		"extents size":    {[]string{"extents", "../../datasets/bundled/smollm2_multi_news_8k.parquet", "--extent", "0"}, 2, "extent of 0 blocks"},
 		"extents machine": {[]string{"extents", "x.parquet", "--hardware", "h1000"}, 2, "did you mean h100"},
-		"extents depth":   {[]string{"extents", "x.parquet", "--depth", "0"}, 2, "--ssd-depth 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fails(t, c.code, c.want, append([]string{"hardware"}, c.args...)...)
