@@ -36,9 +36,9 @@ profile is priced with each schedule at growing batches, if it fits into memory 
 The table has the best line of each schedule and the limit that stops a larger batch.
 Each kind of attention has its own table. Oracles are listed but not ranked.`,
 		details: `kvreplay time --help-all describes schedules, selections and layer maps.
-Candidates within 2 % share a rank. Oracles know more than a system can, such as
-prefetch:accuracy=1 or the policy opt. Policies that see the future are left out unless --policy
-names them. Configurations without a batch that fits and meets --slo are listed with the reason.`,
+Candidates share a rank within 2 %, or if the model's errors may hide the difference.
+Oracles know more than a system can, such as prefetch:accuracy=1 or the policy opt. Policies that
+see the future are left out unless --policy names them. Configurations without a batch that fits and meets --slo are listed with the reason.`,
 		example: `  kvreplay replay t.parquet --policy lru,lookahead --capacity 1x,2x,4x,8x --out curve --profile
   kvreplay plan curve --hardware h200 --model deepseek-v3.2 --layer-map stretch --slo 100ms`,
 		args: exactlyOne("profile"),

@@ -63,8 +63,8 @@ type Candidate struct {
 	// Rank is the place among the candidates that serve the same model, "2=" in a tie. It is empty
 	// for oracles.
 	Rank string `json:"rank"`
-	// Ties are other cells of the schedule within TieShare of its tokens/s. It is empty if every
-	// cell is kept.
+	// Ties are other cells of the schedule within TieShare of its tokens/s, or as near as the errors of
+	// the model. It is empty if every cell is kept.
 	Ties []Cell `json:"ties"`
 	// Ratio is the share of the context that the cache keeps. Fill is the share that would fill the
 	// GPU's memory at this batch (CacheRatio). Both are nil if whole layers move. Fill is nil if

@@ -91,7 +91,7 @@ func (b *bench) section(name string) {
 			r := b.price(row, line)
 			ours[line] = measure(row, b.Model(row.Text("model")), r)
 			if r.Fits() {
-				d.Set(line, ours[line], row, reproduce.Row{"why": ""})
+				d.SetInterval(line, ours[line], halfWidth(row, r), row, reproduce.Row{"why": ""})
 				continue
 			}
 			ours[line] = reproduce.None
@@ -101,6 +101,15 @@ func (b *bench) section(name string) {
 			b.known[id] = outcome{row, ours}
 		}
 	}
+}
+
+// halfWidth returns half of the width of a time's interval, as a share of it. Times to the first
+// token and memory have none.
+func halfWidth(row reproduce.Row, r *pipeline.Result) float64 {
+	if m := row.Text("measure"); m == "ttft" || m == "room" {
+		return 0
+	}
+	return r.HalfWidth()
 }
 
 // gains compares ratios of two results: {method: id, baseline: id}. If the source prints no ratio,

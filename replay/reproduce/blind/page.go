@@ -33,7 +33,8 @@ kvreplay models prefill alone, not steps that mix it with decoding. A throughput
 `
 	legend = `Medians and worst errors are of |error|. The last line has all throughputs and latencies, without gains and ` +
 		"memory. Gains are ratios of two results: a decision is right if the gain is. The table leaves out results of kind " +
-		`"transferred", whose kernel constants come from the same GPU, model and software.` + "\n"
+		`"transferred", whose kernel constants come from the same GPU, model and software. "Within ±" counts the ` +
+		"results in the [interval](README.md#errors-of-a-time) that `kvreplay time` prints with the fitted figure.\n"
 )
 
 // result is a published result with our figures by line.
@@ -225,13 +226,30 @@ func sources(p *reproduce.Reproduced) *table.Table {
 
 // columns are those of counts.
 var columns = []string{"results", "roofline median", "worst", "> 40 %", "fitted median", "worst", "> 40 %",
-	"not computable"}
+	"within ±", "not computable"}
 
 // counts returns the number of results, their errors, and the number of those that are not computable.
 func counts(list []result) []string {
 	e := of(list, fitted)
 	cells := append([]string{fmt.Sprint(len(e))}, of(list, roofline).cells()...)
-	return append(append(cells, e.cells()...), fmt.Sprint(len(list)-len(e)))
+	return append(append(cells, e.cells()...), within(list), fmt.Sprint(len(list)-len(e)))
+}
+
+// within returns how many results lie in the interval of ours, of those with an interval.
+func within(list []result) string {
+	inside, all := 0, 0
+	for _, r := range list {
+		if l := r.lines[fitted]; l.HalfWidth > 0 {
+			all++
+			if l.Inside() {
+				inside++
+			}
+		}
+	}
+	if all == 0 {
+		return text.None
+	}
+	return fmt.Sprintf("%d of %d", inside, all)
 }
 
 // sectionOf returns a section by its name.
