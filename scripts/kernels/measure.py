@@ -352,6 +352,8 @@ def shape_of(args: argparse.Namespace) -> dict:
     lines = {line["field"]: line["value"] for line in item["lines"] if "value" in line}
     if lines.get("bytes_per_parameter", 2) != 2:
         raise MeasureError(f"weights of {args.model} have {lines['bytes_per_parameter']} B each, expected 2 (BF16)")
+    if sparse := next((field for field in lines if field.startswith(("moe.", "latent."))), None):
+        raise MeasureError(f"{args.model} states {sparse}: the script measures dense models without latent attention")
     if missing := [field for field in FIELDS if field not in lines]:
         raise MeasureError(f"{args.model} states no {missing[0]}: the script measures dense models")
     return {field: int(lines[field]) for field in FIELDS}

@@ -49,6 +49,11 @@ func TestMeasure(t *testing.T) {
 		}
 	}
 
+	refused := exec.Command(python, "measure.py", "--model", "deepseek-v2-lite", "--gpu", "rtx4090", "--device", "cpu",
+		"--quick", "--kvreplay", program, "--out", path+".moe")
+	if out, err := refused.CombinedOutput(); err == nil || !strings.Contains(string(out), "measures dense models") {
+		t.Errorf("a model with latent attention: %v\n%s", err, out)
+	}
 	if out := run(t, program, "hardware", "fit", path); !strings.Contains(out, "rtx4090") {
 		t.Errorf("hardware fit prints\n%s", out)
 	}
