@@ -20,21 +20,24 @@ const (
 
 This reference is a list of published times next to modelled ones, with the errors. It is for users who ask how far ` + "`kvreplay time`" + ` is from measurements. ` + "`kvreplay reproduce blind --format markdown`" + ` prints it, and a test holds it current.
 
-No result on this page determined a constant of kvreplay, and none may do so. The settings are the published ones, with the default constants of ` + "`kvreplay time`" + `. Each result has two figures of ours: with ` + "`--kernels roofline`" + `, and with ` + "`--kernels fitted`" + `, the default. An error is (ours − printed) ÷ printed. Each error beyond 40 % has a reason.
+No result on this page determined a constant of kvreplay, and none may do so. The settings are the published ones, with the default constants of ` + "`kvreplay time`" + `. Each result has two figures of ours: with ` + "`--kernels roofline`" + `, and with ` + "`--kernels fitted`" + `, the default ([both](README.md#computation)). An error is (ours − printed) ÷ printed. Each error beyond 40 % has a reason, its note. It concerns both figures unless it names one.
 
-The fitted constants come from times of single kernels, among them products of Llama 2 7B and 70B on an A100. No time of a whole step determined one.
+Settings state prompt + generated tokens of a request. Names such as ` + "`dense`" + ` are [schedules](SCHEDULES.md).
 
-kvreplay models prefill alone, not steps that mix it with decoding. A throughput counts only if its source prints the time to the first token or measures decoding alone, or if prefill is short: at most 5 % of the printed time at the full arithmetic rate of the GPUs, 8 % for offloading. Without a printed time, prefill counts as one step.
+The constants of kernels come from times of single kernels, among them products of Llama 2 7B and 70B on an A100. Those of [engines](README.md#engines) come from token rates of other runs.
 
-[REPRODUCTION.md](../REPRODUCTION.md) has figures of papers that some constants were fitted to. This page is apart from it, and ` + "`" + `kvreplay reproduce all` + "`" + ` leaves it out. [reproduce](../reproduce/README.md) explains both.
+kvreplay does not model steps that mix prefill with decoding. So a throughput is here only if its source prints the time to the first token or measures decoding alone, or if prefill is short. Short is at most 5 % of the printed time at the full arithmetic rate of the GPUs, 8 % for offloading. Without a printed time to the first token, prefill counts as one step.
+
+[REPRODUCTION.md](../REPRODUCTION.md) has figures of papers that some constants were fitted to. ` + "`kvreplay reproduce all`" + ` prints that page without this one. [reproduce](../reproduce/README.md) explains both.
 
 ## Summary
 
 `
-	legend = `Medians and worst errors are of |error|. The last line has all throughputs and latencies, without gains and ` +
-		"memory. Gains are ratios of two results: a decision is right if the gain is. The table leaves out results of kind " +
-		`"transferred", whose kernel constants come from the same GPU, model and software. "Within ±" counts the ` +
-		"results in the [interval](README.md#errors-of-a-time) that `kvreplay time` prints with the fitted figure.\n"
+	legend = `Medians and worst errors are of |error|, and "> 40 %" counts results. The last line has all throughputs ` +
+		`and latencies, also of first tokens, without gains and memory. Gains are ratios of two results. The table ` +
+		`leaves out results of kind "transferred", whose kernel constants come from the same GPU, model and software. ` +
+		`"Within ±" counts the results in the [interval](README.md#errors-of-a-time) that ` + "`kvreplay time`" +
+		" prints with the fitted figure.\n"
 )
 
 // result is a published result with our figures by line.
