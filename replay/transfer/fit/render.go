@@ -186,7 +186,7 @@ func pointsTable(r *Result, points []Point) *table.Table {
 // source.
 func WriteYAML(w io.Writer, c *transfer.Curve, source string) error {
 	fact := func(value string) string {
-		return fmt.Sprintf("{value: %s, status: derived, source: %s, note: \"fitted\"}", value, source)
+		return fmt.Sprintf("{value: %s, status: fitted, source: %s, note: \"fitted\"}", value, source)
 	}
 	lines := []string{"launch: " + fact(microseconds(c.Launch))}
 	if c.Submit > 0 {
