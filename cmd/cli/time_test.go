@@ -362,7 +362,7 @@ func TestTimeTensorParallel(t *testing.T) {
 		t.Errorf("exit %d:\n%s", code, text)
 	}
 	for want, more := range map[string][]string{
-		"expected 0 to 8":          {"--tensor-parallel", "9"},
+		"expected 1 to 8":          {"--tensor-parallel", "9"},
 		"expected at least 1":      {"--tensor-parallel", "0"},
 		"runs on one GPU":          {"--tensor-parallel", "2", "--schedule", "flexgen"},
 		"does not divide":          {"--tensor-parallel", "3"},

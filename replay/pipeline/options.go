@@ -92,7 +92,7 @@ func (o *Options) Bounds() error {
 		{"pipeline-parallel GPUs", int64(o.PipelineParallel), 0, collective.Most},
 	} {
 		if b.value < b.low || b.value > b.most {
-			return fmt.Errorf("%s %d, expected %d to %d", b.name, b.value, b.low, b.most)
+			return fmt.Errorf("%s %d, expected %d to %d", b.name, b.value, max(1, b.low), b.most) // 0 is a default
 		}
 	}
 	if _, err := findStructure(o.Lookup); err != nil {
