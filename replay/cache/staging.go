@@ -23,7 +23,7 @@ type staging struct {
 	candidates []int32 // blocks that were named at the step, without pinned ones
 	misses     []int32 // misses of the step that were not staged
 	offered    []int32
-	rank       []int32 // rank of each candidate of the step before, from 1, or 0 for other blocks
+	rank       []int32 // rank of each candidate of the step before, from 1, or 0 for other and ousted blocks
 
 	counts Prefetched // of the current step
 }
@@ -42,7 +42,7 @@ const (
 	unstaged stagedState = iota
 	carried              // in the buffer since an earlier step, not yet named again
 	staged               // in the buffer for the current step
-	crowded              // named, but the buffer is full, or the cached blocks rank better
+	crowded              // named, but the buffer is full
 	ousted               // swapped out at the current step
 )
 
@@ -151,32 +151,26 @@ func (c *Cell) swapIn(i int) error {
 	for r, x := range g.candidates {
 		g.rank[x] = int32(r) + 1
 	}
-	open := true
 	for _, x := range g.candidates {
 		if c.state[x] != absent || g.state[x] == ousted {
 			continue
 		}
-		open = open && len(g.next) < g.size
-		if open && c.size >= c.capacity {
-			var err error
-			if open, err = c.oust(g.rank[x]); err != nil {
+		if len(g.next) == g.size {
+			break
+		}
+		if c.size >= c.capacity {
+			if open, err := c.oust(g.rank[x]); err != nil {
 				return err
+			} else if !open {
+				break
 			}
 		}
-		if open {
-			c.state[x], g.state[x] = outside, staged
-			c.size++
-			g.next = append(g.next, x)
-		} else {
-			g.state[x] = crowded
-			g.crowd = append(g.crowd, x)
-		}
+		c.state[x], g.state[x] = outside, staged
+		c.size++
+		g.next = append(g.next, x)
 	}
-	for _, x := range g.candidates {
-		g.rank[x] = 0
-	}
-	for _, x := range c.victims {
-		g.state[x] = unstaged
+	for _, x := range c.victims { // not late if the step demands them
+		g.state[x], g.rank[x] = unstaged, 0
 	}
 	g.counts.Moved = int64(len(g.next))
 	slices.Sort(g.next)
@@ -219,11 +213,13 @@ func (c *Cell) useSwapped() {
 		}
 	}
 	for _, x := range c.miss {
-		if g.state[x] == crowded {
+		if g.rank[x] != 0 {
 			g.counts.Late++
 		}
 	}
-	g.clearCrowd()
+	for _, x := range g.candidates {
+		g.rank[x] = 0
+	}
 }
 
 // evicted counts a victim as useless if it was swapped in and never demanded.
