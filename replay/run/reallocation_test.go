@@ -69,6 +69,27 @@ func TestReallocatedRunsAgreeWithReferee(t *testing.T) {
 	}
 }
 
+// Streams that are read again give the rows of streams that the request keeps, as recorded and in
+// blocks of two tokens.
+func TestStreamsReadAgain(t *testing.T) {
+	defer func(most int) { keptIndices = most }(keptIndices)
+	f, most := manyStreams(t), keptIndices
+	one := f.Streams()[0].Rows * f.Meta().Candidates
+	for _, tokens := range []int{1, 2} {
+		o := Options{Policies: specs(t, "lru", "lookahead", "opt"), Allocation: uniformPlan(t), Reallocation: reallocation(t, "4"), Per: PerStream}
+		if o.Shape.BlockTokens = tokens; tokens > 1 {
+			o.Policies, o.Allocation.Units.BlockTokens = o.Policies[:1], tokens
+		}
+		keptIndices = most
+		want := mustRun(t, f, o)
+		for _, keptIndices = range []int{0, 3 * one} {
+			if got := mustRun(t, f, o); !reflect.DeepEqual(got, want) {
+				t.Errorf("blocks of %d tokens, %d indices kept: other rows", tokens, keptIndices)
+			}
+		}
+	}
+}
+
 // A first interval after the last step changes nothing.
 func TestReallocationAfterTheEnd(t *testing.T) {
 	f := manyStreams(t)

@@ -22,11 +22,15 @@ type requestFacts struct {
 	budgets    map[int][]cache.CapacityAt // by selected stream. Nil if budgets do not change
 	streams    [][]*trace.Stream          // of the request, for the referee
 
-	delta    demand.Delta
+	kept     map[int]*member // by selected stream: the first ones, until they list keptIndices
 	observed []observed
 	initial  []int // entries
 	members  []int // selected streams
 }
+
+// keptIndices is the number of listed indices up to which a worker keeps the streams of a request.
+// It then replays them without reading them again. The indices take 32 MiB. Tests make it smaller.
+var keptIndices = 1 << 23
 
 // readRequest reads all selected streams of the cache's request. It reads none if no cell needs
 // them, or if the worker has just read this request.
@@ -36,7 +40,7 @@ func (w *worker) readRequest() error {
 	if p.warmup.Scope != setting.ScopeRequest && p.opt.Reallocation.Every == 0 || a.known && a.request == request {
 		return nil
 	}
-	*a = requestFacts{request: request, delta: a.delta}
+	*a = requestFacts{request: request, kept: map[int]*member{}}
 	if p.warmup.Scope == setting.ScopeRequest {
 		a.importance = map[int32]float64{}
 	}
@@ -49,23 +53,22 @@ func (w *worker) readRequest() error {
 	if err != nil {
 		return err
 	}
-	counter := cache.NewStackCounter()
-	var j *demand.Joiner
-	if !p.layout.Plain() {
-		j = p.newJoiner()
-	}
-	recorded := make([]trace.Stream, p.layout.Heads)
+	counter, listed := cache.NewStackCounter(), 0
 	for _, i := range a.members {
-		s, err := w.read(i, recorded, j)
-		if err != nil {
+		m := w.alone
+		listed += p.selected(i).Rows * p.meta.Candidates * p.layout.Heads
+		keeps := sizes != nil && listed <= keptIndices
+		if keeps || p.opt.Referee {
+			m = p.newMember()
+		}
+		if err := w.addStream(i, m, counter, sizes); err != nil {
 			return err
 		}
-		if err := w.addStream(i, s, j, counter, sizes); err != nil {
-			return err
+		if keeps {
+			a.kept[i] = m
 		}
 		if p.opt.Referee {
-			a.streams = append(a.streams, pointers(recorded))
-			recorded = make([]trace.Stream, p.layout.Heads)
+			a.streams = append(a.streams, pointers(m.recorded))
 		}
 	}
 	if err := w.divideAnew(sizes); err != nil {
@@ -75,26 +78,28 @@ func (w *worker) readRequest() error {
 	return nil
 }
 
-// addStream adds the i-th selected stream to the facts of its request.
-func (w *worker) addStream(i int, s *trace.Stream, j *demand.Joiner, counter *cache.StackCounter, sizes []int) error {
+// addStream reads the i-th selected stream into m and adds it to the facts of its request.
+func (w *worker) addStream(i int, m *member, counter *cache.StackCounter, sizes []int) error {
 	p, a := w.plan, &w.request
+	if err := w.read(i, m); err != nil {
+		return err
+	}
+	o := p.deltaOptions(m.joiner)
 	if a.importance != nil {
-		o := p.deltaOptions(j)
-		demand.AddImportance(a.importance, s, &o, p.warmup.Windows)
+		demand.AddImportance(a.importance, m.stream, &o, p.warmup.Windows)
 	}
 	if sizes == nil {
 		return nil
 	}
-	o := p.deltaOptions(j)
-	o.NextUses = false
-	if err := a.delta.Build(s, o, w.check); err != nil {
+	o.NextUses = o.NextUses && m != w.alone // other members are replayed
+	if err := m.delta.Build(m.stream, o, w.check); err != nil {
 		return err
 	}
-	misses, err := counter.Misses(&a.delta, p.opt.Reallocation.Every, inBlocks(sizes, p.pins.BlockTokens))
+	misses, err := counter.Misses(&m.delta, p.opt.Reallocation.Every, inBlocks(sizes, p.pins.BlockTokens))
 	if err != nil {
 		return err
 	}
-	a.observed = append(a.observed, observed{key: p.allocated(i), misses: misses, last: s.LastStep})
+	a.observed = append(a.observed, observed{key: p.allocated(i), misses: misses, last: m.stream.LastStep})
 	return nil
 }
 

@@ -64,7 +64,7 @@ func (w *worker) runGroup(i int, g *group, steps recording) (int, error) {
 		if err != nil {
 			return c, err
 		}
-		if g.sweep != nil && len(st.Later) == 0 && !w.plan.layout.HasPicked() && len(st.Placed) == 0 && st.Capacity >= w.delta.MaxDemand {
+		if g.sweep != nil && len(st.Later) == 0 && !w.plan.layout.HasPicked() && len(st.Placed) == 0 && st.Capacity >= w.member.delta.MaxDemand {
 			g.swept = append(g.swept, sweptCell{c, g.sizer[j].Size(st.Capacity), st})
 		} else if err := w.runCell(i, c, st, steps); err != nil {
 			return c, err

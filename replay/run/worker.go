@@ -18,13 +18,12 @@ type worker struct {
 	plan    *plan
 	reader  *trace.Reader
 	check   *trace.Checker
-	streams []trace.Stream // the heads that share blocks
-	joiner  *demand.Joiner // nil if rows are replayed as recorded
-	stream  *trace.Stream  // the replayed stream, the first one of a pool
-	delta   demand.Delta   // of one stream
-	cache   span           // the streams that share the cache
-	pool    demand.Pool    // if several streams share the cache
-	members []*member
+	alone   *member       // memory for one stream after the other
+	member  *member       // the replayed stream, not used in a pool
+	stream  *trace.Stream // the replayed stream, the first one of a pool
+	cache   span          // the streams that share the cache
+	pool    demand.Pool   // if several streams share the cache
+	members []*member     // of the pool
 	request requestFacts
 	runners []*cache.Cell // one per policy, for all of its capacities
 	groups  []*group      // cells that are replayed together, windowed policies first
@@ -33,21 +32,27 @@ type worker struct {
 	windows map[int]*cache.Cell // by N, for plans that set windows
 }
 
-// member is a stream of a pool: the heads that share blocks, and the joiner of their rows.
+// member is a stream: the heads that share blocks, the joiner of their rows, and the demand.
 type member struct {
 	recorded []trace.Stream
 	joiner   *demand.Joiner // nil if rows are replayed as recorded
+	stream   *trace.Stream  // the recorded or the joined one
+	delta    demand.Delta   // not used in a pool, which has its own
+}
+
+func (p *plan) newMember() *member {
+	m := &member{recorded: make([]trace.Stream, p.layout.Heads)}
+	if !p.layout.Plain() {
+		m.joiner = p.newJoiner()
+	}
+	return m
 }
 
 func newWorker(p *plan) *worker {
-	w := &worker{plan: p, tallies: p.newTallies(), peaks: map[string]int64{}}
-	w.streams = make([]trace.Stream, p.layout.Heads)
+	w := &worker{plan: p, alone: p.newMember(), tallies: p.newTallies(), peaks: map[string]int64{}}
 	columns := trace.ReadScores
 	if p.layout.Plain() || p.checksJoined() {
 		columns |= trace.TrustLists // the delta or the joiner checks them
-	}
-	if !p.layout.Plain() {
-		w.joiner = p.newJoiner()
 	}
 	if p.opt.Prefetch.Source == setting.PrefetchPredicted {
 		columns |= trace.ReadPredicted
@@ -112,15 +117,15 @@ func (w *worker) close() { w.reader.Close() }
 func (w *worker) replay(c span) (err error) {
 	p := w.plan
 	w.cache = c
-	if p.opt.Pool != setting.PoolNone {
-		err = w.readPool()
-	} else if w.stream, err = w.read(c.from, w.streams, w.joiner); err == nil {
-		err = w.delta.Build(w.stream, p.deltaOptions(w.joiner), w.check)
-	}
-	if err != nil {
+	if err := w.readRequest(); err != nil {
 		return err
 	}
-	if err := w.readRequest(); err != nil {
+	if p.opt.Pool != setting.PoolNone {
+		err = w.readPool()
+	} else {
+		err = w.readStream(c.from)
+	}
+	if err != nil {
 		return err
 	}
 	steps := p.opt.Profile.begin(c)
@@ -133,28 +138,43 @@ func (w *worker) replay(c span) (err error) {
 	return nil
 }
 
+// readStream reads the i-th selected stream and derives its demand, unless its request keeps both.
+func (w *worker) readStream(i int) error {
+	if w.member = w.request.kept[i]; w.member == nil {
+		w.member = w.alone
+		if err := w.derive(i, w.member); err != nil {
+			return err
+		}
+	}
+	w.stream = w.member.stream
+	return nil
+}
+
+// derive decodes the i-th selected stream into m and derives its demand.
+func (w *worker) derive(i int, m *member) error {
+	if err := w.read(i, m); err != nil {
+		return err
+	}
+	return m.delta.Build(m.stream, w.plan.deltaOptions(m.joiner), w.check)
+}
+
 // readPool reads the streams of the cache and derives the demand of the pool.
 func (w *worker) readPool() error {
 	p, pool := w.plan, &w.pool
 	pool.Grow(w.cache.streams())
 	for len(w.members) < w.cache.streams() {
-		m := &member{recorded: make([]trace.Stream, p.layout.Heads)}
-		if !p.layout.Plain() {
-			m.joiner = p.newJoiner()
-		}
-		w.members = append(w.members, m)
+		w.members = append(w.members, p.newMember())
 	}
 	for n, m := range w.members[:w.cache.streams()] {
-		stream, err := w.read(w.cache.from+n, m.recorded, m.joiner)
-		if err != nil {
+		if err := w.read(w.cache.from+n, m); err != nil {
 			return err
 		}
 		if n == 0 {
-			w.stream = stream
+			w.stream = m.stream
 		}
 		o := p.deltaOptions(m.joiner)
 		w.chooseChanges(&o)
-		if err := pool.Add(n, stream, o, w.check); err != nil {
+		if err := pool.Add(n, m.stream, o, w.check); err != nil {
 			return err
 		}
 	}
@@ -200,14 +220,14 @@ func (w *worker) view() demand.Recorded {
 	if w.plan.opt.Pool != setting.PoolNone {
 		return &w.pool
 	}
-	return &w.delta
+	return &w.member.delta
 }
 
 // recorded returns the recorded streams of the cache: for each stream the heads that share its
 // blocks.
 func (w *worker) recorded() (streams [][]*trace.Stream) {
 	if w.plan.opt.Pool == setting.PoolNone {
-		return [][]*trace.Stream{pointers(w.streams)}
+		return [][]*trace.Stream{pointers(w.member.recorded)}
 	}
 	for _, m := range w.members[:w.cache.streams()] {
 		streams = append(streams, pointers(m.recorded))
@@ -237,33 +257,35 @@ func (p *plan) deltaOptions(joined *demand.Joiner) demand.Options {
 		Members: p.needs&policies.NeedDemand != 0, NextUses: p.needs&policies.NeedNext != 0}
 }
 
-// read decodes the i-th selected stream into recorded, with the heads that share its blocks, and
-// joins their rows if the layout needs it.
-func (w *worker) read(i int, recorded []trace.Stream, j *demand.Joiner) (*trace.Stream, error) {
-	for h := range recorded {
-		if err := w.reader.Read(w.plan.streams[i]+h, &recorded[h]); err != nil {
-			return nil, err
+// read decodes the i-th selected stream into m, with the heads that share its blocks, and joins
+// their rows if the layout needs it.
+func (w *worker) read(i int, m *member) (err error) {
+	for h := range m.recorded {
+		if err := w.reader.Read(w.plan.streams[i]+h, &m.recorded[h]); err != nil {
+			return err
 		}
 	}
+	j := m.joiner
 	if j == nil {
-		return &recorded[0], nil
+		m.stream = &m.recorded[0]
+		return nil
 	}
 	if c := w.plan.opt.Clusters; c != nil {
-		j.Group(c, &recorded[0], w.plan.meta.Candidates)
+		j.Group(c, &m.recorded[0], w.plan.meta.Candidates)
 	}
-	s, err := j.Join(recorded)
+	m.stream, err = j.Join(m.recorded)
 	if errors.Is(err, demand.ErrBroken) {
-		for h := range recorded {
-			if e := w.check.First(&recorded[h]); e != nil {
-				return nil, e
+		for h := range m.recorded {
+			if e := w.check.First(&m.recorded[h]); e != nil {
+				return e
 			}
 		}
 		panic("replay: Joiner rejected lists that the trace checker accepts")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", w.plan.file.Path(), err)
+		return fmt.Errorf("%s: %w", w.plan.file.Path(), err)
 	}
-	return s, nil
+	return nil
 }
 
 // start returns the start of cell c on the cache whose first stream is the i-th selected one.
