@@ -20,11 +20,11 @@ const (
 
 This reference is a list of published times next to modelled ones, with the errors. It is for users who ask how far ` + "`kvreplay time`" + ` is from measurements. ` + "`kvreplay reproduce blind --format markdown`" + ` prints it, and a test holds it current.
 
-No result on this page determined a constant of kvreplay, and none may do so. The settings are the published ones, with the default constants of ` + "`kvreplay time`" + `. Each result has two figures of ours: with ` + "`--kernels roofline`" + `, and with ` + "`--kernels fitted`" + `, the default ([both](README.md#computation)). An error is (ours − printed) ÷ printed. Each error beyond 40 % has a reason, its note. It concerns both figures unless it names one.
+No result on this page determined a constant of kvreplay, and none may do so. The settings are the published ones, with the default constants of ` + "`kvreplay time`" + `. Each result has two figures of ours: with ` + "`--kernels roofline`" + `, and with ` + "`--kernels fitted`" + `, the default ([both](OPERATORS.md#computation)). An error is (ours − printed) ÷ printed. Each error beyond 40 % has a reason, its note. It concerns both figures unless it names one.
 
 Settings state prompt + generated tokens of a request. Names such as ` + "`dense`" + ` are [schedules](SCHEDULES.md).
 
-The constants of kernels come from times of single kernels, among them products of Llama 2 7B and 70B on an A100. Those of [engines](README.md#engines) come from token rates of other runs.
+The constants of kernels come from times of single kernels, among them products of Llama 2 7B and 70B on an A100. Those of [engines](OPERATORS.md#engines) come from token rates of other runs.
 
 kvreplay does not model steps that mix prefill with decoding. So a throughput is here only if its source prints the time to the first token or measures decoding alone, or if prefill is short. Short is at most 5 % of the printed time at the full arithmetic rate of the GPUs, 8 % for offloading. Without a printed time to the first token, prefill counts as one step.
 
