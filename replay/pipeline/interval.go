@@ -81,7 +81,7 @@ type Effect struct {
 type Interval struct {
 	Low  float64 `json:"low_s"`
 	High float64 `json:"high_s"`
-	// Parts has the effect of each submodel that changes the time, by name.
+	// Submodels has the effect of each submodel that changes the time, by name.
 	Submodels map[string]Effect `json:"submodels"`
 }
 
@@ -100,7 +100,7 @@ func (r *runner) interval(result *Result) error {
 		}
 		slow := r.timeline.stretched(&r.step, m, r.factors[m])/base - 1
 		fast := 1 - r.timeline.stretched(&r.step, m, 1/r.factors[m])/base
-		if effect := (Effect{max(0, rounded(slow)), max(0, rounded(fast))}); effect != (Effect{}) {
+		if effect := (Effect{decimals(slow), decimals(fast)}); effect != (Effect{}) {
 			v.Submodels[m.String()] = effect
 		}
 	}
@@ -108,6 +108,9 @@ func (r *runner) interval(result *Result) error {
 	v.Low, v.High = rounded(result.TPOT*(1-min(1, fast))), rounded(result.TPOT*(1+slow))
 	return nil
 }
+
+// decimals returns a change of at least 0 to nine decimals. Processors differ in further ones.
+func decimals(change float64) float64 { return max(0, math.Round(change*1e9)/1e9) }
 
 // apart returns the shares by which two times may move against each other: v longer, and v shorter.
 // An effect that both share does not count.

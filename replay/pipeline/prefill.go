@@ -40,7 +40,7 @@ func (p Prefill) check() error {
 // tokens returns the tokens of the largest pass over a batch if a chunk is stated, else 0.
 func (p Prefill) tokens(batch int64) int64 {
 	switch {
-	case p.Chunk == 0:
+	case p.Chunk == 0 || p.Prompt == 0:
 		return 0
 	case p.Chunk < p.Prompt:
 		return p.Chunk
