@@ -41,7 +41,7 @@ test: python ## the quick tests, of every package
 	$(GO) test -short -vet=off ./...
 
 test-all: python ## every test with its long variant
-	$(GO) test -vet=off ./...
+	$(GO) test -vet=off -timeout 20m ./...
 
 python:
 	@command -v python3 >/dev/null || echo "make: python3 not found: the tests against pyarrow, pandas and DuckDB are skipped"
@@ -71,7 +71,7 @@ portable: ## what documents state to the digit, from a build that rounds sums of
 # tests run on one goroutine, and the race detector makes minutes of them.
 ALONE := Blind|Groups|NextCommands|PythonReads|Hardware|Hostile|Reproduce|PricesAreTheSlowOnes|SplitIsTheFastest|RecomputingIsNeverSlower
 race:
-	$(GO) test -race -short -vet=off -skip '$(ALONE)' $$($(GO) list ./... | grep -v /policies)
+	$(GO) test -race -short -vet=off -timeout 20m -skip '$(ALONE)' $$($(GO) list ./... | grep -v /policies)
 
 bench: ## speed, with the peers beside it (BENCHTIME=1s)
 	@$(GO) test -run '^$$' -bench 'LRU|Decode|Workers|Policy|Delta|Cells|Mechanisms' -benchtime $(BENCHTIME) -count 6 ./replay/run | $(GO) tool benchstat -filter '.unit:Maccess/s' -col /engine -row .name,/trace,/policy,/workers,/mechanism -
