@@ -1,4 +1,4 @@
-// Package csvrows reads CSV files with fixed columns.
+// Package csvrows reads CSV files of measurements: fixed columns, and lines with # as comments.
 package csvrows
 
 import (
@@ -23,9 +23,12 @@ func SkipMark(r io.Reader) io.Reader {
 	return buffered
 }
 
-// Read reads the header, which has to be columns, and then a value from each record. parse makes a
-// value of a record and the number of its line. Errors name the file and the line.
-func Read[T any](in *csv.Reader, name string, columns []string, parse func(record []string, line int) (T, error)) (all []T, err error) {
+// Read reads the header, which has to be columns, and then a value from each record, at least one.
+// parse makes a value of a record and the number of its line. Lines that begin with # are ignored.
+// Errors name the file and the line.
+func Read[T any](r io.Reader, name string, columns []string, parse func(record []string, line int) (T, error)) (all []T, err error) {
+	in := csv.NewReader(r)
+	in.Comment = '#'
 	expected := strings.Join(columns, ",")
 	header, err := in.Read()
 	switch {
@@ -40,10 +43,12 @@ func Read[T any](in *csv.Reader, name string, columns []string, parse func(recor
 	}
 	for {
 		record, err := in.Read()
-		if errors.Is(err, io.EOF) {
+		switch {
+		case errors.Is(err, io.EOF) && len(all) == 0:
+			return nil, fmt.Errorf("%s has a header and no measurements", name)
+		case errors.Is(err, io.EOF):
 			return all, nil
-		}
-		if err != nil {
+		case err != nil:
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		line, _ := in.FieldPos(0)

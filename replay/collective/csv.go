@@ -1,7 +1,6 @@
 package collective
 
 import (
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -32,13 +31,7 @@ const (
 // ReadCSV reads measurements: the header, then one line each. Lines that begin with # are ignored.
 // Errors name file and line.
 func ReadCSV(r io.Reader, name string) ([]Measurement, error) {
-	reader := csv.NewReader(r)
-	reader.Comment = '#'
-	all, err := csvrows.Read(reader, name, Header, parse)
-	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("%s has a header and no measurements", name)
-	}
-	return all, err
+	return csvrows.Read(r, name, Header, parse)
 }
 
 // parse reads a line.

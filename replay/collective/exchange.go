@@ -1,7 +1,6 @@
 package collective
 
 import (
-	"encoding/csv"
 	"fmt"
 	"math"
 	"strconv"
@@ -51,10 +50,8 @@ func exchanges() ([]exchange, error) {
 	if err != nil {
 		return nil, err
 	}
-	reader := csv.NewReader(f)
-	reader.Comment = '#'
 	header := []string{"operation", "gpus", "bytes", "link_gb_per_s", "network_gb_per_s", "time_us"}
-	return csvrows.Read(reader, "bundled:"+exchangeFile, header, func(record []string, _ int) (e exchange, err error) {
+	return csvrows.Read(f, "bundled:"+exchangeFile, header, func(record []string, _ int) (e exchange, err error) {
 		e.operation = record[0]
 		var x [5]float64
 		for i := range x {

@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"encoding/csv"
 	"fmt"
 	"io"
 	"math"
@@ -38,13 +37,7 @@ const mostCount = 1 << 20
 // ReadCSV reads measurements: the header, then one line each. Lines that begin with # are ignored.
 // Errors name file and line.
 func ReadCSV(r io.Reader, name string) ([]Measurement, error) {
-	reader := csv.NewReader(csvrows.SkipMark(r))
-	reader.Comment = '#'
-	all, err := csvrows.Read(reader, name, Header, parse)
-	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("%s has a header and no measurements", name)
-	}
-	return all, err
+	return csvrows.Read(csvrows.SkipMark(r), name, Header, parse)
 }
 
 // parse reads a line.
