@@ -6,8 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 
+	"github.com/kvreplay/kvreplay/internal/memo"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
@@ -80,13 +80,13 @@ type Source func(g *hardware.GPU) (*Estimator, error)
 
 // Fitted returns the source of Estimate. Each GPU is fitted once.
 func Fitted(lib *hardware.Library) Source {
-	return once(func(g *hardware.GPU) (*Estimator, error) { return Estimate(g, lib) })
+	return memo.Func(func(g *hardware.GPU) (*Estimator, error) { return Estimate(g, lib) })
 }
 
 // FittedTo returns the source of EstimateFrom. Errors begin with the name of the points. Each GPU is
 // fitted once.
 func FittedTo(points []Point, name string) Source {
-	return once(func(g *hardware.GPU) (*Estimator, error) {
+	return memo.Func(func(g *hardware.GPU) (*Estimator, error) {
 		e, err := EstimateFrom(g, points)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -97,25 +97,6 @@ func FittedTo(points []Point, name string) Source {
 
 // None is the source without a kernel model.
 func None(*hardware.GPU) (*Estimator, error) { return nil, nil }
-
-// once remembers the estimators of a source by GPU, which must not change. Goroutines can share the
-// result.
-func once(s Source) Source {
-	var mu sync.Mutex
-	known := map[*hardware.GPU]*Estimator{}
-	return func(g *hardware.GPU) (*Estimator, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if known[g] != nil {
-			return known[g], nil
-		}
-		e, err := s(g)
-		if err == nil {
-			known[g] = e
-		}
-		return e, err
-	}
-}
 
 // Shared returns the parameters that all published measurements determine together.
 func Shared() (Parameters, error) {

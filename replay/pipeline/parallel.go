@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"sync"
 
+	"github.com/kvreplay/kvreplay/internal/memo"
 	"github.com/kvreplay/kvreplay/replay/collective"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
@@ -168,18 +168,5 @@ type NetworkFinder func(g *hardware.GPU) (*collective.Network, error)
 // Networks returns the network between GPUs of a kind, with the constants of a library. Each kind is
 // fitted once. Goroutines may share it.
 func Networks(lib *hardware.Library) NetworkFinder {
-	var mu sync.Mutex
-	known := map[string]*collective.Network{}
-	return func(g *hardware.GPU) (*collective.Network, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if known[g.Name] != nil {
-			return known[g.Name], nil
-		}
-		n, err := collective.New(g, lib)
-		if err == nil {
-			known[g.Name] = n
-		}
-		return n, err
-	}
+	return memo.Func(func(g *hardware.GPU) (*collective.Network, error) { return collective.New(g, lib) })
 }
