@@ -89,17 +89,19 @@ type Interval struct {
 // its factor in turn, and the schedule places the step again. The effects of independent submodels add
 // up in quadrature.
 func (r *runner) interval(result *Result) error {
-	if err := r.place(result.median); err != nil {
-		return err
+	if result.median != r.batch.Steps-1 { // run placed the last step
+		if err := r.place(result.median); err != nil {
+			return err
+		}
 	}
-	base, v := r.timeline.End(), &result.Interval
+	base, again, v := r.timeline.End(), NewTimeline(), &result.Interval
 	v.Submodels = map[string]Effect{}
 	for m := range submodels {
 		if !r.timeline.uses(m) {
 			continue
 		}
-		slow := r.timeline.stretched(&r.step, m, r.factors[m])/base - 1
-		fast := 1 - r.timeline.stretched(&r.step, m, 1/r.factors[m])/base
+		slow := r.timeline.stretched(again, &r.step, m, r.factors[m])/base - 1
+		fast := 1 - r.timeline.stretched(again, &r.step, m, 1/r.factors[m])/base
 		if effect := (Effect{decimals(slow), decimals(fast)}); effect != (Effect{}) {
 			v.Submodels[m.String()] = effect
 		}
@@ -142,8 +144,9 @@ func (t *Timeline) uses(m Submodel) bool {
 }
 
 // stretched returns the end of the step if every operation of a submodel takes factor times as long.
-func (t *Timeline) stretched(s *Step, m Submodel, factor float64) float64 {
-	again := NewTimeline()
+// It places the step in again.
+func (t *Timeline) stretched(again *Timeline, s *Step, m Submodel, factor float64) float64 {
+	again.Reset()
 	for i := range t.Events {
 		e := &t.Events[i]
 		seconds := e.seconds

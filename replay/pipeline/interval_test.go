@@ -34,7 +34,7 @@ func TestStretched(t *testing.T) {
 		{LinkModel, 2, 11}, {LinkModel, 0.5, 7}, // of a fetch of 1.5 s, all hides
 		{DriveModel, 2, 8},
 	} {
-		if got := line.stretched(step, c.model, c.factor); math.Abs(got-c.want) > 1e-12 {
+		if got := line.stretched(NewTimeline(), step, c.model, c.factor); math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("%s × %g: %g s, expected %g", c.model, c.factor, got, c.want)
 		}
 	}
@@ -56,7 +56,7 @@ func TestStretchedByOne(t *testing.T) {
 		if err := r.place(1); err != nil {
 			t.Fatal(err)
 		}
-		if end, again := r.timeline.End(), r.timeline.stretched(&r.step, KernelModel, 1); math.Abs(again/end-1) > 1e-12 {
+		if end, again := r.timeline.End(), r.timeline.stretched(NewTimeline(), &r.step, KernelModel, 1); math.Abs(again/end-1) > 1e-12 {
 			t.Errorf("%s: placed again it ends at %g s, expected %g", name, again, end)
 		}
 	}

@@ -98,13 +98,14 @@ func (o *Options) Bounds() error {
 	if _, err := findStructure(o.Lookup); err != nil {
 		return err
 	}
+	if err := o.Prefill.check(); err != nil {
+		return err
+	}
 	switch {
 	case !(o.Reserve >= 0 && o.Reserve < 1): // excludes NaN
 		return fmt.Errorf("reserve %g, expected a share of GPU memory, 0 to below 1", o.Reserve)
 	case !(o.Ahead.Accuracy >= 0 && o.Ahead.Accuracy <= 1):
 		return fmt.Errorf("read-ahead %g, expected a share of the reads, 0 to 1", o.Ahead.Accuracy)
-	case o.Prefill.check() != nil:
-		return o.Prefill.check()
 	case o.Path != "" && o.Path != fastest && o.Path != pageable && !slices.Contains(hardware.PathNames, o.Path):
 		return fmt.Errorf("path %q, expected %s, %s, %s", o.Path, fastest, strings.Join(hardware.PathNames, ", "), pageable)
 	}
