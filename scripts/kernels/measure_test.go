@@ -2,7 +2,6 @@
 package kernels_test
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"os/exec"
@@ -10,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kvreplay/kvreplay/scripts/capture/capturetest"
 )
 
 // A quick run writes rows that kvreplay fits and prices with. A run that was stopped in the middle
@@ -18,7 +19,7 @@ func TestMeasure(t *testing.T) {
 	if testing.Short() {
 		t.Skip("imports torch")
 	}
-	python := environment(t)
+	python := capturetest.Python(t.Context(), t, "../capture/environment.py")
 	dir := t.TempDir()
 	program := filepath.Join(dir, "kvreplay")
 	run(t, "go", "build", "-tags", "minimal", "-o", program, "../../cmd/kvreplay")
@@ -66,7 +67,7 @@ func TestWidths(t *testing.T) {
 	if testing.Short() {
 		t.Skip("imports torch")
 	}
-	python := environment(t)
+	python := capturetest.Python(t.Context(), t, "../capture/environment.py")
 	path := filepath.Join(t.TempDir(), "kernels.csv")
 	args := []string{"measure.py", "--model", "mine", "--gpu", "mine", "--device", "cpu", "--quick", "--kvreplay", "none",
 		"--operators", "rope", "--tensor-parallel", "1,2", "--out", path, "--hidden-size", "64"}
@@ -96,28 +97,6 @@ func read(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(data)
-}
-
-// environment returns the interpreter of the capture's environment. KVREPLAY_REQUIRE_CAPTURE=1 makes
-// it. Otherwise the test is skipped without it.
-func environment(t *testing.T) string {
-	t.Helper()
-	args := []string{"../capture/environment.py"}
-	required := os.Getenv("KVREPLAY_REQUIRE_CAPTURE") == "1"
-	if required {
-		args = append(args, "--install")
-	}
-	var stderr bytes.Buffer
-	find := exec.CommandContext(t.Context(), "python3", args...)
-	find.Stderr = &stderr
-	path, err := find.Output()
-	switch {
-	case err != nil && required:
-		t.Fatalf("KVREPLAY_REQUIRE_CAPTURE=1, but: %v\n%s", err, stderr.Bytes())
-	case err != nil:
-		t.Skipf("no test without the capture's environment (KVREPLAY_REQUIRE_CAPTURE=1 makes it): %v\n%s", err, stderr.Bytes())
-	}
-	return strings.TrimSpace(string(path))
 }
 
 // run returns the output of a command on both streams. It must succeed.
