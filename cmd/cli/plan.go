@@ -46,7 +46,7 @@ see the future are left out unless --policy names them. Configurations without a
 			fl.StringVar(&f.machine, "hardware", "h100", "plan for this `MACHINE` of kvreplay hardware list")
 			fl.DurationVar(&f.slo, "slo", 0, "longest time per output token, as in 50ms (default: none)")
 			f.defineCommon(fl)
-			fl.StringSliceVar(&f.schedules, "schedule", []string{"layerwise", "tbo", "sfc", "kvpr", "flexgen", "gpu", "dense"},
+			fl.StringSliceVar(&f.schedules, "schedule", []string{"layerwise", "tbo", "sfc", "kvpr", "flexgen", "gpu", "dense", "kept"},
 				"choose from these `SCHEDULES`, or all")
 			fl.StringSliceVar(&f.names, "policy", nil, "choose from these `POLICIES` (default: all that do not see the future)")
 			fl.IntVar(&f.maxBatch, "max-batch", 512, "largest batch in requests")

@@ -173,8 +173,7 @@ func (f *timeFlags) run(c *call) error {
 	if err := f.check(c); err != nil {
 		return err
 	}
-	f.dropSchedules(c.stderr)
-	if err := f.load(c.Context(), c.args); err != nil {
+	if err := f.load(c); err != nil {
 		return err
 	}
 	results, priced, err := f.price(c.Context())
@@ -280,7 +279,7 @@ func (f *timeFlags) everySchedule() bool {
 }
 
 // dropSchedules drops the schedules of --schedule all that the batch or the described requests
-// do not allow, and prints which.
+// do not allow, and prints which. It also drops those that do not decode with the policy.
 func (f *timeFlags) dropSchedules(w io.Writer) {
 	if !f.everySchedule() {
 		return
@@ -290,6 +289,7 @@ func (f *timeFlags) dropSchedules(w io.Writer) {
 		switch {
 		case f.decoding.given() && !pipeline.AttendsDensely(s):
 			profile = append(profile, s.Name())
+		case f.profile != nil && !pipeline.Decodes(s, f.profile):
 		case s.Parts() > f.options.Batch:
 			small = append(small, s.Name())
 		default:
@@ -306,14 +306,16 @@ func (f *timeFlags) dropSchedules(w io.Writer) {
 }
 
 // load reads the profile, or makes that of the described requests.
-func (f *timeFlags) load(ctx context.Context, args []string) error {
+func (f *timeFlags) load(c *call) error {
+	ctx := c.Context()
 	if f.decoding.given() {
+		f.dropSchedules(c.stderr)
 		if err := checkOutput("time", f.timeline, f.inputs()); err != nil {
 			return err
 		}
 		return f.decode()
 	}
-	path, err := profileIn(args[0])
+	path, err := profileIn(c.args[0])
 	if err != nil {
 		return err
 	}
@@ -331,6 +333,7 @@ func (f *timeFlags) load(ctx context.Context, args []string) error {
 	if f.profile, err = pipeline.ReadProfile(ctx, path, cell); err != nil {
 		return err
 	}
+	f.dropSchedules(c.stderr)
 	return f.scale()
 }
 

@@ -46,7 +46,7 @@ func TestStretched(t *testing.T) {
 // Every schedule's timeline is placed again with the same end if nothing is stretched.
 func TestStretchedByOne(t *testing.T) {
 	p := read(t, realProfile(t))
-	for _, name := range ScheduleNames() {
+	for _, name := range exactNames(t) {
 		o := options(t, p, name)
 		o.Batch = 2
 		r, err := newRunner(t.Context(), p, o)

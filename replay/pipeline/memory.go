@@ -46,6 +46,9 @@ func (r *runner) memory(staging float64) (mem Memory) {
 		r.ofStage(&mem)
 	case MovesQueries:
 		mem.Staging, mem.Host = 0, kv*gpus
+	case MovesDropped:
+		mem.Cache, _ = r.resident()
+		mem.Staging = 0
 	case MovesLayers:
 		one, k := kv/layers/float64(r.Schedule.Parts()), r.kvpr
 		mem.Cache, mem.Staging = 2*one*k.KV.Ratio(), 0
@@ -84,7 +87,7 @@ func (r *runner) memory(staging float64) (mem Memory) {
 // batch whatever its tokens: the index of the selection, and the factors of the entries.
 func (o *Options) held(batch int) (token, rest float64) {
 	token, request := o.entry().Held(o.Model)
-	if AttendsDensely(o.Schedule) {
+	if !selects(o.Schedule) {
 		return token, float64(batch) * request
 	}
 	c := o.Selection.cost(o.Model)

@@ -55,6 +55,7 @@ func (r *runner) layer(layer int, t *sums) (l Layer, traffic Traffic, err error)
 	switch r.traits.Moves {
 	case MovesNothing:
 		l.Dense.Attend = o.AttendAll
+	case MovesDropped:
 	case MovesQueries:
 		r.writeBack(t, s.EntryBytes, &l, &traffic)
 	case MovesUncached:

@@ -225,7 +225,7 @@ func TestPricesAreTheSlowOnes(t *testing.T) {
 		machine, m := parts(t, "h200", model)
 		for _, requests := range []int{1, 5} {
 			p := randomProfile(r, requests, 4)
-			for _, name := range append(ScheduleNames(), "sfc:parts=3", "kvpr:order=column,batches=2,weights=host", "prefetch:accuracy=0.5") {
+			for _, name := range append(exactNames(t), "sfc:parts=3", "kvpr:order=column,batches=2,weights=host", "prefetch:accuracy=0.5") {
 				for _, batch := range []int{3, 8} {
 					o := base
 					o.Machine, o.Model = machine, m

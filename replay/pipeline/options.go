@@ -132,6 +132,10 @@ func (o *Options) check(p *Profile) error {
 		return fmt.Errorf("schedule %s divides a batch of %d requests into %d parts", o.Schedule.Name(), o.Batch, parts)
 	case o.Context > 0 && o.Context < int64(o.Scaling.TopK) && o.Schedule.Traits().Moves == MovesMisses:
 		return fmt.Errorf("context %d, expected at least K, %d tokens", o.Context, o.Scaling.TopK)
+	case !Decodes(o.Schedule, p) && p.Lossy():
+		return fmt.Errorf("schedule %s selects among all entries, but %s drops some: choose kept", o.Schedule.Name(), p.Cell.Policy)
+	case !Decodes(o.Schedule, p):
+		return fmt.Errorf("schedule kept needs a policy that drops entries, and %s keeps all: choose another schedule", p.Cell.Policy)
 	case o.Accept == 0 && positions > 1:
 		return fmt.Errorf("a step decodes %d positions: state the tokens that it yields with --accept (1 to %d)", positions, positions)
 	case o.Accept != 0 && !(o.Accept >= 1 && o.Accept <= float64(positions)): // excludes NaN

@@ -101,12 +101,18 @@ func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) (*Planned, er
 	}
 	var pairs []pair
 	for _, schedule := range o.Schedules {
-		for i, p := range profiles {
-			if i > 0 && schedule.Traits().Moves != MovesMisses {
-				break // all cells give the same result
+		for _, p := range profiles {
+			if !Decodes(schedule, p) {
+				continue
 			}
 			pairs = append(pairs, pair{profile: p, schedule: schedule})
+			if !hasCell(schedule) {
+				break // all cells give the same result
+			}
 		}
+	}
+	if len(pairs) == 0 {
+		return nil, fmt.Errorf("no schedule decodes with %s: add kept, which serves lossy policies", profiles[0].Cell)
 	}
 	var done atomic.Int64
 	progress := func(n int64) {
@@ -171,7 +177,7 @@ type refusal struct {
 func (p *pair) dropped() Dropped {
 	r := &p.refused
 	d := Dropped{Schedule: p.schedule.Name(), Cell: p.profile.Cell, Reason: r.why, Binding: r.binding}
-	if p.schedule.Traits().Moves != MovesMisses {
+	if !hasCell(p.schedule) {
 		d.Cell = Cell{}
 	}
 	switch r.binding {
@@ -209,8 +215,8 @@ func (o *PlanOptions) best(ctx context.Context, p *Profile, s Schedule) (*Candid
 	o.ratios(c, &x.options)
 	traits := s.Traits()
 	c.Serves, c.Oracle, c.asked = traits.Serves, traits.Predicted > 0, s
-	if traits.Moves == MovesMisses {
-		if o.Entry.Lossy() {
+	if hasCell(s) {
+		if o.Entry.Lossy() && traits.Moves == MovesMisses {
 			c.Serves = LossyTopK
 		}
 		c.Oracle = c.Oracle || p.Oracle()

@@ -43,7 +43,7 @@ type Planned struct {
 }
 
 // servesOrder is the order of groups.
-var servesOrder = []Serves{SparseTopK, LossyTopK, DenseAttended, Quantized}
+var servesOrder = []Serves{SparseTopK, LossyTopK, Compressed, DenseAttended, Quantized}
 
 // planned orders candidates by group and by falling tokens/s. Among equals, less memory comes
 // first. It keeps the first cell of each schedule, unless every cell is requested, and ranks them.

@@ -12,7 +12,7 @@ import (
 // different models. Only a prediction is an oracle.
 func TestServes(t *testing.T) {
 	want := map[string]Serves{"sequential": SparseTopK, "prefetch": SparseTopK, "da": SparseTopK, "dba": SparseTopK, "layerwise": SparseTopK, "sfc": SparseTopK, "tbo": SparseTopK,
-		"gpu": SparseTopK, "host": DenseAttended, "host:attend=demand": SparseTopK, "host:attend=missed": SparseTopK, "dense": DenseAttended, "ellm": DenseAttended, "flexgen": DenseAttended, "flexgen:kv=int4": Quantized,
+		"gpu": SparseTopK, "host": DenseAttended, "host:attend=demand": SparseTopK, "host:attend=missed": SparseTopK, "dense": DenseAttended, "kept": Compressed, "ellm": DenseAttended, "flexgen": DenseAttended, "flexgen:kv=int4": Quantized,
 		"kvpr": DenseAttended, "kvpr:kv=int4": Quantized, "kvpr:x=int4": Quantized}
 	for _, e := range table {
 		if !slices.Contains(servesOrder, want[e.name]) {

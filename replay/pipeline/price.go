@@ -135,13 +135,15 @@ func (r *runner) prepare() error {
 		r.note("no misses are priced: the schedule moves uncached tokens")
 	case AttendsDensely(r.Schedule) && r.host == nil:
 		r.note("no misses are priced: attention reads the whole context on the GPU")
-	case !AttendsDensely(r.Schedule):
+	case selects(r.Schedule):
 		r.note("selection: %s", r.Selection.note())
+	case r.traits.Moves == MovesDropped:
+		r.note("no misses are priced: the policy drops entries, and its own work is not counted")
 	}
 	if r.host != nil {
 		r.noteHost()
 	}
-	if AttendsDensely(r.Schedule) {
+	if !selects(r.Schedule) {
 		r.Selection = Selection{}
 	}
 	if a := r.Ahead.Accuracy; a > 0 {

@@ -22,13 +22,19 @@ import (
 // realProfile replays a bundled trace and returns the profile's path.
 func realProfile(t testing.TB, tiers ...string) string {
 	t.Helper()
+	return profileOf(t, []string{"lru", "lookahead"}, tiers...)
+}
+
+// profileOf replays the bundled trace with policies at 2x and returns the path of its profile.
+func profileOf(t testing.TB, names []string, tiers ...string) string {
+	t.Helper()
 	f, err := trace.Open(filepath.Join("..", "..", "datasets", "bundled", "smollm2_multi_news_8k.parquet"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
 	o := replay.Options{Workers: 1, Checkpoint: replay.DefaultCheckpoint}
-	for _, name := range []string{"lru", "lookahead"} {
+	for _, name := range names {
 		spec, err := all.Table().Parse(name)
 		if err != nil {
 			t.Fatal(err)
@@ -162,7 +168,7 @@ func TestBatchAddsUp(t *testing.T) {
 func TestSchedulesOnRealMisses(t *testing.T) {
 	p := read(t, realProfile(t))
 	mean := map[string]float64{}
-	for _, name := range ScheduleNames() {
+	for _, name := range exactNames(t) {
 		o := options(t, p, name)
 		o.Batch = 16
 		r := priced(t, p, o)

@@ -369,6 +369,9 @@ func (g *gatherer) add(r *replay.ProfileRow) error {
 	case r.MissRuns > r.Misses || r.Tier == 0 && r.Misses > r.Demand:
 		return fmt.Errorf("%d misses in %d runs contradict a demand of %d", r.Misses, r.MissRuns, r.Demand)
 	}
+	if r.Tier == 0 && g.profile.Lossy() { // attention reads every kept block
+		r.Demand, r.Misses, r.MissRuns, r.Moved = r.Resident, 0, 0, 0
+	}
 	key := streamKey{r.RequestID, r.LayerID, r.Tier, -1}
 	if r.Head != nil {
 		key.head = *r.Head

@@ -114,6 +114,9 @@ func roundedTo(digits int, v float64) float64 {
 // Oracle reports whether the profile's policy sees the future.
 func (p *Profile) Oracle() bool { return slices.Contains(p.Meta.Oracles, p.Cell.Policy) }
 
+// Lossy reports whether the profile's policy drops entries.
+func (p *Profile) Lossy() bool { return slices.Contains(p.Meta.Lossy, p.Cell.Policy) }
+
 // labels returns the conditions that limit a result with the basis b.
 func (r *runner) labels(b basis) result.Labels {
 	labels := slices.Concat(r.profile.Meta.Labels, r.Scaling.Labels)

@@ -51,6 +51,7 @@ const (
 	MovesLayers                // each layer's KV in every step, with two layers on the GPU
 	MovesUncached              // a share of the KV of some layers, in every step
 	MovesQueries               // queries and outputs of attention, with all KV in host memory
+	MovesDropped               // nothing: a lossy policy drops entries, and the rest is on the GPU
 )
 
 // Serves names the model that a schedule's tokens come from. Speeds are ranked only among schedules
@@ -63,6 +64,8 @@ const (
 	DenseAttended Serves = "dense attention"
 	// LossyTopK is sparse attention over entries that lost precision (Entry.Lossy).
 	LossyTopK Serves = "sparse Top-K attention, lossy entries"
+	// Compressed is attention over the entries that a lossy policy keeps.
+	Compressed Serves = "attention over kept entries, others dropped"
 	// Quantized is dense attention over KV that was quantised, which loses precision.
 	Quantized Serves = "dense attention, quantised KV"
 )
@@ -70,7 +73,28 @@ const (
 // AttendsDensely reports whether attention reads the whole context, as the model was
 // trained, instead of its Top-K. Such a schedule selects nothing, and its time does not
 // depend on the misses of a cache.
-func AttendsDensely(s Schedule) bool { return s.Traits().Serves != SparseTopK }
+func AttendsDensely(s Schedule) bool {
+	serves := s.Traits().Serves
+	return serves != SparseTopK && serves != Compressed
+}
+
+// selects reports whether a schedule finds a Top-K.
+func selects(s Schedule) bool { return s.Traits().Serves == SparseTopK }
+
+// Decodes reports whether a schedule can decode with the policy of a profile. Only kept does so with a
+// lossy policy. Schedules that attend to the whole context need no policy.
+func Decodes(s Schedule, p *Profile) bool {
+	if p.Lossy() {
+		return !selects(s)
+	}
+	return s.Traits().Moves != MovesDropped
+}
+
+// hasCell reports whether the time of a schedule depends on the policy and its capacity.
+func hasCell(s Schedule) bool {
+	m := s.Traits().Moves
+	return m == MovesMisses || m == MovesDropped
+}
 
 // wholeBatch is embedded by schedules that move a cache's misses and keep the batch whole.
 type wholeBatch struct{ name string }
@@ -114,6 +138,7 @@ var table = []entry{
 	{"ellm", "ellm[:uncached=auto,swap=auto,recompute=auto,choose=time,fused=no]", "first tokens stay uncached: some layers run again while others are swapped in (eLLM)", parseELLM, nil},
 	{"host", "host[:attend=all|demand|missed,halves=no|yes]", "the CPU attends to KV in host memory, or to the misses alone (FastDecode)", parseHost, []string{"fastdecode"}},
 	{"gpu", "gpu", "sparse Top-K attention, all KV on the GPU", parseOnGPU, []string{"on-gpu"}},
+	{"kept", "kept", "attention over the entries that a lossy policy keeps, all on the GPU", parseKept, nil},
 	{"dense", "dense", "dense attention over the whole context, all KV on the GPU", parseDense, nil},
 }
 

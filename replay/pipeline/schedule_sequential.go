@@ -103,3 +103,22 @@ func (g OnGPU) Closed(s *Step) float64 {
 		return l.Project + l.Select + l.Pre + l.Attend + l.finishing()
 	})
 }
+
+// Kept attends to the entries that a lossy policy keeps (H2O, SnapKV, StreamingLLM and others). All
+// of them are on the GPU. Nothing is selected, and nothing moves. The work of the policy itself is
+// not counted.
+type Kept struct{ wholeBatch }
+
+func parseKept(options string) (Schedule, error) {
+	w, err := canonical("kept", options)
+	return Kept{w}, err
+}
+
+// Traits states that dropped entries never come back.
+func (Kept) Traits() Traits { return Traits{Serves: Compressed, Moves: MovesDropped} }
+
+// Place adds a step.
+func (Kept) Place(t *Timeline, s *Step) { OnGPU{}.Place(t, s) }
+
+// Closed returns the sum of all operators.
+func (Kept) Closed(s *Step) float64 { return OnGPU{}.Closed(s) }

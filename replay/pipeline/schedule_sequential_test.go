@@ -1,7 +1,9 @@
 package pipeline
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -110,5 +112,83 @@ func TestScheduleListNamesAttention(t *testing.T) {
 		if !strings.Contains(ScheduleList(), want) {
 			t.Errorf("no %q in\n%s", want, ScheduleList())
 		}
+	}
+}
+
+// A lossy policy keeps at most its capacity and the pinned blocks. Attention reads them, and nothing
+// moves. Its time is that of schedule gpu without a selection for an exact policy whose demand is as
+// large.
+func TestKept(t *testing.T) {
+	path := profileOf(t, []string{"streamingllm", "lru"})
+	p, err := ReadProfile(t.Context(), path, Cell{"streamingllm:sink=4", "2x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !p.Lossy() || p.Oracle() {
+		t.Fatalf("streamingllm: lossy %v, oracle %v", p.Lossy(), p.Oracle())
+	}
+	exact := *p
+	exact.Meta.Lossy = nil
+	for i := range p.Requests {
+		for _, steps := range p.Requests[i].Steps {
+			for _, c := range steps {
+				if c.Misses != 0 || c.Moved != 0 || c.Demand != c.Resident || c.Demand == 0 || c.Demand > int64(2*p.Meta.TopK*p.Heads) {
+					t.Fatalf("a step of streamingllm at 2x with K = %d and %d heads has %+v", p.Meta.TopK, p.Heads, c)
+				}
+			}
+		}
+	}
+	o, same := options(t, p, "kept"), options(t, &exact, "gpu")
+	same.Selection = Selection{}
+	got, want := priced(t, p, o), priced(t, &exact, same)
+	near(t, "step", got.Mean, want.Mean)
+	if got.H2D != 0 || got.D2H != 0 || got.Memory.Host != 0 || got.Memory.Index != 0 || !(got.Memory.Cache < want.Memory.Cache) {
+		t.Errorf("kept moves %g and %g B, with memory %+v. All KV has %g B", got.H2D, got.D2H, got.Memory, want.Memory.Cache)
+	}
+	for _, c := range []struct {
+		profile  *Profile
+		schedule string
+		want     string
+	}{
+		{p, "layerwise", "schedule layerwise:phi=0.5,delta_us=0 selects among all entries, but streamingllm"},
+		{p, "gpu", "schedule gpu selects among all entries"},
+		{read(t, path), "kept", "schedule kept needs a policy that drops entries, and lru keeps all"},
+	} {
+		if _, err := Price(t.Context(), c.profile, options(t, c.profile, c.schedule)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s with %s: %v, expected %q", c.schedule, c.profile.Cell, err, c.want)
+		}
+	}
+}
+
+// A plan gives each schedule the cells that it decodes with. kept is ranked apart.
+func TestPlanOfLossyPolicies(t *testing.T) {
+	path := profileOf(t, []string{"streamingllm", "lru"})
+	cells, err := Cells(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	profiles, err := ReadProfiles(t.Context(), path, cells)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := PlanOptions{Options: options(t, profiles[0], "da"), LayerMap: "nearest", MaxBatch: 4}
+	for _, name := range []string{"da", "kept", "gpu"} {
+		o.Schedules = append(o.Schedules, schedule(t, name))
+	}
+	plan, err := Plan(t.Context(), profiles, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, c := range plan.Candidates {
+		got[c.Schedule] = c.Policy + " " + c.Rank
+	}
+	if want := map[string]string{"da": "lru 2", "gpu": " 1", "kept": "streamingllm:sink=4 1"}; !maps.Equal(got, want) {
+		t.Errorf("plan has %v, expected %v", got, want)
+	}
+	o.Schedules = o.Schedules[:1]
+	lossy := slices.IndexFunc(profiles, (*Profile).Lossy)
+	if _, err := Plan(t.Context(), profiles[lossy:lossy+1], o); err == nil || !strings.Contains(err.Error(), "add kept") {
+		t.Errorf("only a lossy policy: %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -21,6 +22,11 @@ func schedule(t testing.TB, text string) Schedule {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// exactNames returns the schedules that decode with a policy that drops nothing.
+func exactNames(t testing.TB) []string {
+	return slices.DeleteFunc(ScheduleNames(), func(name string) bool { return !Decodes(schedule(t, name), new(Profile)) })
 }
 
 // busy returns the seconds that a resource works.

@@ -235,13 +235,6 @@ func TestLossyRefuses(t *testing.T) {
 	if _, err := Plan(plain, none); err == nil || !strings.Contains(err.Error(), "sets its own budgets") {
 		t.Errorf("no policy that can: %v", err)
 	}
-	job, err := Plan(masses, Options{Policies: specs(t, "snapkv"), Capacities: capacities(t, "1x")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := job.Record(new(Profile)); err == nil || !strings.Contains(err.Error(), "snapkv") {
-		t.Errorf("a profile of a lossy policy: %v", err)
-	}
 }
 
 // withMeta returns a trace of one stream with the given metadata.

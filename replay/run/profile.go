@@ -16,6 +16,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/cache"
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
@@ -60,6 +61,8 @@ type ProfileMeta struct {
 	Labels result.Labels `json:"labels,omitempty"`
 	// Oracles are the policies of the profile that see the future.
 	Oracles []string `json:"oracles,omitempty"`
+	// Lossy are the policies of the profile that drop entries. They fetch nothing.
+	Lossy []string `json:"lossy,omitempty"`
 	// Fingerprints identify the decisions of each policy of the profile. Files older than this
 	// field have none.
 	Fingerprints map[string]string `json:"fingerprints,omitempty"`
@@ -306,7 +309,9 @@ func (p *plan) profileKey(indices bool) string {
 func (p *Profile) finish() error {
 	pl := p.plan
 	text, err := json.Marshal(ProfileMeta{Schema: ProfileSchema, Setting: pl.setting, ListTokens: pl.meta.BlockTokens,
-		Labels: pl.traceLabels(), Oracles: pl.oracles(), Fingerprints: pl.policyFingerprints()})
+		Labels:  pl.traceLabels(),
+		Oracles: pl.having(func(t policies.Traits) bool { return t.Offline }),
+		Lossy:   pl.having(func(t policies.Traits) bool { return t.Lossy }), Fingerprints: pl.policyFingerprints()})
 	if err != nil {
 		return err
 	}
@@ -318,10 +323,10 @@ func (p *Profile) finish() error {
 	return p.file.Commit()
 }
 
-// oracles returns the policies that see the future, each once.
-func (p *plan) oracles() (names []string) {
+// having returns the policies of the plan with a trait, each once.
+func (p *plan) having(trait func(policies.Traits) bool) (names []string) {
 	for _, c := range p.cells {
-		if name := c.spec.Name(); c.spec.Entry.Traits.Offline && !slices.Contains(names, name) {
+		if name := c.spec.Name(); trait(c.spec.Entry.Traits) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

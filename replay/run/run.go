@@ -128,8 +128,8 @@ func (j *Job) Key() string { return hashOf(j.plan.keys())[:8] }
 // Digest returns the digest of the job's trace.
 func (j *Job) Digest() string { return j.plan.digest }
 
-// Record makes the job replay every cell and write its steps to p. It refuses lossy policies, which
-// fetch nothing.
+// Record makes the job replay every cell and write its steps to p. Steps of lossy policies have no
+// misses.
 func (j *Job) Record(p *Profile) error {
 	j.plan.opt.Profile = p
 	if err := j.plan.checkProfile(); err != nil {

@@ -71,7 +71,7 @@ var conflicts = []Conflict{
 	{KindLossy, with(UsePositions), "the policy drops entries after each position, and a step has several"},
 	{KindLossy, with(UsePool, UseRedivision), "the policy sets its own budgets"},
 	{KindLossy, with(UseOutliers), "the policy chooses the blocks that stay"},
-	{KindLossy, with(UsePrefetch, UseTiers, UseProfile), "the policy fetches nothing, its dropped entries are lost"},
+	{KindLossy, with(UsePrefetch, UseTiers), "the policy fetches nothing, its dropped entries are lost"},
 	{KindLossy, with(UsePlacing), "the policy compresses the prompt itself (choose lru:W or cold)"},
 	{KindLossy, with(AsTier), "a tier must return every entry, and the policy drops some"},
 	{KindDividing, with(AtPeakOrPlan), "the policy divides the memory of a whole request"},

@@ -86,7 +86,6 @@ func TestConflictsOfPolicies(t *testing.T) {
 		UseSwap:     {"2q", "adakv", "arc", "block-lfu", "clock", "duoattention", "h2o", "lfu-decay", "lirs", "lrfu", "near-lrfu", "none", "opt", "opt-bypass", "pyramidkv", "random", "s3-fifo", "score-ewma", "sieve", "snapkv", "static", "streamingllm", "window"},
 		UseClusters: {"2q", "adakv", "arc", "block-lfu", "duoattention", "h2o", "lirs", "none", "opt", "opt-bypass", "pyramidkv", "s3-fifo", "snapkv", "static", "streamingllm"},
 		AsTier:      {"adakv", "block-lfu", "duoattention", "h2o", "none", "opt", "opt-bypass", "pyramidkv", "snapkv", "static", "streamingllm", "window"},
-		UseProfile:  {"adakv", "duoattention", "h2o", "pyramidkv", "snapkv", "streamingllm"},
 		UsePlacing:  {"adakv", "duoattention", "h2o", "none", "pyramidkv", "snapkv", "streamingllm", "window"},
 	}
 	for m, want := range refused {
