@@ -50,7 +50,7 @@ see the future are left out unless --policy names them. Configurations without a
 				"choose from these `SCHEDULES`, or all")
 			fl.StringSliceVar(&f.names, "policy", nil, "choose from these `POLICIES` (default: all that do not see the future)")
 			fl.IntVar(&f.maxBatch, "max-batch", 512, "largest batch in requests")
-			sizeVar(fl, &f.memory, "memory", 0, mostMemory, "memory of the GPU, as in 48GB or 48GiB (default: the machine's)")
+			memoryVar(fl, &f.memory)
 			fl.format(&f.format, "", "table", "json")
 			fl.more()
 			fl.BoolVar(&f.every, "every-cell", false, "print a line for every policy and capacity")
@@ -66,8 +66,9 @@ func (f *planFlags) run(c *call) error {
 	switch {
 	case c.changed("slo") && f.slo <= 0:
 		return usagef("--slo %v: expected more than 0", f.slo)
-	case c.changed("memory") && f.memory < 1e6:
-		return usagef("--memory %d: expected at least 1MB, with a unit, as in 48GB", f.memory)
+	}
+	if err := checkMemory(c, f.memory); err != nil {
+		return err
 	}
 	f.names = joinOptions(f.names)
 	f.machines, f.options.Batch = []string{f.machine}, 1
@@ -78,13 +79,7 @@ func (f *planFlags) run(c *call) error {
 	if err != nil {
 		return errUsage{err}
 	}
-	if f.memory > 0 {
-		own, gpu := *machine, *machine.GPU
-		gpu.Memory.Value = hardware.Bytes(f.memory)
-		own.GPU = &gpu
-		machine = &own
-	}
-	f.options.Machine = machine
+	f.options.Machine = withMemory(machine, f.memory)
 	path, err := profileIn(c.args[0])
 	if err != nil {
 		return err
@@ -120,6 +115,31 @@ func (f *planFlags) run(c *call) error {
 		return plan.WriteJSON(c.stdout)
 	}
 	return plan.WriteTable(c.stdout)
+}
+
+// memoryFlag is the flag of commands that fit a batch or a cache into the GPU.
+const memoryFlag = "gpu-memory"
+
+func memoryVar(fl *flagSet, bytes *int64) {
+	sizeVar(fl, bytes, memoryFlag, 0, mostMemory, "memory of the GPU, as in 48GB or 48GiB (default: the machine's)")
+}
+
+func checkMemory(c *call, bytes int64) error {
+	if c.changed(memoryFlag) && bytes < 1e6 {
+		return usagef("--%s %d: expected at least 1MB, with a unit, as in 48GB", memoryFlag, bytes)
+	}
+	return nil
+}
+
+// withMemory returns the machine with another size of GPU memory, or as it is if bytes is 0.
+func withMemory(m *hardware.Machine, bytes int64) *hardware.Machine {
+	if bytes == 0 {
+		return m
+	}
+	own, gpu := *m, *m.GPU
+	gpu.Memory.Value = hardware.Bytes(bytes)
+	own.GPU = &gpu
+	return &own
 }
 
 // suggestTime suggests to price the best candidate in detail. A schedule that moves no misses has

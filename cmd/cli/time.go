@@ -112,26 +112,33 @@ func (f *timeFlags) defineCommon(fl *flagSet) {
 // define adds the other flags that time and plan share.
 func (f *timeFlags) define(fl *flagSet) {
 	o := &f.options
-	f.hardware.define(fl.FlagSet)
+	f.defineParts(fl)
 	fl.StringVar(&f.selection, "selection", "auto", "find the Top-K by this `METHOD`")
 	fl.StringVar(&f.entry, "entry", "auto", "move the KV of a token in this `FORM`, as in v:rank=160 or int4")
-	fl.Uint64Var(&o.Seed, "seed", 0, "seed of the draw of requests (default 0)")
-	fl.IntVar(&o.Steps, "steps", 0, "number of steps to price (default: those of the longest request)")
 	fl.IntVar(&o.Positions, "positions", 0, "positions that a step decodes per request (default: the profile's)")
 	fl.Float64Var(&o.Accept, "accept", 0, "tokens that a step yields (required with several positions)")
-	fl.IntVar(&o.Experts, "expert-gpus", 0, "number of GPUs that share routed experts and exchange tokens (default: enough to leave half of each free)")
 	fl.IntVar(&o.TensorParallel, "tensor-parallel", 1, "number of GPUs that divide every layer and decode one batch, with schedule dense")
 	fl.IntVar(&o.PipelineParallel, "pipeline-parallel", 1, "number of GPUs that divide the layers and decode one batch, with schedule dense")
 	fl.StringVar(&o.Lookup, "lookup", "page", "look up blocks in this `STRUCTURE`: page, hash, sorted or list")
-	fl.Float64Var(&o.Reserve, "reserve", 0, "reserve this `SHARE` of GPU memory for driver and workspace, as in 0.1 (default: an estimate)")
 	fl.StringVar(&o.Path, "path", "fastest", "transfer path of fetches: fastest, call, batch, kernel, or pageable host memory")
 	fl.BoolVar(&o.Merge, "merge", false, "move adjacent missed blocks as one piece, and read them as one from an SSD")
 	fl.Int64Var(&o.Fragments, "fragments", 1, "pieces per block, 2 if K and V are stored apart")
 	fl.Float64Var(&o.Ahead.Accuracy, "read-ahead", 0, "predict this `SHARE` of the SSD reads before the selection (default: none)")
 	fl.BoolVar(&o.Ahead.Direct, "gpudirect", false, "let the SSD write into the GPU (GPUDirect Storage)")
+	fl.positive("topk", "context", "positions", "accept", "tensor-parallel", "pipeline-parallel")
+}
+
+// defineParts adds the less common flags that do not depend on how a system works.
+func (f *timeFlags) defineParts(fl *flagSet) {
+	o := &f.options
+	f.hardware.define(fl.FlagSet)
+	fl.Uint64Var(&o.Seed, "seed", 0, "seed of the draw of requests (default 0)")
+	fl.IntVar(&o.Steps, "steps", 0, "number of steps to price (default: those of the longest request)")
+	fl.IntVar(&o.Experts, "expert-gpus", 0, "number of GPUs that share routed experts and exchange tokens (default: enough to leave half of each free)")
+	fl.Float64Var(&o.Reserve, "reserve", 0, "reserve this `SHARE` of GPU memory for driver and workspace, as in 0.1 (default: an estimate)")
 	fl.StringVar(&f.kernels, "kernels", publishedKernels, "price operators by this `MODEL`: fitted, roofline, or a CSV file of measured kernels")
 	fl.StringVar(&f.engine, "engine", pipeline.DefaultEngine, "add the overhead of this `ENGINE` to kernels: graphs, eager, pytorch, transformers or none")
-	fl.positive("topk", "steps", "context", "positions", "accept", "expert-gpus", "tensor-parallel", "pipeline-parallel")
+	fl.positive("steps", "expert-gpus")
 }
 
 // decodingFlags describe the batch of equal requests that `kvreplay time` prices without a

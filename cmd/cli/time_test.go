@@ -267,13 +267,13 @@ func TestPlan(t *testing.T) {
 	}
 	for want, more := range map[string][]string{
 		"did you mean lru":       {"--policy", "lr"},
-		"expected at least 1MB":  {"--memory", "48"},
-		`"48Gb": expected whole`: {"--memory", "48Gb"},
-		"of 1 MB":                {"--memory", "1MB"},
-		`--memory "abc": expec`:  {"--memory", "abc"},
+		"expected at least 1MB":  {"--gpu-memory", "48"},
+		`"48Gb": expected whole`: {"--gpu-memory", "48Gb"},
+		"of 1 MB":                {"--gpu-memory", "1MB"},
+		`--gpu-memory "abc": ex`: {"--gpu-memory", "abc"},
 		"table or json":          {"--format", "csv"},
 		"the SLO is 1 us":        {"--slo", "1us"},
-		"GPU needs":              {"--memory", "1 MB"},
+		"GPU needs":              {"--gpu-memory", "1 MB"},
 		"unknown schedule":       {"--schedule", "dab"},
 		`unknown machine "h10"`:  {"--hardware", "h10"},
 	} {

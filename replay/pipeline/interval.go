@@ -125,6 +125,14 @@ func (v *Interval) apart(o *Interval) (slow, fast float64) {
 	return slow, fast
 }
 
+// Hides reports whether a configuration with this interval may be as fast as a slower one with the
+// interval o. more and less are their tokens per second. The errors of the model hide a difference,
+// and so do 2 %.
+func (v *Interval) Hides(o *Interval, more, less float64) bool {
+	slow, fast := v.apart(o)
+	return less >= more*(1-max(tieShare, slow, fast))
+}
+
 // HalfWidth returns half of the interval's width, as a share of TPOT.
 func (r *Result) HalfWidth() float64 { return (r.Interval.High - r.Interval.Low) / 2 / r.TPOT }
 

@@ -76,8 +76,7 @@ func compareGroups(a, b *Candidate) int {
 // ties reports whether the errors of the model may hide that best is faster than c. An error of a
 // submodel that moves both alike hides nothing.
 func (c *Candidate) ties(best *Candidate) bool {
-	slow, fast := best.Interval.apart(&c.Interval)
-	return c.Tokens >= best.Tokens*(1-max(tieShare, slow, fast))
+	return best.Interval.Hides(&c.Interval, best.Tokens, c.Tokens)
 }
 
 // bestCells keeps the first candidate of each schedule and group, with the cells that tie with it.

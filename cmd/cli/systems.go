@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/systems"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// systemsFlags are the flags of `kvreplay systems` as typed.
+type systemsFlags struct {
+	timeFlags
+	machine, folder string
+	memory          int64 // of the GPU, 0: the machine's
+	slo             time.Duration
+	names           []string
+	ablate, list    bool
+	turn            int
+	table           policies.Table
+}
+
+func systemsCommand(known policies.Table) command {
+	f := systemsFlags{table: known}
+	return command{
+		use:   "systems TRACE... | --list",
+		short: "Rank published systems on a machine at equal GPU memory",
+		long: `Rank published systems on a machine. Each gets the largest cache that fits into the GPU beside its
+weights, indices and buffers, replays the traces of its selector, and is priced as in kvreplay time.
+Dense, sparse and lossy attention answer differently, so each of the three has a table.
+replay/systems/README.md explains the columns.`,
+		details: `A system is a file. --list prints all of them, and --systems-dir reads more from a folder. A system
+whose selector recorded no trace replays lists of the exact Top-K. Such departures are printed below
+the tables. Systems share a rank if the model's errors may hide their difference.`,
+		example: `  kvreplay systems sel_*.parquet --hardware rtx4090 --model llama-3-8b --context 122880 --batch 4
+  kvreplay systems sel_*.parquet --systems kvdrive,shadowkv --ablate --model llama-3-8b
+  kvreplay systems --list`,
+		args: f.tracesOrList,
+		flags: func(fl *flagSet) {
+			fl.StringVar(&f.machine, "hardware", "h100", "compare on this `MACHINE` of kvreplay hardware list")
+			fl.StringSliceVar(&f.names, "systems", []string{"all"}, "compare these `SYSTEMS` of --list, each NAME or NAME/ABLATION, or all")
+			f.defineCommon(fl)
+			fl.IntVar(&f.options.Batch, "batch", 1, "number of requests that decode together, drawn from the traces")
+			memoryVar(fl, &f.memory)
+			fl.DurationVar(&f.slo, "slo", 0, "mark systems with a longer time per output token, as in 50ms (default: none)")
+			fl.BoolVar(&f.ablate, "ablate", false, "add the ablations of each system")
+			fl.BoolVar(&f.list, "list", false, "list the systems with their sources, ablations and departures")
+			fl.format(&f.format, "", "table", "json", "csv")
+			fl.more()
+			fl.StringVar(&f.folder, "systems-dir", "", "read further YAML files from this `FOLDER`")
+			fl.IntVar(&f.turn, "turn", 512, "number of tokens that a request generates before it is preempted, if not all fit")
+			f.defineParts(fl)
+			fl.positive("batch", "turn")
+		},
+		run: f.run,
+		next: func(c *call) []string {
+			if f.list {
+				return []string{"systems", "datasets/corpus/selectors_*.parquet", "--model", "llama-3-8b", "--context", "122880"}
+			}
+			return append(append([]string{"systems"}, c.args...), append(c.given("systems", "ablate", "format"), "--ablate")...)
+		},
+	}
+}
+
+// tracesOrList checks the arguments: traces, or --list without any.
+func (f *systemsFlags) tracesOrList(c *cobra.Command, args []string) error {
+	if !f.list {
+		return atLeast(1, "trace")(c, args)
+	}
+	if len(args) > 0 {
+		return usagef("--list needs no trace: remove %s", args[0])
+	}
+	return nil
+}
+
+func (f *systemsFlags) run(c *call) error {
+	library, err := systems.Load(f.folder, f.table)
+	if err != nil {
+		return err
+	}
+	if f.list {
+		return listSystems(c.stdout, library)
+	}
+	list, err := library.Find(f.names, f.ablate)
+	if err != nil {
+		return errUsage{err}
+	}
+	if c.changed("slo") && f.slo <= 0 {
+		return usagef("--slo %v: expected more than 0", f.slo)
+	}
+	if err := checkMemory(c, f.memory); err != nil {
+		return err
+	}
+	q, err := f.question(c)
+	if err != nil {
+		return err
+	}
+	var traces []*trace.File
+	defer func() {
+		for _, t := range traces {
+			t.Close()
+		}
+	}()
+	if err := checkNames(c.args, "into a folder"); err != nil {
+		return err
+	}
+	for _, path := range c.args {
+		t, err := trace.Open(path)
+		if err != nil {
+			return err
+		}
+		traces = append(traces, t)
+	}
+	bar := newBar(c.stderr)
+	defer bar.close()
+	q.Progress = func(done, total int) {
+		if done == 0 {
+			bar.start(int64(total), "compare", "systems")
+			return
+		}
+		bar.add(1)
+	}
+	rows, err := q.Compare(c.Context(), list, traces)
+	if err != nil {
+		return err
+	}
+	bar.close()
+	switch f.format {
+	case "json":
+		err = systems.WriteJSON(c.stdout, rows)
+	case "csv":
+		err = systems.WriteCSV(c.stdout, rows)
+	default:
+		err = q.WriteTable(c.stdout, rows)
+	}
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if r.Fits() {
+			return nil
+		}
+	}
+	return errors.New("no system has times: the last column says why")
+}
+
+// question turns the flags into the facts that all systems share.
+func (f *systemsFlags) question(c *call) (*systems.Question, error) {
+	f.machines, f.schedules, f.selection, f.entry = []string{f.machine}, []string{"dense"}, "auto", "auto"
+	f.options.Fragments = 1
+	if err := f.check(c); err != nil {
+		return nil, err
+	}
+	machine, err := f.library.Machine(f.machine)
+	if err != nil {
+		return nil, errUsage{err}
+	}
+	if f.model == "" {
+		return nil, usagef("--model missing: name a shape (known: %s)", strings.Join(f.library.Names(hardware.KindModel), ", "))
+	}
+	if err := f.findModel(f.model); err != nil {
+		return nil, err
+	}
+	f.options.Machine = withMemory(machine, f.memory)
+	if f.options.Context == 0 {
+		f.options.Context = int64(f.shape.Context.Value)
+	}
+	return &systems.Question{Options: f.options, Table: f.table, TopK: f.topk, LayerMap: f.layerMap, SLO: f.slo.Seconds(), Turn: f.turn}, nil
+}
+
+// listSystems prints each system with its source, ablations and departures.
+func listSystems(w io.Writer, library *systems.Library) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "system\tlists\tpolicy\tschedule\tablations\tsource")
+	for _, s := range library.All() {
+		dash := func(text string) string {
+			if text == "" {
+				return "-"
+			}
+			return text
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Name, dash(s.Select.Lists), dash(s.Keep.Policy), s.Schedule, dash(strings.Join(s.AblationNames(), ", ")), s.Source)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, s := range library.All() {
+		for _, a := range s.Approximates {
+			fmt.Fprintf(w, "%s: %s\n", s.Name, a)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/systems"
+)
+
+// The command ranks systems on real traces, and prints JSON that reads back.
+func TestSystems(t *testing.T) {
+	traces, err := filepath.Glob(filepath.Join("..", "..", "datasets", "corpus", "selectors_qa_text.*.parquet"))
+	if err != nil || len(traces) < 9 {
+		t.Fatal(traces, err)
+	}
+	args := append([]string{"systems", "--model", "llama-3-8b", "--context", "32768", "--systems", "dense-gpu,ess,shadowkv"}, traces...)
+	out := must(t, args...)
+	for _, want := range []string{"dense attention\n", "sparse attention", "lossy:", "ess", "× OPT"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the output lacks %q:\n%s", want, out)
+		}
+	}
+	var rows []systems.Row
+	if err := json.Unmarshal([]byte(must(t, append(args, "--format", "json")...)), &rows); err != nil || len(rows) != 3 || rows[1].Name != "ess" || !(rows[1].TPOT > 0) {
+		t.Errorf("%+v, %v", rows, err)
+	}
+	if list := must(t, "systems", "--list"); !strings.Contains(list, "kvdrive") || !strings.Contains(list, "arXiv 2512.10576") {
+		t.Errorf("the list: %s", list)
+	}
+}
+
+func TestSystemsRefuses(t *testing.T) {
+	trace := filepath.Join("..", "..", "datasets", "corpus", "selectors_qa_text.exact.parquet")
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte("name: a\nsource: b\nschedule: dens\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"no trace":        {[]string{"--model", "llama-3-8b"}, 2, "trace missing"},
+		"list and trace":  {[]string{"--list", trace}, 2, "--list needs no trace"},
+		"no model":        {[]string{trace}, 2, "--model missing"},
+		"unknown system":  {[]string{trace, "--model", "llama-3-8b", "--systems", "es"}, 2, "unknown system"},
+		"twice":           {[]string{trace, trace, "--model", "llama-3-8b"}, 2, "named twice"},
+		"wrong file":      {[]string{trace, "--model", "llama-3-8b", "--systems-dir", dir}, 1, "a.yaml"},
+		"small memory":    {[]string{trace, "--model", "llama-3-8b", "--gpu-memory", "10"}, 2, "at least 1MB"},
+		"nothing fits":    {[]string{trace, "--model", "llama-3-8b", "--systems", "dense-gpu,ess", "--gpu-memory", "10GB"}, 1, "no system has times"},
+		"negative SLO":    {[]string{trace, "--model", "llama-3-8b", "--slo", "-1ms"}, 2, "more than 0"},
+		"K above context": {[]string{trace, "--model", "llama-3-8b", "--topk", "9000"}, 1, "expected 1 to the context"},
+		"not a trace":     {[]string{filepath.Join("..", "..", "go.mod"), "--model", "llama-3-8b"}, 1, "go.mod"},
+	} {
+		code, _, stderr := run(append([]string{"systems"}, c.args...)...)
+		if code != c.code || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: exit %d, %q; expected %d and %q", name, code, stderr, c.code, c.want)
+		}
+	}
+}

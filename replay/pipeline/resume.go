@@ -1,0 +1,91 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/replay/transfer"
+)
+
+// JoinProfiles returns a profile with the requests of several profiles of one policy. They must agree in K,
+// blocks, pins, layers and heads. Requests are numbered by their profile, as in "1:ID".
+func JoinProfiles(profiles []*Profile) (*Profile, error) {
+	if len(profiles) == 0 {
+		return nil, fmt.Errorf("no profiles, expected at least one")
+	}
+	joined := *profiles[0]
+	if len(profiles) == 1 {
+		return &joined, nil
+	}
+	joined.Requests = nil
+	for i, p := range profiles {
+		a, b := &joined.Meta, &p.Meta
+		switch {
+		case a.TopK != b.TopK || a.BlockTokens != b.BlockTokens || a.ListTokens != b.ListTokens || a.Sink != b.Sink || a.Local != b.Local || a.SharedHeads != b.SharedHeads || a.StepTokens != b.StepTokens:
+			return nil, fmt.Errorf("profiles of %s and %s differ in K, blocks, pins or positions: price them apart", a.Trace, b.Trace)
+		case joined.Heads != p.Heads || !slices.Equal(joined.Layers, p.Layers) || joined.Tiered != p.Tiered:
+			return nil, fmt.Errorf("profiles of %s and %s differ in layers, heads or tiers: price them apart", a.Trace, b.Trace)
+		}
+		for _, r := range p.Requests {
+			joined.Requests = append(joined.Requests, Request{ID: fmt.Sprintf("%d:%s", i, r.ID), Steps: r.Steps})
+		}
+	}
+	return &joined, nil
+}
+
+// Resumption is the way in which a request comes back to the GPU after its KV left it.
+type Resumption string
+
+// The ways.
+const (
+	// ByRecompute runs the prompt and the generated tokens through prefill again.
+	ByRecompute Resumption = "recompute"
+	// BySwap moves the KV to host memory, and later back. Neither overlaps computation.
+	BySwap Resumption = "swap"
+	// ByHidden moves the inputs of all layers to the GPU and projects K and V from them, layer by layer.
+	// A layer takes the longer of both (HCache, arXiv 2410.05004, section 4.1). Inputs were stored
+	// while they were computed, and that is not counted.
+	ByHidden Resumption = "hidden"
+)
+
+// Resume returns the seconds in which one request of some tokens leaves the GPU and comes back. The
+// KV lies in blocks of block tokens, for each layer apart, as in paged attention.
+func Resume(ctx context.Context, way Resumption, tokens, block int64, o Options) (float64, error) {
+	if tokens < 1 || block < 1 {
+		return 0, fmt.Errorf("a request of %d tokens in blocks of %d, expected at least 1", tokens, block)
+	}
+	p, scaling, err := Decoding(int(tokens), 2, false, o.Model)
+	if err != nil {
+		return 0, err
+	}
+	o.Schedule, o.Scaling, o.Batch, o.Context, o.Steps, o.mosts = OnGPU{Dense: true}, scaling, 1, 0, 0, nil
+	o.Prefill = Prefill{Prompt: tokens}
+	r, err := newRunner(ctx, p, o)
+	if err != nil {
+		return 0, err
+	}
+	layers, blocks := float64(o.Model.Layers.Value), (tokens+block-1)/block
+	moved := func(path transfer.Path, bytes float64) float64 {
+		return path.Time(transfer.Request{Descriptors: blocks * max(1, r.Fragments), Bytes: int64(bytes) * blocks * block, Launches: 1})
+	}
+	switch way {
+	case ByRecompute:
+		return r.firstTokens()
+	case BySwap:
+		entry := float64(o.Model.Entry.Value)
+		return layers * (moved(r.store, entry) + moved(r.fetch, entry)), nil
+	case ByHidden:
+		if !keysAndValues(o.Model) {
+			return 0, fmt.Errorf("resume by hidden states: %s does not cache K and V in FP16: choose swap", o.Model.Name)
+		}
+		e, err := ParseEntry("hidden", o.Model)
+		if err != nil {
+			return 0, err
+		}
+		fetch := moved(r.fetch, e.Bytes(o.Model))
+		project := e.project(r.roofline, arrivals{requests: 1, entries: float64(tokens), heads: 1})
+		return layers*max(fetch, project) + min(fetch, project), nil // the first layer overlaps nothing
+	}
+	return 0, fmt.Errorf("resume by %q: expected recompute, swap or hidden", way)
+}

@@ -1,0 +1,507 @@
+package systems
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// Question holds what all compared systems share.
+type Question struct {
+	// Options state machine, model, context, batch, engine and kernels. Compare sets the others.
+	pipeline.Options
+	Table policies.Table
+	// TopK is the number of tokens that a head selects in a step. 0 is the Top-K of the model's
+	// indexer, or a 64th of the context (KVDrive, section 6.1: 1.56 %).
+	TopK     int
+	LayerMap string
+	// SLO is the longest TPOT in seconds, 0 for none.
+	SLO float64
+	// Turn is the number of tokens that a request generates before it is preempted, if not all
+	// requests fit.
+	Turn int
+	// Progress, if not nil, gets the number of finished systems and their total.
+	Progress func(done, total int)
+}
+
+// Kind is the attention of a system.
+type Kind string
+
+// The kinds.
+const (
+	Dense  Kind = "dense"  // attention over the whole context, the model as it was trained
+	Sparse Kind = "sparse" // Top-K attention, every entry can come back
+	Lossy  Kind = "lossy"  // entries are dropped, or lose precision
+	Oracle Kind = "oracle" // the system knows the future
+)
+
+// Compare replays and prices systems on traces. It returns a row for each system, in their order.
+// A system that no trace serves, or that does not fit, has a row with the reason.
+func (q *Question) Compare(ctx context.Context, list []*System, traces []*trace.File) ([]*Row, error) {
+	if err := q.complete(); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "kvreplay-systems-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	var rows []*Row
+	for i, s := range list {
+		if q.Progress != nil {
+			q.Progress(i, len(list))
+		}
+		folder := filepath.Join(dir, fmt.Sprint(i))
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			return nil, err
+		}
+		c := &comparison{Question: q, system: s, dir: folder, row: newRow(s)}
+		if err := c.run(ctx, traces); err != nil {
+			var unable *unableError
+			if !errors.As(err, &unable) {
+				return nil, fmt.Errorf("system %s: %w", s.Name, err)
+			}
+			c.row.Verdict = unable.Error()
+		}
+		rows = append(rows, c.row)
+	}
+	if q.Progress != nil {
+		q.Progress(len(list), len(list))
+	}
+	q.judge(rows)
+	return rows, nil
+}
+
+// complete fills in the defaults of the question.
+func (q *Question) complete() error {
+	if q.Context < 1 {
+		return errors.New("systems need a context: state the tokens of a request")
+	}
+	if q.TopK == 0 {
+		q.TopK = int(q.Context / 64)
+		if x := q.Model.Indexer; x != nil {
+			q.TopK = int(x.TopK.Value)
+		}
+	}
+	if q.TopK < 1 || int64(q.TopK) > q.Context {
+		return fmt.Errorf("K of %d tokens, expected 1 to the context, %d", q.TopK, q.Context)
+	}
+	if q.Turn < 1 {
+		return fmt.Errorf("%d tokens between preemptions, expected at least 1", q.Turn)
+	}
+	return q.Bounds()
+}
+
+// unableError is the reason that a system has no figures.
+type unableError struct{ why string }
+
+func (e *unableError) Error() string { return e.why }
+
+func unable(format string, args ...any) error { return &unableError{fmt.Sprintf(format, args...)} }
+
+// comparison is one system of a question.
+type comparison struct {
+	*Question
+	system *System
+	dir    string // of profiles
+	row    *Row
+	traces []*trace.File
+	policy string // that is replayed
+	at     string // capacity of a system that has no choice of it
+}
+
+// run chooses the traces, and fills the row.
+func (c *comparison) run(ctx context.Context, traces []*trace.File) (err error) {
+	s := c.system
+	o := c.Options
+	if o.Schedule, err = pipeline.ParseSchedule(s.Schedule); err != nil {
+		return err
+	}
+	if o.Selection, err = pipeline.ParseSelection(s.selection(), o.Model); err != nil {
+		return unable("%v", err)
+	}
+	if o.Entry, err = pipeline.ParseEntry(orAuto(s.Entry), o.Model); err != nil {
+		return unable("%v", err)
+	}
+	o.Lookup, o.Path, o.Merge = s.Lookup, s.Path, s.Merge
+	if c.policy, c.at = s.Keep.Policy, ""; s.Keep.Policy == "" { // all KV is on the GPU, and the demand alone is needed
+		c.policy, c.at = "lru", "1x"
+	}
+	c.row.Kind = kindOf(o.Schedule, o.Entry)
+	if c.row.Kind == Dense || s.Select.Lists == "" {
+		return c.dense(ctx, o)
+	}
+	if c.traces, err = c.choose(traces); err != nil && s.Keep.Warmup != "" {
+		other := *s
+		other.Keep.Warmup = ""
+		c.system = &other
+		if again, e := c.choose(traces); e == nil {
+			c.traces, err = again, nil
+			c.row.Approximates = append(c.row.Approximates, fmt.Sprintf("the usual warm-up of replay, because no trace serves %s", s.Keep.Warmup))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	c.describeTraces()
+	switch {
+	case s.Keep.Policy == "" || c.windowed():
+		return c.fixed(ctx, o)
+	}
+	return c.largest(ctx, o)
+}
+
+func orAuto(text string) string {
+	if text == "" {
+		return "auto"
+	}
+	return text
+}
+
+// kindOf returns the kind of a system by its schedule and entry.
+func kindOf(s pipeline.Schedule, e pipeline.Entry) Kind {
+	t := s.Traits()
+	switch {
+	case t.Serves == pipeline.DenseAttended:
+		return Dense
+	case t.Serves == pipeline.SparseTopK && !e.Lossy():
+		return Sparse
+	}
+	return Lossy
+}
+
+// windowed reports whether the policy has no capacity.
+func (c *comparison) windowed() bool {
+	spec, err := c.Table.Parse(c.system.Keep.Policy)
+	return err == nil && spec.Entry.Traits.Windowed
+}
+
+// exactSelectors choose the true Top-K, or are a model's own.
+var exactSelectors = []string{"exact", "dsa", ""}
+
+// choose returns the traces that the system replays: those with its selector, or else those of the
+// exact Top-K, which the row says. If traces do not pool, it chooses those whose requests most
+// selectors recorded, and then those with most streams.
+func (c *comparison) choose(traces []*trace.File) ([]*trace.File, error) {
+	want := c.system.Select
+	match := func(f *trace.File) bool {
+		m := f.Meta()
+		return selector(m) == want.Lists && (want.BlockTokens == 0 || m.BlockTokens == want.BlockTokens)
+	}
+	exact := func(f *trace.File) bool { return slices.Contains(exactSelectors, selector(f.Meta())) }
+	for _, fits := range []func(*trace.File) bool{match, exact} {
+		groups := map[string][]*trace.File{}
+		var order []string
+		var why error
+		for _, f := range traces {
+			if !fits(f) {
+				continue
+			}
+			if err := c.able(f); err != nil {
+				why = err
+				continue
+			}
+			key := shape(f)
+			if groups[key] == nil {
+				order = append(order, key)
+			}
+			groups[key] = append(groups[key], f)
+		}
+		if len(order) > 0 {
+			best := order[0]
+			for _, key := range order[1:] {
+				a, b := selectors(groups[key], traces), selectors(groups[best], traces)
+				if a > b || a == b && streams(groups[key]) > streams(groups[best]) {
+					best = key
+				}
+			}
+			if common := c.common(traces); len(common) > 0 && selectors(groups[best], traces) < selectors(common, traces) {
+				c.row.Approximates = append(c.row.Approximates, fmt.Sprintf("other requests than most systems (%s), because only their traces serve it", fileNames(groups[best])))
+			}
+			if !match(groups[best][0]) && want.Lists != "exact" {
+				c.row.Approximates = append(c.row.Approximates, fmt.Sprintf("lists of the exact Top-K, because no trace has those of %s", want.Lists))
+			}
+			return groups[best], nil
+		}
+		if why != nil {
+			return nil, unable("no trace serves it: %v", why)
+		}
+	}
+	return nil, unable("no trace has lists of %s or of the exact Top-K: add one", want.Lists)
+}
+
+// selector returns the name of a trace's selector without its options.
+func selector(m *trace.Meta) string {
+	name, _, _ := strings.Cut(m.Selector, ":")
+	return name
+}
+
+// shape identifies traces that pool.
+func shape(f *trace.File) string {
+	m, layers, heads := f.Meta(), map[int32]bool{}, map[int32]bool{}
+	for _, s := range f.Streams() {
+		layers[s.Layer], heads[s.Head] = true, true
+	}
+	sink, local, _ := m.Pins()
+	return fmt.Sprint(m.TopK, m.Candidates, m.BlockTokens, sink, local, layers, heads) // fmt sorts keys
+}
+
+// selectors counts the selectors that recorded the requests of a list. Systems compare best on the
+// same requests.
+func selectors(list, traces []*trace.File) int {
+	requests := func(f *trace.File) string {
+		ids := map[string]bool{}
+		for _, s := range f.Streams() {
+			ids[s.Request] = true
+		}
+		return fmt.Sprint(ids)
+	}
+	found := map[string]bool{}
+	for _, f := range list {
+		for _, g := range traces {
+			if requests(f) == requests(g) {
+				found[selector(g.Meta())] = true
+			}
+		}
+	}
+	return len(found)
+}
+
+// common returns a trace of the requests that most selectors recorded.
+func (c *comparison) common(traces []*trace.File) (best []*trace.File) {
+	for _, f := range traces {
+		if one := []*trace.File{f}; best == nil || selectors(one, traces) > selectors(best, traces) {
+			best = one
+		}
+	}
+	return best
+}
+
+// fileNames returns the file names of traces.
+func fileNames(list []*trace.File) string {
+	var all []string
+	for _, f := range list {
+		all = append(all, filepath.Base(f.Path()))
+	}
+	return strings.Join(all, ", ")
+}
+
+func streams(list []*trace.File) (n int) {
+	for _, f := range list {
+		n += len(f.Streams())
+	}
+	return n
+}
+
+// dense prices a schedule that attends to the whole context. If not all requests fit and the system
+// preempts, the others wait.
+func (c *comparison) dense(ctx context.Context, o pipeline.Options) error {
+	price := func(batch int) (*pipeline.Result, error) {
+		p, scaling, err := pipeline.Decoding(int(c.Context), 2, false, o.Model)
+		if err != nil {
+			return nil, err
+		}
+		o.Scaling, o.Batch = scaling, batch
+		return pipeline.Price(ctx, p, o)
+	}
+	r, err := price(c.Batch)
+	if err != nil {
+		return c.refused(ctx, err)
+	}
+	c.row.set(r)
+	if r.Fits() || c.system.Preempt == "" {
+		return nil
+	}
+	low, high := 0, c.Batch // low fits, high does not
+	for high-low > 1 {
+		middle := (low + high) / 2
+		if r, err = price(middle); err != nil {
+			return err
+		}
+		if r.Fits() {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	if low == 0 {
+		return nil
+	}
+	if r, err = price(low); err != nil {
+		return err
+	}
+	resume, err := pipeline.Resume(ctx, c.system.Preempt, c.Context, pageTokens, o)
+	if err != nil {
+		return c.refused(ctx, err)
+	}
+	c.row.set(r)
+	c.row.preempt(r, c.Batch, c.Turn, resume)
+	return nil
+}
+
+// pageTokens is the number of tokens of a block of paged attention (vLLM's default).
+const pageTokens = 16
+
+// refused turns an error of prices into a verdict, because the model or the machine cannot run the
+// system. Cancelling stays an error.
+func (c *comparison) refused(ctx context.Context, err error) error {
+	if e := ctx.Err(); e != nil {
+		return e
+	}
+	return unable("%v", err)
+}
+
+// fixed measures a system without a capacity to choose.
+func (c *comparison) fixed(ctx context.Context, o pipeline.Options) error {
+	all, err := c.measure(ctx, o, []string{c.at})
+	if err != nil {
+		return err
+	}
+	c.row.take(all[0], c.system.Keep.Policy != "")
+	return c.optimum(ctx, all[0])
+}
+
+// gridPoints is the number of capacities of one replay while the largest one is searched.
+const gridPoints = 6
+
+// largest measures the system at the largest capacity that fits, in whole blocks of a stream. The
+// least capacity is K, the demand of a step.
+func (c *comparison) largest(ctx context.Context, o pipeline.Options) error {
+	unit, least, most := c.bounds()
+	try := func(blocks ...int) ([]*measured, error) {
+		var texts []string
+		for _, n := range blocks {
+			texts = append(texts, fmt.Sprint(n*unit))
+		}
+		return c.measure(ctx, o, texts)
+	}
+	ends, err := try(least, most)
+	if err != nil {
+		return err
+	}
+	best, low, high := ends[0], least, most
+	if ends[1].Fits() {
+		best, low = ends[1], most
+	}
+	for best.Fits() && high-low > 1 {
+		points := grid(low, high)
+		all, err := try(points...)
+		if err != nil {
+			return err
+		}
+		for i, m := range all {
+			if !m.Fits() {
+				high = points[i]
+				break
+			}
+			best, low = m, points[i]
+		}
+	}
+	if best.Fits() && c.system.Keep.Size == fastest {
+		if best, err = c.fastest(best, least, low, try); err != nil {
+			return err
+		}
+	}
+	c.row.take(best, true)
+	if !best.Fits() {
+		return nil
+	}
+	return c.optimum(ctx, best)
+}
+
+// fastest returns the measurement with the shortest TPOT among capacities from least to most blocks.
+// best is that of most. Each round divides the room around the best capacity so far.
+func (c *comparison) fastest(best *measured, least, most int, try func(...int) ([]*measured, error)) (*measured, error) {
+	low, high, at := least, most, most
+	for high-low > max(1, most/64) {
+		points := append([]int{least}, grid(low, high)...)
+		all, err := try(points...)
+		if err != nil {
+			return nil, err
+		}
+		for i, m := range all {
+			if m.Fits() && m.TPOT < best.TPOT {
+				best, at = m, points[i]
+			}
+		}
+		room := (high - low) / (gridPoints + 1)
+		low, high = max(least, at-room), min(most, at+room)
+	}
+	return best, nil
+}
+
+// grid returns at most gridPoints numbers between low and high, evenly spaced.
+func grid(low, high int) (points []int) {
+	n := min(gridPoints, high-low-1)
+	for i := 1; i <= n; i++ {
+		points = append(points, low+i*(high-low)/(n+1))
+	}
+	return slices.Compact(points)
+}
+
+// bounds returns the tokens of a block, and the blocks of K and of the longest context of the traces.
+func (c *comparison) bounds() (unit, least, most int) {
+	m := c.traces[0].Meta()
+	unit = max(1, m.BlockTokens, c.system.Keep.BlockTokens)
+	for _, f := range c.traces {
+		for _, s := range f.Streams() {
+			most = max(most, (int(s.PromptLen)+int(s.LastStep)+1+unit-1)/unit)
+		}
+	}
+	least = (m.TopK*m.BlockTokens + unit - 1) / unit
+	return unit, min(least, most), most
+}
+
+// describeTraces fills in the facts that follow from the traces alone.
+func (c *comparison) describeTraces() {
+	for _, f := range c.traces {
+		c.row.Traces = append(c.row.Traces, filepath.Base(f.Path()))
+	}
+	c.row.Recall, c.row.Mass = c.meanNote("exact.recall"), c.meanNote("exact.mass")
+	m := c.traces[0].Meta()
+	c.row.K = c.TopK
+	c.row.Scale = float64(c.TopK) / float64(m.TopK*max(1, m.BlockTokens))
+}
+
+// meanNote returns the mean of a measurement of the selector at capture over the traces, nil if one
+// lacks it.
+func (c *comparison) meanNote(key string) *float64 {
+	sum := 0.
+	for _, f := range c.traces {
+		var v float64
+		if _, err := fmt.Sscanf(f.Meta().Notes[key], "%g", &v); err != nil || math.IsNaN(v) {
+			return nil
+		}
+		sum += v
+	}
+	mean := sum / float64(len(c.traces))
+	return &mean
+}
+
+// blame names the largest part of the memory of a device that exceeds it.
+func blame(m *pipeline.Memory) string {
+	if m.GPU <= m.GPUHas {
+		return m.Verdict
+	}
+	parts := []struct {
+		name  string
+		bytes float64
+	}{{"weights", m.Weights}, {"index", m.Index}, {"KV", m.Cache}, {"staging", m.Staging}, {"reserve", m.Reserve}}
+	worst := parts[0]
+	for _, p := range parts {
+		if p.bytes > worst.bytes {
+			worst = p
+		}
+	}
+	return fmt.Sprintf("%s, of which %s %s", m.Verdict, worst.name, hardware.Bytes(worst.bytes))
+}

@@ -1,0 +1,250 @@
+package systems
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/allocate"
+	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// measured is a system at one capacity: its replay on all traces, and its price.
+type measured struct {
+	*pipeline.Result
+	counts
+	capacity string // as replayed, in entries of a stream or a multiple of K
+}
+
+// counts are sums over traces.
+type counts struct {
+	demand, lost, misses int64
+	unbound              bool  // OPT does not bound the misses
+	lossy                bool  // the policy drops entries
+	entries              int64 // capacity of a stream, 0 without
+}
+
+func (n *counts) add(r *result.Row) {
+	n.demand += r.Demand
+	n.lost += r.Lost
+	n.misses += r.Misses
+	n.lossy = n.lossy || r.Lossy
+	n.unbound = n.unbound || r.Unbound() != "" || r.Bypasses
+	if r.CapacityEntries != nil {
+		n.entries = *r.CapacityEntries
+	}
+}
+
+// options returns the replay of the system with a policy.
+func (c *comparison) options(policy string) (replay.Options, error) {
+	s := *c.system
+	s.Keep.Policy = policy
+	o, err := s.options(c.Table)
+	o.Seed = c.Seed
+	return o, err
+}
+
+// able returns the reason that a trace cannot serve the system, if there is one.
+func (c *comparison) able(f *trace.File) error {
+	o, err := c.options(c.policy)
+	if err != nil {
+		return err
+	}
+	if o.Capacities, err = replay.ParseCapacities([]string{"1x"}); err != nil {
+		return err
+	}
+	_, err = replay.Plan(f, o)
+	var e *replay.PlanError
+	if errors.As(err, &e) {
+		return e
+	}
+	return err
+}
+
+// measure replays and prices the system at capacities. An empty capacity is for
+// policies without one.
+func (c *comparison) measure(ctx context.Context, o pipeline.Options, capacities []string) (all []*measured, err error) {
+	profiles := make([][]*pipeline.Profile, len(capacities))
+	for range capacities {
+		all = append(all, new(measured))
+	}
+	plans, err := c.plans(ctx, capacities)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range c.traces {
+		runs, err := c.replays(capacities, plans)
+		if err != nil {
+			return nil, err
+		}
+		at := 0
+		for _, run := range runs {
+			rows, cells, err := c.record(ctx, f, run)
+			if err != nil {
+				return nil, err
+			}
+			for i, p := range cells {
+				profiles[at] = append(profiles[at], p)
+				all[at].add(&rows[i])
+				all[at].capacity = p.Cell.Capacity
+				at++
+			}
+		}
+	}
+	for i, m := range all {
+		p, err := pipeline.JoinProfiles(profiles[i])
+		if err != nil {
+			return nil, err
+		}
+		if o.Scaling, err = pipeline.NewScaling(p, o.Model, c.layerMap(), c.TopK); err != nil {
+			return nil, unable("%v", err)
+		}
+		if m.Result, err = pipeline.Price(ctx, p, o); err != nil {
+			return nil, c.refused(ctx, err)
+		}
+	}
+	return all, nil
+}
+
+// layerMap is the question's map of layers. By default profiled layers are stretched over the model.
+func (c *comparison) layerMap() string {
+	if c.LayerMap == "" {
+		return "stretch"
+	}
+	return c.LayerMap
+}
+
+// replays returns the replays of capacities: one for all, or one for each plan.
+func (c *comparison) replays(capacities []string, plans []*allocate.Plan) (runs []replay.Options, err error) {
+	for i := range capacities {
+		o, err := c.options(c.policy)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case plans != nil:
+			o.Allocation = plans[i]
+		case capacities[i] != "":
+			if o.Capacities, err = replay.ParseCapacities(capacities); err != nil {
+				return nil, err
+			}
+		}
+		runs = append(runs, o)
+		if plans == nil {
+			break
+		}
+	}
+	return runs, nil
+}
+
+// record replays a trace. It returns the rows of the cells and their profiles, both in the order of
+// the capacities.
+func (c *comparison) record(ctx context.Context, f *trace.File, o replay.Options) (rows []result.Row, profiles []*pipeline.Profile, err error) {
+	job, err := replay.Plan(f, o)
+	if err != nil {
+		return nil, nil, unable("%v", err)
+	}
+	path := filepath.Join(c.dir, "profile.parquet")
+	p, err := replay.CreateProfile(path, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer p.Abort()
+	if err := job.Record(p); err != nil {
+		return nil, nil, unable("%v", err)
+	}
+	done, err := job.Run(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := p.Close(); err != nil {
+		return nil, nil, err
+	}
+	var cells []pipeline.Cell
+	for i := range done.Rows {
+		r := &done.Rows[i]
+		if r.Tier > 0 {
+			continue
+		}
+		rows = append(rows, *r)
+		cell := pipeline.Cell{Policy: r.Policy}
+		if r.Capacity != nil {
+			cell.Capacity = *r.Capacity
+		}
+		cells = append(cells, cell)
+	}
+	profiles, err = pipeline.ReadProfiles(ctx, path, cells)
+	return rows, profiles, err
+}
+
+// planSizes are the capacities from which a plan interpolates, in multiples of K.
+var planSizes = []string{"0.5x", "1x", "1.5x", "2x", "3x", "4x", "6x", "8x", "16x"}
+
+// plans divides each capacity among layers and heads, if the system does so. The plan is made from
+// the replayed requests themselves.
+func (c *comparison) plans(ctx context.Context, capacities []string) (plans []*allocate.Plan, err error) {
+	if c.system.Keep.Allocate == "" {
+		return nil, nil
+	}
+	if c.row.curves == nil {
+		for _, f := range c.traces {
+			o, err := c.options(c.policy)
+			if err != nil {
+				return nil, err
+			}
+			if o.Capacities, err = replay.ParseCapacities(planSizes); err != nil {
+				return nil, err
+			}
+			o.Per = replay.PerStream
+			done, err := replay.Run(ctx, f, o)
+			if err != nil {
+				return nil, err
+			}
+			c.row.curves = append(c.row.curves, done.Rows...)
+		}
+	}
+	method, err := allocate.ParseMethod(c.system.Keep.Allocate)
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range capacities {
+		reports, err := allocate.Run(c.row.curves, allocate.Options{Policy: c.row.curves[0].Policy, Methods: []allocate.Spec{method}, Memory: text})
+		if err != nil {
+			return nil, unable("%v", err)
+		}
+		plans = append(plans, reports[0].Plan)
+	}
+	return plans, nil
+}
+
+// optimum replays OPT at the capacity of m, for the ratio of misses to the least possible number.
+func (c *comparison) optimum(ctx context.Context, m *measured) error {
+	if c.system.Keep.Policy == "" || m.unbound || m.lossy || m.entries == 0 || c.system.Keep.Allocate != "" {
+		return nil
+	}
+	o, err := c.options("opt")
+	if err != nil {
+		return err
+	}
+	if o.Capacities, err = replay.ParseCapacities([]string{m.capacity}); err != nil {
+		return err
+	}
+	var best counts
+	for _, f := range c.traces {
+		done, err := replay.Run(ctx, f, o)
+		if err != nil {
+			return err
+		}
+		for i := range done.Rows {
+			best.add(&done.Rows[i])
+		}
+	}
+	if best.misses > 0 {
+		ratio := float64(m.misses) / float64(best.misses)
+		c.row.TimesOPT = &ratio
+	}
+	return nil
+}

@@ -1,0 +1,328 @@
+package systems
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/text"
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline"
+)
+
+// Row is a system with its figures. Figures that a system has none of are nil.
+type Row struct {
+	Name   string `json:"system"`
+	Title  string `json:"title"`
+	Source string `json:"source"`
+	Kind   Kind   `json:"kind"`
+	// Traces are the names of the replayed traces.
+	Traces []string `json:"traces"`
+	Policy string   `json:"policy,omitempty"`
+	// K is the tokens that a head selects in a step. Scale is K ÷ the K of the traces.
+	K     int     `json:"topk,omitempty"`
+	Scale float64 `json:"scale,omitempty"`
+	// Capacity is the tokens of the context that a stream keeps, without pinned ones. Multiple is
+	// Capacity ÷ K.
+	Capacity *float64 `json:"capacity_tokens"`
+	Multiple *float64 `json:"capacity_x"`
+	// Recall is the share of the exact Top-K that the selector found. Mass is the attention mass of its
+	// Top-K ÷ that of the exact one. Both are means over the traces, measured at capture.
+	Recall *float64 `json:"selector_recall"`
+	Mass   *float64 `json:"selector_mass"`
+	// Kept is the share of the demand that a lossy policy had not dropped.
+	Kept *float64 `json:"kept"`
+	// HitRate is the share of the demanded blocks that were on the GPU.
+	HitRate *float64 `json:"hit_rate"`
+	// TimesOPT is misses ÷ those of the optimum at this capacity.
+	TimesOPT *float64 `json:"times_opt"`
+	// Running is the number of requests that decode at once. The others wait.
+	Running int `json:"running,omitempty"`
+	// TPOT is the time per output token of a request, in seconds, with its interval. It includes the
+	// wait of preempted requests. P50 and P99 are percentiles of the steps.
+	TPOT     float64           `json:"tpot_s"`
+	Interval pipeline.Interval `json:"tpot_interval"`
+	P50      float64           `json:"tpot_p50_s"`
+	P99      float64           `json:"tpot_p99_s"`
+	// Tokens is the tokens per second of all requests on one GPU.
+	Tokens float64 `json:"tokens_per_s_gpu"`
+	// Gain is Tokens ÷ those of the fastest system with dense attention that fits.
+	Gain *float64 `json:"gain"`
+	// Pareto is true if no system of this kind has a shorter TPOT in as little GPU memory.
+	Pareto bool `json:"pareto"`
+	// MissesSLO is true if TPOT exceeds the SLO.
+	MissesSLO bool            `json:"misses_slo"`
+	H2D       float64         `json:"h2d_bytes_per_step"`
+	Memory    pipeline.Memory `json:"memory"`
+	Labels    result.Labels   `json:"labels"`
+	// Verdict is the reason that the system has no times. It is empty if everything fits.
+	Verdict      string   `json:"verdict,omitempty"`
+	Approximates []string `json:"approximates"`
+	Notes        []string `json:"notes"`
+
+	curves []result.Row // of streams, for plans
+}
+
+func newRow(s *System) *Row {
+	return &Row{Name: s.Name, Title: s.Title, Source: s.Source, Policy: s.Keep.Policy,
+		Traces: []string{}, Approximates: slices.Clone(append([]string{}, s.Approximates...)), Notes: []string{}}
+}
+
+// Fits reports whether the row has times.
+func (r *Row) Fits() bool { return r.Verdict == "" }
+
+// set takes the figures of a price.
+func (r *Row) set(p *pipeline.Result) {
+	r.Memory, r.Labels, r.Notes = p.Memory, p.Labels, p.Notes
+	if !p.Fits() {
+		r.Verdict = blame(&p.Memory)
+		return
+	}
+	r.Verdict, r.Running = "", p.Batch
+	r.TPOT, r.Interval, r.Tokens, r.H2D = p.TPOT, p.Interval, p.Tokens, p.H2D
+	r.P50, r.P99 = p.P50/p.Accept, p.P99/p.Accept
+}
+
+// take takes the figures of a measurement. cached is false if the policy only stands for a demand.
+func (r *Row) take(m *measured, cached bool) {
+	r.set(m.Result)
+	if !cached {
+		return
+	}
+	if m.demand > 0 {
+		rate := 1 - float64(m.misses+m.lost)/float64(m.demand)
+		if m.lossy {
+			r.Kept = &rate
+		} else {
+			r.HitRate = &rate
+		}
+	}
+	if m.entries > 0 && r.K > 0 {
+		tokens := float64(m.entries) * r.Scale
+		multiple := tokens / float64(r.K)
+		r.Capacity, r.Multiple = &tokens, &multiple
+	}
+}
+
+// preempt changes the times of p, which has fewer requests than batch. All requests take turns: each
+// generates turn tokens, then leaves the GPU, waits and comes back, which takes resume seconds of the
+// GPU's time.
+func (r *Row) preempt(p *pipeline.Result, batch, turn int, resume float64) {
+	seconds := p.TPOT/float64(p.Batch) + resume/float64(turn) // of the GPU for one token
+	factor := seconds * float64(batch) / p.TPOT
+	r.TPOT, r.P50, r.P99 = seconds*float64(batch), r.P50*factor, r.P99*factor
+	r.Interval.Low, r.Interval.High = r.Interval.Low*factor, r.Interval.High*factor
+	r.Tokens = 1 / seconds
+	r.Notes = append(r.Notes, fmt.Sprintf("%d of %d requests run at once; each leaves the GPU after %d tokens and comes back in %s", p.Batch, batch, turn, hardware.Seconds(resume)))
+}
+
+// judge compares the rows with each other.
+func (q *Question) judge(rows []*Row) {
+	best := 0.
+	for _, r := range rows {
+		if r.Fits() && r.Kind == Dense {
+			best = max(best, r.Tokens)
+		}
+	}
+	for _, r := range rows {
+		if !r.Fits() {
+			continue
+		}
+		if best > 0 {
+			gain := r.Tokens / best
+			r.Gain = &gain
+		}
+		r.MissesSLO = q.SLO > 0 && r.TPOT > q.SLO
+		r.Pareto = !slices.ContainsFunc(rows, func(o *Row) bool {
+			return o.Fits() && o.Kind == r.Kind && o.TPOT <= r.TPOT && o.Memory.GPU <= r.Memory.GPU && (o.TPOT < r.TPOT || o.Memory.GPU < r.Memory.GPU)
+		})
+	}
+}
+
+// kinds are the kinds in the order of tables.
+var kinds = []Kind{Dense, Sparse, Lossy, Oracle}
+
+// sorted returns the rows of a kind by tokens/s. Those without times follow, in the order of the list.
+func sorted(rows []*Row, k Kind) (of []*Row) {
+	for _, r := range rows {
+		if r.Kind == k {
+			of = append(of, r)
+		}
+	}
+	slices.SortStableFunc(of, func(a, b *Row) int {
+		switch {
+		case a.Tokens > b.Tokens:
+			return -1
+		case a.Tokens < b.Tokens:
+			return 1
+		}
+		return 0
+	})
+	return of
+}
+
+// rank numbers rows in the order of sorted. Rows that the errors of the model may hide behind the first
+// of their rank share its number. Rows without times have none.
+func rank(of []*Row) []string {
+	texts := make([]string, len(of))
+	for i := 0; i < len(of); {
+		if !of[i].Fits() {
+			texts[i] = "-"
+			i++
+			continue
+		}
+		tie := i + 1
+		for tie < len(of) && of[tie].Fits() && of[i].Interval.Hides(&of[tie].Interval, of[i].Tokens, of[tie].Tokens) {
+			tie++
+		}
+		number := strconv.Itoa(i + 1)
+		if tie > i+1 {
+			number += "="
+		}
+		for ; i < tie; i++ {
+			texts[i] = number
+		}
+	}
+	return texts
+}
+
+var headings = map[Kind]string{
+	Dense:  "dense attention",
+	Sparse: "sparse attention, every entry can come back",
+	Lossy:  "lossy: entries are dropped or lose precision",
+	Oracle: "oracles",
+}
+
+// WriteTable writes the rows as text: a table for each kind, then the approximations.
+func (q *Question) WriteTable(w io.Writer, rows []*Row) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s on %s: batch %d, context %d, K = %d tokens, GPU memory %s\n", q.Model.Name, q.Machine.Name, q.Batch, q.Context, q.TopK, q.Machine.GPU.Memory.Value)
+	for _, k := range kinds {
+		of := sorted(rows, k)
+		if len(of) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "\n%s\n", headings[k])
+		t := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
+		fmt.Fprintln(t, "#\tsystem\tcapacity\trecall\tmass\thits, kept\t× OPT\tbytes/step\tTPOT\tp99\ttokens/s\tgain\tGPU\tindex\thost\tremark")
+		ranks := rank(of)
+		for i, r := range of {
+			r.line(t, ranks[i], q.Batch)
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(&b)
+	said := map[string]bool{} // an ablation repeats the departures of its system
+	for _, r := range rows {
+		base, _, _ := strings.Cut(r.Name, "/")
+		for _, a := range r.Approximates {
+			if !said[base+a] {
+				fmt.Fprintf(&b, "%s: %s\n", r.Name, a)
+			}
+			said[base+a] = true
+		}
+	}
+	for _, n := range shared(rows) {
+		fmt.Fprintf(&b, "note: %s\n", n)
+	}
+	_, err := io.WriteString(w, printable.Text(b.String()))
+	return err
+}
+
+func (r *Row) line(w io.Writer, rank string, batch int) {
+	share := func(v *float64) string {
+		if v == nil {
+			return "-"
+		}
+		return fmt.Sprintf("%.1f %%", 100*(*v))
+	}
+	times := func(v *float64) string {
+		if v == nil {
+			return "-"
+		}
+		return fmt.Sprintf("%.2f", *v)
+	}
+	multiple := "-"
+	if r.Multiple != nil {
+		multiple = fmt.Sprintf("%.3g×K", *r.Multiple)
+	}
+	hits := share(r.HitRate)
+	if r.Kept != nil {
+		hits = share(r.Kept)
+	}
+	if !r.Fits() {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t-\t-\t-\t-\t-\t-\t-\t-\t%s\n", rank, r.Name, "-", share(r.Recall), share(r.Mass), "-", "-", r.Verdict)
+		return
+	}
+	var remarks []string
+	if r.MissesSLO {
+		remarks = append(remarks, "misses the SLO")
+	}
+	if r.Running < batch {
+		remarks = append(remarks, fmt.Sprintf("%d at once", r.Running))
+	}
+	if r.Pareto {
+		remarks = append(remarks, "Pareto")
+	}
+	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.4g\t%s\t%s\t%s\t%s\t%s\n", rank, r.Name, multiple, share(r.Recall), share(r.Mass), hits, times(r.TimesOPT),
+		hardware.Bytes(r.H2D), fmt.Sprintf("%s ±%.0f %%", hardware.Seconds(r.TPOT), 100*(r.Interval.High-r.Interval.Low)/2/r.TPOT), hardware.Seconds(r.P99), r.Tokens, times(r.Gain), hardware.Bytes(r.Memory.GPU), hardware.Bytes(r.Memory.Index), hardware.Bytes(r.Memory.Host), strings.Join(remarks, ", "))
+}
+
+// shared returns the notes that all rows with notes have. The others are in the JSON form.
+func shared(rows []*Row) (notes []string) {
+	var with []*Row
+	for _, r := range rows {
+		if len(r.Notes) > 0 {
+			with = append(with, r)
+		}
+	}
+	if len(with) == 0 {
+		return nil
+	}
+	for _, n := range with[0].Notes {
+		if !slices.ContainsFunc(with, func(r *Row) bool { return !slices.Contains(r.Notes, n) }) {
+			notes = append(notes, n)
+		}
+	}
+	return notes
+}
+
+// WriteJSON writes the rows as an array.
+func WriteJSON(w io.Writer, rows []*Row) error { return text.WriteJSON(w, rows) }
+
+// WriteCSV writes a line for each row. Times are seconds, sizes bytes, shares of 1.
+func WriteCSV(w io.Writer, rows []*Row) error {
+	out := csv.NewWriter(w)
+	err := out.Write([]string{"system", "kind", "traces", "policy", "topk", "capacity_tokens", "selector_recall", "selector_mass", "kept", "hit_rate", "times_opt",
+		"running", "tpot_s", "tpot_low_s", "tpot_high_s", "tpot_p50_s", "tpot_p99_s", "tokens_per_s_gpu", "gain", "pareto", "misses_slo", "h2d_bytes_per_step",
+		"weights_bytes", "index_bytes", "cache_bytes", "staging_bytes", "reserve_bytes", "gpu_bytes", "host_bytes", "ssd_bytes", "verdict", "approximates"})
+	if err != nil {
+		return err
+	}
+	number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+	optional := func(v *float64) string {
+		if v == nil {
+			return ""
+		}
+		return number(*v)
+	}
+	for _, r := range rows {
+		m := &r.Memory
+		line := []string{r.Name, string(r.Kind), strings.Join(r.Traces, " "), r.Policy, strconv.Itoa(r.K), optional(r.Capacity), optional(r.Recall), optional(r.Mass), optional(r.Kept), optional(r.HitRate), optional(r.TimesOPT),
+			strconv.Itoa(r.Running), number(r.TPOT), number(r.Interval.Low), number(r.Interval.High), number(r.P50), number(r.P99), number(r.Tokens), optional(r.Gain), strconv.FormatBool(r.Pareto), strconv.FormatBool(r.MissesSLO), number(r.H2D),
+			number(m.Weights), number(m.Index), number(m.Cache), number(m.Staging), number(m.Reserve), number(m.GPU), number(m.Host), number(m.SSD), r.Verdict, strings.Join(r.Approximates, "; ")}
+		if err := out.Write(line); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}

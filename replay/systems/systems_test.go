@@ -1,0 +1,330 @@
+package systems
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/kernel"
+	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+func load(t *testing.T, dir string) *Library {
+	t.Helper()
+	lib, err := Load(dir, all.Table())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lib
+}
+
+// question asks for Llama-3-8B on a machine.
+func question(t *testing.T, machine string, context int64, batch int) *Question {
+	t.Helper()
+	lib, err := hardware.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := lib.Machine(machine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape, err := lib.Model("llama-3-8b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Question{Options: pipeline.Options{Machine: m, Model: shape, Context: context, Batch: batch, Kernels: kernel.Fitted(lib)}, Table: all.Table(), Turn: 512}
+}
+
+func open(t *testing.T, patterns ...string) (list []*trace.File) {
+	t.Helper()
+	for _, p := range patterns {
+		paths, err := filepath.Glob(filepath.Join("..", "..", "datasets", "corpus", p))
+		if err != nil || len(paths) == 0 {
+			t.Fatal(p, err)
+		}
+		for _, path := range paths {
+			f, err := trace.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { f.Close() })
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+func compare(t *testing.T, q *Question, traces []*trace.File, ablate bool, names ...string) map[string]*Row {
+	t.Helper()
+	list, err := load(t, "").Find(names, ablate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := q.Compare(t.Context(), list, traces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]*Row{}
+	for _, r := range rows {
+		found[r.Name] = r
+	}
+	return found
+}
+
+// The bundled systems have every key that a reader needs, and a name like that of their file.
+func TestBundled(t *testing.T) {
+	lib := load(t, "")
+	for _, want := range []string{"dense-gpu", "flexgen", "kvpr", "quest-offload", "shadowkv", "retroinfer", "pqcache", "magicpig", "infinigen",
+		"hisparse", "trtllm-offload", "ess", "kvdrive", "ellm", "vllm-recompute", "vllm-swap", "hcache", "streamingllm", "h2o", "snapkv", "pyramidkv", "adakv", "duoattention"} {
+		if _, err := lib.Find([]string{want}, true); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, s := range lib.All() {
+		if s.Title == "" || len(s.Source) < 20 {
+			t.Errorf("%s: title %q, source %q", s.Name, s.Title, s.Source)
+		}
+	}
+	list, err := lib.Find([]string{"kvdrive/lru", "ess"}, false)
+	if err != nil || len(list) != 2 || list[0].Keep.Policy != "lru" || list[0].Keep.Warmup != "importance:32" {
+		t.Errorf("an ablation replaces its keys only: %+v, %v", list, err)
+	}
+}
+
+// A folder of the user adds systems and replaces bundled ones. A wrong file is an error that names it.
+func TestUsersSystems(t *testing.T) {
+	dir := t.TempDir()
+	write := func(text string) {
+		if err := os.WriteFile(filepath.Join(dir, "mine.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("name: mine\nsource: here\nselect: {lists: exact}\nkeep: {policy: lrfu}\nschedule: da\nablations:\n  fifo: {keep: {policy: fifo}}\n")
+	list, err := load(t, dir).Find([]string{"mine"}, true)
+	if err != nil || len(list) != 2 || list[1].Name != "mine/fifo" || list[1].Schedule != "da" {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	write("name: ess\nsource: here\nschedule: dense\n")
+	if lib := load(t, dir); lib.All()[0].Name == "ess" || len(lib.All()) != len(load(t, "").All()) {
+		t.Error("a file with a bundled name adds a system")
+	}
+	for text, want := range map[string]string{
+		"": "the file is empty",
+		"name: x\nsource: y\nschedule: dense\nshedule: da\n":                                           "shedule",
+		"name: x\nschedule: dense\n":                                                                   "name, source and schedule",
+		"name: x\nsource: y\nschedule: densely\n":                                                      "densely",
+		"name: x\nsource: y\nschedule: da\n":                                                           "select.lists",
+		"name: x\nsource: y\nselect: {lists: exact}\nschedule: da\n":                                   "keep.policy",
+		"name: x\nsource: y\nselect: {lists: exact}\nkeep: {policy: lruu}\nschedule: da\n":             "lruu",
+		"name: x\nsource: y\nselect: {lists: exact, cost: guess}\nkeep: {policy: lru}\nschedule: da\n": "guess",
+		"name: x\nsource: y\nselect: {lists: exact}\nkeep: {policy: lru, size: huge}\nschedule: da\n":  "keep.size",
+		"name: x\nsource: y\nselect: {lists: exact}\nkeep: {policy: lru, warmup: hot}\nschedule: da\n": "hot",
+		"name: x\nsource: y\nschedule: flexgen\npreempt: swap\n":                                       "expected schedule dense",
+		"name: x\nsource: y\nschedule: dense\npreempt: wait\n":                                         "wait",
+		"name: x y\nsource: y\nschedule: dense\n":                                                      "letters, digits",
+		"name: x\nsource: y\nschedule: dense\nablations: {a: {schedule: nope}}\n":                      "ablation a",
+		"name: x\nsource: y\nschedule: dense\n---\nname: z\n":                                          "second document",
+		"name: [x\n": "mine.yaml",
+	} {
+		write(text)
+		if _, err := Load(dir, all.Table()); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "mine.yaml") {
+			t.Errorf("%q: %v, expected %q", text, err, want)
+		}
+	}
+	if _, err := Load(filepath.Join(dir, "none"), all.Table()); err == nil {
+		t.Error("a folder that does not exist")
+	}
+	for _, text := range []string{"ess/none", "esss", "ess,"} {
+		if _, err := load(t, "").Find([]string{text}, false); err == nil {
+			t.Errorf("%s is found", text)
+		}
+	}
+	if _, err := load(t, "").Find([]string{"ess", "all"}, false); err == nil || !strings.Contains(err.Error(), "named twice") {
+		t.Error(err)
+	}
+}
+
+// Every row keeps to the GPU's memory, and a cache that is one block larger does not fit.
+func TestEqualMemory(t *testing.T) {
+	q := question(t, "rtx4090", 122880, 4)
+	traces := open(t, "selectors_qa_text.*.parquet")
+	rows := compare(t, q, traces, false, "all")
+	for name, r := range rows {
+		if r.Fits() != (r.Memory.GPU > 0 && r.Memory.GPU <= r.Memory.GPUHas && r.Memory.Host <= r.Memory.HostHas) {
+			t.Errorf("%s: fits %v (%s), with %+v", name, r.Fits(), r.Verdict, r.Memory)
+		}
+		if r.Fits() != (r.TPOT > 0 && r.Tokens > 0 && r.Interval.Low <= r.TPOT && r.TPOT <= r.Interval.High) {
+			t.Errorf("%s: TPOT %g s, interval %+v, %g tokens/s", name, r.TPOT, r.Interval, r.Tokens)
+		}
+	}
+	for _, name := range []string{"hisparse", "quest-offload", "retroinfer"} {
+		list, err := load(t, "").Find([]string{name}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &comparison{Question: q, system: list[0], dir: t.TempDir(), row: newRow(list[0]), policy: "lru"}
+		if c.traces, err = c.choose(traces); err != nil {
+			t.Fatal(err)
+		}
+		o := c.Options
+		if o.Schedule, err = pipeline.ParseSchedule(list[0].Schedule); err != nil {
+			t.Fatal(err)
+		}
+		if o.Selection, err = pipeline.ParseSelection(list[0].selection(), o.Model); err != nil {
+			t.Fatal(err)
+		}
+		o.Lookup, o.Path = list[0].Lookup, list[0].Path
+		unit, least, most := c.bounds()
+		slow := 0 // largest capacity that fits, tried one by one
+		for n := least; n <= most; n++ {
+			m, err := c.measure(t.Context(), o, []string{fmt.Sprint(n * unit)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !m[0].Fits() {
+				break
+			}
+			slow = n
+		}
+		r := rows[name]
+		if r.Capacity == nil {
+			t.Fatalf("%s: %s", name, r.Verdict)
+		}
+		if got := *r.Capacity / (float64(q.TopK) / 32) / float64(unit); math.Abs(got-float64(slow)) > 1e-9 || slow == least || slow == most {
+			t.Errorf("%s: capacity of %g blocks, expected %d of %d to %d", name, got, slow, least, most)
+		}
+	}
+}
+
+// OPT bounds every exact system. More memory never means more misses, and a warm-up never hurts.
+func TestDirections(t *testing.T) {
+	traces := open(t, "selectors_niah_multikey_3.*.parquet")
+	small, large := question(t, "rtx4090", 122880, 4), question(t, "h100", 122880, 4)
+	a, b := compare(t, small, traces, true, "ess", "quest-offload", "dense-gpu"), compare(t, large, traces, true, "ess", "quest-offload", "dense-gpu")
+	for _, name := range []string{"ess", "ess/no-warmup", "quest-offload"} {
+		for _, rows := range []map[string]*Row{a, b} {
+			if r := rows[name]; r.TimesOPT == nil || *r.TimesOPT < 1 {
+				t.Errorf("%s: × OPT %v (%s)", name, r.TimesOPT, r.Verdict)
+			}
+		}
+		if !(*a[name].Capacity < *b[name].Capacity && *a[name].HitRate <= *b[name].HitRate) {
+			t.Errorf("%s: capacity %g and %g, hits %g and %g", name, *a[name].Capacity, *b[name].Capacity, *a[name].HitRate, *b[name].HitRate)
+		}
+	}
+	if !(*a["ess"].HitRate > *a["ess/no-warmup"].HitRate && a["ess"].TPOT < a["ess/no-overlap"].TPOT) {
+		t.Errorf("ESS: hits %g, cold %g; TPOT %g, without overlap %g", *a["ess"].HitRate, *a["ess/no-warmup"].HitRate, a["ess"].TPOT, a["ess/no-overlap"].TPOT)
+	}
+	if r := a["dense-gpu"]; r.Fits() || !strings.Contains(r.Verdict, "of which KV 64") {
+		t.Errorf("dense attention on 24 GB: %q", r.Verdict)
+	}
+}
+
+// By hand: two of four requests fit. Each generates 512 tokens, then its 32,768 tokens of 131,072 B
+// leave the GPU and come back.
+func TestPreemption(t *testing.T) {
+	q := question(t, "rtx4090", 32768, 4)
+	rows := compare(t, q, nil, false, "vllm-swap", "vllm-recompute", "hcache")
+	two := question(t, "rtx4090", 32768, 2)
+	step := compare(t, two, nil, false, "dense-gpu")["dense-gpu"].TPOT
+	for way, r := range map[pipeline.Resumption]*Row{pipeline.BySwap: rows["vllm-swap"], pipeline.ByRecompute: rows["vllm-recompute"], pipeline.ByHidden: rows["hcache"]} {
+		o := q.Options
+		resume, err := pipeline.Resume(t.Context(), way, 32768, 16, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 4 * (step/2 + resume/512)
+		if r.Running != 2 || math.Abs(r.TPOT/want-1) > 1e-9 || math.Abs(r.Tokens*r.TPOT-4) > 1e-9 {
+			t.Errorf("%s: %d run, TPOT %g s, %g tokens/s, expected TPOT %g", way, r.Running, r.TPOT, r.Tokens, want)
+		}
+	}
+	swap, err := pipeline.Resume(t.Context(), pipeline.BySwap, 32768, 16, q.Options)
+	if bytes := 2 * 32768 * 131072.; err != nil || swap < bytes/32e9 || swap > bytes/16e9 { // PCIe 4 ×16 moves 20 to 27 GB/s
+		t.Errorf("swap takes %g s, %v", swap, err)
+	}
+}
+
+// Without lists of its own a system replays those of the exact Top-K, and says so. Systems whose
+// needs no trace serves have no figures.
+func TestOtherLists(t *testing.T) {
+	q := question(t, "h100", 32768, 1)
+	rows := compare(t, q, open(t, "selectors_qa_text.exact.parquet"), false, "shadowkv", "h2o", "ess")
+	if r := rows["shadowkv"]; !r.Fits() || !strings.Contains(strings.Join(r.Approximates, "\n"), "lists of the exact Top-K, because no trace has those of shadowkv") {
+		t.Errorf("ShadowKV on exact lists: %q, %q", r.Verdict, r.Approximates)
+	}
+	if r := rows["h2o"]; r.Fits() || !strings.Contains(r.Verdict, "attention masses") {
+		t.Errorf("H2O without masses: %q", r.Verdict)
+	}
+	wide := compare(t, q, open(t, "selectors_qa_text.*.parquet", "wide_questions.parquet"), false, "h2o", "ess")
+	if r := wide["h2o"]; !r.Fits() || r.Kept == nil || *r.Kept <= 0 || !strings.Contains(strings.Join(r.Approximates, "\n"), "other requests than most systems (wide_questions.parquet)") {
+		t.Errorf("H2O on another trace: %q, kept %v, %q", r.Verdict, r.Kept, r.Approximates)
+	}
+	if got := wide["ess"].Traces; len(got) != 1 || got[0] != "selectors_qa_text.exact.parquet" {
+		t.Errorf("ESS replays %v, expected the requests that most selectors recorded", got)
+	}
+	none := compare(t, q, open(t, "selectors_qa_text.quest.parquet"), false, "ess")
+	if r := none["ess"]; r.Fits() || !strings.Contains(r.Verdict, "no trace has lists of exact") {
+		t.Errorf("ESS on lists of Quest: %q", r.Verdict)
+	}
+}
+
+// The three forms have the same rows.
+func TestForms(t *testing.T) {
+	q := question(t, "h100", 32768, 4)
+	q.SLO = 1e-3
+	list, err := load(t, "").Find([]string{"ess", "dense-gpu", "magicpig"}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := q.Compare(t.Context(), list, open(t, "selectors_qa_text.*.parquet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table, lines, object bytes.Buffer
+	if err := q.WriteTable(&table, rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteCSV(&lines, rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteJSON(&object, rows); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"dense attention\n", "sparse attention, ", "misses the SLO", "ess ", "K = 512 tokens"} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("the table lacks %q:\n%s", want, table.String())
+		}
+	}
+	records, err := csv.NewReader(&lines).ReadAll()
+	if err != nil || len(records) != 4 || len(records[0]) != len(records[1]) || records[1][0] != "ess" {
+		t.Errorf("CSV: %q, %v", records, err)
+	}
+	var back []Row
+	if err := json.Unmarshal(object.Bytes(), &back); err != nil || len(back) != 3 || back[0].TPOT != rows[0].TPOT || !back[0].MissesSLO {
+		t.Errorf("JSON: %+v, %v", back, err)
+	}
+}
+
+func TestWrongQuestions(t *testing.T) {
+	for want, change := range map[string]func(*Question){
+		"context":             func(q *Question) { q.Context = 0 },
+		"expected 1 to":       func(q *Question) { q.TopK = 1 << 20 },
+		"between preemptions": func(q *Question) { q.Turn = 0 },
+		"batch":               func(q *Question) { q.Batch = 0 },
+	} {
+		q := question(t, "h100", 32768, 1)
+		change(q)
+		if _, err := q.Compare(t.Context(), nil, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected %q", err, want)
+		}
+	}
+}
