@@ -119,16 +119,20 @@ func (b *block) run(t *testing.T) {
 	}
 }
 
-// words splits a command line as a shell does, with the syntax that documents use: quotes and $TMP.
+// words splits a command line as a shell does, with the syntax that documents use: quotes, $TMP and
+// patterns of files.
 func words(command, tmp string) (list []string, err error) {
 	var word strings.Builder
-	quote, started := rune(0), false
+	quote, started, pattern := rune(0), false, false
 	end := func() {
-		if started {
-			list = append(list, strings.NewReplacer("$TMP", tmp, "${TMP}", tmp).Replace(word.String()))
+		text := strings.NewReplacer("$TMP", tmp, "${TMP}", tmp).Replace(word.String())
+		if found, err := filepath.Glob(text); pattern && err == nil && len(found) > 0 {
+			list = append(list, found...)
+		} else if started {
+			list = append(list, text)
 		}
 		word.Reset()
-		started = false
+		started, pattern = false, false
 	}
 	for _, r := range command {
 		switch {
@@ -142,7 +146,7 @@ func words(command, tmp string) (list []string, err error) {
 			end()
 			return list, nil
 		default:
-			started = true
+			started, pattern = true, pattern || quote == 0 && r == '*'
 			word.WriteRune(r)
 		}
 	}
@@ -158,6 +162,9 @@ func TestConsoleBlocks(t *testing.T) {
 	blocks := consoleBlocks(text)
 	if len(blocks) != 1 || len(blocks[0].commands) != 2 || blocks[0].line != 2 {
 		t.Fatalf("found %+v", blocks)
+	}
+	if got, err := words("kvreplay doc_*st.go 'doc_*st.go'", ""); err != nil || strings.Join(got, "|") != "kvreplay|doc_test.go|doc_*st.go" {
+		t.Errorf("patterns: %q, %v", got, err)
 	}
 	for i, want := range []string{"kvreplay|a|b c|/t/d", "kvreplay|f"} {
 		got, err := words(blocks[0].commands[i], "/t")
