@@ -25,6 +25,7 @@ type systemsFlags struct {
 	names           []string
 	ablate, list    bool
 	turn            int
+	recall          float64
 	table           policies.Table
 }
 
@@ -51,6 +52,7 @@ the tables. Systems share a rank if the model's errors may hide their difference
 			fl.IntVar(&f.options.Batch, "batch", 1, "number of requests that decode together, drawn from the traces")
 			memoryVar(fl, &f.memory)
 			fl.DurationVar(&f.slo, "slo", 0, "mark systems with a longer time per output token, as in 50ms (default: none)")
+			fl.Float64Var(&f.recall, "recall", 0, "select as many tokens as a selector needs for this `SHARE` of the exact Top-K (default: K tokens)")
 			fl.BoolVar(&f.ablate, "ablate", false, "add the ablations of each system")
 			fl.BoolVar(&f.list, "list", false, "list the systems with their sources, ablations and departures")
 			fl.format(&f.format, "", "table", "json", "csv")
@@ -95,6 +97,9 @@ func (f *systemsFlags) run(c *call) error {
 	}
 	if c.changed("slo") && f.slo <= 0 {
 		return usagef("--slo %v: expected more than 0", f.slo)
+	}
+	if c.changed("recall") && !(f.recall > 0 && f.recall <= 1) {
+		return usagef("--recall %g: expected a share above 0, at most 1", f.recall)
 	}
 	if err := checkMemory(c, f.memory); err != nil {
 		return err
@@ -173,7 +178,7 @@ func (f *systemsFlags) question(c *call) (*systems.Question, error) {
 	if f.options.Context == 0 {
 		f.options.Context = int64(f.shape.Context.Value)
 	}
-	return &systems.Question{Options: f.options, Table: f.table, TopK: f.topk, LayerMap: f.layerMap, SLO: f.slo.Seconds(), Turn: f.turn}, nil
+	return &systems.Question{Options: f.options, Table: f.table, TopK: f.topk, LayerMap: f.layerMap, SLO: f.slo.Seconds(), Recall: f.recall, Turn: f.turn}, nil
 }
 
 // listSystems prints each system with its source, ablations and departures.

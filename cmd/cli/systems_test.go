@@ -51,6 +51,7 @@ func TestSystemsRefuses(t *testing.T) {
 		"wrong file":      {[]string{trace, "--model", "llama-3-8b", "--systems-dir", dir}, 1, "a.yaml"},
 		"small memory":    {[]string{trace, "--model", "llama-3-8b", "--gpu-memory", "10"}, 2, "at least 1MB"},
 		"nothing fits":    {[]string{trace, "--model", "llama-3-8b", "--systems", "dense-gpu,ess", "--gpu-memory", "10GB"}, 1, "no system has times"},
+		"recall":          {[]string{trace, "--model", "llama-3-8b", "--recall", "1.5"}, 2, "above 0, at most 1"},
 		"negative SLO":    {[]string{trace, "--model", "llama-3-8b", "--slo", "-1ms"}, 2, "more than 0"},
 		"K above context": {[]string{trace, "--model", "llama-3-8b", "--topk", "9000"}, 1, "expected 1 to the context"},
 		"not a trace":     {[]string{filepath.Join("..", "..", "go.mod"), "--model", "llama-3-8b"}, 1, "go.mod"},

@@ -25,6 +25,9 @@ type Question struct {
 	// indexer, or a 64th of the context (KVDrive, section 6.1: 1.56 %).
 	TopK     int
 	LayerMap string
+	// Recall, if above 0, replaces K. Each selector chooses as many entries as it needs to find this
+	// share of the exact Top-K of TopK tokens.
+	Recall float64
 	// SLO is the longest TPOT in seconds, 0 for none.
 	SLO float64
 	// Turn is the number of tokens that a request generates before it is preempted, if not all
@@ -96,6 +99,9 @@ func (q *Question) complete() error {
 	if q.TopK < 1 || int64(q.TopK) > q.Context {
 		return fmt.Errorf("K of %d tokens, expected 1 to the context, %d", q.TopK, q.Context)
 	}
+	if !(q.Recall >= 0 && q.Recall <= 1) {
+		return fmt.Errorf("recall %g, expected a share of the exact Top-K, above 0 to 1", q.Recall)
+	}
 	if q.Turn < 1 {
 		return fmt.Errorf("%d tokens between preemptions, expected at least 1", q.Turn)
 	}
@@ -118,6 +124,8 @@ type comparison struct {
 	traces []*trace.File
 	policy string // that is replayed
 	at     string // capacity of a system that has no choice of it
+	listed int    // entries of a list that are demanded, 0 for the trace's K
+	tokens int    // K in tokens of the model
 }
 
 // run chooses the traces, and fills the row.
@@ -153,7 +161,14 @@ func (c *comparison) run(ctx context.Context, traces []*trace.File) (err error) 
 	if err != nil {
 		return err
 	}
+	c.tokens = c.TopK
 	c.describeTraces()
+	if c.Recall > 0 {
+		if err := c.atRecall(traces); err != nil {
+			return err
+		}
+	}
+	c.scale()
 	switch {
 	case s.Keep.Policy == "" || c.windowed():
 		return c.fixed(ctx, o)
@@ -198,8 +213,7 @@ func (c *comparison) choose(traces []*trace.File) ([]*trace.File, error) {
 		m := f.Meta()
 		return selector(m) == want.Lists && (want.BlockTokens == 0 || m.BlockTokens == want.BlockTokens)
 	}
-	exact := func(f *trace.File) bool { return slices.Contains(exactSelectors, selector(f.Meta())) }
-	for _, fits := range []func(*trace.File) bool{match, exact} {
+	for _, fits := range []func(*trace.File) bool{match, c.exact} {
 		groups := map[string][]*trace.File{}
 		var order []string
 		var why error
@@ -240,6 +254,11 @@ func (c *comparison) choose(traces []*trace.File) ([]*trace.File, error) {
 	return nil, unable("no trace has lists of %s or of the exact Top-K: add one", want.Lists)
 }
 
+// exact reports whether a trace has lists of the exact Top-K.
+func (c *comparison) exact(f *trace.File) bool {
+	return slices.Contains(exactSelectors, selector(f.Meta()))
+}
+
 // selector returns the name of a trace's selector without its options.
 func selector(m *trace.Meta) string {
 	name, _, _ := strings.Cut(m.Selector, ":")
@@ -259,22 +278,24 @@ func shape(f *trace.File) string {
 // selectors counts the selectors that recorded the requests of a list. Systems compare best on the
 // same requests.
 func selectors(list, traces []*trace.File) int {
-	requests := func(f *trace.File) string {
-		ids := map[string]bool{}
-		for _, s := range f.Streams() {
-			ids[s.Request] = true
-		}
-		return fmt.Sprint(ids)
-	}
 	found := map[string]bool{}
 	for _, f := range list {
 		for _, g := range traces {
-			if requests(f) == requests(g) {
+			if requestsOf(f) == requestsOf(g) {
 				found[selector(g.Meta())] = true
 			}
 		}
 	}
 	return len(found)
+}
+
+// requestsOf identifies the requests of a trace.
+func requestsOf(f *trace.File) string {
+	ids := map[string]bool{}
+	for _, s := range f.Streams() {
+		ids[s.Request] = true
+	}
+	return fmt.Sprint(ids) // fmt sorts keys
 }
 
 // common returns a trace of the requests that most selectors recorded.
@@ -458,7 +479,7 @@ func (c *comparison) bounds() (unit, least, most int) {
 			most = max(most, (int(s.PromptLen)+int(s.LastStep)+1+unit-1)/unit)
 		}
 	}
-	least = (m.TopK*m.BlockTokens + unit - 1) / unit
+	least = (c.demanded() + unit - 1) / unit
 	return unit, min(least, most), most
 }
 
@@ -468,9 +489,21 @@ func (c *comparison) describeTraces() {
 		c.row.Traces = append(c.row.Traces, filepath.Base(f.Path()))
 	}
 	c.row.Recall, c.row.Mass = c.meanNote("exact.recall"), c.meanNote("exact.mass")
+}
+
+// scale sets the K of the row, and its ratio to the tokens that are demanded in the traces.
+func (c *comparison) scale() {
+	c.row.K, c.row.Scale = c.tokens, float64(c.tokens)/float64(c.demanded())
+}
+
+// demanded returns the tokens that a step of the traces demands.
+func (c *comparison) demanded() int {
 	m := c.traces[0].Meta()
-	c.row.K = c.TopK
-	c.row.Scale = float64(c.TopK) / float64(m.TopK*max(1, m.BlockTokens))
+	n := m.TopK
+	if c.listed > 0 {
+		n = c.listed
+	}
+	return n * max(1, m.BlockTokens)
 }
 
 // meanNote returns the mean of a measurement of the selector at capture over the traces, nil if one

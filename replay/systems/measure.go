@@ -43,7 +43,7 @@ func (c *comparison) options(policy string) (replay.Options, error) {
 	s := *c.system
 	s.Keep.Policy = policy
 	o, err := s.options(c.Table)
-	o.Seed = c.Seed
+	o.Seed, o.TopK = c.Seed, c.listed
 	return o, err
 }
 
@@ -99,7 +99,7 @@ func (c *comparison) measure(ctx context.Context, o pipeline.Options, capacities
 		if err != nil {
 			return nil, err
 		}
-		if o.Scaling, err = pipeline.NewScaling(p, o.Model, c.layerMap(), c.TopK); err != nil {
+		if o.Scaling, err = pipeline.NewScaling(p, o.Model, c.layerMap(), c.tokens); err != nil {
 			return nil, unable("%v", err)
 		}
 		if m.Result, err = pipeline.Price(ctx, p, o); err != nil {

@@ -202,7 +202,11 @@ var headings = map[Kind]string{
 // WriteTable writes the rows as text: a table for each kind, then the approximations.
 func (q *Question) WriteTable(w io.Writer, rows []*Row) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s on %s: batch %d, context %d, K = %d tokens, GPU memory %s\n", q.Model.Name, q.Machine.Name, q.Batch, q.Context, q.TopK, q.Machine.GPU.Memory.Value)
+	k := fmt.Sprintf("K = %d tokens", q.TopK)
+	if q.Recall > 0 {
+		k = fmt.Sprintf("K for a recall of %g %% of the exact Top-%d", 100*q.Recall, q.TopK)
+	}
+	fmt.Fprintf(&b, "%s on %s: batch %d, context %d, %s, GPU memory %s\n", q.Model.Name, q.Machine.Name, q.Batch, q.Context, k, q.Machine.GPU.Memory.Value)
 	for _, k := range kinds {
 		of := sorted(rows, k)
 		if len(of) == 0 {
@@ -210,7 +214,7 @@ func (q *Question) WriteTable(w io.Writer, rows []*Row) error {
 		}
 		fmt.Fprintf(&b, "\n%s\n", headings[k])
 		t := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
-		fmt.Fprintln(t, "#\tsystem\tcapacity\trecall\tmass\thits, kept\t× OPT\tbytes/step\tTPOT\tp99\ttokens/s\tgain\tGPU\tindex\thost\tremark")
+		fmt.Fprintln(t, "#\tsystem\tK\tcapacity\trecall\tmass\thits, kept\t× OPT\tbytes/step\tTPOT\tp99\ttokens/s\tgain\tGPU\tindex\thost\tremark")
 		ranks := rank(of)
 		for i, r := range of {
 			r.line(t, ranks[i], q.Batch)
@@ -254,12 +258,16 @@ func (r *Row) line(w io.Writer, rank string, batch int) {
 	if r.Multiple != nil {
 		multiple = fmt.Sprintf("%.3g×K", *r.Multiple)
 	}
+	k := "-"
+	if r.K > 0 {
+		k = strconv.Itoa(r.K)
+	}
 	hits := share(r.HitRate)
 	if r.Kept != nil {
 		hits = share(r.Kept)
 	}
 	if !r.Fits() {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t-\t-\t-\t-\t-\t-\t-\t-\t%s\n", rank, r.Name, "-", share(r.Recall), share(r.Mass), "-", "-", r.Verdict)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t-\t-\t-\t-\t-\t-\t-\t-\t%s\n", rank, r.Name, k, "-", share(r.Recall), share(r.Mass), "-", "-", r.Verdict)
 		return
 	}
 	var remarks []string
@@ -272,7 +280,7 @@ func (r *Row) line(w io.Writer, rank string, batch int) {
 	if r.Pareto {
 		remarks = append(remarks, "Pareto")
 	}
-	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.4g\t%s\t%s\t%s\t%s\t%s\n", rank, r.Name, multiple, share(r.Recall), share(r.Mass), hits, times(r.TimesOPT),
+	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.4g\t%s\t%s\t%s\t%s\t%s\n", rank, r.Name, k, multiple, share(r.Recall), share(r.Mass), hits, times(r.TimesOPT),
 		hardware.Bytes(r.H2D), fmt.Sprintf("%s ±%.0f %%", hardware.Seconds(r.TPOT), 100*(r.Interval.High-r.Interval.Low)/2/r.TPOT), hardware.Seconds(r.P99), r.Tokens, times(r.Gain), hardware.Bytes(r.Memory.GPU), hardware.Bytes(r.Memory.Index), hardware.Bytes(r.Memory.Host), strings.Join(remarks, ", "))
 }
 

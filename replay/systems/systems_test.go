@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -319,6 +320,7 @@ func TestWrongQuestions(t *testing.T) {
 		"context":             func(q *Question) { q.Context = 0 },
 		"expected 1 to":       func(q *Question) { q.TopK = 1 << 20 },
 		"between preemptions": func(q *Question) { q.Turn = 0 },
+		"recall 2":            func(q *Question) { q.Recall = 2 },
 		"batch":               func(q *Question) { q.Batch = 0 },
 	} {
 		q := question(t, "h100", 32768, 1)
@@ -326,5 +328,56 @@ func TestWrongQuestions(t *testing.T) {
 		if _, err := q.Compare(t.Context(), nil, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %q", err, want)
 		}
+	}
+}
+
+// The recall of a selector's first K entries is the one that the capture measured.
+func TestRecallIsThatOfTheCapture(t *testing.T) {
+	for _, name := range []string{"infinigen", "quest", "quest-page8", "pqcache", "magicpig", "shadowkv"} {
+		f, e := open(t, "selectors_qa_text."+name+".parquet")[0], open(t, "selectors_qa_text.exact.parquet")[0]
+		var r ranks
+		if err := r.compareLists(f, e); err != nil {
+			t.Fatal(err)
+		}
+		want, err := strconv.ParseFloat(f.Meta().Notes["exact.recall"], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := f.Meta().TopK
+		if got := r.recall(k); math.Abs(got-want) > 0.0001 {
+			t.Errorf("%s: recall %.4f at K = %d, the capture measured %.4f", name, got, k, want)
+		}
+		// The least number of entries is the first one that a scan finds.
+		for _, recall := range []float64{0.05, 0.2, 0.5, 0.9} {
+			n, ok := r.least(recall)
+			slow := 1
+			for slow < len(r.at) && r.recall(slow) < recall {
+				slow++
+			}
+			if n != slow || ok != (r.recall(slow) >= recall) {
+				t.Errorf("%s: %d entries for %g (%v), expected %d", name, n, recall, ok, slow)
+			}
+		}
+	}
+}
+
+// At equal recall a poorer selector demands more. One whose lists are too short has no figures.
+func TestEqualRecall(t *testing.T) {
+	q := question(t, "rtx4090", 32768, 4)
+	q.Recall = 0.6
+	rows := compare(t, q, open(t, "selectors_qa_text.*.parquet"), false, "ess", "infinigen", "pqcache", "quest-offload")
+	if r := rows["ess"]; r.K != 512 || *r.Recall != 1 {
+		t.Errorf("ESS: K %d, recall %v", r.K, r.Recall)
+	}
+	a, b := rows["infinigen"], rows["pqcache"]
+	if !a.Fits() || !b.Fits() || *a.Recall < 0.6 || *b.Recall < 0.6 || a.K >= b.K || a.K%16 != 0 {
+		t.Errorf("InfiniGen needs %d tokens and PQCache %d (%q, %q)", a.K, b.K, a.Verdict, b.Verdict)
+	}
+	if r := rows["quest-offload"]; r.Fits() || !strings.Contains(r.Verdict, "record longer lists") {
+		t.Errorf("Quest: %q", r.Verdict)
+	}
+	alone := compare(t, q, open(t, "selectors_qa_text.pqcache.parquet"), false, "pqcache")
+	if r := alone["pqcache"]; r.Fits() || !strings.Contains(r.Verdict, "exact Top-K of the same requests") {
+		t.Errorf("without the exact lists: %q", r.Verdict)
 	}
 }
