@@ -50,23 +50,28 @@ func place(k *Kernel) [3]float64 {
 
 // Seconds returns the time of a kernel.
 func (e *Estimator) Seconds(k Kernel) float64 {
-	t := e.Parameters.Seconds(e.Device, &k)
-	if near := e.near[groupOf(k.Kind)]; len(near) > 0 && t > 0 {
-		t *= math.Exp(correction(near, &k))
-	}
-	return t
+	return e.Parameters.Seconds(e.Device, &k) * math.Exp(correction(e.near[groupOf(k.Kind)], &k))
+}
+
+// judged returns the time of a measured kernel by the formulas for its software. The correction is
+// that of pricing, which asks for the software of today.
+func (e *Estimator) judged(k Kernel) float64 {
+	priced := k
+	priced.Software = Current
+	return e.Parameters.Seconds(e.Device, &k) * math.Exp(correction(e.near[groupOf(k.Kind)], &priced))
 }
 
 // Measured reports whether the kernels of a kind, or of its group, were measured on the device.
 func (e *Estimator) Measured(k Kind) bool { return len(e.near[groupOf(k)]) > 0 }
 
-// correction returns the mean log error of the neighbours of a shape, by distance.
+// correction returns the mean log error of the neighbours of a shape, by distance. Neighbours of
+// other software do not count if the formula of the kind depends on it.
 func correction(near []neighbour, k *Kernel) float64 {
 	at := place(k)
 	sum, weight := 0., shrink
 	for i := range near {
 		n := &near[i]
-		if n.kind != k.Kind || n.vector != k.Software.Vector {
+		if n.kind != k.Kind || vectorised(k.Kind) && n.vector != k.Software.Vector {
 			continue
 		}
 		square := 0.

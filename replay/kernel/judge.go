@@ -100,7 +100,7 @@ func judgeDevice(points []Point, name string, each bool) []Errors {
 }
 
 // JudgeParts leaves parts of one device's measurements out. start are parameters that other
-// measurements determine.
+// measurements determine. Kernels are corrected as pricing corrects them.
 func JudgeParts(mine []Point, start Parameters, each bool) (all []Errors) {
 	for _, split := range []Split{LeaveWidth, LeaveShape} {
 		var left []guess
@@ -111,7 +111,7 @@ func JudgeParts(mine []Point, start Parameters, each bool) (all []Errors) {
 			}
 			e := Learn(mine[0].Device, start, in)
 			for i := range out {
-				left = append(left, guess{&out[i], e.Seconds(out[i].Kernel)})
+				left = append(left, guess{&out[i], e.judged(out[i].Kernel)})
 			}
 		}
 		all = append(all, summaries(split, mine[0].Measurement.Device, left, each)...)
@@ -123,7 +123,7 @@ func JudgeParts(mine []Point, start Parameters, each bool) (all []Errors) {
 func Residuals(e *Estimator, mine []Point, each bool) []Errors {
 	var all []guess
 	for i := range mine {
-		all = append(all, guess{&mine[i], e.Seconds(mine[i].Kernel)})
+		all = append(all, guess{&mine[i], e.judged(mine[i].Kernel)})
 	}
 	return summaries(LeaveNothing, mine[0].Measurement.Device, all, each)
 }

@@ -175,29 +175,64 @@ func TestSane(t *testing.T) {
 	}
 }
 
-// Estimates of measured shapes are closer to the measurement than the formulas.
+// Prices of measured products are closer to the measurement than the formulas, on each device and
+// whatever software was measured.
 func TestCorrection(t *testing.T) {
-	points := published(t)
-	item, err := library().Item(hardware.KindGPU, "a100-80")
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := Estimate(item.(*hardware.GPU), library())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var corrected, plain []float64
-	for i := range points {
-		q := &points[i]
-		if q.Measurement.Device == "a100-80" && q.Kernel.Kind == Product {
-			corrected = append(corrected, math.Abs(e.Seconds(q.Kernel)/q.Seconds-1))
-			plain = append(plain, math.Abs(e.Parameters.Seconds(e.Device, &q.Kernel)/q.Seconds-1))
+	for _, mine := range ByDevice(published(t)) {
+		item, err := library().Item(hardware.KindGPU, mine[0].Measurement.Device)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := Estimate(item.(*hardware.GPU), library())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var corrected, plain []float64
+		for i := range mine {
+			q := &mine[i]
+			if q.Kernel.Kind != Product {
+				continue
+			}
+			k := NewProduct(q.Kernel.Tokens, q.Kernel.Out, q.Kernel.In, q.Kernel.Bytes) // as pricing asks
+			corrected = append(corrected, math.Abs(e.Seconds(k)/q.Seconds-1))
+			plain = append(plain, math.Abs(e.Parameters.Seconds(e.Device, &k)/q.Seconds-1))
+		}
+		slices.Sort(corrected)
+		slices.Sort(plain)
+		if a, b := slice.Quantile(corrected, 0.5), slice.Quantile(plain, 0.5); !(a < 0.9*b) {
+			t.Errorf("%s: median error %.3f with neighbours, %.3f without", e.Device.Name, a, b)
 		}
 	}
-	slices.Sort(corrected)
-	slices.Sort(plain)
-	if a, b := slice.Quantile(corrected, 0.5), slice.Quantile(plain, 0.5); !(a < 0.9*b) {
-		t.Errorf("median error %.3f with neighbours, %.3f without", a, b)
+}
+
+// The kinds whose correction ignores Software.Vector have formulas that ignore it, and the others do
+// not. Judged times are those that pricing asks for, unless the formula depends on the software.
+func TestVectorised(t *testing.T) {
+	for _, mine := range ByDevice(published(t)) {
+		e := Learn(mine[0].Device, Start(), mine[:len(mine)/2])
+		differ := map[Kind]bool{}
+		for i := range mine {
+			k := mine[i].Kernel
+			other := k
+			other.Software.Vector = 9 - k.Software.Vector // 1 and 8
+			if e.Parameters.Seconds(e.Device, &k) != e.Parameters.Seconds(e.Device, &other) {
+				differ[k.Kind] = true
+			}
+			priced := k
+			priced.Software = Current
+			if !vectorised(k.Kind) && e.judged(k) != e.Seconds(priced) {
+				t.Fatalf("%s, %s with %d tokens: judged %g s, priced %g s", e.Device.Name, mine[i].Operator, mine[i].Tokens,
+					e.judged(k), e.Seconds(priced))
+			}
+		}
+		for kind := Product; kind <= Decode; kind++ {
+			if differ[kind] && !vectorised(kind) {
+				t.Errorf("%s: kind %d depends on the software, but its correction does not", e.Device.Name, kind)
+			}
+			if kind == Norm && !differ[kind] {
+				t.Errorf("%s: norms do not depend on the software", e.Device.Name)
+			}
+		}
 	}
 }
 

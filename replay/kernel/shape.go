@@ -24,6 +24,9 @@ const (
 	Decode                 // attention of one query per sequence over a paged cache
 )
 
+// vectorised reports whether the time of a kind depends on Software.Vector.
+func vectorised(k Kind) bool { return k == Norm || k == Activation || k == Embedding }
+
 // Kernel is the shape of one call.
 type Kernel struct {
 	Kind   Kind

@@ -40,7 +40,7 @@ var modelOf = [Causes]Submodel{
 // current. The others are assumed, because no measurements of whole steps exist.
 const (
 	kernelFactor    = 1.19 // derived: layers on a GPU without measured kernels (replay/kernel/ERRORS.md)
-	ownKernelFactor = 1.12 // derived: widths left out on a GPU with measured kernels (the same page)
+	ownKernelFactor = 1.13 // derived: widths left out on a GPU with measured kernels (the same page)
 	rooflineFactor  = 1.5  // assumed: bare roofline, without launches, norms and activation
 	selectFactor    = 1.5  // assumed
 	lookupFactor    = 1.5  // assumed
