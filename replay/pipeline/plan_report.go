@@ -94,26 +94,33 @@ func bestCells(found []Candidate) (kept []Candidate) {
 	return kept
 }
 
-// rank numbers the candidates of each group. Candidates that tie with the first of them share its
-// number. Oracles have no number.
+// rank numbers the candidates of each group by their places. A candidate that ties with the first of
+// an earlier rank shares that rank, even if one between them does not. Oracles have no number.
 func rank(found []Candidate) {
-	for i := 0; i < len(found); {
-		tie := i + 1
-		for tie < len(found) && compareGroups(&found[i], &found[tie]) == 0 && found[tie].ties(&found[i]) {
-			tie++
+	leader, members := make([]int, len(found)), make([]int, len(found)) // first of the rank, and their number
+	start := 0                                                          // first of the group
+	for i := range found {
+		c := &found[i]
+		if c.Ties == nil {
+			c.Ties = []Cell{}
 		}
-		first := i - slices.IndexFunc(found, func(c Candidate) bool { return compareGroups(&c, &found[i]) == 0 }) + 1
-		text := strconv.Itoa(first)
-		if tie > i+1 {
-			text += "="
+		if compareGroups(&found[start], c) != 0 {
+			start = i
 		}
-		for ; i < tie; i++ {
-			if found[i].Ties == nil {
-				found[i].Ties = []Cell{}
+		leader[i] = i
+		for j := start; j < i; j++ {
+			if leader[j] == j && c.ties(&found[j]) {
+				leader[i] = j
+				break
 			}
-			if !found[i].Oracle {
-				found[i].Rank = text
-			}
+		}
+		if members[leader[i]]++; !c.Oracle {
+			c.Rank = strconv.Itoa(leader[i] - start + 1)
+		}
+	}
+	for i := range found {
+		if members[leader[i]] > 1 && !found[i].Oracle {
+			found[i].Rank += "="
 		}
 	}
 }

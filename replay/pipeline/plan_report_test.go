@@ -103,6 +103,24 @@ func TestPlanTies(t *testing.T) {
 	}
 }
 
+// By hand: the errors of the link hide 15 % between fetching schedules and gpu. da and gpu fetch
+// differently, da and sequential alike. So sequential does not tie with da, but the slower gpu does.
+func TestPlanTiesBeyondALine(t *testing.T) {
+	candidate := func(text string, tokens, link float64) Candidate {
+		s := schedule(t, text)
+		return Candidate{Result: &Result{Schedule: s.Name(), Tokens: tokens, TPOT: 1,
+			Interval: Interval{Submodels: map[string]Effect{LinkModel.String(): {link, link}}}}, Serves: SparseTopK, asked: s}
+	}
+	found := []Candidate{candidate("da", 100, 0.15), candidate("sequential", 95, 0.15), candidate("gpu", 90, 0), candidate("tbo", 94, 0.15)}
+	var got []string
+	for _, c := range (&PlanOptions{}).planned(found, nil).Candidates {
+		got = append(got, c.Schedule+" "+c.Rank)
+	}
+	if want := "da 1=, sequential:lookup=gpu 2=, tbo 2=, gpu 1="; strings.Join(got, ", ") != want {
+		t.Errorf("ranks %q, expected %q", strings.Join(got, ", "), want)
+	}
+}
+
 func TestPlanDigits(t *testing.T) {
 	for v, want := range map[float64]float64{129600: 130000, 3361: 3360, 0.0123456: 0.0123, 99.96: 100, 2: 2} {
 		if got := digits(v); got != want {
