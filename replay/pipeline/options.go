@@ -144,14 +144,15 @@ func (o *Options) check(p *Profile) error {
 		return fmt.Errorf("%d GPUs for routed experts, but %s has no routed experts", o.Experts, o.Model.Name)
 	case o.Experts > 1 && o.Experts > int(o.Model.MoE.Experts.Value):
 		return fmt.Errorf("%d GPUs for the routed experts of %s, expected at most %g, one per expert", o.Experts, o.Model.Name, o.Model.MoE.Experts.Value)
-	case !o.quantizable():
-		return fmt.Errorf("schedule %s quantises FP16 keys and values, but %s caches %s per token and layer, not keys and values of %g × %g numbers", o.Schedule.Name(), o.Model.Name, o.Model.Entry.Value, o.Model.KVHeads.Value, o.Model.HeadDim.Value)
 	case o.Ahead != ReadAhead{} && !p.Tiered:
 		return errors.New("--read-ahead and --gpudirect have no effect, because the profile reads from no SSD: replay with a tier of host memory (--tier)")
 	case o.Ahead.Direct && !o.Machine.GPUDirect.Known():
 		return fmt.Errorf("machine %s has no gpudirect rate: add one to its file, or remove --gpudirect", o.Machine.Name)
 	case p.Tiered && o.Machine.Drive == nil:
 		return fmt.Errorf("the profile reads from an SSD, and %s has none: choose another machine", o.Machine.Name)
+	}
+	if err := o.quantizable(); err != nil {
+		return fmt.Errorf("schedule %s: %w", o.Schedule.Name(), err)
 	}
 	if err := o.checkEntry(p); err != nil {
 		return err
@@ -162,11 +163,11 @@ func (o *Options) check(p *Profile) error {
 	return o.checkStages()
 }
 
-// quantizable reports whether the schedule does not quantise, or the cache is K and V in FP16.
-func (o *Options) quantizable() bool {
+// quantizable refuses a schedule that quantises, unless the cache is K and V in FP16.
+func (o *Options) quantizable() error {
 	k, ok := o.Schedule.(*KVPR)
-	if !ok || k.KV.Group == 0 {
-		return true
+	if !ok || k.KV.Group == 0 || keysAndValues(o.Model) {
+		return nil
 	}
-	return keysAndValues(o.Model)
+	return fmt.Errorf("it quantises FP16 keys and values, but %s caches other entries: leave kv=int4 out", o.Model.Name)
 }

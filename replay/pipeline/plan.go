@@ -39,7 +39,7 @@ type PlanOptions struct {
 	Progress func(done, total int)
 }
 
-// Binding is the constraint that prevents a larger batch.
+// Binding is the constraint that prevents a larger batch, or a faster one.
 type Binding string
 
 // The constraints.
@@ -50,6 +50,7 @@ const (
 	BindsBatch      Binding = "largest batch (--max-batch)"
 	BindsThroughput Binding = "nothing: throughput falls beyond"
 	BindsParts      Binding = "parts of the batch"
+	BindsModel      Binding = "model"
 	BindsFuture     Binding = "sees the future"
 )
 
@@ -147,11 +148,15 @@ func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) (*Planned, er
 			continue
 		}
 		dropped = append(dropped, p.dropped())
-		if nearest == nil || p.refused.tpot < nearest.refused.tpot {
+		if nearest == nil || p.refused.tpot < nearest.refused.tpot || nearest.refused.binding == BindsModel {
 			nearest = p
 		}
 	}
-	if len(found) == 0 {
+	switch {
+	case len(found) > 0:
+	case nearest.refused.binding == BindsModel:
+		return nil, fmt.Errorf("schedule %s: %s", nearest.schedule.Name(), nearest.refused.why)
+	default:
 		return nil, fmt.Errorf("nothing fits and meets the SLO at the smallest batch; nearest: %s, %s: %s", nearest.profile.Cell, nearest.schedule.Name(), nearest.refused.why)
 	}
 	return o.planned(found, dropped), nil
@@ -199,6 +204,9 @@ func (o *PlanOptions) best(ctx context.Context, p *Profile, s Schedule) (*Candid
 	if x.options.Scaling, err = NewScaling(p, o.Model, o.LayerMap, o.TopK); err != nil {
 		return nil, refusal{}, err
 	}
+	if err := x.options.quantizable(); err != nil {
+		return nil, refusal{why: err.Error(), tpot: math.Inf(1), binding: BindsModel}, nil
+	}
 	limit, err := x.run()
 	c := x.best
 	switch {
@@ -209,8 +217,8 @@ func (o *PlanOptions) best(ctx context.Context, p *Profile, s Schedule) (*Candid
 	case c == nil:
 		return nil, limit, nil
 	}
-	if c.Binding = limit.binding; c.Batch < x.good {
-		c.Binding = BindsThroughput
+	if c.Binding, err = x.binding(limit.binding); err != nil {
+		return nil, refusal{}, err
 	}
 	o.ratios(c, &x.options)
 	traits := s.Traits()
@@ -258,6 +266,34 @@ type search struct {
 	best    *Candidate
 	good    int   // largest feasible batch, 0 before the first
 	tried   []int // batches tried so far
+	slow    []int // those that only the SLO refuses
+}
+
+// binding returns the constraint of the best batch. limit refuses a batch above the largest feasible
+// one. If the best is smaller, throughput falls beyond it, unless the SLO refuses a faster batch. The
+// candidates are the batches that the search tried, and their doubles.
+func (x *search) binding(limit Binding) (Binding, error) {
+	switch {
+	case x.best.Batch == x.good:
+		return limit, nil
+	case len(x.slow) == 0:
+		return BindsThroughput, nil
+	}
+	refused := slices.Clone(x.slow)
+	for batch := 2 * slices.Max(refused); batch <= x.most; batch *= 2 {
+		refused = append(refused, batch)
+	}
+	free := *x // of the SLO
+	free.slo, free.options.enough = 0, 0
+	for _, free.options.Batch = range refused {
+		switch r, why, err := free.price(); {
+		case err != nil:
+			return "", err
+		case why.why == "" && r.Tokens > x.best.Tokens:
+			return BindsSLO, nil
+		}
+	}
+	return BindsThroughput, nil
 }
 
 // run doubles the batch while it is feasible. It then halves the gap to the first infeasible batch,
@@ -333,6 +369,9 @@ func (x *search) try(batch int) (refusal, error) {
 		x.options.enough = x.slo
 	}
 	r, why, err := x.price()
+	if why.binding == BindsSLO {
+		x.slow = append(x.slow, batch)
+	}
 	if err != nil || why.why != "" {
 		return why, err
 	}

@@ -168,3 +168,61 @@ func TestPlanFindsThePeak(t *testing.T) {
 		}
 	}
 }
+
+// stairs are operators whose step takes the time of the highest stair that the batch reaches.
+type stairs struct {
+	Computer
+	from  []float64 // requests
+	takes []float64 // s
+}
+
+func (stairs) Layer(int, *Load) (Operators, error) { return Operators{}, nil }
+
+func (s stairs) Output(queries float64) (t float64, err error) {
+	for i, from := range s.from {
+		if queries >= from {
+			t = s.takes[i]
+		}
+	}
+	return t, nil
+}
+
+// By hand, with an SLO of 2.5 ms: batch 8 yields 8 requests in 1 ms, and 12 of 2 ms meet the SLO but
+// yield fewer. Batches from 13 take 3 ms. 24 of them yield no more than batch 8, and 25 do.
+func TestPlanNamesTheSLOOfAFasterBatch(t *testing.T) {
+	p := read(t, realProfile(t))
+	for most, want := range map[int]Binding{8: BindsBatch, 16: BindsThroughput, 24: BindsThroughput, 64: BindsSLO} {
+		o := planOptions(t, p, "gpu")
+		o.MaxBatch, o.SLO = most, 2.5e-3
+		o.Operators = func(usual Computer) Computer {
+			return stairs{usual, []float64{1, 9, 13}, []float64{1e-3, 2e-3, 3e-3}}
+		}
+		plan, err := Plan(t.Context(), []*Profile{p}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := plan.Candidates[0]; c.Batch != 8 || c.Binding != want {
+			t.Errorf("at most %d: batch %d, bound by %s; expected 8, bound by %s", most, c.Batch, c.Binding, want)
+		}
+	}
+}
+
+// A schedule that the model cannot use is dropped. Alone it is an error.
+func TestPlanDropsASchedule(t *testing.T) {
+	p := read(t, realProfile(t))
+	o := planOptions(t, p, "kvpr:kv=int4", "gpu")
+	o.Machine, o.Model = parts(t, "h200", "deepseek-v3.2")
+	o.LayerMap, o.TopK, o.MaxBatch, o.Steps, o.Context = "stretch", 2048, 1, 1, 4096
+	plan, err := Plan(t.Context(), []*Profile{p}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const why = "quantises FP16 keys and values, but deepseek-v3.2 caches other entries: leave kv=int4 out"
+	if d := plan.Dropped; len(plan.Candidates) != 1 || len(d) != 1 || d[0].Binding != BindsModel || !strings.Contains(d[0].Reason, why) || d[0].Cell != (Cell{}) {
+		t.Errorf("%d candidates, dropped %+v", len(plan.Candidates), d)
+	}
+	o.Schedules = o.Schedules[:1]
+	if _, err := Plan(t.Context(), []*Profile{p}, o); err == nil || !strings.Contains(err.Error(), why) {
+		t.Errorf("%v, expected that nothing can be used", err)
+	}
+}
