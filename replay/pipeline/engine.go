@@ -71,16 +71,22 @@ func EngineList() string {
 	return strings.Join(lines, "\n")
 }
 
-// note states the times of the engine.
-func (e *Engine) note() string {
-	text := fmt.Sprintf("engine %s: %.3g us between kernels", e.Name, 1e6*e.Gap)
+// note states the times of the engine, "" if none counts. Gaps count if operators are kernels.
+func (e *Engine) note(kernels bool) string {
+	var parts []string
+	if kernels && e.Gap > 0 {
+		parts = append(parts, fmt.Sprintf("%.3g us between kernels", 1e6*e.Gap))
+	}
 	if e.Layer > 0 {
-		text += fmt.Sprintf(", at least %.3g ms a layer", 1e3*e.Layer)
+		parts = append(parts, fmt.Sprintf("at least %.3g ms a layer", 1e3*e.Layer))
 	}
 	if e.Step > 0 {
-		text += fmt.Sprintf(", %.3g ms between steps", 1e3*e.Step)
+		parts = append(parts, fmt.Sprintf("%.3g ms between steps", 1e3*e.Step))
 	}
-	return text
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("engine %s: %s", e.Name, strings.Join(parts, ", "))
 }
 
 // launched are operators of an engine whose CPU takes time.

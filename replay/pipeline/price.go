@@ -191,9 +191,12 @@ func (r *runner) prepare() error {
 			r.computer = fitted
 		}
 	}
-	if e := r.Engine; e != nil && e.Gap+e.Layer+e.Step > 0 {
-		r.computer = &launched{r.computer, e, AttendsDensely(r.Schedule)}
-		r.note("%s", e.note())
+	if r.Engine != nil {
+		_, kernels := r.computer.(*Fitted)
+		if note := r.Engine.note(kernels); note != "" {
+			r.computer = &launched{r.computer, r.Engine, AttendsDensely(r.Schedule)}
+			r.note("%s", note)
+		}
 	}
 	if r.Operators != nil {
 		r.computer = r.Operators(r.computer)
