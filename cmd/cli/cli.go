@@ -96,8 +96,7 @@ It counts the misses, which cross PCIe, and ranks the policies against the exact
 	}
 	root := d.cobra()
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.Version = versionText()
-	root.SetVersionTemplate("{{.Version}}")
+	root.Version = versionText() // cobra's default for --version: SetVersionTemplate links text/template
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelpCommand())
 	root.SetHelpFunc(printHelp)
@@ -135,22 +134,22 @@ func versionCommand() command {
 		use:   "version",
 		short: "Print version, commit and build information",
 		run: func(c *call) error {
-			_, err := io.WriteString(c.stdout, versionText())
+			_, err := fmt.Fprintf(c.stdout, "%s version %s\n", c.Root().DisplayName(), c.Root().Version)
 			return err
 		},
 		next: last,
 	}
 }
 
-// versionText is what `version` and --version print.
+// versionText is the text of `version` and --version behind "kvreplay version ".
 func versionText() string {
 	orUnknown := func(s ...string) string { return cmp.Or(append(s, "unknown")...) }
 	ofModule, ofCommit, ofTime := "", "", ""
 	if info, ok := debug.ReadBuildInfo(); ok {
 		ofModule, ofCommit, ofTime = buildOf(info)
 	}
-	return fmt.Sprintf("kvreplay %s\ncommit   %s\nbuilt    %s\ngo       %s %s/%s\n"+
-		"engine   %s (replay semantics)\ntrace    v%d\nrows     schema %d\n",
+	return fmt.Sprintf("%s\ncommit   %s\nbuilt    %s\ngo       %s %s/%s\n"+
+		"engine   %s (replay semantics)\ntrace    v%d\nrows     schema %d",
 		orUnknown(version, ofModule), orUnknown(commit, ofCommit), orUnknown(built, ofTime),
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, replay.EngineVersion, trace.Version, result.RowSchema)
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"text/template"
 
 	"golang.org/x/mod/modfile"
 
@@ -175,17 +173,15 @@ func (s *sketch) write() (err error) {
 	return nil
 }
 
-// fill is a template's text.
+// fill returns the Go source of a skeleton, with this policy's names. text/template would have
+// the linker keep every exported method of the program.
 func (s *sketch) fill(from string) ([]byte, error) {
-	t, err := template.ParseFS(skeleton, "skeleton/"+from)
+	text, err := skeleton.ReadFile("skeleton/" + from)
 	if err != nil {
 		return nil, err
 	}
-	var text bytes.Buffer
-	if err := t.Execute(&text, s); err != nil {
-		return nil, err
-	}
-	return format.Source(text.Bytes())
+	names := map[string]string{"Name": s.Name, "Package": s.Package, "Import": s.Import}
+	return format.Source([]byte(os.Expand(string(text), func(name string) string { return names[name] })))
 }
 
 // writeNew writes a file whole or not at all. A file that exists is an error.

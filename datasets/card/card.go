@@ -7,7 +7,6 @@
 package card
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"errors"
@@ -17,7 +16,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/template"
 
 	"golang.org/x/sync/errgroup"
 
@@ -64,11 +62,7 @@ func Make(ctx context.Context, paths []string, o Options) (*Card, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := c.render(o, plots)
-	if err != nil {
-		return nil, err
-	}
-	return &Card{Text: text, Plots: plots}, nil
+	return &Card{Text: c.render(o, plots), Plots: plots}, nil
 }
 
 // measure reads all traces, then compares them with each other.
@@ -92,27 +86,21 @@ func measure(ctx context.Context, paths []string, o Options) (*corpus, error) {
 	return c, c.compareSelectors(ctx)
 }
 
-func (c *corpus) render(o Options, plots map[string][]byte) ([]byte, error) {
-	var out bytes.Buffer
-	if err := page.Execute(&out, &view{corpus: c, Options: o, plots: plots}); err != nil {
-		return nil, fmt.Errorf("card: %w", err)
-	}
-	lines := strings.Split(printable.Text(out.String()), "\n")
+func (c *corpus) render(o Options, plots map[string][]byte) []byte {
 	var text []string
-	for _, line := range lines { // omitted parts of a template leave blank lines
+	for line := range strings.SplitSeq(printable.Text(c.page(o, plots)), "\n") { // omitted parts leave blank lines
 		line = strings.TrimRight(line, " ")
 		if line != "" || len(text) > 0 && text[len(text)-1] != "" {
 			text = append(text, line)
 		}
 	}
-	return []byte(strings.TrimRight(strings.Join(text, "\n"), "\n") + "\n"), nil
+	return []byte(strings.TrimRight(strings.Join(text, "\n"), "\n") + "\n")
 }
 
+// pageText is the card with ${NAME} for each measured part, expanded by page.
+//
 //go:embed card.md.tmpl
 var pageText string
-
-// page is the card's template. Its data is a *view, and line escapes a text from a trace.
-var page = template.Must(template.New("card").Funcs(template.FuncMap{"line": printable.Markdown}).Parse(pageText))
 
 // PlotsFolder returns the name of the folder of a card's plots, next to the card: "card" for
 // CARD.md.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -22,19 +23,46 @@ import (
 	"github.com/kvreplay/kvreplay/trace/locality"
 )
 
-// view is the data of the page's template.
-type view struct {
-	*corpus
-	Options
-	plots map[string][]byte
-}
-
-// Plot returns a picture, or nothing if none was drawn.
-func (v *view) Plot(name, about string) string {
-	if v.plots[name] == nil {
-		return ""
+// page returns pageText with its parts. It omits lines with an empty part, and sections without
+// any part. text/template would have the linker keep every exported method of the program.
+func (c *corpus) page(o Options, plots map[string][]byte) string {
+	parts := map[string]string{
+		"Command": o.Command, "Extent": printable.Markdown(c.Extent()), "Parts": c.Parts(), "Metadata": c.Metadata(), "Files": c.Files(),
+		"Making": c.Making(), "Sources": cmp.Or(c.Sources(), "No task of the catalogue."), "Limits": c.Limits(),
+		"Tasks": c.Tasks(), "Hits": c.Hits(), "Deepest": printable.Markdown(c.Deepest()), "Layers": c.Layers(), "Ranks": c.Ranks(),
+		"Selectors": c.Selectors(), "Predictions": c.Predictions(),
+		"Different": c.Different(), "Papers": c.comparisons(), "HitsBesidePaper": c.HitsBesidePaper(),
 	}
-	return fmt.Sprintf("![%s](%s/%s)", about, url.PathEscape(v.Plots), name)
+	for _, name := range PlotNames {
+		parts[name] = ""
+		if plots[name] != nil {
+			parts[name] = url.PathEscape(o.Plots) + "/" + name
+		}
+	}
+	var sections []string
+	for section := range strings.SplitSeq(pageText, "\n## ") {
+		var kept []string
+		some := false
+		for line := range strings.SplitSeq(section, "\n") {
+			omit := false
+			line = os.Expand(line, func(name string) string {
+				part, ok := parts[name]
+				if !ok {
+					panic("a bug: no part " + name + " of the card")
+				}
+				omit = omit || part == ""
+				some = some || part != ""
+				return part
+			})
+			if !omit {
+				kept = append(kept, line)
+			}
+		}
+		if some {
+			sections = append(sections, strings.Join(kept, "\n"))
+		}
+	}
+	return strings.Join(sections, "\n## ")
 }
 
 // selection is traces with their streams.
@@ -247,14 +275,17 @@ func (c *corpus) Sources() string {
 	return table(3, []string{"tasks", "licence of the prompts", "origin"}, rows)
 }
 
-// Captured reports whether the capture of this repository made all traces.
-func (c *corpus) Captured() bool {
-	return !slices.ContainsFunc(c.sources, func(s *source) bool { return !strings.HasPrefix(s.meta.Generator, "kvreplay capture") })
-}
-
-// Planned reports whether all traces name the part of a plan that they belong to.
-func (c *corpus) Planned() bool {
-	return !slices.ContainsFunc(c.sources, func(s *source) bool { return s.meta.Notes["part"] == "" })
+// Making returns how the traces were made, if the capture of this repository made all of them.
+func (c *corpus) Making() string {
+	if slices.ContainsFunc(c.sources, func(s *source) bool { return !strings.HasPrefix(s.meta.Generator, "kvreplay capture") }) {
+		return "Other programs than this repository's capture made some of them: see the generators above."
+	}
+	making := "`python -m capture` (scripts/capture) ran the model over prompts of `kvreplay datasets make`. " +
+		"It recorded the choice of each selector at every step, layer and head. `kvreplay import` made the traces."
+	if slices.ContainsFunc(c.sources, func(s *source) bool { return s.meta.Notes["part"] == "" }) {
+		return making
+	}
+	return making + " `make corpus` repeats all of it, and scripts/corpus/plan.toml has every setting."
 }
 
 var (
@@ -269,10 +300,12 @@ const smallModel = 3.8e9
 // shortContext is the shortest context that ESS and KVDrive measure, in tokens.
 const shortContext = 32 << 10
 
-// Limits returns the limits of the conclusions that the traces allow.
-func (c *corpus) Limits() []string {
-	var list []string
-	add := func(format string, a ...any) { list = append(list, fmt.Sprintf(format, a...)) }
+// Limits returns the limits of the conclusions that the traces allow, as a list.
+func (c *corpus) Limits() string {
+	var list strings.Builder
+	add := func(format string, a ...any) {
+		fmt.Fprintf(&list, "\n- %s", printable.Markdown(fmt.Sprintf(format, a...)))
+	}
 	for _, m := range c.models() {
 		if p := parameters.FindStringSubmatch(m); p != nil {
 			n, _ := strconv.ParseFloat(p[1], 64)
@@ -307,7 +340,7 @@ func (c *corpus) Limits() []string {
 	limit(fmt.Sprintf("Rounded scores (%%s): ranks are exact, scores have fewer than %d bits of mantissa.", trace.DefaultMantissaBits), func(s *source) bool {
 		return s.meta.ScoreMantissaBits != nil && *s.meta.ScoreMantissaBits < trace.DefaultMantissaBits
 	})
-	return list
+	return list.String()
 }
 
 // fewestRequests returns the task of a part with the fewest requests.
@@ -448,7 +481,12 @@ func (c *corpus) Ranks() string {
 		}
 		rows = append(rows, row)
 	}
-	return markdown(1, []string{"part", "M = K ÷ 4", "K ÷ 2", "K", "the list's", "ranks to K ÷ 4 stay", "3 K ÷ 4 to K stay", "K to the end enter or stay"}, rows)
+	if len(rows) == 0 {
+		return ""
+	}
+	return "Left: share of a step's Top-K that is among the first M of the list one step before. " +
+		"Right: chance that a block of these ranks is in the next Top-K.\n\n" +
+		markdown(1, []string{"part", "M = K ÷ 4", "K ÷ 2", "K", "the list's", "ranks to K ÷ 4 stay", "3 K ÷ 4 to K stay", "K to the end enter or stay"}, rows)
 }
 
 // quarters returns the best ranks of the demand, its last, and those behind it.

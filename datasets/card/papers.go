@@ -7,6 +7,7 @@ import (
 
 	"github.com/dustin/go-humanize/english"
 
+	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/internal/text"
 )
 
@@ -77,6 +78,15 @@ type comparison struct {
 // Papers returns the comparisons. If the paper gives no criterion, the verdict states one.
 func (c *corpus) Papers() []comparison {
 	return []comparison{c.similarity(), c.missProfile(), c.windows(), c.nextStep(), c.hitLevel(), c.lookaheadGain(), c.selectorOrder()}
+}
+
+// comparisons returns the comparisons as Markdown.
+func (c *corpus) comparisons() string {
+	var b strings.Builder
+	for _, p := range c.Papers() {
+		fmt.Fprintf(&b, "**%s**\n\n- Paper: %s.\n- Here: %s.\n- %s: %s.\n\n", p.Source, printable.Markdown(p.Paper), printable.Markdown(p.Here), p.Verdict, printable.Markdown(p.Why))
+	}
+	return b.String()
 }
 
 // Different returns the sources of the comparisons that differ.
