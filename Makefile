@@ -18,6 +18,9 @@ BUILT   := $(shell git log -1 --format=%cI 2>/dev/null || echo unknown)
 CLI     := github.com/kvreplay/kvreplay/cmd/cli
 LDFLAGS := -s -w -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT) -X $(CLI).built=$(BUILT)
 
+# With the same flags everywhere, vet, tests, and the builds of tests compile each package once.
+export GOFLAGS := $(strip $(GOFLAGS) $(if $(findstring -trimpath,$(GOFLAGS)),,-trimpath))
+
 .PHONY: help build leaderboard corpus test test-all python check fmt vet staticcheck tidy portable race bench bench-once fuzz clean
 
 help: ## list the targets
@@ -67,24 +70,29 @@ portable: ## what documents state to the digit, from a build that rounds sums of
 	    GOAMD64=v3 $(GO) test -vet=off -run 'FingerprintsStay' ./replay/run; \
 	  else echo "make portable: this processor can not run GOAMD64=v3: skipped"; fi
 
-# Policies start no goroutines: those of replay and cmd run all of them side by side. The skipped
-# tests run on one goroutine, and the race detector makes minutes of them.
-ALONE := Blind|Groups|NextCommands|PythonReads|Hardware|Hostile|Reproduce|PricesAreTheSlowOnes|SplitIsTheFastest|RecomputingIsNeverSlower
+# Only packages whose tests link errgroup or start goroutines can race. Policies start none: those
+# of replay and cmd run all of them side by side. The skipped tests run on one goroutine, and the
+# race detector makes minutes of them. In replay/pipeline only plans start goroutines.
+ALONE := Blind|Groups|NextCommands|PythonReads|Hardware|Hostile|Reproduce
 race:
-	$(GO) test -race -short -vet=off -timeout 20m -skip '$(ALONE)' $$($(GO) list ./... | grep -v /policies)
+	$(GO) test -race -short -vet=off -timeout 20m -skip '$(ALONE)' $$( { \
+	  $(GO) list -test -f '{{$$p := .ImportPath}}{{range .Deps}}{{if eq . "golang.org/x/sync/errgroup"}}{{$$p}}{{end}}{{end}}' ./... | sed -n 's/\.test$$//p'; \
+	  $(GO) list $$(grep -rlE --include='*.go' '^\s*go (func|[a-zA-Z.]+\()|\.Go\(' . | xargs -n 1 dirname | sort -u); \
+	} | sort -u | grep -vE '/policies|/replay/pipeline$$')
+	$(GO) test -race -short -vet=off -run Plan ./replay/pipeline
 
 bench: ## speed, with the peers beside it (BENCHTIME=1s)
 	@$(GO) test -run '^$$' -bench 'LRU|Decode|Workers|Policy|Delta|Cells|Mechanisms' -benchtime $(BENCHTIME) -count 6 ./replay/run | $(GO) tool benchstat -filter '.unit:Maccess/s' -col /engine -row .name,/trace,/policy,/workers,/mechanism -
 
 bench-once:
-	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
+	$(GO) test -vet=off -run '^$$' -bench . -benchtime 1x $$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n 1 dirname | sort -u)
 
+# Two packages at a time: the linker and the first run of the seeds use one processor.
 fuzz: ## every fuzz target for FUZZTIME, runs or seconds (short times end in Go's own "context deadline exceeded")
-	@for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u); do \
-	  for f in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$dir/*_test.go | cut -d' ' -f2); do \
-	    echo "fuzz $$dir $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$dir; \
-	  done; \
-	done
+	@grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u | xargs -P 2 -I DIR bash -euo pipefail -c ' \
+	  for f in $$(grep -ho "^func Fuzz[A-Za-z0-9_]*" DIR/*_test.go | cut -d" " -f2); do \
+	    echo "fuzz DIR $$f"; $(GO) test -vet=off -run "^$$" -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x DIR || exit 255; \
+	  done'
 
 clean: ## remove bin/ and results/ (RESULTS=), with all rows and the corpus in it
 	rm -rf bin $(RESULTS)

@@ -103,12 +103,13 @@ func repository(t *testing.T) string {
 	return root
 }
 
-// goTool runs the go command without a network and returns its stdout.
+// goTool runs the go command without a network and returns its stdout. With -trimpath it shares
+// the compiled packages of make check.
 func goTool(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	c := exec.Command("go", args...)
 	c.Dir = dir
-	c.Env = append(os.Environ(), "GOFLAGS=", "GOPROXY=off", "GOWORK=off")
+	c.Env = append(os.Environ(), "GOFLAGS=-trimpath", "GOPROXY=off", "GOWORK=off")
 	var errs strings.Builder
 	c.Stderr = &errs
 	out, err := c.Output()
