@@ -94,35 +94,46 @@ func bestCells(found []Candidate) (kept []Candidate) {
 	return kept
 }
 
-// rank numbers the candidates of each group by their places. A candidate that ties with the first of
-// an earlier rank shares that rank, even if one between them does not. Oracles have no number.
+// rank numbers the candidates of each group. Oracles have no number.
 func rank(found []Candidate) {
-	leader, members := make([]int, len(found)), make([]int, len(found)) // first of the rank, and their number
-	start := 0                                                          // first of the group
-	for i := range found {
-		c := &found[i]
-		if c.Ties == nil {
-			c.Ties = []Cell{}
+	for start := 0; start < len(found); {
+		group := found[start:]
+		if end := slices.IndexFunc(group, func(c Candidate) bool { return compareGroups(&found[start], &c) != 0 }); end > 0 {
+			group = group[:end]
 		}
-		if compareGroups(&found[start], c) != 0 {
-			start = i
+		places := Places(len(group), func(first, later int) bool { return group[later].ties(&group[first]) })
+		for i := range group {
+			if group[i].Ties == nil {
+				group[i].Ties = []Cell{}
+			}
+			if !group[i].Oracle {
+				group[i].Rank = places[i]
+			}
 		}
+		start += len(group)
+	}
+}
+
+// Places numbers n lines of a ranking, the best first. A line that ties with the first of an earlier
+// number shares that number, even if one between them does not. Shared numbers end in "=".
+func Places(n int, ties func(first, later int) bool) []string {
+	leader, members, texts := make([]int, n), make([]int, n), make([]string, n)
+	for i := range n {
 		leader[i] = i
-		for j := start; j < i; j++ {
-			if leader[j] == j && c.ties(&found[j]) {
+		for j := range i {
+			if leader[j] == j && ties(j, i) {
 				leader[i] = j
 				break
 			}
 		}
-		if members[leader[i]]++; !c.Oracle {
-			c.Rank = strconv.Itoa(leader[i] - start + 1)
+		members[leader[i]]++
+	}
+	for i := range n {
+		if texts[i] = strconv.Itoa(leader[i] + 1); members[leader[i]] > 1 {
+			texts[i] += "="
 		}
 	}
-	for i := range found {
-		if members[leader[i]] > 1 && !found[i].Oracle {
-			found[i].Rank += "="
-		}
-	}
+	return texts
 }
 
 func resultsOf(cs []Candidate) (results []*Result) {

@@ -167,29 +167,19 @@ func sorted(rows []*Row, k Kind) (of []*Row) {
 	return of
 }
 
-// rank numbers rows in the order of sorted. Rows that the errors of the model may hide behind the first
-// of their rank share its number. Rows without times have none.
+// rank numbers rows in the order of sorted. Rows without times have no number.
 func rank(of []*Row) []string {
-	texts := make([]string, len(of))
-	for i := 0; i < len(of); {
-		if !of[i].Fits() {
-			texts[i] = "-"
-			i++
-			continue
-		}
-		tie := i + 1
-		for tie < len(of) && of[tie].Fits() && of[i].Interval.Hides(&of[tie].Interval, of[i].Tokens, of[tie].Tokens) {
-			tie++
-		}
-		number := strconv.Itoa(i + 1)
-		if tie > i+1 {
-			number += "="
-		}
-		for ; i < tie; i++ {
-			texts[i] = number
-		}
+	fit := slices.IndexFunc(of, func(r *Row) bool { return !r.Fits() })
+	if fit < 0 {
+		fit = len(of)
 	}
-	return texts
+	places := pipeline.Places(fit, func(first, later int) bool {
+		return of[first].Interval.Hides(&of[later].Interval, of[first].Tokens, of[later].Tokens)
+	})
+	for range of[fit:] {
+		places = append(places, "-")
+	}
+	return places
 }
 
 var headings = map[Kind]string{
