@@ -1,0 +1,156 @@
+package systems
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/kernel"
+	"github.com/kvreplay/kvreplay/replay/pipeline"
+)
+
+var update = flag.Bool("update", false, "write ORDERS.md")
+
+// statement is an entry of orders.yaml.
+type statement struct {
+	Source, Says, Hardware, Model string
+	Context                       int64
+	TopK, Batch                   int
+	Order, Fails, Than            []string
+	Faster                        string
+	Printed                       float64
+}
+
+// pairs returns the slower and the faster system of each comparison.
+func (s *statement) pairs() (all [][2]string) {
+	for _, slow := range s.Than {
+		all = append(all, [2]string{slow, s.Faster})
+	}
+	for i := 1; i < len(s.Order); i++ {
+		all = append(all, [2]string{s.Order[i-1], s.Order[i]})
+	}
+	return all
+}
+
+// ORDERS.md compares the statements of orders.yaml with the systems on the traces of the corpus.
+func TestOrders(t *testing.T) {
+	if testing.Short() {
+		t.Skip("replays every system of the statements")
+	}
+	text, err := os.ReadFile("orders.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var statements []statement
+	if err := strictly(text, &statements); err != nil {
+		t.Fatal(err)
+	}
+	lib, err := hardware.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	traces := open(t, "selectors_*.parquet", "wide_*.parquet")
+	own := load(t, "")
+	results := table.New("source", "setting", "slower", "faster", "tokens/s", "ratio", "printed", "holds")
+	var departures []string
+	for i := range statements {
+		s := &statements[i]
+		machine, err := lib.Machine(s.Hardware)
+		if err != nil {
+			t.Fatal(err)
+		}
+		model, err := lib.Model(s.Model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := map[string]*Row{}
+		run := func(name string) *Row {
+			if r := known[name]; r != nil {
+				return r
+			}
+			system, at, _ := strings.Cut(name, "@")
+			batch := s.Batch
+			if at != "" {
+				if batch, err = strconv.Atoi(at); err != nil {
+					t.Fatal(err)
+				}
+			}
+			list, err := own.Find([]string{system}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q := &Question{Options: pipeline.Options{Machine: machine, Model: model, Context: s.Context, Batch: batch, Kernels: kernel.Fitted(lib), Network: pipeline.Networks(lib)},
+				Table: all.Table(), TopK: s.TopK, Turn: 512}
+			rows, err := q.Compare(t.Context(), list, traces)
+			if err != nil {
+				t.Fatalf("%s: %s: %v", s.Source, name, err)
+			}
+			known[name] = rows[0]
+			return rows[0]
+		}
+		setting := fmt.Sprintf("%s, %s, %d tokens, batch %d", s.Hardware, s.Model, s.Context, s.Batch)
+		if s.Batch == 0 {
+			setting = fmt.Sprintf("%s, %s, %d tokens", s.Hardware, s.Model, s.Context)
+		}
+		for _, p := range s.pairs() {
+			slow, fast := run(p[0]), run(p[1])
+			printed := "-"
+			if s.Printed > 0 {
+				printed = fmt.Sprintf("%.2f", s.Printed)
+			}
+			if !slow.Fits() || !fast.Fits() {
+				results.Add(s.Source, setting, p[0], p[1], "-", "-", printed, "no figures")
+				departures = append(departures, fmt.Sprintf("%s, %s and %s: %s", s.Source, p[0], p[1], strings.TrimPrefix(slow.Verdict+"; "+fast.Verdict, "; ")))
+				continue
+			}
+			ratio := fast.Tokens / slow.Tokens
+			verdict := "yes"
+			switch {
+			case slow.Interval.Hides(&fast.Interval, slow.Tokens, fast.Tokens) && fast.Interval.Hides(&slow.Interval, fast.Tokens, slow.Tokens):
+				verdict = "a tie"
+			case ratio < 1:
+				verdict = "no"
+			case ratio < s.Printed:
+				verdict = "less"
+			}
+			results.Add(s.Source, setting, p[0], p[1], fmt.Sprintf("%.4g and %.4g", slow.Tokens, fast.Tokens), fmt.Sprintf("%.2f", ratio), printed, verdict)
+		}
+		for _, name := range s.Fails {
+			verdict := "yes"
+			if run(name).Fits() {
+				verdict = "no"
+			}
+			results.Add(s.Source, setting, name, "does not fit", "-", "-", "-", verdict)
+		}
+	}
+	var page strings.Builder
+	page.WriteString(`# Published orders of systems
+
+This page compares statements of papers with ` + "`kvreplay systems`" + `. [README.md](README.md) explains the figures. The statements are in [orders.yaml](orders.yaml), and a test keeps the page current.
+
+*Ratio* is tokens/s of the faster system ÷ those of the slower one, and *printed* the least ratio of the paper. *Holds* is *yes*, or *less* if the order holds but the ratio is below the printed one. *A tie* is a difference that the errors of the time model may hide. The traces are those of a small model, scaled, so hits are not those of the papers.
+
+`)
+	page.WriteString(results.Markdown())
+	if len(departures) > 0 {
+		page.WriteString("\nWithout figures:\n\n")
+		for _, d := range departures {
+			page.WriteString("- " + d + "\n")
+		}
+	}
+	if *update {
+		if err := os.WriteFile("ORDERS.md", []byte(page.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile("ORDERS.md")
+	if err != nil || string(want) != page.String() {
+		t.Errorf("ORDERS.md is out of date (%v): go test ./replay/systems -run Orders -update", err)
+	}
+}
