@@ -152,7 +152,7 @@ func (o *Options) check(p *Profile) error {
 		return fmt.Errorf("the profile reads from an SSD, and %s has none: choose another machine", o.Machine.Name)
 	}
 	if err := o.quantizable(); err != nil {
-		return fmt.Errorf("schedule %s: %w", o.Schedule.Name(), err)
+		return err
 	}
 	if err := o.checkEntry(p); err != nil {
 		return err
