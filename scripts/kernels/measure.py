@@ -1,6 +1,6 @@
 """Measures kernels of a model on a GPU and writes them as CSV for `kvreplay hardware fit`.
 
-Needs PyTorch 2.6 or newer and nothing else. FlashInfer is used for attention if it can be imported.
+Needs PyTorch 2.6 or newer and nothing else. FlashInfer is used for attention if it is installed.
 README.md has the commands.
 """
 
