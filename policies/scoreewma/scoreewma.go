@@ -36,6 +36,7 @@ import (
 	"math/bits"
 
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/bucket"
 )
 
 //go:embed scoreewma.go
@@ -65,7 +66,7 @@ type Policy struct {
 	offset  int32     // added to steps to make them positive
 	updates int32     // updates per step
 	now     int32
-	members []ranked // members of E, while victims are chosen
+	members []bucket.Ranked // members of E, while victims are chosen
 }
 
 // block is the state of a block.
@@ -133,16 +134,16 @@ func (p *Policy) Evict(n int, dst []int32) []int32 {
 	for w, rest := range p.outside {
 		for ; rest != 0; rest &= rest - 1 {
 			x := int32(w<<6 | bits.TrailingZeros64(rest))
-			p.members = append(p.members, ranked{ordered(p.mean(&p.blocks[x])), x})
+			p.members = append(p.members, bucket.Ranked{Key: ordered(p.mean(&p.blocks[x])), ID: x})
 		}
 	}
 	at := len(dst)
-	tied, n, dst := lowest(p.members, n, dst)
+	tied, n, dst := bucket.Lowest(p.members, n, dst)
 	for i := range tied {
-		x := tied[i].block
-		tied[i].key = uint64(p.blocks[x].last)<<32 | uint64(x)
+		x := tied[i].ID
+		tied[i].Key = uint64(p.blocks[x].last)<<32 | uint64(x)
 	}
-	_, _, dst = lowest(tied, n, dst)
+	_, _, dst = bucket.Lowest(tied, n, dst)
 	for _, x := range dst[at:] {
 		p.outside[x>>6] &^= 1 << (x & 63)
 	}

@@ -1,8 +1,6 @@
 package scoreewma
 
 import (
-	"cmp"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -73,38 +71,6 @@ func TestHistoryOfPool(t *testing.T) {
 	p.Update(&policies.Step{T: 5, Exit: []int32{3}})
 	if got := p.Evict(1, nil); !slices.Equal(got, []int32{3}) {
 		t.Errorf("evicts %v, worked out: 3", got)
-	}
-}
-
-// Radix selection agrees with sorting, for few and for many keys.
-func TestLowest(t *testing.T) {
-	for seed := range uint64(2000) {
-		r := rand.New(rand.NewPCG(seed, 1))
-		list := make([]ranked, r.IntN(300))
-		for i := range list {
-			list[i] = ranked{ordered(r.NormFloat64()), int32(i)}
-			if seed%2 == 0 {
-				list[i].key = uint64(r.IntN(9))
-			}
-		}
-		n := r.IntN(len(list) + 1)
-		byKey := slices.Clone(list)
-		slices.SortStableFunc(byKey, func(a, b ranked) int { return cmp.Compare(a.key, b.key) })
-		tied, more, got := lowest(slices.Clone(list), n, nil)
-		if len(got)+more != n || more > len(tied) {
-			t.Fatalf("seed %d: %d of %d found, %d more of %d", seed, len(got), n, more, len(tied))
-		}
-		slices.Sort(got)
-		for _, r := range byKey[:len(got)] {
-			if _, ok := slices.BinarySearch(got, r.block); !ok {
-				t.Fatalf("seed %d: block %d is not among the lowest %d", seed, r.block, n)
-			}
-		}
-		for _, r := range tied {
-			if r.key != byKey[n-1].key {
-				t.Fatalf("seed %d: key %d is not that of the last, %d", seed, r.key, byKey[n-1].key)
-			}
-		}
 	}
 }
 
