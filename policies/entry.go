@@ -17,6 +17,7 @@ type Traits struct {
 	Random   bool   // draws from Scope.Seed: results depend on the seed of the run
 	Sized    bool   // reads Scope.Capacity. All other policies leave the capacity to the engine
 	Stack    bool   // a larger capacity never misses more (inclusion property)
+	Aligned  int    // adding a multiple of it to all block ids changes nothing. 0 means 1: ids only break ties
 	Lossy    bool   // drops blocks for good. Its loss is reported, and it is never ranked with exact policies
 	Memory   string // state per block of the context, as text: "8 B"
 	Cost     string // work per change of the demand, as text: "O(1)"

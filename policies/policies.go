@@ -97,7 +97,7 @@ type Step struct {
 
 	// Candidates are the ranks K … M-1 of this step's list, best first, resident or not, pinned or
 	// not. In a pool, all ranks of the latest lists of its other streams follow, rank by rank. Filled
-	// for NeedCandidates.
+	// for NeedCandidates. WantCandidates fills them if the trace has ranks.
 	Candidates []int32
 	// Members is D_t. Filled for NeedDemand.
 	Members []int32
@@ -126,6 +126,9 @@ const (
 	NeedNext   // the future: the policy is a bound, not a contender
 	NeedScores // needs a trace with scores
 	NeedPicked // needs a trace whose lists name entries, not blocks of several
+
+	// WantCandidates fills Candidates if the trace has order=rank. Otherwise they are empty.
+	WantCandidates
 
 	// The following are for lossy policies only.
 	NeedAttention  // needs the attention to listed blocks: attention_mass, or softmax scores

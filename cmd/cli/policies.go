@@ -58,10 +58,12 @@ type policyLine struct {
 	Offline  bool `json:"offline"`
 	Bypasses bool `json:"bypasses"`
 	// Windowed policies have no capacity.
-	Windowed    bool `json:"windowed"`
-	Random      bool `json:"random"`
-	Stack       bool `json:"stack"`
-	NeedsRanks  bool `json:"needs_ranks"`
+	Windowed   bool `json:"windowed"`
+	Random     bool `json:"random"`
+	Stack      bool `json:"stack"`
+	NeedsRanks bool `json:"needs_ranks"`
+	// UsesRanks is for policies that use ranks if the trace has them.
+	UsesRanks   bool `json:"uses_ranks"`
 	NeedsScores bool `json:"needs_scores"`
 	// NeedsEntries is for policies that look at how many entries of a block are demanded.
 	NeedsEntries bool `json:"needs_entries"`
@@ -94,14 +96,14 @@ func describe(e *policies.Entry, options string) (policyLine, error) {
 	_, divides := make().(policies.Divider)
 	return policyLine{Name: e.Name, Aliases: e.Aliases, Summary: e.Summary, Source: e.Source, Usage: e.Usage, Exact: !t.Lossy, Offline: t.Offline,
 		Bypasses: t.Bypasses, Windowed: t.Windowed, Random: t.Random, Stack: t.Stack,
-		NeedsRanks: needs&policies.NeedCandidates != 0, NeedsScores: needs&policies.NeedScores != 0, NeedsFuture: needs&policies.NeedNext != 0, NeedsEntries: needs&policies.NeedPicked != 0,
+		NeedsRanks: needs&policies.NeedCandidates != 0, UsesRanks: needs&policies.WantCandidates != 0, NeedsScores: needs&policies.NeedScores != 0, NeedsFuture: needs&policies.NeedNext != 0, NeedsEntries: needs&policies.NeedPicked != 0,
 		NeedsAttention: needs&policies.NeedAttention != 0, NeedsPromptMass: needs&policies.NeedPromptMass != 0, NeedsWindows: needs&policies.NeedWindows != 0, DividesRequest: divides,
 		MemoryPerBlock: t.Memory, CostPerChange: t.Cost, Documentation: e.Doc, options: options}, nil
 }
 
 // needs lists the parts that a trace must have, and the future.
 func (p *policyLine) needs() string {
-	return listed("-", word{"ranks", p.NeedsRanks}, word{"scores", p.NeedsScores}, word{"future", p.NeedsFuture}, word{"entries of blocks", p.NeedsEntries},
+	return listed("-", word{"ranks", p.NeedsRanks}, word{"ranks (optional)", p.UsesRanks}, word{"scores", p.NeedsScores}, word{"future", p.NeedsFuture}, word{"entries of blocks", p.NeedsEntries},
 		word{"attention", p.NeedsAttention}, word{"prompt_mass", p.NeedsPromptMass}, word{"prompt windows or mass", p.NeedsWindows})
 }
 

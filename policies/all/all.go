@@ -9,6 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies/blocklfu"
 	"github.com/kvreplay/kvreplay/policies/clock"
 	"github.com/kvreplay/kvreplay/policies/duoattention"
+	"github.com/kvreplay/kvreplay/policies/echo"
 	"github.com/kvreplay/kvreplay/policies/fifo"
 	"github.com/kvreplay/kvreplay/policies/h2o"
 	"github.com/kvreplay/kvreplay/policies/lfu"
@@ -41,6 +42,7 @@ func Table() policies.Table {
 		blocklfu.Entry,
 		clock.Entry,
 		duoattention.Entry,
+		echo.Entry,
 		fifo.Entry,
 		h2o.Entry,
 		lfu.Entry,

@@ -53,7 +53,7 @@ func (s *suite) longSetting(rows int) *setting {
 	if s.entry.Traits.Windowed {
 		c.capacity = policies.Unbounded
 	}
-	if s.needs&policies.NeedCandidates != 0 {
+	if s.needs&(policies.NeedCandidates|policies.WantCandidates) != 0 {
 		c.candidates, c.meta.Candidates = demand+1, demand+1
 	}
 	c.inBlocks(entries)

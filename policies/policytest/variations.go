@@ -105,7 +105,7 @@ func (s *suite) single() error {
 	})
 }
 
-// shifted renumbers all blocks by a constant, with sinks and prompt longer by the same number. The
+// shifted renumbers all blocks by a multiple of Traits.Aligned, with sinks and prompt longer by the same number. The
 // order of blocks stays, so the counts do too. Some constants are small. Others move the stream
 // across a power of two, where numbers in too few bits overflow. Random policies are left out.
 func (s *suite) shifted() error {
@@ -117,13 +117,14 @@ func (s *suite) shifted() error {
 		if err != nil {
 			return err
 		}
-		_, got, err := replayEngine(c.shift(c.raise()), s.fresh())
+		unit := max(1, s.entry.Traits.Aligned)
+		_, got, err := replayEngine(c.shift(c.raise()*unit), s.fresh())
 		got.PinnedPeak = want.PinnedPeak // there are more sinks
 		if err == nil && got != want {
 			err = fmt.Errorf("counts %+v become %+v", want, got)
 		}
 		if err != nil {
-			return fmt.Errorf("with a constant added to all block indices: %w: indices may only break ties, lowest first (SEMANTICS S12)", err)
+			return fmt.Errorf("with a constant added to all block indices: %w: indices may only break ties, lowest first (SEMANTICS S12), or set Traits.Aligned", err)
 		}
 		return nil
 	})

@@ -138,7 +138,7 @@ func mergeSorted(dst, a, b []int32) []int32 {
 // columns fills the fields of the step that the policy needs.
 func (c *Cell) columns(v demand.View, i int) {
 	s := &c.step
-	if c.needs&policies.NeedCandidates != 0 {
+	if c.needs&policies.NeedCandidates != 0 || c.needs&policies.WantCandidates != 0 && c.ranks {
 		s.Candidates = v.Candidates(i)
 	}
 	if c.needs&policies.NeedDemand != 0 {
