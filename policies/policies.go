@@ -127,13 +127,13 @@ const (
 	NeedScores // needs a trace with scores
 	NeedPicked // needs a trace whose lists name entries, not blocks of several
 
-	// WantCandidates fills Candidates if the trace has order=rank. Otherwise they are empty.
-	WantCandidates
-
 	// The following are for lossy policies only.
 	NeedAttention  // needs the attention to listed blocks: attention_mass, or softmax scores
 	NeedPromptMass // needs a trace with prompt_mass
 	NeedWindows    // needs prompt windows, replayed, or their sum: prompt_mass
+
+	// WantCandidates fills Candidates if the trace has order=rank. Otherwise they are empty.
+	WantCandidates
 )
 
 // Needer is a policy that needs optional columns of Step. The engine calls Needs once, before the

@@ -73,7 +73,7 @@ func TestNextCommands(t *testing.T) {
 		}
 	}
 	follow(nil, "datasets extract smollm2_niah_1k_sglang -o t.parquet", "replay t.parquet", "replay t.parquet --per request --out results",
-		"leaderboard results", "compare lrfu:gamma=0.95,history=keep s3-fifo:small=0.1 results", "policies describe lrfu")
+		"leaderboard results", "compare echo:calibrate=on lrfu:gamma=0.95,history=keep results", "policies describe echo")
 	follow([]string{"inspect", "it's mine/t.parquet"}, `replay 'it'\''s mine/t.parquet'`)
 	follow([]string{"replay", "it's mine/t.parquet", "--policy", "lru,sieve", "--policy", "opt", "--capacity", "2x", "--layers", "0,5"},
 		`replay 'it'\''s mine/t.parquet' --capacity 2x --layers 0,5 --policy lru,sieve --policy opt --per request --out results`, "leaderboard results")

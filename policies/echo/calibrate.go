@@ -1,14 +1,14 @@
 package echo
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
-// features are the figures of a block from which its score is made. values are the distance from
-// the edge, the quarter of the candidates, the number of listed neighbours, the sharp sum and the
-// slow sum. All but the second and the third count halves of powers of two.
-type features struct {
-	key    uint32
-	values [5]uint8
-}
+// A block's score corrects its key by five features: its distance from the edge, its quarter of the
+// candidates, the number of listed blocks around it, its sharp sum and its slow sum. All but the
+// second and the third count halves of powers of two. The second and the third are one place of a
+// table: aroundPlace.
 
 // buckets is the number of buckets of a key, and the most values of a feature.
 const buckets = 64
@@ -18,12 +18,23 @@ const buckets = 64
 type calibrator struct {
 	returned, noted    [buckets]int64 // blocks by bucket of their key: those that came back, and all
 	observed, expected [5][buckets]int64
-	chance             [buckets]int64    // that a block comes back, not falling from bucket to bucket
-	offset             [5][buckets]int32 // correction of each feature value, in 1/256 of log2
+	chance             [buckets]int64 // that a block comes back, not falling from bucket to bucket
 
-	notes       [buckets]int64 // of the step before, not yet in noted and expected
-	expectation [5][buckets]int64
+	// corrections of each feature value, in 1/256 of log2
+	ofDistance, ofAround, ofSharp, ofSlow [buckets]int32
+
+	// notes of the step before, not yet in noted and expected
+	noticed                            [buckets]uint32
+	distances, arounds, sharps, slowly [buckets]int64
 }
+
+// aroundPlace is the place of a quarter of the candidates, 0 to 4, and a number of listed blocks,
+// 0 to 8.
+func aroundPlace(quarter uint8, around int) uint { return uint(quarter)*9 + uint(around) }
+
+// note has the features of a block at the step before: a 1, the bucket of its key, aroundPlace, the
+// sharp and the slow sum, in 6 bits each.
+type note uint32
 
 func (c *calibrator) reset() {
 	*c = calibrator{}
@@ -35,51 +46,119 @@ func (c *calibrator) reset() {
 	}
 }
 
-// learn adds the blocks that the step before noted, and those of them that came back.
-func (c *calibrator) learn(seen []uint32, demand []int32) {
+// learn adds the blocks that the step before noted, and those of them that came back. edge is the
+// edge at that step.
+func (c *calibrator) learn(notes []note, demand []int32, edge int32) {
 	for _, x := range demand {
-		note := seen[x]
-		if note == 0 {
+		n := notes[x]
+		if n == 0 {
 			continue
 		}
-		c.returned[note>>25&63] += 1 << 16
-		c.observed[0][note>>19&63] += 1 << 16
-		c.observed[1][note>>16&7] += 1 << 16
-		c.observed[2][note>>12&15] += 1 << 16
-		c.observed[3][note>>6&63] += 1 << 16
-		c.observed[4][note&63] += 1 << 16
+		c.returned[n>>18&63] += 1 << 16
+		c.observed[0][distance(edge, x)] += 1 << 16
+		c.observed[1][n>>12&63/9] += 1 << 16
+		c.observed[2][n>>12&63%9] += 1 << 16
+		c.observed[3][n>>6&63] += 1 << 16
+		c.observed[4][n&63] += 1 << 16
 	}
 	most := int64(0)
 	for b := range buckets {
-		c.noted[b] += c.notes[b] << 16
+		c.noted[b] += int64(c.noticed[b]) << 16
 		most = max(most, c.returned[b]<<16/c.noted[b])
 		c.chance[b] = most
-		for f := range c.observed {
-			c.expected[f][b] += c.expectation[f][b]
-			c.offset[f][b] = logarithm(uint64(c.observed[f][b])) - logarithm(uint64(c.expected[f][b]))
+		c.expected[0][b] += c.distances[b]
+		c.expected[3][b] += c.sharps[b]
+		c.expected[4][b] += c.slowly[b]
+	}
+	for place, n := range c.arounds[:5*9] {
+		c.expected[1][place/9] += n
+		c.expected[2][place%9] += n
+	}
+}
+
+// begin sets the corrections for the current step, which has no notes yet.
+func (c *calibrator) begin() {
+	for b := range buckets {
+		c.ofDistance[b], c.ofSharp[b], c.ofSlow[b] = c.offset(0, b), c.offset(3, b), c.offset(4, b)
+	}
+	for quarter := range 5 {
+		for around := range 9 {
+			c.ofAround[aroundPlace(uint8(quarter), around)] = c.offset(1, quarter) + c.offset(2, around)
 		}
 	}
-	c.notes, c.expectation = [buckets]int64{}, [5][buckets]int64{}
+	c.noticed = [buckets]uint32{}
+	c.distances, c.arounds, c.sharps, c.slowly = [buckets]int64{}, [buckets]int64{}, [buckets]int64{}, [buckets]int64{}
 }
 
-// correction returns the sum of the offsets of a block's features, weighted by 180/256.
-func (c *calibrator) correction(f *features) int32 {
-	v := &f.values
-	return (c.offset[0][v[0]&63] + c.offset[1][v[1]&63] + c.offset[2][v[2]&63] + c.offset[3][v[3]&63] + c.offset[4][v[4]&63]) * 180 >> 8
+// offset returns the logarithm of the observed returns of a feature value in proportion to those
+// expected.
+func (c *calibrator) offset(feature, value int) int32 {
+	return logarithm64(uint64(c.observed[feature][value])) - logarithm64(uint64(c.expected[feature][value]))
 }
 
-// note notes a block of the current step for learn, and returns its features in 31 bits. They begin
-// with a 1.
-func (c *calibrator) note(f *features, correction int32) uint32 {
-	b := min(buckets-1, half(f.key))
-	p := chances(c.chance[b], correction)
-	c.notes[b]++
-	for i, v := range f.values {
-		c.expectation[i][v&63] += p
+// correction returns the sum of the corrections of a block's features, weighted by 180/256.
+func (c *calibrator) correction(distance int, quarter uint8, around, sharp, slow int) int32 {
+	return (c.ofDistance[distance&63] + c.ofAround[aroundPlace(quarter, around)&63] + c.ofSharp[sharp&63] + c.ofSlow[slow&63]) * 180 >> 8
+}
+
+// assess computes and notes the scores of the blocks of a group in a word.
+func (h *history) assess(w int, g *group) {
+	c := &h.calibrator
+	scores, notes, near := (*[64]int32)(h.scores[w<<6:]), (*[64]note)(h.notes[w<<6:]), (*[64]uint8)(h.near[w<<6:])
+	var regions [4]uint32 // their part of the key
+	for i, r := range h.regions[w<<2 : w<<2+4] {
+		regions[i&3] = r * 5 >> 10
 	}
-	v := &f.values
-	return 1<<31 | uint32(b)<<25 | uint32(v[0])<<19 | uint32(v[1])<<16 | uint32(v[2])<<12 | uint32(v[3])<<6 | uint32(v[4])
+	listed := window(h.listed, int32(w))
+	features, correct, at := &g.features, &g.correction, g.at[:g.n]
+	for i, b := range at {
+		place := aroundPlace(near[b&63], listed.around(uint(b)))
+		features[i&63] = uint32(place) << 12
+		correct[i&63] = c.ofAround[place&63]
+	}
+	for i := range at {
+		sharp, slow := uint32(half(g.sharp[i&63]+1<<10)-20)&63, uint32(half(g.slow[i&63]+1<<14)-28)&63
+		features[i&63] |= sharp<<6 | slow
+		correct[i&63] += c.ofSharp[sharp] + c.ofSlow[slow]
+	}
+	above := uint32(h.edge) - uint32(w<<6) // distance of the first block
+	for i, b := range at {
+		far := uint32(half(above-uint32(b))) & 63
+		corrected := (correct[i&63] + c.ofDistance[far]) * 180 >> 8
+		l := logarithm(g.key[i&63] + regions[b>>regionBits&3])
+		scores[b&63], correct[i&63] = l+corrected, corrected
+		f := uint32(1<<24) | uint32(l>>7)&63<<18 | features[i&63]
+		notes[b&63], features[i&63] = note(f), f|far<<25
+	}
+	for i := range at {
+		f := features[i&63]
+		kb := f >> 18 & 63
+		p := chances(c.chance[kb], correct[i&63])
+		c.noticed[kb]++
+		c.distances[f>>25&63] += p
+		c.arounds[f>>12&63] += p
+		c.sharps[f>>6&63] += p
+		c.slowly[f&63] += p
+	}
 }
+
+// around is a window on a bitset: the words of 64 bits from the fourth bit before a word on, and
+// from the fourth bit before the next word on.
+type around struct{ here, next uint64 }
+
+// window returns the window on word w of a bitset that lies behind a word of zeros.
+func window(set []uint64, w int32) around {
+	before, here, next := set[w], set[w+1], set[w+2]
+	return around{here<<4 | before>>60, next<<4 | here>>60}
+}
+
+// around returns the number of bits within 4 places of bit b, without b.
+func (a around) around(b uint) int {
+	return bits.OnesCount64((a.here>>(b&63) | a.next<<1<<(^b&63)) & 0x1ef)
+}
+
+// distance returns the feature value of block x below the edge.
+func distance(edge, x int32) int { return half(uint32(edge - x)) }
 
 // chances returns p·2^(c/256), at most 64000. Between powers of two it is linear.
 func chances(p int64, c int32) int64 {
@@ -87,20 +166,23 @@ func chances(p int64, c int32) int64 {
 	if z < 0 {
 		return 0
 	}
-	return min(p*(int64(256+z&255)<<min(40, z>>8)>>8)>>16, 64000)
+	return min(p*(int64(256+z&255)<<min(40, uint(z>>8))>>8)>>16, 64000)
 }
 
 // logarithm returns log2 x in 1/256, linear between powers of two and rounded down. That of 0 is 0.
-func logarithm(x uint64) int32 {
-	x = max(x, 1)
-	b := bits.Len64(x) - 1
-	if b >= 8 {
-		return int32(b)<<8 + int32(x>>(b-8)) - 256
-	}
-	return int32(b)<<8 + int32(x<<(8-b)) - 256
-}
+// The exponent of a float64 and the first 8 bits of its fraction are this number. Counting leading
+// zeros is slower on some processors.
+func logarithm(x uint32) int32 { return int32(floatBits(max(x, 1))>>44) - 1023<<8 }
 
-// half returns logarithm(x) >> 7.
-func half(x uint32) int {
-	return int(logarithm(uint64(x)) >> 7)
+// half returns logarithm(x) >> 7 for x > 0.
+func half(x uint32) int { return int(floatBits(x)>>51) - 1023<<1 }
+
+func floatBits(x uint32) uint64 { return math.Float64bits(float64(int64(x))) }
+
+// logarithm64 is logarithm for more bits.
+func logarithm64(x uint64) int32 {
+	if b := bits.Len64(x); b > 32 {
+		return logarithm(uint32(x>>(b-32))) + int32(b-32)<<8
+	}
+	return logarithm(uint32(x))
 }

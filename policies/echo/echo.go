@@ -58,7 +58,7 @@ var Entry = policies.Entry{
 	Source:  "new here, see policies/echo/README.md",
 	Usage:   "echo:calibrate=C, C is on (default) or off",
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Stack: true, Aligned: 1 << regionBits, Memory: "55 B", Cost: "O(blocks of 64 steps) a step"},
+	Traits:  policies.Traits{Stack: true, Aligned: 1 << regionBits, Memory: "39 B", Cost: "O(blocks of 64 steps) a step"},
 	New:     parse,
 }
 
@@ -183,18 +183,4 @@ func (p *Policy) Evict(n int, dst []int32) []int32 {
 		p.outside[x>>6] &^= 1 << (x & 63)
 	}
 	return dst
-}
-
-// Peek returns the block that Evict would name first, without removing it.
-func (p *Policy) Peek() (int32, bool) {
-	first, lowest := int32(-1), int32(0)
-	for w, rest := range p.outside {
-		for ; rest != 0; rest &= rest - 1 {
-			x := int32(w<<6 | bits.TrailingZeros64(rest))
-			if score := p.score(x); first < 0 || score < lowest || score == lowest && p.last[x] < p.last[first] {
-				first, lowest = x, score
-			}
-		}
-	}
-	return first, first >= 0
 }

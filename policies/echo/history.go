@@ -9,73 +9,50 @@ import (
 // Constants of the rule. They were chosen by hand, see README.md.
 const (
 	lags       = 64 // remembered steps before the current one
-	demandUnit = 8  // credit of a member, of a birth, and the bound of a candidate's
+	unit       = 8  // credit of a member, of a birth, and the bound of a candidate's
 	regionBits = 4  // a region has 16 blocks
 )
 
-// fast has round(65536·(0.65^l + 0.02·0.98^l)) for each lag l, and slow round(65536·0.95^l).
-var fast = [lags + 1]uint32{66847, 43883, 28948, 19231, 12908, 8789, 6104, 4351, 3203, 2450, 1953, 1623, 1401, 1250, 1145, 1070,
-	1015, 973, 939, 911, 887, 865, 845, 827, 809, 792, 776, 760, 745, 730, 715, 701, 687, 673, 660, 646, 633, 621, 608, 596, 584,
-	573, 561, 550, 539, 528, 517, 507, 497, 487, 477, 468, 458, 449, 440, 431, 423, 414, 406, 398, 390, 382, 375, 367, 360}
-
-var slow = [lags + 1]uint32{65536, 62259, 59146, 56189, 53379, 50711, 48175, 45766, 43478, 41304, 39239, 37277, 35413, 33642,
-	31960, 30362, 28844, 27402, 26032, 24730, 23494, 22319, 21203, 20143, 19136, 18179, 17270, 16407, 15586, 14807, 14067, 13363,
-	12695, 12060, 11457, 10884, 10340, 9823, 9332, 8865, 8422, 8001, 7601, 7221, 6860, 6517, 6191, 5882, 5587, 5308, 5043, 4791,
-	4551, 4323, 4107, 3902, 3707, 3521, 3345, 3178, 3019, 2868, 2725, 2589, 2459}
-
-// history is the memory of a stream. It scores blocks. Bit u mod 64 of a mask stands for step u.
+// history is the memory of a stream. It scores blocks. Blocks are handled in words of 64.
 type history struct {
 	calibrate bool
-	t         int   // number of the current step
-	edge      int32 // first block above all births and members so far
-
-	past     []past   // by block: the steps that gave it credit, without the current one
-	now      []uint8  // by block: credit of the current step, during it
-	demanded []uint64 // D_t, one bit per block
-	listed   []uint64 // D_t and the candidates with credit, a word of zeros before the first
-	active   []uint64 // blocks to which the current step or one of the 64 before gives credit
-	near     []uint8  // by block: quarter of the candidates, 1 to 4, or 0
-	nearby   []int32  // blocks with a quarter
-	credited []int32  // candidates with credit
-	credit   []uint8  // credit of each
-	scores   []int32  // by active block outside D_t
-	regions  []uint32 // by region: sum of S
-	seen     []uint32 // by block: the note of the step before, or 0
-	overlap  [3][lags + 1]uint32
-	sums     sums
+	t         int        // number of the current step
+	edge      int32      // first block above all births and members so far
+	past      []uint64   // by block: bit u mod 64 is set if step u demanded it
+	events    events     // births and candidates of the current and the last 64 steps
+	other     []otherSum // by block: sums over the events, zero between steps
+	demanded  []uint64   // D_t, one bit per block
+	listed    []uint64   // D_t and the candidates with credit, behind a word of zeros
+	active    []uint64   // blocks to which the current step or one of the 64 before gives credit
+	near      []uint8    // by block: quarter of the candidates, 1 to 4, or 0
+	nearby    []int32    // blocks with a quarter
+	scores    []int32    // by active block outside D_t
+	notes     []note     // by block: its features at the step before, or 0
+	regions   []uint32   // by region: sum of S
+	overlap   [3][lags + 1]uint32
+	sums      sums
+	group     group
 	calibrator
-}
-
-// past has a mask for the births, one for the demand and one for each bit of a candidate's credit.
-type past struct{ demand, births, near4, near2, near1 uint64 }
-
-func (p *past) empty() bool { return p.demand|p.births|p.near4|p.near2|p.near1 == 0 }
-
-// forget clears the bits of a step.
-func (p *past) forget(step uint64) {
-	p.demand &^= step
-	p.births &^= step
-	p.near4 &^= step
-	p.near2 &^= step
-	p.near1 &^= step
 }
 
 // reset starts a stream of blocks 0 … blocks-1.
 func (h *history) reset(blocks int, calibrate bool) {
 	words := blocks>>6 + 1
 	h.calibrate, h.t, h.edge = calibrate, -1, 0
-	h.past = policies.Fill(h.past, words<<6, past{})
-	h.now, h.near = policies.Fill(h.now, words<<6, 0), policies.Fill(h.near, words<<6, 0)
+	h.past, h.other = policies.Fill(h.past, words<<6, 0), policies.Fill(h.other, words<<6, otherSum{})
+	h.near = policies.Fill(h.near, words<<6, 0)
 	h.demanded, h.listed, h.active = policies.Fill(h.demanded, words, 0), policies.Fill(h.listed, words+2, 0), policies.Fill(h.active, words, 0)
-	h.scores, h.seen = policies.Fill(h.scores, words<<6, 0), policies.Fill(h.seen, words<<6, 0)
+	h.scores, h.notes = policies.Fill(h.scores, words<<6, 0), policies.Fill(h.notes, words<<6, 0)
 	h.regions = policies.Fill(h.regions, words<<6>>regionBits, 0)
 	h.nearby, h.overlap = h.nearby[:0], [3][lags + 1]uint32{}
+	h.events.reset()
 	h.calibrator.reset()
 }
 
 // step applies a step: births, D_t ascending, and the candidates, best first.
 func (h *history) step(births, demand, candidates []int32) {
 	h.t++
+	before := h.edge
 	if n := len(births); n > 0 {
 		h.edge = max(h.edge, births[n-1]+1)
 	}
@@ -83,34 +60,28 @@ func (h *history) step(births, demand, candidates []int32) {
 		h.edge = max(h.edge, demand[n-1]+1)
 	}
 	if h.calibrate {
-		h.learn(h.seen, demand)
+		h.learn(h.notes, demand, before)
 	}
 	h.list(births, demand, candidates)
 	h.compare(demand)
 	h.rescore()
-	h.remember(births, demand)
 }
 
-// list notes the credits of the current step.
+// list notes the demand and the credits of the current step.
 func (h *history) list(births, demand, candidates []int32) {
 	for _, x := range h.nearby {
 		h.near[x] = 0
 	}
 	clear(h.demanded)
-	clear(h.listed)
-	for _, x := range births {
-		h.now[x] += demandUnit
-		h.active[x>>6] |= 1 << (x & 63)
-	}
 	for _, x := range demand {
-		h.now[x] += demandUnit
 		h.demanded[x>>6] |= 1 << (x & 63)
 	}
-	for w, members := range h.demanded {
-		h.listed[w+1] = members
-		h.active[w] |= members
+	copy(h.listed[1:], h.demanded)
+	events := h.events.begin(h.t)
+	for _, x := range births {
+		events = append(events, newEvent(x, unit))
 	}
-	h.nearby, h.credited, h.credit = h.nearby[:0], h.credited[:0], h.credit[:0]
+	h.nearby = h.nearby[:0]
 	m := len(candidates)
 	q := min(m, max(1, len(demand)/2))
 	for i, x := range candidates {
@@ -119,20 +90,29 @@ func (h *history) list(births, demand, candidates []int32) {
 		}
 		h.near[x] = uint8(1 + 4*i/m)
 		h.nearby = append(h.nearby, x)
-		if v := demandUnit * (q - i) / (q + 1); v > 0 {
-			h.credited, h.credit = append(h.credited, x), append(h.credit, uint8(v))
-			h.now[x] += uint8(v)
+		if v := unit * (q - i) / (q + 1); v > 0 {
+			events = append(events, newEvent(x, v))
 			h.listed[x>>6+1] |= 1 << (x & 63)
-			h.active[x>>6] |= 1 << (x & 63)
 		}
+	}
+	h.events.end(h.t, events)
+	for _, e := range events {
+		h.active[e.block()>>6] |= 1 << (e.block() & 63)
+	}
+	for w, members := range h.demanded {
+		h.active[w] |= members
 	}
 }
 
 // compare sets the sums of the weights by which past steps count now.
 func (h *history) compare(demand []int32) {
 	known := min(h.t, lags)
+	var columns [64]uint32
+	countColumns(h.past, demand, &columns)
 	at := &h.overlap[h.t%3]
-	h.count(demand, at)
+	for l := 1; l <= lags; l++ {
+		at[l] = columns[(h.t-l)&63]
+	}
 	var similar [lags + 1]uint32
 	most := uint32(0)
 	for l := 1; l <= known; l++ {
@@ -141,113 +121,107 @@ func (h *history) compare(demand []int32) {
 	}
 	w := weigh(similar[:known+1], most)
 	h.sums.set(h.t, known, &w)
+	h.events.add(h.other, h.t, known, &w)
 }
 
-// count sets the overlap of the demand with the demand of each lag.
-func (h *history) count(demand []int32, overlap *[lags + 1]uint32) {
-	var columns [64]uint32
-	for _, x := range demand {
-		for rest := h.past[x].demand; rest != 0; rest &= rest - 1 {
-			columns[bits.TrailingZeros64(rest)]++
-		}
-	}
-	for l := 1; l <= lags; l++ {
-		overlap[l] = columns[(h.t-l)&63]
-	}
-}
-
-// rescore computes the scores of all active blocks outside D_t, and the sums of all regions.
+// rescore computes the scores of all active blocks outside D_t, and the sums of all regions. It adds
+// D_t to the past. Short loops over the blocks of a word fit into the registers and are faster than
+// one loop.
 func (h *history) rescore() {
 	clear(h.regions)
-	leaving := uint64(1) << (h.t & 63) // of the step 64 steps ago, whose bit the current step takes
-	var of [64]sum
-	for w := range h.active {
-		for rest := h.active[w]; rest != 0; rest &= rest - 1 {
-			b := bits.TrailingZeros64(rest)
-			x := w<<6 | b
-			p := &h.past[x]
-			if p.empty() && h.now[x] == 0 {
-				h.active[w] &^= 1 << b
-				h.seen[x] = 0
-				continue
-			}
-			of[b] = h.sums.of(p, h.now[x])
-			h.regions[x>>regionBits] += of[b].key
-			p.forget(leaving)
+	h.calibrator.begin()
+	g := &h.group
+	for w, active := range h.active {
+		if active == 0 {
+			continue
 		}
-		for rest := h.active[w]; rest != 0; rest &= rest - 1 {
-			b := bits.TrailingZeros64(rest)
-			x := int32(w<<6 | b)
-			if h.demanded[w]>>b&1 != 0 {
-				h.seen[x] = 0
-				continue
+		g.places(active)
+		h.lookUp(w, g)
+		h.spread(w, g)
+		if h.calibrate {
+			h.assess(w, g)
+		} else {
+			for i, b := range g.at[:g.n] {
+				x := int32(w<<6 | int(b))
+				h.scores[x] = int32(h.key(x, g.key[i&63]))
 			}
-			f := h.features(x, &of[b])
-			if !h.calibrate {
-				h.scores[x] = int32(f.key)
-				continue
-			}
-			c := h.correction(&f)
-			h.scores[x], h.seen[x] = logarithm(uint64(f.key))+c, h.note(&f, c)
 		}
 	}
 }
 
-// features returns the key and the features of a block with the given sums.
-func (h *history) features(x int32, s *sum) features {
-	f := features{key: s.key + h.regions[x>>regionBits]*5>>10}
-	if h.calibrate {
-		f.values = [5]uint8{
-			uint8(min(63, half(uint32(h.edge-x)))),
-			h.near[x],
-			uint8(h.listedNear(x)),
-			uint8(min(40, half(s.sharp+1<<10)-20)),
-			uint8(min(40, half(s.slow+1<<14)-28)),
-		}
-	}
-	return f
+// group has the active blocks of a word, and figures of each of them.
+type group struct {
+	n                int
+	at               [64]uint8
+	packed           [64]uint64
+	key, sharp, slow [64]uint32
+	correction       [64]int32
+	features         [64]uint32
 }
 
-// listedNear returns the number of listed blocks within 4 positions of x, which is not listed.
-func (h *history) listedNear(x int32) int {
-	from := uint32(x) + 60 // bit of x-4, behind a word of zeros
-	w, b := from>>6, from&63
-	around := h.listed[w] >> b
-	if b > 55 {
-		around |= h.listed[w+1] << (64 - b)
+// places sets the blocks of the group by a bitset of a word.
+func (g *group) places(set uint64) {
+	n := 0
+	for ; set != 0; set &= set - 1 {
+		g.at[n&63] = uint8(bits.TrailingZeros64(set))
+		n++
 	}
-	return bits.OnesCount64(around & 0x1ef)
+	g.n = n
 }
 
-// remember adds the current step to the masks.
-func (h *history) remember(births, demand []int32) {
-	bit := uint64(1) << (h.t & 63)
-	for _, x := range births {
-		h.past[x].births |= bit
-		h.now[x] = 0
+// lookUp reads the sums over the demands.
+func (h *history) lookUp(w int, g *group) {
+	past, tables, packed := (*[64]uint64)(h.past[w<<6:]), &h.sums.tables, &g.packed
+	for i, b := range g.at[:g.n] {
+		m := past[b&63]
+		packed[i&63] = tables[0][uint8(m)] + tables[1][uint8(m>>8)] + tables[2][uint8(m>>16)] + tables[3][uint8(m>>24)] +
+			tables[4][uint8(m>>32)] + tables[5][uint8(m>>40)] + tables[6][uint8(m>>48)] + tables[7][uint8(m>>56)]
 	}
-	for _, x := range demand {
-		h.past[x].demand |= bit
-		h.now[x] = 0
-	}
-	for i, v := range h.credit {
-		x := h.credited[i]
-		p := &h.past[x]
-		p.near1 |= bit * uint64(v&1)
-		p.near2 |= bit * uint64(v>>1&1)
-		p.near4 |= bit * uint64(v>>2)
-		h.now[x] = 0
+	bit, demanded, current := uint64(1)<<(h.t&63), h.demanded[w], h.sums.current
+	for i, b := range g.at[:g.n] {
+		member := -(demanded >> (b & 63) & 1)
+		packed[i&63] += current & member
+		past[b&63] = past[b&63]&^bit | member&bit
 	}
 }
+
+// spread adds the sums over the events, and adds the keys to the sums of the regions.
+func (h *history) spread(w int, g *group) {
+	other, regions := (*[64]otherSum)(h.other[w<<6:]), (*[4]uint32)(h.regions[w<<2:])
+	for i, b := range g.at[:g.n] {
+		packed, o := g.packed[i&63], &other[b&63]
+		g.key[i&63] = uint32(packed&(1<<slowShift-1))*unit + uint32(o.keySharp)
+		g.sharp[i&63] = uint32(packed>>sharpShift)*unit + uint32(o.keySharp>>32)
+		g.slow[i&63] = uint32(packed>>slowShift&(1<<(sharpShift-slowShift)-1))*unit + o.slow
+		o.keySharp, o.slow = 0, 0
+		regions[b>>regionBits&3] += g.key[i&63]
+	}
+	gone, demanded, notes, n := uint64(0), h.demanded[w], (*[64]note)(h.notes[w<<6:]), 0
+	for i, b := range g.at[:g.n] { // keeps the blocks that are not demanded and have credit
+		s := g.slow[i&63]
+		empty := (uint64(s) - 1) >> 63 // 1 if s is 0
+		out := empty | demanded>>(b&63)&1
+		gone |= empty << (b & 63)
+		notes[b&63] = 0
+		g.at[n&63], g.key[n&63], g.sharp[n&63], g.slow[n&63] = b, g.key[i&63], g.sharp[i&63], s
+		n += int(1 - out)
+	}
+	g.n = n
+	h.active[w] &^= gone
+}
+
+// key returns the key of a block with the given sum S.
+func (h *history) key(x int32, sum uint32) uint32 { return sum + h.regions[x>>regionBits]*5>>10 }
 
 // score returns the score of a block outside D_t.
 func (h *history) score(x int32) int32 {
 	if h.active[x>>6]>>(x&63)&1 != 0 {
 		return h.scores[x]
 	}
-	f := h.features(x, &sum{})
+	key := h.key(x, 0)
 	if !h.calibrate {
-		return int32(f.key)
+		return int32(key)
 	}
-	return logarithm(uint64(f.key)) + h.correction(&f)
+	around := window(h.listed, x>>6).around(uint(x & 63))
+	return logarithm(key) + h.correction(distance(h.edge, x), h.near[x], around, 0, 0)
 }

@@ -2,6 +2,16 @@ package echo
 
 import "math/bits"
 
+// fast has round(65536·(0.65^l + 0.02·0.98^l)) for each lag l, and slow round(65536·0.95^l).
+var fast = [lags + 1]uint32{66847, 43883, 28948, 19231, 12908, 8789, 6104, 4351, 3203, 2450, 1953, 1623, 1401, 1250, 1145, 1070,
+	1015, 973, 939, 911, 887, 865, 845, 827, 809, 792, 776, 760, 745, 730, 715, 701, 687, 673, 660, 646, 633, 621, 608, 596, 584,
+	573, 561, 550, 539, 528, 517, 507, 497, 487, 477, 468, 458, 449, 440, 431, 423, 414, 406, 398, 390, 382, 375, 367, 360}
+
+var slow = [lags + 1]uint32{65536, 62259, 59146, 56189, 53379, 50711, 48175, 45766, 43478, 41304, 39239, 37277, 35413, 33642,
+	31960, 30362, 28844, 27402, 26032, 24730, 23494, 22319, 21203, 20143, 19136, 18179, 17270, 16407, 15586, 14807, 14067, 13363,
+	12695, 12060, 11457, 10884, 10340, 9823, 9332, 8865, 8422, 8001, 7601, 7221, 6860, 6517, 6191, 5882, 5587, 5308, 5043, 4791,
+	4551, 4323, 4107, 3902, 3707, 3521, 3345, 3178, 3019, 2868, 2725, 2589, 2459}
+
 // weights are the weights of the steps by their lag. key is the weight in S, sharp the weight of the
 // echoes in the sharp sum. That of the slow sum is slow.
 type weights struct{ key, sharp [lags + 1]uint32 }
@@ -39,9 +49,6 @@ func share(part, sum uint64) uint32 {
 	return uint32(part << 16 / sum)
 }
 
-// sum has the three sums of a block: S, the sharp and the slow one.
-type sum struct{ key, sharp, slow uint32 }
-
 // sums are tables from which the sum of the weights of any set of past steps is read, eight steps at
 // a time. A number has three sums, each in at least 21 bits. The weights of 65 steps add up to less
 // than 2^20, 2^17 and 2^21.
@@ -71,35 +78,4 @@ func (s *sums) set(t, known int, w *weights) {
 			table[set] = table[set&(set-1)] + at[i<<3|bits.TrailingZeros8(uint8(set))]
 		}
 	}
-}
-
-// of returns the sums of a block with credit now in the current step.
-func (s *sums) of(p *past, now uint8) sum {
-	total := spread(s.over(p.demand), demandUnit)
-	total.add(spread(s.over(p.births), demandUnit))
-	total.add(spread(s.over(p.near4), 4))
-	total.add(spread(s.over(p.near2), 2))
-	total.add(spread(s.over(p.near1), 1))
-	total.add(spread(s.current, uint32(now)))
-	return total
-}
-
-// over returns the sums over the steps of a mask.
-func (s *sums) over(mask uint64) uint64 {
-	if mask == 0 {
-		return 0
-	}
-	return s.tables[0][mask&255] + s.tables[1][mask>>8&255] + s.tables[2][mask>>16&255] + s.tables[3][mask>>24&255] +
-		s.tables[4][mask>>32&255] + s.tables[5][mask>>40&255] + s.tables[6][mask>>48&255] + s.tables[7][mask>>56]
-}
-
-// spread returns the three sums, multiplied by a credit.
-func spread(packed uint64, credit uint32) sum {
-	return sum{uint32(packed&(1<<slowShift-1)) * credit, uint32(packed>>sharpShift) * credit, uint32(packed>>slowShift&(1<<(sharpShift-slowShift)-1)) * credit}
-}
-
-func (s *sum) add(o sum) {
-	s.key += o.key
-	s.sharp += o.sharp
-	s.slow += o.slow
 }

@@ -69,7 +69,7 @@ const realTrace = "../../datasets/bundled/smollm2_multi_news_8k.parquet"
 // BenchmarkLossy measures lossy policies.
 func (w workload) policies() (list []string) {
 	if w.stream.Scores != nil {
-		return []string{"lookahead", "lru", "near-lrfu", "opt", "s3-fifo", "score-ewma"}
+		return []string{"echo", "lookahead", "lru", "near-lrfu", "opt", "s3-fifo", "score-ewma"}
 	}
 	for _, e := range all.Table() {
 		name := strings.TrimSuffix(e.Name+":"+e.Example, ":")

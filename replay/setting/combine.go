@@ -81,7 +81,7 @@ var conflicts = []Conflict{
 	{KindBypassing, with(UseClusters), "the policy chooses among blocks of one size"},
 	{KindBypassing, with(UseSwap), "a swap needs the policy's next victim, and the policy may bypass the cache"},
 	{KindBypassing, with(AsTier), "the policy decides by the GPU's demand, and a tier sees only misses"},
-	{KindUnpeekable, with(UseSwap), "a swap needs the next victim early (choose echo, fifo, lfu, lookahead or lru)"},
+	{KindUnpeekable, with(UseSwap), "a swap needs the next victim early (choose fifo, lfu, lookahead or lru)"},
 	{KindSized, with(UseClusters), "the policy counts blocks of one size"},
 	{KindUnresized, with(AtChanging), "the policy is built for one capacity"},
 	{KindOffline, with(UseClusters), "the optimum for blocks of one size is not the optimum for clusters"},

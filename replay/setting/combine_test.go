@@ -83,7 +83,7 @@ func TestConflictsOnce(t *testing.T) {
 // The table refuses exactly the policies that cannot use a mechanism.
 func TestConflictsOfPolicies(t *testing.T) {
 	refused := map[Mechanism][]string{
-		UseSwap:     {"2q", "adakv", "arc", "block-lfu", "clock", "duoattention", "h2o", "lfu-decay", "lirs", "lrfu", "near-lrfu", "none", "opt", "opt-bypass", "pyramidkv", "random", "s3-fifo", "score-ewma", "sieve", "snapkv", "static", "streamingllm", "window"},
+		UseSwap:     {"2q", "adakv", "arc", "block-lfu", "clock", "duoattention", "echo", "h2o", "lfu-decay", "lirs", "lrfu", "near-lrfu", "none", "opt", "opt-bypass", "pyramidkv", "random", "s3-fifo", "score-ewma", "sieve", "snapkv", "static", "streamingllm", "window"},
 		UseClusters: {"2q", "adakv", "arc", "block-lfu", "duoattention", "h2o", "lirs", "none", "opt", "opt-bypass", "pyramidkv", "s3-fifo", "snapkv", "static", "streamingllm"},
 		AsTier:      {"adakv", "block-lfu", "duoattention", "h2o", "none", "opt", "opt-bypass", "pyramidkv", "snapkv", "static", "streamingllm", "window"},
 		UsePlacing:  {"adakv", "duoattention", "h2o", "none", "pyramidkv", "snapkv", "streamingllm", "window"},

@@ -1,0 +1,82 @@
+package echo
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// countColumns agrees with counting bit by bit, for few and for many words.
+func TestCountColumns(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	words := make([]uint64, 5000)
+	for i := range words {
+		words[i] = r.Uint64() | r.Uint64()
+	}
+	for _, n := range []int{0, 1, 7, 8, 9, 100, 2039, 2040, 2041, 2048, 5000} {
+		var blocks []int32
+		for _, x := range r.Perm(len(words))[:n] {
+			blocks = append(blocks, int32(x))
+		}
+		var got, want [64]uint32
+		countColumns(words, blocks, &got)
+		for _, x := range blocks {
+			for c := range want {
+				want[c] += uint32(words[x] >> c & 1)
+			}
+		}
+		if got != want {
+			t.Errorf("%d words: %v, expected %v", n, got, want)
+		}
+	}
+}
+
+// The three sums of a table's number do not run over into each other, whatever the similarities. The
+// weights of all steps count twice: the current one and those of the tables.
+func TestSumsFit(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		similar := make([]uint32, 1+r.IntN(lags+1))
+		most := uint32(0)
+		for l := 1; l < len(similar); l++ {
+			if r.IntN(3) > 0 {
+				similar[l] = r.Uint32N(1 + r.Uint32N(1<<20))
+			}
+			most = max(most, similar[l])
+		}
+		w := weigh(similar, most)
+		var key, sharp, all uint32
+		for l := range w.key {
+			key, sharp, all = key+w.key[l], sharp+w.sharp[l], all+slow[l]
+		}
+		if key >= 1<<(slowShift-1) || sharp >= 1<<17 || all >= 1<<(sharpShift-slowShift-1) {
+			t.Fatalf("similarities %v: the weights add up to %d, %d and %d", similar, key, sharp, all)
+		}
+	}
+}
+
+// logarithm and half agree with their definition.
+func TestLogarithm(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 3))
+	for i := range uint64(300000) {
+		x := i
+		if i > 1<<16 {
+			x = r.Uint64() >> r.IntN(64)
+		}
+		octave, power := int32(0), uint64(1)
+		for octave < 63 && x>>1 >= power {
+			octave, power = octave+1, power<<1
+		}
+		want := octave << 8
+		if x > 0 && octave < 8 {
+			want += int32((x - power) << 8 / power)
+		} else if x > 0 {
+			want += int32((x - power) >> (octave - 8))
+		}
+		if got := logarithm64(x); got != want {
+			t.Fatalf("logarithm of %d: %d, expected %d", x, got, want)
+		}
+		if x > 0 && x < 1<<32 && (logarithm(uint32(x)) != want || half(uint32(x)) != int(want>>7)) {
+			t.Fatalf("logarithm of %d: %d, and half %d, expected %d", x, logarithm(uint32(x)), half(uint32(x)), want)
+		}
+	}
+}
