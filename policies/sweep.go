@@ -17,12 +17,13 @@ type Sweeper interface {
 type Sweep interface {
 	// Size returns the size of a cell of the policy that made the pass, at a capacity.
 	Size(capacity int) int32
-	// Reset starts a stream, as Policy.Reset does. Scope.Capacity is the largest size of the pass.
-	Reset(*Scope) error
+	// Reset starts a stream, as Policy.Reset does. sizes ascend, and Scope.Capacity is the largest. The
+	// pass may keep sizes until the next call of Reset.
+	Reset(scope *Scope, sizes []int32) error
 	// Distances applies a step. For every block of Miss in order it appends the least size at which
 	// the block is resident when the step begins, or Never. Miss has all blocks that enter the demand
-	// except births of the step. Hit has those births, which are resident at every size. No other
-	// column is filled.
+	// except births of the step. Hit has those births, which are resident at every size. Candidates
+	// and Members are filled if the policy needs them, and Pass is empty.
 	Distances(s *Step, dst []int32) []int32
 	// Residents appends the number of blocks that are resident after the step, for each of sizes.
 	// sizes must ascend.

@@ -169,18 +169,28 @@ func (p *Policy) Evict(n int, dst []int32) []int32 {
 	for w, rest := range p.outside {
 		for ; rest != 0; rest &= rest - 1 {
 			x := int32(w<<6 | bits.TrailingZeros64(rest))
-			p.keyed = append(p.keyed, bucket.Ranked{Key: uint64(int64(p.score(x)) + 1<<32), ID: x})
+			p.keyed = append(p.keyed, bucket.Ranked{Key: order(p.score(x)), ID: x})
 		}
 	}
 	at := len(dst)
-	tied, n, dst := bucket.Lowest(p.keyed, n, dst)
-	for i := range tied {
-		x := tied[i].ID
-		tied[i].Key = uint64(p.last[x]+p.first+1)<<32 | uint64(x)
-	}
-	_, _, dst = bucket.Lowest(tied, n, dst)
+	dst = lowest(p.keyed, n, p.last, p.first, dst)
 	for _, x := range dst[at:] {
 		p.outside[x>>6] &^= 1 << (x & 63)
 	}
+	return dst
+}
+
+// order maps a score to an integer with the same order.
+func order(score int32) uint64 { return uint64(int64(score) + 1<<31) }
+
+// lowest appends the n blocks with the lowest keys, by last use and then by index at equal keys.
+// first is added to the last uses to make them positive. The list is overwritten.
+func lowest(list []bucket.Ranked, n int, last []int32, first int32, dst []int32) []int32 {
+	tied, n, dst := bucket.Lowest(list, n, dst)
+	for i := range tied {
+		x := tied[i].ID
+		tied[i].Key = uint64(last[x]+first+1)<<32 | uint64(x)
+	}
+	_, _, dst = bucket.Lowest(tied, n, dst)
 	return dst
 }

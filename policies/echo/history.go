@@ -2,6 +2,7 @@ package echo
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
 )
@@ -49,15 +50,15 @@ func (h *history) reset(blocks int, calibrate bool) {
 	h.calibrator.reset()
 }
 
-// step applies a step: births, D_t ascending, and the candidates, best first.
+// step applies a step: births, D_t, and the candidates, best first.
 func (h *history) step(births, demand, candidates []int32) {
 	h.t++
 	before := h.edge
-	if n := len(births); n > 0 {
-		h.edge = max(h.edge, births[n-1]+1)
+	for _, x := range births { // an exclusive tier lists victims of the cache above, in any order
+		h.edge = max(h.edge, x+1)
 	}
 	if n := len(demand); n > 0 {
-		h.edge = max(h.edge, demand[n-1]+1)
+		h.edge = max(h.edge, slices.Max(demand)+1)
 	}
 	if h.calibrate {
 		h.learn(h.notes, demand, before)

@@ -46,7 +46,7 @@ func (q *stack) Size(capacity int) int32 { return int32(capacity) }
 
 // Reset starts a stream. It makes twice as many places as blocks, so that moving the queue to the
 // front costs O(1) per change.
-func (q *stack) Reset(sc *policies.Scope) error {
+func (q *stack) Reset(sc *policies.Scope, _ []int32) error {
 	words := (2*sc.Blocks + 127) / 64
 	q.place = policies.Fill(q.place, sc.Blocks, absent)
 	q.owner = policies.Fill(q.owner, words*64, 0)

@@ -423,12 +423,12 @@ type startsOnce struct {
 	blocks int
 }
 
-func (w *startsOnce) Reset(sc *policies.Scope) error {
+func (w *startsOnce) Reset(sc *policies.Scope, sizes []int32) error {
 	if w.blocks >= sc.Blocks {
 		return nil
 	}
 	w.blocks = sc.Blocks
-	return w.Sweep.Reset(sc)
+	return w.Sweep.Reset(sc, sizes)
 }
 
 // joinsLate reports the blocks that left the demand to the inner pass one call late.
@@ -437,9 +437,9 @@ type joinsLate struct {
 	late policies.Step
 }
 
-func (w *joinsLate) Reset(sc *policies.Scope) error {
+func (w *joinsLate) Reset(sc *policies.Scope, sizes []int32) error {
 	w.late = policies.Step{}
-	return w.Sweep.Reset(sc)
+	return w.Sweep.Reset(sc, sizes)
 }
 
 func (w *joinsLate) join() {

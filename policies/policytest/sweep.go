@@ -91,7 +91,7 @@ func follow(pass policies.Sweep, told *script, runs []single, spoil bool) (err e
 		sizes[i] = r.size
 	}
 	scope.Capacity = int(slices.Max(sizes))
-	if err := pass.Reset(&scope); err != nil {
+	if err := pass.Reset(&scope, sizes); err != nil {
 		return err
 	}
 	i := 0
@@ -112,7 +112,7 @@ func follow(pass policies.Sweep, told *script, runs []single, spoil bool) (err e
 func entering(s *policies.Step) *policies.Step {
 	enter := sorted(slices.Concat(s.Hit, s.Miss))
 	born := func(x int32) bool { return slices.Contains(s.Offered, x) }
-	return &policies.Step{T: s.T, Demand: s.Demand, Offered: s.Offered, Exit: s.Exit,
+	return &policies.Step{T: s.T, Demand: s.Demand, Offered: s.Offered, Exit: s.Exit, Members: s.Members, Candidates: s.Candidates,
 		Hit:  slices.DeleteFunc(slices.Clone(enter), func(x int32) bool { return !born(x) }),
 		Miss: slices.DeleteFunc(enter, born)}
 }

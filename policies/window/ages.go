@@ -30,7 +30,7 @@ func (p *Policy) Sweep(self policies.Policy) policies.Sweep {
 func (a *ages) Size(int) int32 { return a.window }
 
 // Reset starts a stream.
-func (a *ages) Reset(sc *policies.Scope) error {
+func (a *ages) Reset(sc *policies.Scope, _ []int32) error {
 	a.joined = policies.Fill(a.joined, sc.Blocks, unseen)
 	a.left = a.left[:0]
 	a.step, a.demand = 0, 0

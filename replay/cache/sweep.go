@@ -13,6 +13,8 @@ import (
 // blocks. The sweep derives from them every count of a single run.
 type Sweep struct {
 	Pass   policies.Sweep // the pass of the policy
+	needs  policies.Needs
+	ranks  bool // lists are in rank order
 	step   policies.Step
 	change demand.Change
 
@@ -26,12 +28,22 @@ type Sweep struct {
 	counts    []Counts
 }
 
+// NewSweep returns a sweep of p, or nil if p is no Sweeper.
+func NewSweep(p policies.Policy) *Sweep {
+	pass := policies.SweepOf(p)
+	if pass == nil {
+		return nil
+	}
+	return &Sweep{Pass: pass, needs: policies.NeedsOf(p)}
+}
+
 // Run returns the counts of a view at each of sizes, which must ascend. The counts are valid until
 // the next call.
 func (w *Sweep) Run(v demand.View, sizes []int32, at Start) ([]Counts, error) {
 	if err := w.reset(v, sizes, at.Seed); err != nil {
 		return nil, err
 	}
+	w.ranks = at.Ranks
 	x := v.Bounds()
 	for i := range x.Rows {
 		w.load(v, i)
@@ -55,7 +67,7 @@ func (w *Sweep) reset(v demand.View, sizes []int32, seed uint64) error {
 	w.before = policies.Fill(w.before, len(sizes), 0)
 	w.resident = policies.Fill(w.resident, len(sizes), 0)
 	most := int(sizes[len(sizes)-1])
-	return w.Pass.Reset(&policies.Scope{Blocks: x.Blocks, Capacity: most, Steps: x.Rows, Windows: x.Windows, Demand: x.MaxDemand, Seed: seed})
+	return w.Pass.Reset(&policies.Scope{Blocks: x.Blocks, Capacity: most, Steps: x.Rows, Windows: x.Windows, Demand: x.MaxDemand, Seed: seed}, sizes)
 }
 
 // load fills the step with row i. Births arrive before the step is classified (SEMANTICS S3), so a
@@ -72,6 +84,12 @@ func (w *Sweep) load(v demand.View, i int) {
 	}
 	s.T, s.Demand = int32(i-v.Bounds().Windows), w.change.Demand
 	s.Hit, s.Miss, s.Exit, s.Offered = enter[known:], enter[:known], w.change.Exit, born
+	if w.needs&policies.NeedDemand != 0 {
+		s.Members = v.Members(i)
+	}
+	if w.needs&policies.NeedCandidates != 0 || w.needs&policies.WantCandidates != 0 && w.ranks {
+		s.Candidates = v.Candidates(i)
+	}
 }
 
 // note counts the distances of a counted step.
@@ -136,7 +154,7 @@ type StackCounter struct{ sweep Sweep }
 
 // NewStackCounter returns a counter, which may be used for one stream after the other.
 func NewStackCounter() *StackCounter {
-	return &StackCounter{sweep: Sweep{Pass: policies.SweepOf(new(lru.Policy))}}
+	return &StackCounter{sweep: *NewSweep(new(lru.Policy))}
 }
 
 // Misses returns the misses of a stream by interval of decode steps, then by size. every is the

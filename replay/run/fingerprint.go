@@ -178,11 +178,11 @@ func (f *fingerprinter) lossy(t *trial) {
 
 // passes digests the answers of a Sweeper. A run at several capacities takes its counts from them.
 func (f *fingerprinter) passes(all []trial) {
-	pass := policies.SweepOf(f.policy)
-	if pass == nil {
+	w := cache.NewSweep(f.policy)
+	if w == nil {
 		return
 	}
-	w := cache.Sweep{Pass: pass}
+	pass := w.Pass
 	for i := range all {
 		t := &all[i]
 		if t.kind != asRecorded || t.again || len(t.start.Placed) > 0 {

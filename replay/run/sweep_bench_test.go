@@ -42,11 +42,11 @@ func BenchmarkSweep(b *testing.B) {
 
 func sweepAndSingles(b *testing.B, trace, name string, d *demand.Delta, sizes []int32, policy func(size int32) (policies.Policy, int)) {
 	first, _ := policy(sizes[0])
-	all := cache.Sweep{Pass: policies.SweepOf(first)}
+	all := cache.NewSweep(first)
 	b.Run(fmt.Sprintf("trace=%s/policy=%s/cells=%d/by=sweep", trace, name, len(sizes)), func(b *testing.B) {
 		b.ReportAllocs()
 		for range b.N {
-			if _, err := all.Run(d, sizes, cache.Start{Unit: 1}); err != nil {
+			if _, err := all.Run(d, sizes, cache.Start{Ranks: true, Unit: 1}); err != nil {
 				b.Fatal(err)
 			}
 		}

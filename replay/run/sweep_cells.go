@@ -37,7 +37,10 @@ func (p *plan) group(order []int, runners []*cache.Cell) []*group {
 	known := map[string]*group{}
 	for _, i := range order {
 		c := &p.cells[i]
-		pass := policies.SweepOf(runners[c.runner].Policy)
+		sweep, pass := cache.NewSweep(runners[c.runner].Policy), policies.Sweep(nil)
+		if sweep != nil {
+			pass = sweep.Pass
+		}
 		name := c.spec.Name()
 		if c.capacity == nil {
 			name = c.spec.Entry.Name
@@ -47,7 +50,7 @@ func (p *plan) group(order []int, runners []*cache.Cell) []*group {
 			g = new(group)
 			all = append(all, g)
 			if pass != nil && sweeps {
-				known[name], g.sweep = g, &cache.Sweep{Pass: pass}
+				known[name], g.sweep = g, sweep
 			}
 		}
 		g.cells, g.sizer = append(g.cells, i), append(g.sizer, pass)

@@ -29,7 +29,7 @@ type sweeper struct {
 
 func newSweeper() *sweeper {
 	return &sweeper{lru: cache.NewCell(new(lru.Policy)), windows: map[int]*cache.Cell{},
-		all: cache.Sweep{Pass: policies.SweepOf(new(lru.Policy))}, ages: cache.Sweep{Pass: policies.SweepOf(&window.Policy{Steps: 1})}}
+		all: *cache.NewSweep(new(lru.Policy)), ages: *cache.NewSweep(&window.Policy{Steps: 1})}
 }
 
 // check compares every count at all of sizes. It returns the number of cells that it compared.
