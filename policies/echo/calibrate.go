@@ -13,6 +13,10 @@ import (
 // buckets is the number of buckets of a key, and the most values of a feature.
 const buckets = 64
 
+// mostSums is the number of values of the features of sums, which stay below 2^26. Larger ones are
+// not observed.
+const mostSums = 26
+
 // calibrator corrects keys by how often blocks with equal features came back. Chances and counts
 // are in 1/65536.
 type calibrator struct {
@@ -77,9 +81,12 @@ func (c *calibrator) learn(notes []note, demand []int32, edge int32) {
 }
 
 // begin sets the corrections for the current step, which has no notes yet.
-func (c *calibrator) begin() {
-	for b := range buckets {
-		c.ofDistance[b], c.ofSharp[b], c.ofSlow[b] = c.offset(0, b), c.offset(3, b), c.offset(4, b)
+func (c *calibrator) begin(edge int32) {
+	for b := range half(uint32(max(edge, 1))) + 1 {
+		c.ofDistance[b&63] = c.offset(0, b)
+	}
+	for b := range mostSums {
+		c.ofSharp[b], c.ofSlow[b] = c.offset(3, b), c.offset(4, b)
 	}
 	for quarter := range 5 {
 		for around := range 9 {

@@ -130,7 +130,7 @@ func (h *history) compare(demand []int32) {
 // one loop.
 func (h *history) rescore() {
 	clear(h.regions)
-	h.calibrator.begin()
+	h.calibrator.begin(h.edge)
 	g := &h.group
 	for w, active := range h.active {
 		if active == 0 {

@@ -1,7 +1,5 @@
 package echo
 
-import "math/bits"
-
 // fast has round(65536·(0.65^l + 0.02·0.98^l)) for each lag l, and slow round(65536·0.95^l).
 var fast = [lags + 1]uint32{66847, 43883, 28948, 19231, 12908, 8789, 6104, 4351, 3203, 2450, 1953, 1623, 1401, 1250, 1145, 1070,
 	1015, 973, 939, 911, 887, 865, 845, 827, 809, 792, 776, 760, 745, 730, 715, 701, 687, 673, 660, 646, 633, 621, 608, 596, 584,
@@ -74,8 +72,12 @@ func (s *sums) set(t, known int, w *weights) {
 	s.current = pack(0)
 	for i := range s.tables {
 		table := &s.tables[i]
-		for set := 1; set < 256; set++ {
-			table[set] = table[set&(set-1)] + at[i<<3|bits.TrailingZeros8(uint8(set))]
+		for b, weight := range at[i<<3 : i<<3+8] {
+			without := table[:1<<b]
+			with := table[1<<b:][:len(without)]
+			for set, sum := range without {
+				with[set] = sum + weight
+			}
 		}
 	}
 }
