@@ -4,12 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/systems"
@@ -20,6 +23,7 @@ import (
 type systemsFlags struct {
 	timeFlags
 	machine, folder string
+	timelines       string
 	memory          int64 // of the GPU, 0: the machine's
 	slo             time.Duration
 	names           []string
@@ -55,6 +59,7 @@ the tables. Systems share a rank if the model's errors may hide their difference
 			fl.Float64Var(&f.recall, "recall", 0, "select as many tokens as a selector needs for this `SHARE` of the exact Top-K (default: K tokens)")
 			fl.BoolVar(&f.ablate, "ablate", false, "add the ablations of each system")
 			fl.BoolVar(&f.list, "list", false, "list the systems with their sources, ablations and departures")
+			fl.StringVar(&f.timelines, "timelines", "", "write the median step of each system to this `FOLDER`, for ui.perfetto.dev")
 			fl.format(&f.format, "", "table", "json", "csv")
 			fl.more()
 			fl.StringVar(&f.folder, "systems-dir", "", "read further YAML files from this `FOLDER`")
@@ -138,6 +143,11 @@ func (f *systemsFlags) run(c *call) error {
 		return err
 	}
 	bar.close()
+	if f.timelines != "" {
+		if err := writeTimelines(c, f.timelines, rows); err != nil {
+			return err
+		}
+	}
 	switch f.format {
 	case "json":
 		err = systems.WriteJSON(c.stdout, rows)
@@ -155,6 +165,31 @@ func (f *systemsFlags) run(c *call) error {
 		}
 	}
 	return errors.New("no system has times: the last column says why")
+}
+
+// writeTimelines writes a file for each system that has times.
+func writeTimelines(c *call, folder string, rows []*systems.Row) error {
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return fmt.Errorf("timelines: %w", err)
+	}
+	for _, r := range rows {
+		if !r.Fits() {
+			continue
+		}
+		path := filepath.Join(folder, strings.ReplaceAll(r.Name, "/", "-")+".json")
+		file, err := files.Create(path)
+		if err != nil {
+			return fmt.Errorf("timelines: %w", err)
+		}
+		if err = r.WriteTimeline(c.Context(), file); err == nil {
+			err = file.Commit()
+		}
+		file.Abort()
+		if err != nil {
+			return fmt.Errorf("timeline %s: %w", path, err)
+		}
+	}
+	return nil
 }
 
 // question turns the flags into the facts that all systems share.

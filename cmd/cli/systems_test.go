@@ -27,6 +27,14 @@ func TestSystems(t *testing.T) {
 	if err := json.Unmarshal([]byte(must(t, append(args, "--format", "json")...)), &rows); err != nil || len(rows) != 3 || rows[1].Name != "ess" || !(rows[1].TPOT > 0) {
 		t.Errorf("%+v, %v", rows, err)
 	}
+	dir := t.TempDir()
+	must(t, append(args, "--timelines", dir)...)
+	for _, name := range []string{"dense-gpu", "ess", "shadowkv"} {
+		var events struct{ TraceEvents []struct{ Name string } }
+		if err := json.Unmarshal([]byte(content(t, filepath.Join(dir, name+".json"))), &events); err != nil || len(events.TraceEvents) < 100 {
+			t.Errorf("timeline of %s: %d events, %v", name, len(events.TraceEvents), err)
+		}
+	}
 	if list := must(t, "systems", "--list"); !strings.Contains(list, "kvdrive") || !strings.Contains(list, "arXiv 2512.10576") {
 		t.Errorf("the list: %s", list)
 	}

@@ -95,8 +95,8 @@ func TestTimeDecoding(t *testing.T) {
 		"need a --model":                             {"time", "--prompt", "256", "--generate", "64", "--schedule", "kvpr"},
 		"known: bloom":                               with("--model", "opt"),
 		"load=fine needs weights=host":               with("--schedule", "kvpr:load=fine"),
-		"it quantises FP16 keys and values, but deepseek-v3.2 caches other entries":           with("--model", "deepseek-v3.2", "--schedule", "flexgen:kv=int4"),
-		"kv=int8 is none of fp16, int4":              with("--schedule", "flexgen:kv=int8"),
+		"it quantises FP16 keys and values, but deepseek-v3.2 caches other entries": with("--model", "deepseek-v3.2", "--schedule", "flexgen:kv=int4"),
+		"kv=int8 is none of fp16, int4":                                             with("--schedule", "flexgen:kv=int8"),
 	} {
 		code, _, stderr := run(args...)
 		if code == 0 || !strings.Contains(stderr, want) {

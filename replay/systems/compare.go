@@ -333,6 +333,7 @@ func (c *comparison) dense(ctx context.Context, o pipeline.Options) error {
 			return nil, err
 		}
 		o.Scaling, o.Batch = scaling, batch
+		c.row.priced = priced{p, o}
 		return pipeline.Price(ctx, p, o)
 	}
 	r, err := price(c.Batch)

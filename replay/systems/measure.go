@@ -17,6 +17,13 @@ type measured struct {
 	*pipeline.Result
 	counts
 	capacity string // as replayed, in entries of a stream or a multiple of K
+	priced
+}
+
+// priced is the input of a price.
+type priced struct {
+	profile *pipeline.Profile
+	options pipeline.Options
 }
 
 // counts are sums over traces.
@@ -102,6 +109,7 @@ func (c *comparison) measure(ctx context.Context, o pipeline.Options, capacities
 		if o.Scaling, err = pipeline.NewScaling(p, o.Model, c.layerMap(), c.tokens); err != nil {
 			return nil, unable("%v", err)
 		}
+		m.priced = priced{p, o}
 		if m.Result, err = pipeline.Price(ctx, p, o); err != nil {
 			return nil, c.refused(ctx, err)
 		}

@@ -1,6 +1,7 @@
 package systems
 
 import (
+	"context"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -67,6 +68,7 @@ type Row struct {
 	Notes        []string `json:"notes"`
 
 	curves []result.Row // of streams, for plans
+	priced priced
 }
 
 func newRow(s *System) *Row {
@@ -92,6 +94,7 @@ func (r *Row) set(p *pipeline.Result) {
 // take takes the figures of a measurement. cached is false if the policy only stands for a demand.
 func (r *Row) take(m *measured, cached bool) {
 	r.set(m.Result)
+	r.priced = m.priced
 	if !cached {
 		return
 	}
@@ -120,6 +123,15 @@ func (r *Row) preempt(p *pipeline.Result, batch, turn int, resume float64) {
 	r.Interval.Low, r.Interval.High = r.Interval.Low*factor, r.Interval.High*factor
 	r.Tokens = 1 / seconds
 	r.Notes = append(r.Notes, fmt.Sprintf("%d of %d requests run at once; each leaves the GPU after %d tokens and comes back in %s", p.Batch, batch, turn, hardware.Seconds(resume)))
+}
+
+// WriteTimeline writes the median step of a row in the Trace Event Format, as `kvreplay time` does. A
+// row without times has none.
+func (r *Row) WriteTimeline(ctx context.Context, w io.Writer) error {
+	if !r.Fits() {
+		return fmt.Errorf("system %s has no times: %s", r.Name, r.Verdict)
+	}
+	return pipeline.WriteTimeline(ctx, w, r.priced.profile, r.priced.options)
 }
 
 // judge compares the rows with each other.
