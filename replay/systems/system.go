@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -280,7 +281,7 @@ func (s *System) options(table policies.Table) (o replay.Options, err error) {
 	if err != nil {
 		return o, err
 	}
-	o.Policies, o.Workers = []policies.Spec{spec}, 1
+	o.Policies, o.Workers = []policies.Spec{spec}, runtime.GOMAXPROCS(0)
 	o.Shape.BlockTokens = s.Keep.BlockTokens
 	if s.Keep.Warmup != "" {
 		if o.Warmup, err = replay.ParseWarmup(s.Keep.Warmup); err != nil {
