@@ -104,14 +104,15 @@ type Line struct {
 	Absolute  Number  `json:"gate_absolute"`  // largest |ours − target| that passes, in the line's unit
 	Result    Verdict `json:"result"`
 	Note      string  `json:"note"` // usually the reason for a difference
-	// HalfWidth is half of the interval that our figure states, as a share of it. 0 states none.
-	HalfWidth float64 `json:"half_width,omitzero"`
+	// Interval has the ends of the interval that our figure states, in the line's unit. Zeros state
+	// none.
+	Interval [2]float64 `json:"interval,omitzero"`
 }
 
 // Inside reports whether the paper's figure lies in the interval that ours states.
 func (l *Line) Inside() bool {
-	ratio := l.target() / float64(l.Ours)
-	return l.HalfWidth > 0 && ratio <= 1+l.HalfWidth && ratio >= 1/(1+l.HalfWidth)
+	v := l.target()
+	return l.Interval[0] <= v && v <= l.Interval[1]
 }
 
 // target returns the figure that ours is compared with, NaN if there is none.

@@ -183,7 +183,8 @@ type entry struct {
 	ours   float64
 	holds  bool
 	absent bool
-	half   float64 // half width of our interval, as a share of our figure
+	// interval has the ends of our interval, zeros without one.
+	interval [2]float64
 }
 
 // Section returns the section with this name in the data file.
@@ -216,11 +217,10 @@ func (d *Draft) Set(line string, ours float64, values ...Row) {
 	d.add(entry{spec: l, values: values, ours: ours, holds: l.holds(ours)})
 }
 
-// SetInterval sets our figure of a line as Set does, with half of the width of its interval, as a
-// share of the figure.
-func (d *Draft) SetInterval(line string, ours, half float64, values ...Row) {
+// SetInterval sets our figure of a line as Set does, with the ends of its interval, zeros for none.
+func (d *Draft) SetInterval(line string, ours float64, interval [2]float64, values ...Row) {
 	d.Set(line, ours, values...)
-	d.entries[len(d.entries)-1].half = half
+	d.entries[len(d.entries)-1].interval = interval
 }
 
 // Holds states whether a statement holds, and sets the figure that decides it.
@@ -389,7 +389,7 @@ func (d *Draft) finished(e *entry) Line {
 		l.Kind, l.Note, l.Miss = NotComputable, l.Absent, ""
 	}
 	line := l.line(value)
-	line.Ours, line.HalfWidth = Number(e.ours), e.half
+	line.Ours, line.Interval = Number(e.ours), e.interval
 	for _, text := range []*string{&line.Item, &line.Note, &line.From} {
 		*text = d.text(*text, e.values...)
 	}

@@ -91,7 +91,7 @@ func (b *bench) section(name string) {
 			r := b.price(row, line)
 			ours[line] = measure(row, b.Model(row.Text("model")), r)
 			if r.Fits() {
-				d.SetInterval(line, ours[line], halfWidth(row, r), row, reproduce.Row{"why": ""})
+				d.SetInterval(line, ours[line], interval(row, b.Model(row.Text("model")), r), row, reproduce.Row{"why": ""})
 				continue
 			}
 			ours[line] = reproduce.None
@@ -103,13 +103,19 @@ func (b *bench) section(name string) {
 	}
 }
 
-// halfWidth returns half of the width of a time's interval, as a share of it. Times to the first
-// token and memory have none.
-func halfWidth(row reproduce.Row, r *pipeline.Result) float64 {
+// interval returns the least and the largest of our figures at the ends of TPOT's interval. Times to
+// the first token and memory have none.
+func interval(row reproduce.Row, m *hardware.Model, r *pipeline.Result) (ends [2]float64) {
 	if m := row.Text("measure"); m == "ttft" || m == "room" {
-		return 0
+		return ends
 	}
-	return r.HalfWidth()
+	for i, tpot := range []float64{r.Interval.Low, r.Interval.High} {
+		end := *r
+		end.Mean *= tpot / r.TPOT
+		end.Tokens *= r.TPOT / tpot
+		ends[i] = measure(row, m, &end)
+	}
+	return [2]float64{min(ends[0], ends[1]), max(ends[0], ends[1])}
 }
 
 // gains compares ratios of two results: {method: id, baseline: id}. If the source prints no ratio,

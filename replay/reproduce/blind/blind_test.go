@@ -52,6 +52,31 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
+// By hand: TPOT of 10 ms lies between 8 and 12.5 ms. 8 × 100 tokens in 100 steps are 800 tokens/s, 1000
+// or 640. With a printed time to the first token, only the 100 later steps change.
+func TestInterval(t *testing.T) {
+	r := &pipeline.Result{Mean: 0.01, TPOT: 0.01, Tokens: 80, Interval: pipeline.Interval{Low: 0.008, High: 0.0125}}
+	for _, c := range []struct {
+		row       reproduce.Row
+		low, high float64
+	}{
+		{reproduce.Row{"batch": 8, "generate": 100}, 640, 1000},
+		{reproduce.Row{"batch": 8, "generate": 101, "first": 1., "measure": "latency"}, 1800, 2250},
+		{reproduce.Row{"batch": 8, "budget": 1024}, 64, 100},
+		{reproduce.Row{"batch": 8, "generate": 100, "measure": "ttft"}, 0, 0},
+	} {
+		ends := interval(c.row, &hardware.Model{}, r)
+		if math.Abs(ends[0]-c.low) > 1e-9 || math.Abs(ends[1]-c.high) > 1e-9 {
+			t.Errorf("%v: %v, expected %g to %g", c.row, ends, c.low, c.high)
+		}
+		for v, want := range map[float64]bool{c.low: c.low > 0, c.high: c.low > 0, c.low * 0.99: false, c.high*1.01 + 1: false} {
+			if line := (reproduce.Line{Printed: reproduce.Number(v), Interval: ends}); v > 0 && line.Inside() != want {
+				t.Errorf("%v: %g is inside: %t, expected %t", c.row, v, line.Inside(), want)
+			}
+		}
+	}
+}
+
 // A step of ShadowKV selects 1024 tokens of each head in 128 chunks. 51 of them miss.
 func TestSelected(t *testing.T) {
 	m := &hardware.Model{}

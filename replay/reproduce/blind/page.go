@@ -22,11 +22,11 @@ This reference is a list of published times next to modelled ones, with the erro
 
 No result on this page determined a constant of kvreplay, and none may do so. The settings are the published ones, with the default constants of ` + "`kvreplay time`" + `. Each result has two figures of ours: with ` + "`--kernels roofline`" + `, and with ` + "`--kernels fitted`" + `, the default ([both](OPERATORS.md#computation)). An error is (ours − printed) ÷ printed. Each error beyond 40 % has a reason, its note. It concerns both figures unless it names one.
 
-Settings state prompt + generated tokens of a request. Names such as ` + "`dense`" + ` are [schedules](SCHEDULES.md).
+Settings with a sum state prompt + generated tokens of a request. Those with one number of tokens state the prompt or the context. Names such as ` + "`dense`" + ` are [schedules](SCHEDULES.md).
 
 The constants of kernels come from times of single kernels, among them products of Llama 2 7B and 70B on an A100. Those of [engines](OPERATORS.md#engines) come from token rates of other runs.
 
-kvreplay does not model steps that mix prefill with decoding. So a throughput is here only if its source prints the time to the first token or measures decoding alone, or if prefill is short. Short is at most 5 % of the printed time at the full arithmetic rate of the GPUs, 8 % for offloading. Without a printed time to the first token, prefill counts as one step.
+kvreplay does not model steps that mix prefill with decoding. So a throughput is here only if its source prints the time to the first token or measures decoding alone, or if prefill is short. Short is at most 5 % of the printed time at the datasheet's arithmetic rate (the full rate), 8 % for offloading. Without a printed time to the first token, prefill counts as one step.
 
 [REPRODUCTION.md](../REPRODUCTION.md) has figures of papers that some constants were fitted to. ` + "`kvreplay reproduce all`" + ` prints that page without this one. [reproduce](../reproduce/README.md) explains both.
 
@@ -36,8 +36,9 @@ kvreplay does not model steps that mix prefill with decoding. So a throughput is
 	legend = `Medians and worst errors are of |error|, and "> 40 %" counts results. The last line has all throughputs ` +
 		`and latencies, also of first tokens, without gains and memory. Gains are ratios of two results. The table ` +
 		`leaves out results of kind "transferred", whose kernel constants come from the same GPU, model and software. ` +
-		`"Within ±" counts the results in the [interval](README.md#errors-of-a-time) that ` + "`kvreplay time`" +
-		" prints with the fitted figure.\n"
+		`"Within ±" counts the results in the [interval](README.md#errors-of-a-time) of the fitted figure, at ` +
+		"the ends of TPOT's. First tokens and memory have no interval. \"Not computable\" counts batches that do not " +
+		"fit. The last section lists results without any figure of ours.\n"
 )
 
 // result is a published result with our figures by line.
@@ -242,7 +243,7 @@ func counts(list []result) []string {
 func within(list []result) string {
 	inside, all := 0, 0
 	for _, r := range list {
-		if l := r.lines[fitted]; l.HalfWidth > 0 {
+		if l := r.lines[fitted]; l.Interval != [2]float64{} {
 			all++
 			if l.Inside() {
 				inside++
