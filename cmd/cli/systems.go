@@ -53,6 +53,10 @@ the tables. Systems share a rank if the model's errors may hide their difference
 			fl.StringVar(&f.machine, "hardware", "h100", "compare on this `MACHINE` of kvreplay hardware list")
 			fl.StringSliceVar(&f.names, "systems", []string{"all"}, "compare these `SYSTEMS` of --list, each NAME or NAME/ABLATION, or all")
 			f.defineCommon(fl)
+			fl.Lookup("model").Usage = "compare on this model `SHAPE` of kvreplay hardware list (required)"
+			fl.Lookup("topk").Usage = "tokens that a head selects, `K` (default: those of the model's indexer, or a 64th of the context)"
+			fl.Lookup("context").Usage = "tokens of context per request (default: the model's longest)"
+			fl.Lookup("layer-map").Usage = "map profiled layers to the model's: nearest, stretch or `MODEL=PROFILED,...` (default: stretch)"
 			fl.IntVar(&f.options.Batch, "batch", 1, "number of requests that decode together, drawn from the traces")
 			memoryVar(fl, &f.memory)
 			fl.DurationVar(&f.slo, "slo", 0, "mark systems with a longer time per output token, as in 50ms (default: none)")

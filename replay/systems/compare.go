@@ -69,6 +69,7 @@ func (q *Question) Compare(ctx context.Context, list []*System, traces []*trace.
 			return nil, err
 		}
 		c := &comparison{Question: q, system: s, dir: folder, row: newRow(s)}
+		c.row.context = q.Context
 		if err := c.run(ctx, traces); err != nil {
 			var unable *unableError
 			if !errors.As(err, &unable) {
@@ -367,7 +368,22 @@ func (c *comparison) dense(ctx context.Context, o pipeline.Options) error {
 		return c.refused(ctx, err)
 	}
 	c.row.set(r)
-	c.row.preempt(r, c.Batch, c.Turn, resume)
+	request := float64(c.Context) * float64(o.Model.Layers.Value) // entries of a request
+	gpus := float64(max(1, o.Machine.GPUs))
+	var moved, hosted float64
+	switch c.system.Preempt {
+	case pipeline.BySwap:
+		moved = request * float64(o.Model.Entry.Value)
+		hosted = moved * float64(c.Batch-low) * gpus
+	case pipeline.ByHidden:
+		hidden, err := pipeline.ParseEntry("hidden", o.Model)
+		if err != nil {
+			return unable("%v", err)
+		}
+		moved = request * hidden.Bytes(o.Model)
+		hosted = moved * float64(c.Batch) * gpus
+	}
+	c.row.preempt(r, c.Batch, c.Turn, resume, moved, hosted)
 	return nil
 }
 

@@ -189,7 +189,7 @@ func (c *comparison) record(ctx context.Context, f *trace.File, o replay.Options
 }
 
 // planSizes are the capacities from which a plan interpolates, in multiples of K.
-var planSizes = []string{"0.5x", "1x", "1.5x", "2x", "3x", "4x", "6x", "8x", "16x"}
+var planSizes = []string{"0.5x", "1x", "1.5x", "2x", "3x", "4x", "6x", "8x", "16x", "32x", "64x"}
 
 // plans divides each capacity among layers and heads, if the system does so. The plan is made from
 // the replayed requests themselves.

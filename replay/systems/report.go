@@ -67,8 +67,9 @@ type Row struct {
 	Approximates []string `json:"approximates"`
 	Notes        []string `json:"notes"`
 
-	curves []result.Row // of streams, for plans
-	priced priced
+	curves  []result.Row // of streams, for plans
+	context int64
+	priced  priced
 }
 
 func newRow(s *System) *Row {
@@ -107,7 +108,7 @@ func (r *Row) take(m *measured, cached bool) {
 		}
 	}
 	if m.entries > 0 && r.K > 0 {
-		tokens := float64(m.entries) * r.Scale
+		tokens := min(float64(m.entries)*r.Scale, float64(r.context))
 		multiple := tokens / float64(r.K)
 		r.Capacity, r.Multiple = &tokens, &multiple
 	}
@@ -115,13 +116,17 @@ func (r *Row) take(m *measured, cached bool) {
 
 // preempt changes the times of p, which has fewer requests than batch. All requests take turns: each
 // generates turn tokens, then leaves the GPU, waits and comes back, which takes resume seconds of the
-// GPU's time.
-func (r *Row) preempt(p *pipeline.Result, batch, turn int, resume float64) {
+// GPU's time. moved is the bytes of a request that come back over the link, and hosted those that
+// host memory holds for all requests.
+func (r *Row) preempt(p *pipeline.Result, batch, turn int, resume, moved, hosted float64) {
 	seconds := p.TPOT/float64(p.Batch) + resume/float64(turn) // of the GPU for one token
 	factor := seconds * float64(batch) / p.TPOT
-	r.TPOT, r.P50, r.P99 = seconds*float64(batch), r.P50*factor, r.P99*factor
+	r.TPOT, r.Tokens = seconds*float64(batch), 1/seconds
 	r.Interval.Low, r.Interval.High = r.Interval.Low*factor, r.Interval.High*factor
-	r.Tokens = 1 / seconds
+	r.H2D += moved * float64(p.Batch) / float64(turn)
+	if r.Memory.Host += hosted; r.Memory.Host > r.Memory.HostHas {
+		r.Verdict = fmt.Sprintf("host needs %s of %s", hardware.Bytes(r.Memory.Host), hardware.Bytes(r.Memory.HostHas))
+	}
 	r.Notes = append(r.Notes, fmt.Sprintf("%d of %d requests run at once; each leaves the GPU after %d tokens and comes back in %s", p.Batch, batch, turn, hardware.Seconds(resume)))
 }
 

@@ -244,6 +244,16 @@ func TestPreemption(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := 4 * (step/2 + resume/512)
+		switch kv := 32768 * 131072.; way { // of a request
+		case pipeline.BySwap:
+			if r.Memory.Host != 2*kv || math.Abs(r.H2D/(2*kv/512)-1) > 1e-9 {
+				t.Errorf("swap: host memory of %g B and %g B a step, expected two requests of %g B", r.Memory.Host, r.H2D, kv)
+			}
+		case pipeline.ByHidden: // twice as wide as K and V with 8 of 32 heads
+			if r.Memory.Host != 4*2*kv {
+				t.Errorf("hidden states: host memory of %g B, expected four requests of %g B", r.Memory.Host, 2*kv)
+			}
+		}
 		if r.Running != 2 || math.Abs(r.TPOT/want-1) > 1e-9 || math.Abs(r.Tokens*r.TPOT-4) > 1e-9 {
 			t.Errorf("%s: %d run, TPOT %g s, %g tokens/s, expected TPOT %g", way, r.Running, r.TPOT, r.Tokens, want)
 		}
