@@ -80,8 +80,12 @@ func (c *calibrator) learn(notes []note, demand []int32, edge int32) {
 	}
 }
 
-// begin sets the corrections for the current step, which has no notes yet.
-func (c *calibrator) begin(edge int32) {
+// begin sets the corrections for the current step, which has no notes yet. One feature may correct
+// nothing.
+func (c *calibrator) begin(edge int32, without int) {
+	if without >= 0 {
+		c.observed[without] = c.expected[without]
+	}
 	for b := range half(uint32(max(edge, 1))) + 1 {
 		c.ofDistance[b&63] = c.offset(0, b)
 	}
@@ -114,7 +118,7 @@ func (h *history) assess(w int, g *group) {
 	scores, notes, near := (*[64]int32)(h.scores[w<<6:]), (*[64]note)(h.notes[w<<6:]), (*[64]uint8)(h.near[w<<6:])
 	var regions [4]uint32 // their part of the key
 	for i, r := range h.regions[w<<2 : w<<2+4] {
-		regions[i&3] = r * 5 >> 10
+		regions[i&3] = r * h.rule.region >> 10
 	}
 	listed := window(h.listed, int32(w))
 	features, correct, at := &g.features, &g.correction, g.at[:g.n]

@@ -43,7 +43,7 @@ func TestSumsFit(t *testing.T) {
 			}
 			most = max(most, similar[l])
 		}
-		w := weigh(similar, most)
+		w := published.weigh(similar, most)
 		var key, sharp, all uint32
 		for l := range w.key {
 			key, sharp, all = key+w.key[l], sharp+w.sharp[l], all+slow[l]

@@ -65,13 +65,14 @@ var Entry = policies.Entry{
 func parse(text string) (func() policies.Policy, string, error) {
 	calibrate := "on"
 	canonical, err := policies.ParseOptions(text, policies.Word("calibrate", &calibrate, "on", "off"))
-	return func() policies.Policy { return &Policy{Calibrate: calibrate == "on"} }, canonical, err
+	return func() policies.Policy { return &Policy{Calibrate: calibrate == "on", rule: &published} }, canonical, err
 }
 
 // Policy is echo over one stream, or over the streams of a pool.
 type Policy struct {
 	Calibrate bool // correct the key by what came back
 
+	rule      *rule
 	histories []history // by stream
 	stride    int32     // blocks of a stream
 	first     int32     // added to T to number the updates from 0
@@ -102,7 +103,7 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 
 func (p *Policy) forget() {
 	for i := range p.histories {
-		p.histories[i].reset(int(p.stride), p.Calibrate)
+		p.histories[i].reset(int(p.stride), p.Calibrate, p.rule)
 	}
 }
 

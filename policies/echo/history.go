@@ -16,6 +16,7 @@ const (
 
 // history is the memory of a stream. It scores blocks. Blocks are handled in words of 64.
 type history struct {
+	rule      rule
 	calibrate bool
 	t         int        // number of the current step
 	edge      int32      // first block above all births and members so far
@@ -37,9 +38,9 @@ type history struct {
 }
 
 // reset starts a stream of blocks 0 … blocks-1.
-func (h *history) reset(blocks int, calibrate bool) {
+func (h *history) reset(blocks int, calibrate bool, r *rule) {
 	words := blocks>>6 + 1
-	h.calibrate, h.t, h.edge = calibrate, -1, 0
+	h.rule, h.calibrate, h.t, h.edge = *r, calibrate, -1, 0
 	h.past, h.other = policies.Fill(h.past, words<<6, 0), policies.Fill(h.other, words<<6, otherSum{})
 	h.near = policies.Fill(h.near, words<<6, 0)
 	h.demanded, h.listed, h.active = policies.Fill(h.demanded, words, 0), policies.Fill(h.listed, words+2, 0), policies.Fill(h.active, words, 0)
@@ -80,7 +81,7 @@ func (h *history) list(births, demand, candidates []int32) {
 	copy(h.listed[1:], h.demanded)
 	events := h.events.begin(h.t)
 	for _, x := range births {
-		events = append(events, newEvent(x, unit))
+		events = append(events, newEvent(x, h.rule.birth))
 	}
 	h.nearby = h.nearby[:0]
 	m := len(candidates)
@@ -107,7 +108,7 @@ func (h *history) list(births, demand, candidates []int32) {
 
 // compare sets the sums of the weights by which past steps count now.
 func (h *history) compare(demand []int32) {
-	known := min(h.t, lags)
+	known := min(h.t, h.rule.history)
 	var columns [64]uint32
 	countColumns(h.past, demand, &columns)
 	at := &h.overlap[h.t%3]
@@ -115,12 +116,13 @@ func (h *history) compare(demand []int32) {
 		at[l] = columns[(h.t-l)&63]
 	}
 	var similar [lags + 1]uint32
+	mix := &h.rule.context
 	most := uint32(0)
 	for l := 1; l <= known; l++ {
-		similar[l] = 4*at[l] + 2*h.overlap[(h.t+2)%3][l] + h.overlap[(h.t+1)%3][l]
+		similar[l] = mix[0]*at[l] + mix[1]*h.overlap[(h.t+2)%3][l] + mix[2]*h.overlap[(h.t+1)%3][l]
 		most = max(most, similar[l])
 	}
-	w := weigh(similar[:known+1], most)
+	w := h.rule.weigh(similar[:known+1], most)
 	h.sums.set(h.t, known, &w)
 	h.events.add(h.other, h.t, known, &w)
 }
@@ -130,7 +132,7 @@ func (h *history) compare(demand []int32) {
 // one loop.
 func (h *history) rescore() {
 	clear(h.regions)
-	h.calibrator.begin(h.edge)
+	h.calibrator.begin(h.edge, h.rule.without)
 	g := &h.group
 	for w, active := range h.active {
 		if active == 0 {
@@ -212,7 +214,9 @@ func (h *history) spread(w int, g *group) {
 }
 
 // key returns the key of a block with the given sum S.
-func (h *history) key(x int32, sum uint32) uint32 { return sum + h.regions[x>>regionBits]*5>>10 }
+func (h *history) key(x int32, sum uint32) uint32 {
+	return sum + h.regions[x>>regionBits]*h.rule.region>>10
+}
 
 // score returns the score of a block outside D_t.
 func (h *history) score(x int32) int32 {

@@ -15,6 +15,7 @@ import (
 type pass struct {
 	history   history
 	calibrate bool
+	rule      *rule
 	sizes     []int32
 	levels    []uint16 // by block: number of the first size at which it is resident, or unseen
 	outside   []uint64 // blocks outside D_t that are resident at the largest size, one bit per block
@@ -38,7 +39,7 @@ func (p *Policy) Sweep(self policies.Policy) policies.Sweep {
 	if self != policies.Policy(p) {
 		return nil
 	}
-	return &pass{calibrate: p.Calibrate}
+	return &pass{calibrate: p.Calibrate, rule: p.rule}
 }
 
 // Size returns the capacity.
@@ -51,7 +52,7 @@ func (q *pass) Reset(sc *policies.Scope, sizes []int32) error {
 	q.outside = policies.Fill(q.outside, sc.Blocks>>6+1, 0)
 	q.last = policies.Fill(q.last, sc.Blocks, 0)
 	q.at = policies.Fill(q.at, len(q.sizes)+1, 0)
-	q.history.reset(sc.Blocks, q.calibrate)
+	q.history.reset(sc.Blocks, q.calibrate, q.rule)
 	return nil
 }
 

@@ -14,9 +14,24 @@ var slow = [lags + 1]uint32{65536, 62259, 59146, 56189, 53379, 50711, 48175, 457
 // echoes in the sharp sum. That of the slow sum is slow.
 type weights struct{ key, sharp [lags + 1]uint32 }
 
+// rule has the constants that the ablation of README.md changes. Only published is in use.
+type rule struct {
+	history int       // remembered steps, at most lags
+	context [3]uint32 // weights of the overlaps of a step, of the step before and of the one before that
+	power   int       // of the similarity: 6, 10 or 16
+	follows uint32    // part of a weight that goes on to the next step, in 1/8
+	echo    uint32    // weight of the echoes in S
+	recent  uint32    // weight of recency in S
+	region  uint32    // part of a region's sum in the key, in 1/1024
+	birth   int       // credit of a birth
+	without int       // feature that does not correct the key, or -1
+}
+
+var published = rule{history: lags, context: [3]uint32{4, 2, 1}, power: 10, follows: 5, echo: 3, recent: 1, region: 5, birth: unit, without: -1}
+
 // weigh returns the weights of the steps by the similarity of the current step to the steps at each
 // lag from 1 on. most is the largest similarity.
-func weigh(similar []uint32, most uint32) (w weights) {
+func (c *rule) weigh(similar []uint32, most uint32) (w weights) {
 	known := len(similar) - 1
 	var echo, sharp [lags + 2]uint64
 	var sum, sharpSum uint64
@@ -27,14 +42,20 @@ func weigh(similar []uint32, most uint32) (w weights) {
 		r8 := r4 * r4 >> 16
 		r16 := r8 * r8 >> 16
 		echo[l], sharp[l] = r8*r2>>16, r16*r4>>16
+		switch c.power {
+		case 6:
+			echo[l] = r4 * r2 >> 16
+		case 16:
+			echo[l] = r16
+		}
 		sum, sharpSum = sum+echo[l], sharpSum+sharp[l]
 	}
 	follows, followsSharp := uint32(0), uint32(0)
-	w.key[known] = fast[known]
+	w.key[known] = c.recent * fast[known]
 	for l := known - 1; l >= 0; l-- {
-		follows = share(echo[l+1], sum) + follows*5>>3
+		follows = share(echo[l+1], sum) + follows*c.follows>>3
 		followsSharp = share(sharp[l+1], sharpSum) + followsSharp*3>>3
-		w.key[l], w.sharp[l] = 3*follows+fast[l], followsSharp
+		w.key[l], w.sharp[l] = c.echo*follows+c.recent*fast[l], followsSharp
 	}
 	return w
 }

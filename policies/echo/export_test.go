@@ -1,0 +1,55 @@
+package echo
+
+import "github.com/kvreplay/kvreplay/policies"
+
+// Ablations are the variants of the rule in README.md, by name and in order.
+var Ablations = []struct {
+	Name   string
+	change func(p *Policy)
+	rule   func(r *rule)
+}{
+	{"echo", nil, nil},
+	{"without calibration", func(p *Policy) { p.Calibrate = false }, nil},
+	{"without echoes", nil, func(r *rule) { r.echo = 0 }},
+	{"without both", func(p *Policy) { p.Calibrate = false }, func(r *rule) { r.echo = 0 }},
+	{"without recency", nil, func(r *rule) { r.recent = 0 }},
+	{"overlap of D_t alone", nil, func(r *rule) { r.context = [3]uint32{1, 0, 0} }},
+	{"first following step alone", nil, func(r *rule) { r.follows = 0 }},
+	{"without region", nil, func(r *rule) { r.region = 0 }},
+	{"without credit for births", nil, func(r *rule) { r.birth = 0 }},
+	{"history of 8 steps", nil, func(r *rule) { r.history = 8 }},
+	{"history of 16 steps", nil, func(r *rule) { r.history = 16 }},
+	{"history of 32 steps", nil, func(r *rule) { r.history = 32 }},
+	{"power 6", nil, func(r *rule) { r.power = 6 }},
+	{"power 16", nil, func(r *rule) { r.power = 16 }},
+	{"weight of echoes 2", nil, func(r *rule) { r.echo = 2 }},
+	{"weight of echoes 5", nil, func(r *rule) { r.echo = 5 }},
+	{"following weight 4/8", nil, func(r *rule) { r.follows = 4 }},
+	{"following weight 6/8", nil, func(r *rule) { r.follows = 6 }},
+	{"no correction by distance", nil, func(r *rule) { r.without = 0 }},
+	{"no correction by quarter", nil, func(r *rule) { r.without = 1 }},
+	{"no correction by neighbours", nil, func(r *rule) { r.without = 2 }},
+	{"no correction by sharp sum", nil, func(r *rule) { r.without = 3 }},
+	{"no correction by slow sum", nil, func(r *rule) { r.without = 4 }},
+}
+
+// Ablation returns the i-th of Ablations as a policy of a table.
+func Ablation(i int) policies.Spec {
+	e := Entry
+	e.New = policies.NoOptions(func() policies.Policy {
+		r := published
+		p := &Policy{Calibrate: true, rule: &r}
+		if c := Ablations[i].change; c != nil {
+			c(p)
+		}
+		if c := Ablations[i].rule; c != nil {
+			c(&r)
+		}
+		return p
+	})
+	spec, err := policies.NewTable(e).Parse(e.Name)
+	if err != nil {
+		panic(err)
+	}
+	return spec
+}

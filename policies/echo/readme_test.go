@@ -1,0 +1,318 @@
+package echo_test
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/echo"
+	"github.com/kvreplay/kvreplay/policies/lookahead"
+	"github.com/kvreplay/kvreplay/policies/lrfu"
+	"github.com/kvreplay/kvreplay/policies/lru"
+	"github.com/kvreplay/kvreplay/policies/nearlrfu"
+	"github.com/kvreplay/kvreplay/policies/opt"
+	"github.com/kvreplay/kvreplay/policies/s3fifo"
+	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+var update = flag.Bool("update", false, "rewrite the tables of README.md")
+
+var sizes = []string{"1.25x", "1.5x", "2x", "3x", "4x"}
+
+// tuned names the requests on which constants were chosen, by the beginning of their ids.
+var tuned = []string{"ruler-niah_multikey_1-", "ruler-niah_multiquery-", "ruler-niah_single_1-", "ruler-cwe-", "ruler-vt-", "hotpotqa_go-", "ruler-qa_1-", "repobench_go-"}
+
+// part is a part of the committed traces. keep selects its requests.
+type part struct {
+	name, files string
+	keep        func(request string) bool
+}
+
+func isTuned(request string) bool {
+	return slices.ContainsFunc(tuned, func(task string) bool { return strings.HasPrefix(request, task) })
+}
+
+func every(string) bool { return true }
+
+var parts = []part{
+	{"wide, tuned", "corpus/wide_*", isTuned},
+	{"wide, unseen", "corpus/wide_*", func(r string) bool { return !isTuned(r) }},
+	{"deep, tuned", "corpus/deep_vt", every},
+	{"deep, unseen", "corpus/deep_[ns]*", every},
+	{"news", "bundled/smollm2_multi_news_8k", every},
+	{"needle in 4K, cold", "bundled/smollm2_niah_multikey_3_4k", every},
+	{"needle in 1K, no ranks", "bundled/smollm2_niah_1k_sglang", every},
+	{"ahead", "corpus/ahead_*", every},
+	{"selectors", "corpus/selectors_*", every},
+}
+
+// missed has the misses of a policy by request of a file, then by size.
+type missed map[string][]float64
+
+// counter replays files once per policy.
+type counter struct {
+	t     *testing.T
+	known map[string]missed
+}
+
+// count returns the misses of a policy on the files of a pattern. Without ranks, a policy that needs
+// them has none.
+func (c *counter) count(pattern, name string, spec policies.Spec) missed {
+	c.t.Helper()
+	paths, err := filepath.Glob("../../datasets/" + pattern + ".parquet")
+	if err != nil || len(paths) == 0 {
+		c.t.Fatalf("no traces match %s (%v)", pattern, err)
+	}
+	all := missed{}
+	for _, path := range paths {
+		key := path + " " + name
+		if c.known[key] == nil {
+			c.known[key] = c.replay(path, spec)
+		}
+		for request, misses := range c.known[key] {
+			all[path+" "+request] = misses
+		}
+	}
+	return all
+}
+
+func (c *counter) replay(path string, spec policies.Spec) missed {
+	c.t.Helper()
+	f, err := trace.Open(path)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer f.Close()
+	capacities, err := replay.ParseCapacities(sizes)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r, err := replay.Run(context.Background(), f, replay.Options{Policies: []policies.Spec{spec}, Capacities: capacities, Per: replay.PerRequest, Workers: 2, SkipUnable: true})
+	if err != nil {
+		if strings.Contains(err.Error(), "needs ranks") {
+			return missed{}
+		}
+		c.t.Fatal(err)
+	}
+	all := missed{}
+	for _, row := range r.Rows {
+		all[*row.RequestID] = append(all[*row.RequestID], float64(row.Misses))
+	}
+	return all
+}
+
+// closed returns the gap closed between LRU and OPT in percent: at each size, and pooled over them.
+func closed(requests []string, lru, opt, of missed) (gaps []float64) {
+	var least, most, own float64
+	for i := range sizes {
+		var a, b, n float64
+		for _, r := range requests {
+			a, b, n = a+lru[r][i], b+opt[r][i], n+of[r][i]
+		}
+		gaps = append(gaps, 100*(a-n)/(a-b))
+		least, most, own = least+b, most+a, own+n
+	}
+	return append(gaps, 100*(most-own)/(most-least))
+}
+
+// interval returns the 95 % interval of the pooled gap closed: percentiles of a bootstrap over
+// requests, or nothing for fewer than five.
+func interval(requests []string, lru, opt, of missed) string {
+	if len(requests) < 5 {
+		return ""
+	}
+	r := rand.New(rand.NewPCG(1, 1))
+	var gaps []float64
+	for range 2000 {
+		var drawn []string
+		for range requests {
+			drawn = append(drawn, requests[r.IntN(len(requests))])
+		}
+		gaps = append(gaps, closed(drawn, lru, opt, of)[len(sizes)])
+	}
+	slices.Sort(gaps)
+	return fmt.Sprintf(" [%.0f, %.0f]", gaps[50], gaps[1949])
+}
+
+// requestsOf lists the requests of a part.
+func requestsOf(p *part, all missed) (requests []string) {
+	for key := range all {
+		if _, request, _ := strings.Cut(key, " "); p.keep(request) {
+			requests = append(requests, key)
+		}
+	}
+	slices.Sort(requests)
+	return requests
+}
+
+type contender struct {
+	name string
+	spec policies.Spec
+}
+
+func contenders(t *testing.T) (list []contender) {
+	table := policies.NewTable(lookahead.Entry, s3fifo.Entry, nearlrfu.Entry, lrfu.Entry, echo.Entry)
+	for _, name := range []string{"lookahead", "s3-fifo", "near-lrfu", "lrfu", "near-lrfu:gamma=0.9", "echo:calibrate=off", "echo"} {
+		spec, err := table.Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, contender{name, spec})
+	}
+	return list
+}
+
+func bound(t *testing.T, e policies.Entry) policies.Spec {
+	spec, err := policies.NewTable(e).Parse(e.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return spec
+}
+
+// The tables and the counts of the README are those of the committed traces.
+func TestREADME(t *testing.T) {
+	if testing.Short() {
+		t.Skip("replays the corpus with each variant of the rule")
+	}
+	c := &counter{t, map[string]missed{}}
+	tables := map[string]string{"gaps": c.gaps(), "tasks": c.tasks(), "ablation": c.ablation(), "cells": c.cells()}
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(text)
+	for name, table := range tables {
+		begin, end := "<!-- "+name+": go test ./policies/echo -run README -update rewrites it -->\n", "<!-- end of "+name+" -->"
+		before, rest, ok1 := strings.Cut(got, begin)
+		_, after, ok2 := strings.Cut(rest, end)
+		if !ok1 || !ok2 {
+			t.Fatalf("README.md has lost the marks of its %s", name)
+		}
+		got = before + begin + table + end + after
+	}
+	if got == string(text) {
+		return
+	}
+	if !*update {
+		t.Fatal("the tables of README.md are out of date: go test ./policies/echo -run README -update")
+	}
+	if err := os.WriteFile("README.md", []byte(got), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// gaps returns the table of the gap closed by part, policy and size.
+func (c *counter) gaps() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| traces | policy | %s | pooled |\n|---|---|%s---:|\n", strings.Join(sizes, " | "), strings.Repeat("---:|", len(sizes)))
+	for i := range parts {
+		p := &parts[i]
+		least, most := c.count(p.files, "opt", bound(c.t, opt.Entry)), c.count(p.files, "lru", bound(c.t, lru.Entry))
+		requests := requestsOf(p, most)
+		title := fmt.Sprintf("%s (%d)", p.name, len(requests))
+		for _, policy := range contenders(c.t) {
+			of := c.count(p.files, policy.name, policy.spec)
+			if len(of) == 0 {
+				continue
+			}
+			gaps := closed(requests, most, least, of)
+			fmt.Fprintf(&b, "| %s | %s |", title, policy.name)
+			for _, gap := range gaps[:len(sizes)] {
+				fmt.Fprintf(&b, " %.1f |", gap)
+			}
+			fmt.Fprintf(&b, " %.1f%s |\n", gaps[len(sizes)], interval(requests, most, least, of))
+			title = ""
+		}
+	}
+	return b.String()
+}
+
+// tasks returns the table of the gap closed by task, pooled over sizes.
+func (c *counter) tasks() string {
+	taskOf := func(key string) string { // the request's id without its number and length
+		_, request, _ := strings.Cut(key, " ")
+		return strings.TrimPrefix(request[:strings.LastIndex(request, "-")], "ruler-")
+	}
+	var b strings.Builder
+	b.WriteString("| task | constants | lrfu | near-lrfu | echo:calibrate=off | echo |\n|---|---|---:|---:|---:|---:|\n")
+	for _, p := range []part{parts[0], parts[1], parts[2], parts[3]} {
+		least, most := c.count(p.files, "opt", bound(c.t, opt.Entry)), c.count(p.files, "lru", bound(c.t, lru.Entry))
+		byTask := map[string][]string{}
+		for _, r := range requestsOf(&p, most) {
+			byTask[taskOf(r)] = append(byTask[taskOf(r)], r)
+		}
+		var names []string
+		for name := range byTask {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		_, split, _ := strings.Cut(p.name, ", ")
+		for _, name := range names {
+			fmt.Fprintf(&b, "| %s | %s |", name, split)
+			for _, of := range []string{"lrfu", "near-lrfu", "echo:calibrate=off", "echo"} {
+				i := slices.IndexFunc(contenders(c.t), func(x contender) bool { return x.name == of })
+				fmt.Fprintf(&b, " %.1f |", closed(byTask[name], most, least, c.count(p.files, of, contenders(c.t)[i].spec))[len(sizes)])
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// ablated are the parts of the ablation. They leave out the largest trace, to save time.
+var ablated = []part{parts[0], parts[1], parts[2], {"deep, unseen", "corpus/deep_summary_go", every}, parts[4], parts[7]}
+
+// ablation returns the table of the gap closed by variants of the rule, pooled over sizes.
+func (c *counter) ablation() string {
+	var b strings.Builder
+	b.WriteString("| variant |")
+	for _, p := range ablated {
+		fmt.Fprintf(&b, " %s |", p.name)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---:|", len(ablated)) + "\n")
+	for n, variant := range echo.Ablations {
+		fmt.Fprintf(&b, "| %s |", variant.Name)
+		for i := range ablated {
+			p := &ablated[i]
+			least, most := c.count(p.files, "opt", bound(c.t, opt.Entry)), c.count(p.files, "lru", bound(c.t, lru.Entry))
+			gaps := closed(requestsOf(p, most), most, least, c.count(p.files, "ablation "+variant.Name, echo.Ablation(n)))
+			fmt.Fprintf(&b, " %.1f |", gaps[len(sizes)])
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// cells returns a sentence on the cells of the corpus, each a request at a size, in which echo has the
+// fewest misses.
+func (c *counter) cells() string {
+	all, best := 0, 0
+	var worst float64
+	for _, p := range []part{parts[0], parts[1], parts[2], parts[3]} {
+		own := c.count(p.files, "echo", contenders(c.t)[6].spec)
+		for _, r := range requestsOf(&p, own) {
+			for i := range sizes {
+				least := c.count(p.files, "lru", bound(c.t, lru.Entry))[r][i]
+				for _, policy := range contenders(c.t)[:5] {
+					least = min(least, c.count(p.files, policy.name, policy.spec)[r][i])
+				}
+				all++
+				if own[r][i] < least {
+					best++
+				}
+				worst = max(worst, own[r][i]/cmp.Or(least, 1))
+			}
+		}
+	}
+	return fmt.Sprintf("The wide and deep traces have %d cells, each a request at a size. In %d of them echo misses less than LRU and each of the five policies above. In the worst cell it misses %.3f times as much as the best of them.\n", all, best, worst)
+}
