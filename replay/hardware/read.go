@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v4"
 
@@ -208,14 +209,21 @@ type field struct {
 	most     float64
 }
 
+// knownFields has the fields of each reflect.Type that fieldsOf was called for.
+var knownFields sync.Map
+
 // fieldsOf lists the keys of a struct in order, including those of embedded structs.
 func fieldsOf(t reflect.Type) (fields []field) {
+	if known, ok := knownFields.Load(t); ok {
+		return known.([]field)
+	}
 	for _, f := range reflect.VisibleFields(t) {
 		if name := f.Tag.Get("yaml"); name != "" {
 			most, _ := strconv.ParseFloat(f.Tag.Get("most"), 64)
 			fields = append(fields, field{name, f.Index, f.Tag.Get("need") != "no", f.Tag.Get("zero") == "ok", most})
 		}
 	}
+	knownFields.Store(t, fields)
 	return fields
 }
 

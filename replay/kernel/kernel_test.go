@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"math"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"slices"
@@ -232,6 +233,38 @@ func TestVectorised(t *testing.T) {
 			if kind == Norm && !differ[kind] {
 				t.Errorf("%s: norms do not depend on the software", e.Device.Name)
 			}
+		}
+	}
+}
+
+// The fastest way is the one that a comparison of all smooth maxima finds, to the last bit.
+func TestFastest(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 1))
+	for range 20000 {
+		sharpness := 1 + 9*r.Float64()
+		if r.IntN(4) == 0 {
+			sharpness = math.Round(sharpness)
+		}
+		ways := make([][2]float64, 1+r.IntN(28))
+		first := 0
+		for i := range ways {
+			switch before := ways[r.IntN(i+1)]; { // also equal ways and ways that differ a little
+			case i > 0 && r.IntN(3) == 0:
+				ways[i] = [2]float64{before[0], before[1] * (1 + 1e-15*r.Float64())}
+			default:
+				ways[i] = [2]float64{1e-6 * math.Exp(3*r.NormFloat64()), 1e-6 * math.Exp(3*r.NormFloat64())}
+			}
+			if r.IntN(i+1) == 0 {
+				first = i
+			}
+		}
+		want := math.Inf(1)
+		for _, way := range ways {
+			want = min(want, smooth(sharpness, way[0], way[1]))
+		}
+		if got := fastest(sharpness, ways, first); got != want {
+			t.Fatalf("seed %d: fastest of %v with sharpness %g is %g, expected %g", seed, ways, sharpness, got, want)
 		}
 	}
 }

@@ -6,8 +6,8 @@ import "math"
 // the numbers of parts that they divide long sums into. The model takes the fastest combination, as
 // the heuristics of the libraries try to.
 var (
-	tiles  = [][2]float64{{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}, {64, 32}}
-	splits = []float64{1, 2, 4, 8}
+	tiles  = [...][2]float64{{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}, {64, 32}}
+	splits = [...]float64{1, 2, 4, 8}
 )
 
 // fullSM is the arithmetic of an SM of A100 in FLOP/s. A slower SM waits less for the operands of a
@@ -47,7 +47,8 @@ func (p *Parameters) product(d *Device, k *Kernel) float64 {
 	}
 	bytes := m*long*k.Bytes + (n*long+n*m)*half
 	needed := p[matrixTile] * min(1, d.Matrix/d.SMs/fullSM)
-	best := math.Inf(1)
+	var ways [len(tiles) * len(splits)][2]float64
+	count, first := 0, 0
 	for _, tile := range tiles {
 		a, b := tile[0], tile[1]
 		covered := math.Ceil(m/a) * math.Ceil(n/b)
@@ -69,13 +70,39 @@ func (p *Parameters) product(d *Device, k *Kernel) float64 {
 			if split > 1 {
 				moved += 2 * 4 * split * m * n * p[matrixSplit]
 			}
-			arithmetic, loads := waves*each*long/split, moved/(memory*occupied)
-			if max(arithmetic, loads) < best {
-				best = min(best, smooth(p[matrixSharpness], arithmetic, loads))
+			way := [2]float64{waves * each * long / split, moved / (memory * occupied)}
+			if max(way[0], way[1]) < max(ways[first][0], ways[first][1]) {
+				first = count
 			}
+			ways[count] = way
+			count++
 		}
 	}
-	return p[matrixLaunch] + best
+	return p[matrixLaunch] + fastest(p[matrixSharpness], ways[:count], first)
+}
+
+// fastest returns the least smooth maximum of the ways. The search begins with the way first and
+// takes few powers of fractions. A norm falls as its exponent grows, so a way is slower than best
+// if its norm with the next whole exponent is.
+func fastest(sharpness float64, ways [][2]float64, first int) float64 {
+	whole := int(math.Ceil(sharpness))
+	best := smooth(sharpness, ways[first][0], ways[first][1])
+	for i, way := range ways {
+		if i == first || max(way[0], way[1]) >= best || power(way[0]/best, whole)+power(way[1]/best, whole) > 1+1e-9 {
+			continue
+		}
+		best = min(best, smooth(sharpness, way[0], way[1]))
+	}
+	return best
+}
+
+// power returns xⁿ, with roundings that add up to about n times that of one product.
+func power(x float64, n int) float64 {
+	product := 1.
+	for range n {
+		product *= x
+	}
+	return product
 }
 
 // blockThreads is the number of threads of a row's block, ropeThreads of the rotary embedding.
