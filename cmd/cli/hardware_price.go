@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
@@ -18,6 +19,7 @@ const copyThreads = 8
 // priceFlags are the flags of `kvreplay hardware price` as typed.
 type priceFlags struct {
 	machine      string
+	model        string // whose entries move, instead of --entry-bytes
 	layout       transfer.Layout
 	blocks, runs int64
 	demand       transfer.Demand
@@ -40,7 +42,8 @@ during --ahead-us) and balanced (--pinned blocks stay in host memory).`,
   kvreplay hardware price --hardware l20 --entry-bytes 512 --blocks 300 --from-ssd 40 --ahead-us 200`,
 		flags: func(fl *flagSet) {
 			fl.StringVar(&f.machine, "hardware", "h100", "price on this `MACHINE` of kvreplay hardware list")
-			sizeVar(fl, &f.layout.EntryBytes, "entry-bytes", 0, mostBytes, "size of one token in a layer or KV head (required) (required)")
+			sizeVar(fl, &f.layout.EntryBytes, "entry-bytes", 0, mostBytes, "size of one token in a layer or KV head (required, unless --model is given)")
+			fl.StringVar(&f.model, "model", "", "move tokens of a layer of this model: a `SHAPE` of kvreplay hardware list, or a config.json")
 			fl.Int64Var(&f.blocks, "blocks", 0, "number of blocks to move (required)")
 			fl.Int64Var(&f.layout.BlockTokens, "block-tokens", 1, "tokens per block")
 			fl.Int64Var(&f.runs, "runs", 0, "number of runs of adjacent blocks among them (default: each block is one)")
@@ -57,6 +60,9 @@ during --ahead-us) and balanced (--pinned blocks stay in host memory).`,
 			fl.goWith("runs", "merge") // without, each block is a run
 		},
 		run: func(c *call) error {
+			if err := f.measure(h); err != nil {
+				return err
+			}
 			if err := f.check(); err != nil {
 				return err
 			}
@@ -71,6 +77,26 @@ during --ahead-us) and balanced (--pinned blocks stay in host memory).`,
 		},
 		next: always("hardware", "points"),
 	}
+}
+
+// measure sets the size of an entry to that of the model, if one is given.
+func (f *priceFlags) measure(h *hardwareFlags) error {
+	if f.model == "" {
+		return nil
+	}
+	if f.layout.EntryBytes != 0 {
+		return usagef("--model and --entry-bytes both state the size of a token: remove one of them")
+	}
+	lib, err := h.load()
+	if err != nil {
+		return err
+	}
+	m, err := lib.ModelOrConfig(f.model)
+	if err != nil {
+		return errUsage{err}
+	}
+	f.layout.EntryBytes = int64(math.Ceil(float64(m.Entry.Value)))
+	return nil
 }
 
 func (f *priceFlags) check() error {

@@ -75,7 +75,7 @@ func (f *planFlags) run(c *call) error {
 	if err := f.check(c); err != nil {
 		return err
 	}
-	machine, err := f.library.Machine(f.machine)
+	machine, err := f.library.Machine(f.machineNames[0])
 	if err != nil {
 		return errUsage{err}
 	}

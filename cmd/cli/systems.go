@@ -203,7 +203,7 @@ func (f *systemsFlags) question(c *call) (*systems.Question, error) {
 	if err := f.check(c); err != nil {
 		return nil, err
 	}
-	machine, err := f.library.Machine(f.machine)
+	machine, err := f.library.Machine(f.machineNames[0])
 	if err != nil {
 		return nil, errUsage{err}
 	}

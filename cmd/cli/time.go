@@ -25,6 +25,7 @@ type timeFlags struct {
 	hardware            hardwareFlags
 	machines, schedules []string
 	model, layerMap     string
+	parts               hardware.Parts
 	policy, capacity    string
 	selection, entry    string
 	kernels, engine     string
@@ -103,10 +104,10 @@ Layer maps, the profiled layer for each layer of the model:
 
 // defineCommon adds the common flags that time and plan share.
 func (f *timeFlags) defineCommon(fl *flagSet) {
-	fl.StringVar(&f.model, "model", "", "scale to this model `SHAPE` of kvreplay hardware list (default: the profile's)")
+	fl.StringVar(&f.model, "model", "", "scale to this model: a `SHAPE` of kvreplay hardware list, or a config.json (default: the profile's)")
 	fl.StringVar(&f.layerMap, "layer-map", "", "map profiled layers to the model's: nearest, stretch or `MODEL=PROFILED,...`")
 	fl.IntVar(&f.topk, "topk", 0, "scale the misses to this `K` in tokens (default: the profile's)")
-	fl.Int64Var(&f.options.Context, "context", 0, "tokens of context per request (default: the profile's)")
+	tokensVar(fl, &f.options.Context, "context", "tokens of context per request (default: the profile's)")
 }
 
 // define adds the other flags that time and plan share.
@@ -132,6 +133,7 @@ func (f *timeFlags) define(fl *flagSet) {
 func (f *timeFlags) defineParts(fl *flagSet) {
 	o := &f.options
 	f.hardware.define(fl.FlagSet)
+	f.defineMachine(fl)
 	fl.Uint64Var(&o.Seed, "seed", 0, "seed of the draw of requests (default 0)")
 	fl.IntVar(&o.Steps, "steps", 0, "number of steps to price (default: those of the longest request)")
 	fl.IntVar(&o.Experts, "expert-gpus", 0, "number of GPUs that share routed experts and exchange tokens (default: enough to leave half of each free)")
@@ -250,6 +252,9 @@ func (f *timeFlags) check(c *call) (err error) {
 		return usagef("--schedule and --hardware: expected at least one name each")
 	}
 	if f.library, err = f.hardware.load(); err != nil {
+		return err
+	}
+	if err := f.compose(c); err != nil {
 		return err
 	}
 	if f.options.Engine, err = pipeline.ParseEngine(f.engine); err != nil {
@@ -393,7 +398,7 @@ func (f *timeFlags) scale() (err error) {
 
 // findModel sets the model and the options that depend on it alone.
 func (f *timeFlags) findModel(name string) (err error) {
-	if f.shape, err = f.library.Model(name); err != nil {
+	if f.shape, err = f.library.ModelOrConfig(name); err != nil {
 		return errUsage{err}
 	}
 	o := &f.options

@@ -29,6 +29,8 @@ const (
 	LabelOraclePolicy = "oracle policy"
 	// LabelFitted: a constant of a price was fitted to measurements, it was not measured.
 	LabelFitted = "fitted constant"
+	// LabelConfig: the shape of the model was derived from a config.json.
+	LabelConfig = "derived from config.json"
 )
 
 // The labels that end in a factor.
@@ -44,7 +46,7 @@ func LabelScaledK(factor float64) string { return fmt.Sprintf("%s%.3g", scaledK,
 func LabelScaledHeads(factor float64) string { return fmt.Sprintf("%s%.3g", scaledHeads, factor) }
 
 // labelOrder is the order of labels in a title, by how they begin.
-var labelOrder = []string{LabelSynthetic, LabelOneRequest, scaledK, scaledHeads, LabelStretched, LabelLossyEntries, LabelReadAhead, LabelOracleSchedule, LabelOraclePolicy, LabelFitted}
+var labelOrder = []string{LabelSynthetic, LabelOneRequest, scaledK, scaledHeads, LabelStretched, LabelLossyEntries, LabelReadAhead, LabelOracleSchedule, LabelOraclePolicy, LabelFitted, LabelConfig}
 
 func labelRank(label string) int {
 	i := slices.IndexFunc(labelOrder, func(begin string) bool { return strings.HasPrefix(label, begin) })

@@ -29,6 +29,8 @@ const fileLimit = 1 << 20
 type Library struct {
 	items map[Kind]map[string]Item
 	order map[Kind][]string // names, sorted
+
+	composed map[string]*Machine // by name
 }
 
 // Load reads the bundled files, and then every *.yaml and *.yml file in dir if it is not empty. A
@@ -278,8 +280,11 @@ func (lib *Library) Host(name string) (*Host, error) { return get[*Host](lib, Ki
 // Model finds a model's shape by name.
 func (lib *Library) Model(name string) (*Model, error) { return get[*Model](lib, KindModel, name) }
 
-// Machine finds a machine by name, with its parts.
+// Machine finds a machine by name, with its parts. It may be one of Compose.
 func (lib *Library) Machine(name string) (*Machine, error) {
+	if m, ok := lib.composed[name]; ok {
+		return m, nil
+	}
 	m, err := get[*machineFile](lib, KindMachine, name)
 	if err != nil {
 		return nil, err
@@ -304,7 +309,7 @@ func (lib *Library) Resolve(it Item) (*Machine, error) {
 	if err := f.err(); err != nil {
 		return nil, err
 	}
-	return &Machine{Name: m.Name, Title: m.Title, GPU: gpu, GPUs: int(m.GPUs.Value), Link: link, Host: host, Drive: drive, Drives: int(m.Drives.Value), GPUDirect: m.GPUDirect,
+	return &Machine{Name: m.Name, Shown: m.Name, Title: m.Title, GPU: gpu, GPUs: int(m.GPUs.Value), Link: link, Host: host, Drive: drive, Drives: int(m.Drives.Value), GPUDirect: m.GPUDirect,
 		ReadsInFlight: int(m.ReadsInFlight.Or(assumedReadsInFlight)), NetworkBandwidth: m.NetworkBandwidth}, nil
 }
 

@@ -24,7 +24,10 @@ func (m *machineFile) check(*faults) {} // Resolve checks the parts
 
 // Machine is a GPU with its link, host and drives. --hardware names it.
 type Machine struct {
-	Name      string
+	Name string
+	// Shown is the name of the file that has the machine's numbers. Note says what Compose assumed.
+	Shown, Note string
+
 	Title     string
 	GPU       *GPU
 	GPUs      int // GPUs that share the host

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -96,10 +97,10 @@ func (r *runner) facts(files *machineLines, status hardware.Status) string {
 		list(m.Drive.Name, factsOf(files.drive, status, func(field string) bool { return field != "write_bandwidth" }))
 	}
 	if wire := &m.NetworkBandwidth; r.used[Peers] && r.Experts > collective.Most && wire.Status == status {
-		list(m.Name, []string{"network_bandwidth " + wire.Written})
+		list(cmp.Or(m.Shown, m.Name), []string{"network_bandwidth " + wire.Written})
 	}
 	if r.Ahead.Direct && m.GPUDirect.Status == status {
-		list(m.Name, []string{"gpudirect " + m.GPUDirect.Written})
+		list(cmp.Or(m.Shown, m.Name), []string{"gpudirect " + m.GPUDirect.Written})
 	}
 	return strings.Join(parts, ", ")
 }

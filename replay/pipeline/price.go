@@ -157,6 +157,13 @@ func (r *runner) prepare() error {
 	if err := r.divideStages(); err != nil {
 		return err
 	}
+	if r.Machine.Note != "" {
+		r.note("%s", r.Machine.Note)
+	}
+	if m := r.Model; m.FromConfig() {
+		r.note("model %s is derived from its config.json: %s parameters of %s (%s), entries of %s (%s)", m.Name, billions(float64(m.Parameters.Value)),
+			m.BytesPerParameter.Value, m.BytesPerParameter.Note, m.Entry.Value, m.Entry.Note)
+	}
 	if limit := int64(r.Model.Context.Value); r.Context > limit {
 		r.note("a context of %d tokens exceeds the %d of %s", r.Context, limit, r.Model.Name)
 	}
@@ -205,6 +212,9 @@ func (r *runner) prepare() error {
 	r.noteExchange(missing)
 	return r.choosePaths()
 }
+
+// billions formats a number of parameters.
+func billions(n float64) string { return fmt.Sprintf("%.3g B", n/1e9) }
 
 func (r *runner) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
@@ -323,7 +333,7 @@ func (r *runner) run() (*Result, error) {
 		return nil, err
 	}
 	b := r.basis()
-	result.Notes = slices.Concat(r.notes, r.computer.Notes(), b.notes(r.Machine.Name), []string{r.factors.note()})
+	result.Notes = slices.Concat(r.notes, r.computer.Notes(), b.notes(cmp.Or(r.Machine.Shown, r.Machine.Name)), []string{r.factors.note()})
 	result.Labels = r.labels(b)
 	return result, nil
 }

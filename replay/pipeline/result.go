@@ -135,6 +135,9 @@ func (r *runner) labels(b basis) result.Labels {
 	if b.fitted != "" {
 		labels = append(labels, result.LabelFitted)
 	}
+	if r.Model.FromConfig() {
+		labels = append(labels, result.LabelConfig)
+	}
 	return result.Labels{}.With(labels...)
 }
 

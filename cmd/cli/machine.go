@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// gpuFlag describes a machine by its GPU, instead of --hardware.
+const gpuFlag = "gpu"
+
+// defineMachine adds the flags that describe a machine without a file.
+func (f *timeFlags) defineMachine(fl *flagSet) {
+	p := &f.parts
+	fl.StringVar(&p.GPU, gpuFlag, "", "price on a machine with this `GPU` of kvreplay hardware list, instead of --hardware")
+	fl.IntVar(&p.GPUs, "gpus", 0, "number of GPUs of the --gpu machine (default: as the file of its GPU)")
+	sizeVar(fl, &p.HostMemory, "host-memory", 0, mostMemory, "host memory of the --gpu machine, as in 2TB (default: as its file)")
+	fl.StringVar(&p.Link, "link", "", "link of each GPU of the --gpu machine, as in pcie5 (default: as its file)")
+	fl.positive("gpus")
+	fl.goWith(gpuFlag, "gpus", "host-memory", "link")
+}
+
+// compose makes the machine of --gpu the only one.
+func (f *timeFlags) compose(c *call) error {
+	switch p := &f.parts; {
+	case p.GPU == "":
+		return nil
+	case c.changed("hardware"):
+		return usagef("--%s describes a machine, and --hardware names one: remove one of them", gpuFlag)
+	case p.GPUs > mostGPUs:
+		return usagef("--gpus %d: expected 1 to %d", p.GPUs, mostGPUs)
+	case c.changed("host-memory") && p.HostMemory < 1e9:
+		return usagef("--host-memory %d: expected at least 1GB, with a unit, as in 2TB", p.HostMemory)
+	}
+	m, err := f.library.Compose(f.parts)
+	if err != nil {
+		return errUsage{err}
+	}
+	f.machines = []string{m.Name}
+	return nil
+}
+
+// mostGPUs is the largest number of GPUs of a machine.
+const mostGPUs = 1 << 10
+
+// tokenCount is a flag of a number of tokens: 32768, 64K (× 1024), 1M.
+type tokenCount struct{ value *int64 }
+
+// tokensVar adds a flag of tokens.
+func tokensVar(fl *flagSet, value *int64, name, usage string) { fl.Var(tokenCount{value}, name, usage) }
+
+func (t tokenCount) Set(text string) error {
+	number, unit := strings.TrimRight(text, "kKmM"), int64(1)
+	switch strings.ToUpper(text[len(number):]) {
+	case "":
+	case "K":
+		unit = 1 << 10
+	case "M":
+		unit = 1 << 20
+	default:
+		number = ""
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n > math.MaxInt64/unit {
+		return errors.New("expected a number of tokens, as in 32768 or 64K (× 1024)")
+	}
+	*t.value = n * unit
+	return nil
+}
+
+// String returns the number of tokens.
+func (t tokenCount) String() string {
+	if t.value == nil {
+		return ""
+	}
+	return strconv.FormatInt(*t.value, 10)
+}
+
+// Type returns the type that help shows.
+func (tokenCount) Type() string { return "tokens" }
