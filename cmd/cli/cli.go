@@ -89,7 +89,7 @@ It counts the misses, which cross PCIe, and ranks the policies against the exact
 			{"Run", []command{replayCommand(table), policiesCommand(table), allocateCommand(table)}},
 			{"Look", []command{leaderboardCommand(table), compareCommand(table), inspectCommand()}},
 			{"Traces", []command{importCommand(), deriveCommand(), clustersCommand()}},
-			{"Time", []command{timeCommand(table), planCommand(table), systemsCommand(table), hardwareCommand()}},
+			{"Time", []command{timeCommand(table), planCommand(table), adviseCommand(table), systemsCommand(table), hardwareCommand()}},
 			{"Workloads", []command{datasetsCommand()}},
 			{"Check", []command{validateCommand(), reproduceCommand(), serialCommand(), versionCommand()}},
 		},

@@ -323,7 +323,7 @@ func (f *boardTimeFlags) timer(ctx context.Context) (*rowTimer, error) {
 	}
 	t := &rowTimer{ctx: ctx, model: f.model}
 	if f.model != "" {
-		m, err := lib.Model(f.model)
+		m, err := lib.ModelOrConfig(f.model)
 		if err != nil {
 			return nil, errUsage{err}
 		}

@@ -46,6 +46,7 @@ var allowed = []struct {
 	{"replay/transfer", []string{"replay/hardware", "trace"}},
 	{"replay/transfer/fit", []string{"replay/hardware", "replay/transfer"}},
 	{"replay/pipeline", []string{"metrics/result", "policies", "replay", "replay/collective", "replay/hardware", "replay/kernel", "replay/transfer"}},
+	{"replay/advice", []string{"metrics/board", "metrics/result", "replay/hardware", "replay/pipeline"}},
 	{"replay/serial", []string{"metrics/result", "policies", "policies/all", "replay", "replay/setting", "trace"}},
 	{"replay/verify", []string{"metrics/board", "metrics/result", "policies", "replay", "replay/allocate", "replay/setting", "trace"}},
 	{"replay/reproduce", []string{"metrics/render/chart", "metrics/result", "policies/all", "replay", "replay/allocate", "replay/hardware", "replay/kernel", "replay/pipeline", "replay/transfer", "replay/transfer/fit", "trace"}},
@@ -56,7 +57,7 @@ var allowed = []struct {
 	{"datasets/synthetic/twin", []string{"datasets/synthetic", "metrics/result", "policies", "replay", "trace"}},
 	{"scripts", nil},
 	{"cmd", []string{"datasets", "datasets/card", "datasets/synthetic", "datasets/synthetic/twin", "metrics/board", "metrics/render", "metrics/result",
-		"policies", "policies/all", "replay", "replay/allocate", "replay/collective", "replay/hardware", "replay/kernel", "replay/pipeline", "replay/reproduce", "replay/serial", "replay/setting", "replay/systems", "replay/transfer", "replay/transfer/fit", "replay/verify", "trace"}},
+		"policies", "policies/all", "replay", "replay/advice", "replay/allocate", "replay/collective", "replay/hardware", "replay/kernel", "replay/pipeline", "replay/reproduce", "replay/serial", "replay/setting", "replay/systems", "replay/transfer", "replay/transfer/fit", "replay/verify", "trace"}},
 }
 
 // forbidden are the libraries that replay and the policies do not link: plots, PDF, fonts and

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,6 +78,17 @@ func compareGroups(a, b *Candidate) int {
 // submodel that moves both alike hides nothing.
 func (c *Candidate) ties(best *Candidate) bool {
 	return best.Interval.Hides(&c.Interval, best.Tokens, c.Tokens)
+}
+
+// Against returns the tokens/s of c ÷ those of o, with the range that the errors of the model allow.
+// A range that includes 1 is a tie.
+func (c *Candidate) Against(o *Candidate) (ratio, low, high float64) {
+	slow, fast := c.Interval.apart(&o.Interval)
+	ratio, apart := c.Tokens/o.Tokens, max(tieShare, slow, fast)
+	if apart >= 1 {
+		return rounded(ratio), 0, math.Inf(1)
+	}
+	return rounded(ratio), rounded(ratio * (1 - apart)), rounded(ratio / (1 - apart))
 }
 
 // bestCells keeps the first candidate of each schedule and group, with the cells that tie with it.

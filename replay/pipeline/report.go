@@ -155,6 +155,17 @@ func (c *Causing) values() [Causes]float64 {
 	return [Causes]float64{c.Compute, c.Selection, c.Lookup, c.Fetch, c.WriteBack, c.SSD, c.Weights, c.AllReduce, c.Dispatch, c.Combine, c.OnHost, c.Pipeline}
 }
 
+// LargestCause returns the cause with the largest part of a step, by its name in CauseNames, and its
+// share of the step.
+func (r *Result) LargestCause() (name string, share float64) {
+	for i, v := range r.Causes.values() {
+		if v/r.Mean > share {
+			name, share = CauseNames[i], v/r.Mean
+		}
+	}
+	return name, share
+}
+
 // transfers returns the exposed time of links and drives, in seconds.
 func (c *Causing) transfers() float64 { return c.Fetch + c.WriteBack + c.SSD + c.Weights }
 

@@ -1,0 +1,263 @@
+package advice
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
+
+	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/text"
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline"
+)
+
+// Answer is the advice for one or several machines.
+type Answer struct {
+	// Version is Version.
+	Version int `json:"advice_version"`
+	// Machine is the advised one: that with the lowest price of a token if all prices are known, else
+	// that with most tokens/s per GPU.
+	Machine string `json:"machine"`
+	// Why says how Machine was chosen, empty for a single machine.
+	Why    string    `json:"why,omitempty"`
+	Advice []*Advice `json:"advice"`
+	// Refused lists the machines for which nothing fits and meets the SLO.
+	Refused []Refusal `json:"refused"`
+	// Trace is the replayed trace, and Steps the number of decode steps that were priced.
+	Trace string `json:"trace"`
+	Steps int    `json:"steps"`
+}
+
+// Refusal is a machine without advice.
+type Refusal struct {
+	Machine string `json:"machine"`
+	Reason  string `json:"reason"`
+}
+
+// Choose sets the advised machine. There must be advice for at least one.
+func (r *Answer) Choose() {
+	best, priced := r.Advice[0], true
+	for _, a := range r.Advice {
+		priced = priced && a.DollarsPerMillion != nil
+	}
+	for _, a := range r.Advice[1:] {
+		if priced && *a.DollarsPerMillion < *best.DollarsPerMillion || !priced && a.Advised.Tokens > best.Advised.Tokens {
+			best = a
+		}
+	}
+	r.Machine = best.Machine
+	if len(r.Advice)+len(r.Refused) < 2 {
+		return
+	}
+	r.Why = "it has the most tokens/s per GPU"
+	if priced {
+		r.Why = "its tokens cost least"
+	}
+	var near []string
+	for _, a := range r.Advice {
+		if a != best && a.overlaps(best) {
+			near = append(near, a.Machine)
+		}
+	}
+	if len(near) > 0 {
+		r.Why += fmt.Sprintf(", but the errors of the model may hide the difference to %s", english.WordSeries(near, "and"))
+	}
+}
+
+// overlaps reports whether the ranges of tokens per second, or of prices, of two machines overlap. The
+// models of two machines have errors of their own.
+func (a *Advice) overlaps(b *Advice) bool {
+	scale := func(x *Advice) float64 {
+		if a.DollarsPerMillion != nil && b.DollarsPerMillion != nil {
+			return 1 / (*x.DollarsPerMillion * x.Advised.Tokens) // tokens per dollar, but for a factor
+		}
+		return 1
+	}
+	low := func(x *Advice) float64 { return scale(x) * x.Advised.Tokens * x.Advised.TPOT / x.Advised.High }
+	high := func(x *Advice) float64 {
+		return scale(x) * x.Advised.Tokens * x.Advised.TPOT / max(x.Advised.Low, math.SmallestNonzeroFloat64)
+	}
+	return low(a) <= high(b) && low(b) <= high(a)
+}
+
+// WriteJSON writes the answer as JSON.
+func (r *Answer) WriteJSON(w io.Writer) error { return text.WriteJSON(w, r) }
+
+// WriteText writes a line for each of several machines. A paragraph about the advised one follows, then
+// the options of the engines and the confidence.
+func (r *Answer) WriteText(w io.Writer) error {
+	var b strings.Builder
+	if len(r.Advice)+len(r.Refused) > 1 {
+		r.writeMachines(&b)
+	}
+	a := r.Advice[slices.IndexFunc(r.Advice, func(a *Advice) bool { return a.Machine == r.Machine })]
+	b.WriteString(wrap(a.Labels.Title(a.paragraph())) + "\n\n")
+	for _, e := range a.Engines {
+		fmt.Fprintf(&b, "%s: %s\n", e.Name, cmp.Or(e.Config, "nothing to set"))
+		for _, n := range e.Notes {
+			fmt.Fprintf(&b, "  note: %s\n", n)
+		}
+		fmt.Fprintf(&b, "  names from %s\n", strings.Join(e.Sources, " "))
+	}
+	fmt.Fprintf(&b, "\nConfidence: %s, because\n", a.Confidence)
+	for _, reason := range a.Reasons {
+		fmt.Fprintf(&b, "- %s\n", reason)
+	}
+	fmt.Fprintf(&b, "Trace: %s, %s priced. kvreplay plan prints all configurations, and --format json all notes.\n", r.Trace, english.Plural(r.Steps, "step", ""))
+	_, err := io.WriteString(w, printable.Text(b.String()))
+	return err
+}
+
+func (r *Answer) writeMachines(b *strings.Builder) {
+	t := tabwriter.NewWriter(b, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "machine\tcache\tpolicy\tbatch\tTPOT\ttokens/s/GPU\t$/million tokens\tbound by")
+	for _, a := range r.Advice {
+		c, price := &a.Advised, "-"
+		if a.DollarsPerMillion != nil {
+			price = fmt.Sprintf("%.3g", *a.DollarsPerMillion)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", a.Machine, cmp.Or(c.Capacity, "all"), cmp.Or(c.Policy, "-"), c.Batch, c.tpot(), number(c.Tokens), price, c.Limit)
+	}
+	t.Flush() // writing to a strings.Builder cannot fail
+	for _, f := range r.Refused {
+		fmt.Fprintf(b, "%s: %s\n", f.Machine, f.Reason)
+	}
+	fmt.Fprintf(b, "Advised: %s, because %s.\n\n", r.Machine, r.Why)
+}
+
+// paragraph answers in words.
+func (a *Advice) paragraph() string {
+	c := &a.Advised
+	var s []string
+	add := func(format string, args ...any) { s = append(s, fmt.Sprintf(format, args...)) }
+	slo := ""
+	if a.SLO != nil {
+		slo = fmt.Sprintf(" and a TPOT of at most %s", hardware.Seconds(*a.SLO))
+	}
+	add("%s on %s with a context of %s tokens%s:", a.Model, a.Machine, humanize.Comma(a.Context), slo)
+	if c.Policy == "" {
+		add("keep all KV on the GPU, without offloading, at a batch of %d.", c.Batch)
+	} else {
+		add("keep %s × K = %s tokens of each request and layer on the GPU (%.3g %% of the context, %s a request), evict by %s, and run a batch of %d with schedule %s.",
+			strings.TrimSuffix(c.Capacity, "x"), humanize.Comma(int64(c.Entries)), 100*c.Share, hardware.Bytes(c.Bytes), c.Policy, c.Batch, scheduleName(c.Schedule))
+	}
+	shared := ""
+	if c.Experts > 1 {
+		shared = fmt.Sprintf(", if %d GPUs share the routed experts", c.Experts)
+	}
+	add("This gives %s tokens/s per GPU at a TPOT of %s%s.", number(c.Tokens), c.tpot(), shared)
+	add("A larger batch is limited by %s, and the largest part of a step is %s (%.0f %%).", limited(c.Limit), c.Cause, 100*c.CauseShare)
+	if a.DollarsPerMillion != nil {
+		add("A million tokens cost $%.3g.", *a.DollarsPerMillion)
+	}
+	if a.Gain != nil {
+		add("%s", a.Gain.sentence())
+	}
+	if len(a.Tied) > 0 {
+		add("As fast, within the errors of the model: %s.", listCells(a.Tied))
+	}
+	switch served := a.Served; {
+	case c.Policy == "":
+	case served == nil:
+		add("SGLang, TensorRT-LLM and vLLM evict by LRU and fetch before attention, and so cannot be advised: %s.", a.Refused)
+	default:
+		add("SGLang, TensorRT-LLM and vLLM evict by LRU and fetch before attention: at %s and a batch of %d that is %s tokens/s at a TPOT of %s.", served.Capacity, served.Batch, number(served.Tokens), served.tpot())
+	}
+	if all := a.Resident; all != nil && c.Policy != "" {
+		add("With all KV on the GPU it is %s tokens/s, at a batch of %d.", number(all.Tokens), all.Batch)
+	}
+	if d := a.Dense; d != nil {
+		add("Attention over the whole context, which gives other answers, reaches %s tokens/s on the GPU.", number(d.Tokens))
+	}
+	return strings.Join(s, " ")
+}
+
+// limited returns a constraint as a sentence has it.
+func limited(b pipeline.Binding) string {
+	if b == pipeline.BindsSLO {
+		return "the SLO"
+	}
+	return string(b)
+}
+
+// sentence states what the policy buys over LRU.
+func (g *Gain) sentence() string {
+	ratio := fmt.Sprintf("%.3g × its tokens/s [%.3g, %s]", g.Tokens, g.Low, end(g.High))
+	if g.Misses != nil {
+		ratio += fmt.Sprintf(" and %.3g × its misses", g.Misses.Value)
+		if g.Misses.Bounded() {
+			ratio += fmt.Sprintf(" [%.3g, %s]", *g.Misses.Low, end(g.Misses.High))
+		}
+		ratio += fmt.Sprintf(" over %s", english.Plural(g.Requests, "request", ""))
+	}
+	if g.Better {
+		return fmt.Sprintf("%s is better than LRU: %s.", g.Policy, ratio)
+	}
+	return fmt.Sprintf("No other policy is known to be better than LRU: %s has %s, but %s.", g.Policy, ratio, g.Reason)
+}
+
+// end formats the upper end of an interval.
+func end(v *float64) string {
+	if v == nil {
+		return "∞"
+	}
+	return fmt.Sprintf("%.3g", *v)
+}
+
+func (c *Choice) tpot() string {
+	return fmt.Sprintf("%.3g ms ±%.0f %%", 1e3*c.TPOT, 100*(c.High-c.Low)/2/c.TPOT)
+}
+
+// number formats a figure with three digits.
+func number(v float64) string {
+	if v < 1000 {
+		return fmt.Sprintf("%.3g", v)
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(v))-2)
+	return humanize.Comma(int64(math.Round(v/unit) * unit))
+}
+
+// listCells names the first of several cells.
+func listCells(cells []pipeline.Cell) string {
+	const most = 6
+	var names []string
+	for i, c := range cells {
+		if i == most {
+			names = append(names, fmt.Sprintf("%d more", len(cells)-i))
+			break
+		}
+		names = append(names, c.String())
+	}
+	return english.WordSeries(names, "and")
+}
+
+// width is that of a line of the paragraph.
+const width = 100
+
+// wrap breaks a paragraph into lines.
+func wrap(s string) string {
+	var b strings.Builder
+	at := 0
+	for _, word := range strings.Fields(s) {
+		n := len([]rune(word))
+		switch {
+		case at == 0:
+		case at+1+n > width:
+			b.WriteString("\n")
+			at = 0
+		default:
+			b.WriteString(" ")
+			at++
+		}
+		b.WriteString(word)
+		at += n
+	}
+	return b.String()
+}
