@@ -48,6 +48,7 @@ var hostileCommands = []struct {
 	{"board markdown", []string{"leaderboard", "out", "--format", "markdown", "--per-trace"}, "markdown"},
 	{"board csv", []string{"leaderboard", "out", "--format", "csv"}, "csv"},
 	{"board json", []string{"leaderboard", "out", "--format", "json"}, "json"},
+	{"board page", []string{"leaderboard", "out", "--format", "html"}, "html"},
 	{"compare", []string{"compare", "lru", "hostile", "out"}, "text"},
 	{"compare markdown", []string{"compare", "lru", "hostile", "out", "--format", "markdown"}, "markdown"},
 	{"compare json", []string{"compare", "lru", "hostile", "out", "--format", "json"}, "json"},
@@ -93,6 +94,10 @@ func TestHostileOutputs(t *testing.T) {
 			if i := differ(got, want); want == nil || i < max(len(got), len(want)) {
 				t.Errorf("%s has another structure than with plain names, from element %d on: %q, expected %q", name, i, got[min(i, len(got)):min(i+10, len(got))], want[min(i, len(want)):min(i+10, len(want))])
 			}
+		case ".html":
+			if got, want := pageTags(text), pageTags(want[name]); !slices.Equal(got, want) {
+				t.Errorf("%s has %d elements other than with plain names, which has %d", name, len(got), len(want))
+			}
 		case ".svg":
 			if tags := elements(t, name, text); !slices.Equal(tags, []string{"g", "path", "rect", "svg", "text", "title"}) && !slices.Equal(tags, []string{"g", "path", "svg", "text", "title"}) {
 				t.Errorf("%s has the elements %v", name, tags)
@@ -104,7 +109,7 @@ func TestHostileOutputs(t *testing.T) {
 		case ".json", ".jsonl":
 			checkJSON(t, name, text)
 		}
-		if slices.Contains([]string{".text", ".stderr", ".markdown", ".md", ".svg"}, filepath.Ext(name)) {
+		if slices.Contains([]string{".text", ".stderr", ".markdown", ".md", ".svg", ".html"}, filepath.Ext(name)) {
 			if at := strings.IndexFunc(text, obeyedOrHidden); at >= 0 || !utf8.ValidString(text) {
 				t.Errorf("%s has %q", name, text[max(0, at-40):min(len(text), at+40)])
 			}
@@ -323,6 +328,12 @@ func structure(t *testing.T, markdown string) [][2]string {
 	return tags
 }
 
+// pageTags returns the tags of a page, without the values of attributes and the content of scripts.
+func pageTags(page string) []string {
+	page = regexp.MustCompile(`(?s)<script\b[^>]*>.*?</script>`).ReplaceAllString(page, "<script>")
+	return markdownTag.FindAllString(regexp.MustCompile(`"[^"]*"`).ReplaceAllString(page, ""), -1)
+}
+
 // differ returns the first tag in which two structures differ, for any texts.
 func differ(a, b [][2]string) int {
 	i := 0
@@ -422,7 +433,7 @@ func TestNamesThatTerminalsObey(t *testing.T) {
 		}
 	}
 	documents, err := filepath.Glob(at("board/*"))
-	if err != nil || len(documents) != 7 {
+	if err != nil || len(documents) != 8 {
 		t.Fatal(documents, err)
 	}
 	for _, file := range append(documents, at("CARD.md")) {

@@ -11,9 +11,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/render"
@@ -31,6 +33,7 @@ type boardFlags struct {
 	seed        uint64
 	view        render.View
 	time        boardTimeFlags
+	source      render.PageSource
 }
 
 func leaderboardCommand(table policies.Table) command {
@@ -40,6 +43,7 @@ func leaderboardCommand(table policies.Table) command {
 		short: "Rank policies by misses divided by the optimum's",
 		long: `Rank policies by × OPT: misses divided by the optimum's at the same capacity.
 ROWS are files of JSON lines or CSV, or folders of *.jsonl (default: the folder results).
+--format html makes one page to look at, with curves and a table that sorts and filters.
 Rows of kvreplay replay --per request give intervals. Policies that share a letter are not
 distinguished. The exit code is 3 if a folder lacks cells of its replay command.`,
 		details: `Rows that differ in a setting that changes counts are refused: choose with --where. Rows with fewer
@@ -57,11 +61,12 @@ and selections.`,
   kvreplay leaderboard results --where topk=256 --where policy!=fifo --per-trace
   kvreplay leaderboard rows.jsonl --format markdown
   kvreplay leaderboard results --by time --hardware rtx4090 --batch 16
+  kvreplay leaderboard results --format html -o report.html
   kvreplay leaderboard results --out board`,
 		args: cobra.ArbitraryArgs,
 		flags: func(fl *flagSet) {
-			fl.format(&f.format, "", "table", "markdown", "csv", "json")
-			fl.out(&f.out, "write the board in all formats, its rows and its pictures to this `FOLDER` too")
+			fl.format(&f.format, "", "table", "markdown", "csv", "json", "html")
+			fl.out(&f.out, "write the board in all formats, its rows and its pictures to this `FOLDER` too (with --format html: the page to this file)")
 			fl.where(&f.where, whereUsage)
 			fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap and of the permutation test (default 0)")
 			fl.view(&f.view)
@@ -78,15 +83,20 @@ and selections.`,
 }
 
 func (f *boardFlags) run(c *call) error {
-	paths, isData := c.args, f.format == "csv" || f.format == "json"
-	if f.view.PerTrace && f.out == "" && isData {
+	paths, isData, isPage := c.args, f.format == "csv" || f.format == "json", f.format == "html"
+	if f.view.PerTrace && (f.out == "" && isData || isPage) {
 		return usagef("--per-trace has no effect with --format %s, which has no tables: remove it", f.format)
 	}
 	timer, err := f.time.timer(c.Context())
 	if err != nil {
 		return err
 	}
-	if f.out != "" { // known before the rows are read
+	f.source = render.PageSource{Command: commandLine(slices.Concat([]string{"leaderboard"}, paths, c.given("leaderboard"))...), Version: versionText()}
+	if isPage {
+		if err := checkOutput("leaderboard", f.out, paths); err != nil {
+			return err
+		}
+	} else if f.out != "" { // known before the rows are read
 		if err := files.MakeFolder(f.out); err != nil {
 			return fmt.Errorf("leaderboard: %w", err)
 		}
@@ -114,6 +124,9 @@ func (f *boardFlags) run(c *call) error {
 	if len(boards) > 1 && f.out == "" && isData {
 		return usagef("--format %s holds one board, but the rows make two: add --where warmup=cold or "+
 			"--where warmup!=cold, or write both with --out", f.format)
+	}
+	if isPage && f.out != "" {
+		return cmp.Or(f.writePage(c.stderr, boards), errorOf(selected.incomplete))
 	}
 	if f.out != "" {
 		if err := f.write(c.stderr, boards, selected.rows, paths); err != nil {
@@ -171,8 +184,13 @@ func bestOf(boards []startBoard) (best []string) {
 	return best
 }
 
-// renderAll writes the boards one after the other, with titles if there are two.
+// renderAll writes the boards one after the other, with titles if there are two. A page holds all.
 func (f *boardFlags) renderAll(w io.Writer, boards []startBoard, format string) error {
+	if format == "html" {
+		return render.Page(w, slice.Map(boards, func(b startBoard) render.PageBoard {
+			return render.PageBoard{Board: b.Board, Title: b.title, Suffix: b.suffix}
+		}), f.source, f.view)
+	}
 	for i, b := range boards {
 		if b.title != "" && format != "csv" && format != "json" {
 			fmt.Fprintf(w, map[bool]string{true: "# %s\n\n", false: "=== %s ===\n\n"}[format == "markdown"], b.title)
@@ -228,6 +246,7 @@ func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows []resul
 	}
 	outputs := []boardFile{
 		{"leaderboard.md", func(w io.Writer) error { return f.renderAll(w, boards, "markdown") }},
+		{"leaderboard.html", func(w io.Writer) error { return f.renderAll(w, boards, "html") }},
 		{"rows.parquet", func(w io.Writer) error { return result.WriteParquet(w, rows) }},
 	}
 	var curves, rankings []string
@@ -263,7 +282,20 @@ func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows []resul
 			return fmt.Errorf("leaderboard: %w", err)
 		}
 	}
-	fmt.Fprintf(progress, "kvreplay: wrote leaderboard.md, .csv, .json, rows.parquet, %sand %s to %s\n", strings.Join(rankings, ""), count(len(curves), "curve"), f.out)
+	fmt.Fprintf(progress, "kvreplay: wrote leaderboard.md, .html, .csv, .json, rows.parquet, %sand %s to %s\n", strings.Join(rankings, ""), count(len(curves), "curve"), f.out)
+	return nil
+}
+
+// writePage writes the page of the boards. The file is whole or missing.
+func (f *boardFlags) writePage(progress io.Writer, boards []startBoard) error {
+	var page bytes.Buffer
+	if err := f.renderAll(&page, boards, "html"); err != nil {
+		return fmt.Errorf("leaderboard: %s: %w", f.out, err)
+	}
+	if err := files.Write(f.out, page.Bytes()); err != nil {
+		return fmt.Errorf("leaderboard: %w", err)
+	}
+	fmt.Fprintf(progress, "kvreplay: wrote %s, %s bytes\n", f.out, humanize.Comma(int64(page.Len())))
 	return nil
 }
 

@@ -23,7 +23,7 @@ func runBoard(args ...string) (int, string, string) {
 
 func TestLeaderboardFormats(t *testing.T) {
 	for format, want := range map[string]string{
-		"table": "Exact policies", "markdown": "# Leaderboard", "csv": "scope,kind,", "json": `"board_version": 2`,
+		"table": "Exact policies", "markdown": "# Leaderboard", "csv": "scope,kind,", "json": `"board_version": 2`, "html": "<!DOCTYPE html>",
 	} {
 		code, out, errs := runBoard(syntheticRows, "--format", format)
 		if code != exitOK || !strings.Contains(out, want) || errs != "" {
@@ -38,7 +38,7 @@ func TestLeaderboardOut(t *testing.T) {
 	if code != exitOK || !strings.Contains(errs, "2 curves") {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
-	for _, name := range []string{"leaderboard.md", "leaderboard.csv", "leaderboard.json", "ranking.svg", "ranking-dark.svg", "curves-synthetic-code.svg", "curves-synthetic-qa.svg"} {
+	for _, name := range []string{"leaderboard.md", "leaderboard.html", "leaderboard.csv", "leaderboard.json", "ranking.svg", "ranking-dark.svg", "curves-synthetic-code.svg", "curves-synthetic-qa.svg"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -112,7 +112,7 @@ func TestLeaderboardErrors(t *testing.T) {
 		want string
 	}{
 		{"", exitFailed, "no ROWS named, and no folder results here: name files of rows, or make the folder with `kvreplay replay TRACE... --out results`"},
-		{rows + " --format xml", exitUsage, `--format "xml": expected table, markdown, csv or json`},
+		{rows + " --format xml", exitUsage, `--format "xml": expected table, markdown, csv, json or html`},
 		{rows + " --by hits", exitUsage, `--by "hits": expected misses or time`},
 		{rows + " --by time", exitFailed, "nothing to rank by time: no modelled TPOT: synthetic-code.parquet, synthetic-qa.parquet: the trace names no model: name a shape with --model"},
 		{rows + " --hardware h101", exitUsage, "known: a10"},

@@ -5,6 +5,7 @@ package printable
 
 import (
 	"fmt"
+	"html"
 	"io"
 	"regexp"
 	"strconv"
@@ -35,6 +36,9 @@ func Text(s string) string {
 	}
 	return b.String()
 }
+
+// HTML returns Line of s as text of an HTML element, or of an attribute in quotes.
+func HTML(s string) string { return html.EscapeString(Line(s)) }
 
 // Line is Text for texts that must stay on one line.
 func Line(s string) string {

@@ -1,5 +1,5 @@
 // Package table lays out tables of texts. A Table is filled once and rendered for a terminal,
-// as Markdown or as CSV. A Report is tables with titles, notes and footnotes.
+// as Markdown, as HTML or as CSV. A Report is tables with titles, notes and footnotes.
 package table
 
 import (
@@ -227,6 +227,38 @@ func (t *Table) markdown(escape func(string) string) string {
 	for _, row := range t.rows {
 		write(row)
 	}
+	return out.String()
+}
+
+// HTML renders the table as an HTML table with its title as the caption, without notes.
+func (t *Table) HTML() string {
+	var out strings.Builder
+	n := t.columns()
+	write := func(tag string, row []string) {
+		out.WriteString("<tr>")
+		for c := range n {
+			cell, class := "", ""
+			if c < len(row) {
+				cell = printable.HTML(strings.TrimSpace(row[c]))
+			}
+			if t.right[c] {
+				class = ` class="right"`
+			}
+			out.WriteString("<" + tag + class + ">" + cell + "</" + tag[:2] + ">")
+		}
+		out.WriteString("</tr>\n")
+	}
+	out.WriteString("<table>\n<caption>" + printable.HTML(t.Title) + "</caption>\n")
+	if t.Header != nil {
+		out.WriteString("<thead>")
+		write(`th scope="col"`, t.Header)
+		out.WriteString("</thead>\n")
+	}
+	out.WriteString("<tbody>\n")
+	for _, row := range t.rows {
+		write("td", row)
+	}
+	out.WriteString("</tbody>\n</table>\n")
 	return out.String()
 }
 

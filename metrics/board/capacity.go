@@ -28,6 +28,14 @@ func (c *cell) overK() *float64 {
 	return nil
 }
 
+// entries returns the capacity of a stream in entries, nil if it is unknown.
+func (c *cell) entries() *float64 {
+	if !c.total.entriesKnown || c.total.streams == 0 {
+		return nil
+	}
+	return Number(c.total.entriesSum / float64(c.total.streams))
+}
+
 // sizedTwice names the capacities of a trace that are one size under several names, such as "4x"
 // and "1024" if K is 256. They are separate cells, and both count.
 func (g *grid) sizedTwice() []string {

@@ -164,6 +164,9 @@ type ExactCell struct {
 	// CapacityOverK is the capacity of a stream ÷ K, the mean if streams differ, null if it is
 	// unknown.
 	CapacityOverK *float64 `json:"capacity_over_k"`
+
+	// Entries is the capacity of a stream in entries, the mean if streams differ, nil if it is unknown.
+	Entries *float64 `json:"-"`
 }
 
 // Lines returns all lines of the ranking, in their order.
@@ -373,7 +376,7 @@ func (g *grid) cellLines(key *Key) []CellLine {
 		line := CellLine{CellRef: c.ref(), Policy: c.policy, Remarks: Remarks{texts: c.footnotes()}}
 		line.Figures = key.measure(g, c.policy, []CellRef{c.ref()})
 		if key.Kind == ExactKind {
-			line.ExactCell = &ExactCell{ExactKind, c.sample.Offline, c.overK()}
+			line.ExactCell = &ExactCell{Kind: ExactKind, Bound: c.sample.Offline, CapacityOverK: c.overK(), Entries: c.entries()}
 		}
 		lines = append(lines, line)
 	}

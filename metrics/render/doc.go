@@ -12,6 +12,8 @@
 //   - Digits follow the interval. A figure is rounded to the digits that its interval supports
 //     (unit in figures.go). Labels that limit the figures are in brackets in titles (labels.go).
 //
+// Page writes boards as one HTML file (page.go). Its scripts read the data of page_data.go.
+//
 // Summary and Rows print rows without a board (rows_summary.go, rows_table.go). Plots are in
 // curves.go and ranking_plot.go.
 package render

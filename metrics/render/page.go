@@ -1,0 +1,406 @@
+package render
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/internal/text"
+	"github.com/kvreplay/kvreplay/metrics/board"
+)
+
+// pageFiles are the style and the scripts of a page, and uPlot 1.6.32 with its licence.
+//
+//go:embed page/page.css page/page.js page/uPlot.iife.min.js page/uPlot.min.css page/uPlot.LICENSE
+var pageFiles embed.FS
+
+func pageFile(name string) string {
+	content, err := pageFiles.ReadFile("page/" + name)
+	if err != nil {
+		panic(err) // a bug: the file is embedded
+	}
+	return string(content)
+}
+
+// PageBoard is a board of a page.
+type PageBoard struct {
+	*board.Board
+	// Title distinguishes boards of one page. Suffix ends the names of its files.
+	Title, Suffix string
+}
+
+// PageSource is what reproduces a page.
+type PageSource struct {
+	// Command is the command line that made the page. Version is the output of kvreplay version.
+	Command, Version string
+}
+
+// Page writes boards as one HTML file that needs no network. It begins with the finding of each
+// board, followed by the ranking, a table and curves. A reader without scripts sees the finding, the
+// rankings and the notes. The texts of rows are never markup: Go escapes them, scripts set them as
+// text, and a policy of the page allows no script but its own.
+func Page(w io.Writer, boards []PageBoard, source PageSource, view View) error {
+	var body page
+	for i, b := range boards {
+		view.Wide = false
+		if err := body.board(&b, i, source, view); err != nil {
+			return err
+		}
+	}
+	scripts := []string{pageFile("uPlot.iife.min.js"), pageFile("page.js")}
+	var hashes string
+	for _, s := range scripts {
+		sum := sha256.Sum256([]byte(s))
+		hashes += " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
+	var out page
+	out.put("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")
+	out.put("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src%s; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n", markup(hashes))
+	out.put("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n")
+	out.put("<title>%s</title>\n<style>%s\n%s</style>\n</head>\n<body>\n", pageTitle(boards), markup(pageFile("uPlot.min.css")), markup(pageFile("page.css")))
+	out.put("<a class=\"skip\" href=\"#main\">Skip to the content</a>\n<header><p class=\"brand\">kvreplay</p><h1>%s</h1>\n"+
+		"<button type=\"button\" id=\"theme\" aria-pressed=\"false\" hidden>Dark</button></header>\n<main id=\"main\">\n", pageTitle(boards))
+	out.put("<noscript><p>The table and the curves need JavaScript. The finding, the rankings and the notes do not.</p></noscript>\n")
+	out.Write(body.Bytes())
+	out.put("</main>\n<footer><p>Made by <code>%s</code></p>\n<pre>kvreplay version %s</pre>\n"+
+		"<p>Curves: <a href=\"https://github.com/leeoniya/uPlot\">uPlot</a> 1.6.32, MIT licence.</p></footer>\n", source.Command, markup(html(source.Version, "\n")))
+	out.put("<!-- uPlot:\n%s-->\n", markup(pageFile("uPlot.LICENSE")))
+	for _, s := range scripts {
+		out.put("<script>%s</script>\n", markup(s))
+	}
+	out.put("</body>\n</html>\n")
+	_, err := w.Write(out.Bytes())
+	return err
+}
+
+// html escapes a text of several lines.
+func html(s, lineEnd string) string {
+	return strings.Join(slice.Map(strings.Split(s, "\n"), printable.HTML), lineEnd)
+}
+
+func pageTitle(boards []PageBoard) string { return boards[0].Incomplete.Titled("Leaderboard") }
+
+// page is HTML.
+type page struct{ bytes.Buffer }
+
+// markup is HTML that put does not escape.
+type markup string
+
+// put writes a format. It escapes arguments that are strings.
+func (p *page) put(format string, args ...any) {
+	for i, a := range args {
+		if s, ok := a.(string); ok {
+			args[i] = printable.HTML(s)
+		}
+	}
+	fmt.Fprintf(p, format, args...)
+}
+
+// board writes the section of one board.
+func (p *page) board(b *PageBoard, n int, source PageSource, view View) error {
+	data, err := json.Marshal(newPageData(b.Board, view, b.Suffix)) // escapes <, > and &
+	if err != nil {
+		return err
+	}
+	p.put("<section class=\"board\" aria-labelledby=\"finding-%d\">\n", n)
+	title := "Finding"
+	if b.Title != "" {
+		title = b.Title
+	}
+	p.put("<h2 id=\"finding-%d\">%s</h2>\n", n, title)
+	if len(b.Labels) > 0 {
+		p.put("<p class=\"labels\">Limits: %s</p>\n", b.Labels.String())
+	}
+	p.put("<p class=\"finding\">%s</p>\n", b.Incomplete.Titled(Finding(b.Board, view)))
+	reproduce := func() {
+		p.put("<details class=\"source\"><summary>Reproduce</summary><p><code>%s</code></p>"+
+			"<p>The <a href=\"#traces-%d\">traces</a> have digests, and the end of the page states the version.</p></details>\n", source.Command, n)
+	}
+	rankings := slice.Map(b.Tables, func(t board.Ranking) *board.Ranking { return &t })
+	if b.Lossy != nil {
+		rankings = append(rankings, b.Lossy)
+	}
+	for _, t := range rankings {
+		if len(t.Ranked) > 0 {
+			p.dots(b.Board, t, n, view)
+			reproduce()
+			p.put("</figure>\n")
+		}
+	}
+	p.put("<div class=\"interactive\" hidden>\n")
+	for _, f := range []struct{ id, title string }{
+		{"table", "All figures"}, {"curves", "Misses ÷ OPT over capacity"}, {"memory", "Miss ratio over memory"}, {"recall", "Recall over capacity"},
+	} {
+		p.put("<section class=\"figure\" data-figure=\"%s\" aria-labelledby=\"%s-%d\"><h3 id=\"%s-%d\">%s</h3><div class=\"content\"></div>\n", f.id, f.id, n, f.id, n, f.title)
+		reproduce()
+		p.put("</section>\n")
+	}
+	p.put("</div>\n")
+	p.tables(b.Board, n)
+	p.put("<script type=\"application/json\" class=\"data\">%s</script>\n</section>\n", markup(data))
+	return nil
+}
+
+// tables writes the policies without capacity, the lower tiers and the traces, with all notes.
+func (p *page) tables(b *board.Board, n int) {
+	v := &boardView{Board: b, View: Whole, marks: boardMarks(b)}
+	v.windows()
+	v.tiers()
+	v.settings()
+	for i, t := range v.tables {
+		id := ""
+		if i == len(v.tables)-1 {
+			id = fmt.Sprintf(" id=\"traces-%d\"", n)
+		}
+		p.put("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"%s\"%s>\n%s</div>\n", t.Title, markup(id), markup(t.HTML()))
+		p.notes(t.Notes)
+	}
+	var footnotes []string
+	for i, note := range b.Footnotes {
+		footnotes = append(footnotes, v.marks.footnote(i+1, note))
+	}
+	if footnotes != nil {
+		p.put("<h3>Footnotes</h3>\n")
+		p.notes(footnotes)
+	}
+}
+
+func (p *page) notes(notes []string) {
+	if len(notes) == 0 {
+		return
+	}
+	p.put("<ul class=\"notes\">\n")
+	for _, note := range notes {
+		p.put("<li>%s</li>\n", note)
+	}
+	p.put("</ul>\n")
+}
+
+// Finding states in one sentence which policy leads the board, by how much, and which policies its
+// requests do not distinguish from it.
+func Finding(b *board.Board, view View) string {
+	t := b.Lossy
+	if HasRankingPlot(b) {
+		t = &b.Tables[0]
+	}
+	if t == nil || len(t.Ranked) == 0 {
+		return "No policy is ranked, and the notes state why."
+	}
+	view.Wide = false
+	names := view.policyNames((&boardView{Board: b}).policies())
+	best := &t.Ranked[0]
+	f := t.Key.Of(best.Pooled)
+	of := keyViews[t.Key]
+	u := of.unit.column([]*board.Figure{f})
+	finding := fmt.Sprintf("%s %s of %s: %s%s", names[best.Policy], map[*board.Key]string{
+		board.MissesKey: "has the fewest misses", board.TimeKey: "takes the least modelled time per output token", board.RecallKey: "keeps the most of its demand",
+	}[t.Key], rankedText(t), strings.TrimSpace(u.cell(f)), map[*board.Key]string{board.MissesKey: " × OPT"}[t.Key])
+	if f.Bounded() && u.interval(f) != "" {
+		finding += " (95 % interval " + strings.Trim(strings.ReplaceAll(u.interval(f), ", ", " to "), "[]()") + u.suffix + ")"
+	}
+	if t.Key == board.MissesKey && best.Policy != lruPolicy && best.Pooled.XLRU != nil {
+		x := best.Pooled.XLRU.Value
+		finding += fmt.Sprintf(", %s %% %s than LRU", rounded(100*math.Abs(1-x), digitsOf(100*math.Abs(1-x), 2)), map[bool]string{true: "fewer", false: "more"}[x < 1])
+	}
+	finding += ", on " + text.Count(tracesOf(t.Common), "trace")
+	if same := sharing(t, best); len(same) > 0 {
+		finding += ", and the requests do not distinguish it from " + joined(slice.Map(same, func(p string) string { return names[p] }))
+	} else if best.Letters != "" {
+		finding += ", and significantly ahead of all others"
+	}
+	return finding + "."
+}
+
+// rankedText counts the ranked policies: "15 exact policies".
+func rankedText(t *board.Ranking) string {
+	return fmt.Sprintf("%d %s policies", len(t.Ranked), t.Key.Kind)
+}
+
+func tracesOf(refs []board.CellRef) int {
+	return len(text.Union(slice.Map(refs, func(r board.CellRef) string { return r.Trace })))
+}
+
+// sharing lists the other policies that share a letter with one.
+func sharing(t *board.Ranking, with *board.Line) (policies []string) {
+	for i := range t.Ranked {
+		if l := &t.Ranked[i]; l != with && strings.ContainsAny(l.Letters, with.Letters) {
+			policies = append(policies, l.Policy)
+		}
+	}
+	return policies
+}
+
+// joined is "a, b and c".
+func joined(texts []string) string {
+	if n := len(texts); n > 1 {
+		return strings.Join(texts[:n-1], ", ") + " and " + texts[n-1]
+	}
+	return strings.Join(texts, "")
+}
+
+// dots writes a ranking as a dot plot, without the end of the figure.
+func (p *page) dots(b *board.Board, t *board.Ranking, n int, view View) {
+	of, kind := keyViews[t.Key], t.Key.Kind
+	names := view.policyNames(slice.Map(t.Ranked, func(l board.Line) string { return l.Policy }))
+	figures := slice.Map(t.Ranked, func(l board.Line) *board.Figure { return t.Key.Of(l.Pooled) })
+	u, axis := of.unit.column(figures), newDotAxis(b, t, figures)
+	p.put("<figure class=\"ranking\" data-kind=\"%s\">\n<figcaption><h3>%s</h3><p>Axis: %s", kind, of.title, of.axis)
+	if t.Intervals() {
+		p.put(", with 95 %% intervals")
+	}
+	lettered := slices.ContainsFunc(t.Ranked, func(l board.Line) bool { return l.Letters != "" })
+	if lettered {
+		p.put(". Policies that share a letter are not significantly different")
+	}
+	p.put(".</p></figcaption>\n<ol class=\"dots\" role=\"list\">\n")
+	letters := lettersOf(t)
+	for i := range t.Ranked {
+		l, f := &t.Ranked[i], figures[i]
+		class := ""
+		if i == 0 || strings.ContainsAny(l.Letters, t.Ranked[0].Letters) {
+			class = " class=\"lead\""
+		}
+		p.put("<li%s><span class=\"rank\">%s</span><span class=\"name\" title=\"%s\">%s</span>", markup(class), l.Rank, l.Policy, names[l.Policy])
+		if lettered {
+			p.letters(l.Letters, letters)
+		}
+		p.put("<span class=\"track\" aria-hidden=\"true\">%s</span><span class=\"value\">%s", markup(axis.row(f)), strings.TrimSpace(u.cell(f)))
+		if f.Bounded() {
+			p.put(" <span class=\"interval\">%s</span>", u.interval(f))
+		}
+		p.put("</span></li>\n")
+	}
+	p.put("<li class=\"axis\" aria-hidden=\"true\"><span class=\"rank\"></span><span class=\"name\"></span>")
+	if lettered {
+		p.letters("", letters)
+	}
+	p.put("<span class=\"track\">%s</span><span class=\"value\"></span></li>\n</ol>\n", markup(axis.labels()))
+	p.notes(t.Notes)
+}
+
+// mostLetters is the number of letters that have columns of their own in a dot plot.
+const mostLetters = 16
+
+// lettersOf lists the letters of a ranking.
+func lettersOf(t *board.Ranking) (letters []string) {
+	for _, l := range t.Ranked {
+		letters = text.Union(letters, strings.Split(l.Letters, "")...)
+	}
+	return slices.DeleteFunc(letters, func(l string) bool { return l == "" })
+}
+
+// letters writes the groups of a policy, each letter in its own column if there is room.
+func (p *page) letters(own string, all []string) {
+	if len(all) > mostLetters {
+		p.put("<span class=\"letters\">%s</span>", own)
+		return
+	}
+	p.put("<span class=\"letters\">")
+	for _, l := range all {
+		if strings.Contains(own, l) {
+			p.put("<span class=\"on\">%s</span>", l)
+		} else {
+			p.put("<span></span>")
+		}
+	}
+	p.put("</span>")
+}
+
+// dotAxis is the axis of a dot plot, in the unit of its figures.
+type dotAxis struct {
+	unit      unit
+	low, high float64
+	ticks     []float64
+	opt       *float64 // the value of OPT
+}
+
+// newDotAxis spans the figures. Values far above the median leave the axis.
+func newDotAxis(b *board.Board, t *board.Ranking, figures []*board.Figure) dotAxis {
+	a := dotAxis{unit: keyViews[t.Key].unit}
+	var lows, highs []float64
+	for _, f := range figures {
+		low, high := f.Value, f.Value
+		if f.Bounded() {
+			low = *f.Low
+			if f.High != nil {
+				high = *f.High
+			}
+		}
+		lows, highs = append(lows, a.unit.scale*low), append(highs, a.unit.scale*high)
+	}
+	for _, l := range t.Bounds {
+		if l.Policy == board.OptPolicy && l.Pooled != nil && t.Key.Of(l.Pooled) != nil {
+			x := a.unit.scale * t.Key.Of(l.Pooled).Value
+			a.opt, lows = &x, append(lows, x)
+		}
+	}
+	slices.Sort(highs)
+	a.low, a.high = slices.Min(lows), highs[len(highs)-1]
+	if !t.Key.Descending {
+		a.high = min(a.high, 1.5*highs[len(highs)/2])
+	}
+	room := max((a.high-a.low)/25, a.high/1000, 1e-12)
+	a.low, a.high = a.low-room, a.high+room
+	step := math.Pow10(int(math.Floor(math.Log10((a.high - a.low) / 3))))
+	for _, m := range []float64{5, 2} {
+		if (a.high-a.low)/(m*step) >= 3 {
+			step *= m
+			break
+		}
+	}
+	for i := math.Ceil(a.low / step); i*step <= a.high; i++ {
+		a.ticks = append(a.ticks, i*step)
+	}
+	return a
+}
+
+// at returns the place of a value in percent of the axis.
+func (a dotAxis) at(x float64) float64 {
+	return math.Round(1e4*(min(max(x, a.low), a.high)-a.low)/(a.high-a.low)) / 100
+}
+
+// row returns the marks of a figure: ticks, OPT, the interval and the dot.
+func (a dotAxis) row(f *board.Figure) string {
+	var p page
+	for _, tick := range a.ticks {
+		p.put("<i style=\"left:%g%%\"></i>", a.at(tick))
+	}
+	if a.opt != nil {
+		p.put("<i class=\"opt\" style=\"left:%g%%\"></i>", a.at(*a.opt))
+	}
+	x := a.unit.scale * f.Value
+	if x > a.high {
+		p.put("<b class=\"beyond\">→</b>")
+		return p.String()
+	}
+	if f.Bounded() {
+		low, high := a.at(a.unit.scale**f.Low), 100.0
+		if f.High != nil {
+			high = a.at(a.unit.scale * *f.High)
+		}
+		p.put("<u style=\"left:%g%%;width:%g%%\"></u>", low, math.Round(100*(high-low))/100)
+	}
+	p.put("<b style=\"left:%g%%\"></b>", a.at(x))
+	return p.String()
+}
+
+// labels returns the numbers of the axis.
+func (a dotAxis) labels() string {
+	var p page
+	for _, tick := range a.ticks {
+		p.put("<span style=\"left:%g%%\">%g%s</span>", a.at(tick), math.Round(1e6*tick)/1e6, strings.TrimSpace(a.unit.suffix))
+	}
+	if a.opt != nil {
+		p.put("<span class=\"opt\" style=\"left:%g%%\">OPT</span>", a.at(*a.opt))
+	}
+	return p.String()
+}
