@@ -21,7 +21,7 @@ LDFLAGS := -s -w -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT) -X $(CL
 # With the same flags everywhere, vet, tests, and the builds of tests compile each package once.
 export GOFLAGS := $(strip $(GOFLAGS) $(if $(findstring -trimpath,$(GOFLAGS)),,-trimpath))
 
-.PHONY: help build leaderboard corpus test test-all python check fmt vet staticcheck tidy portable race bench bench-once fuzz clean
+.PHONY: help build leaderboard corpus test test-all programs check fmt vet staticcheck tidy portable race bench bench-once fuzz clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,15 +39,16 @@ corpus: build ## traces of a real model into results/corpus/ (CORPUS=): all of s
 	  $(if $(SAMPLES),--samples $(SAMPLES)) $(if $(STEPS),--steps $(STEPS)) $(if $(THREADS),--threads $(THREADS)) $(if $(CHECK),--check $(CHECK))
 
 # A test that takes long has a quick variant, or none, with -short (testing.Short).
-test: python ## the quick tests, of every package
+test: programs ## the quick tests, of every package
 	@echo "make test: quick variants; make check runs the long ones: figures of documents, other programs and modules, each damaged bit"
 	$(GO) test -short -vet=off ./...
 
-test-all: python ## every test with its long variant
+test-all: programs ## every test with its long variant
 	$(GO) test -vet=off -timeout 20m ./...
 
-python:
+programs:
 	@command -v python3 >/dev/null || echo "make: python3 not found: the tests against pyarrow, pandas and DuckDB are skipped"
+	@command -v chromium chromium-browser google-chrome >/dev/null || echo "make: no chromium found: the tests of pages in a browser are skipped"
 
 check: fmt vet staticcheck tidy test-all portable race bench-once fuzz ## everything CI runs
 	@echo "make check: all passed"

@@ -146,7 +146,7 @@
           ...lines.map((l) => [data.policies[l.p].rank, data.policies[l.p].name, ["exact", "bound", "lossy"][kindOf(l)], l.t < 0 ? "" : data.traces[l.t].name, l.c < 0 ? "" : data.capacities[l.c],
             kindOf(l) === lossy ? null : l.v, kindOf(l) === lossy ? l.v : null, l.l, l.h, l.r, l.b, l.s])])),
       status,
-      make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "All figures" },
+      make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "All figures: table" },
         make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body)), more);
     show();
   }

@@ -1,0 +1,268 @@
+package render_test
+
+import (
+	"encoding/base64"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/metrics/rowstest"
+	"github.com/kvreplay/kvreplay/trace/tracetest"
+)
+
+// pageFile writes a page and returns its path.
+func pageFile(t *testing.T, page string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "report.html")
+	if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func examplePage(t *testing.T) string {
+	return pageOf(t, pageRows(12, 3, 4, 100, plainName), 200)
+}
+
+// On phones, tablets and screens, in both schemes, the page reports no error, asks for nothing,
+// is no wider than the window, and has no fault that axe-core finds.
+func TestPageIsAccessible(t *testing.T) {
+	b := newBrowser(t)
+	axe, err := os.ReadFile("testdata/axe-4.14.1.min.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := map[string]string{
+		"example": examplePage(t), "windows": pageOf(t, rowstest.Synthetic(), 200),
+		"few": pageOf(t, rowstest.RenderRows(), 0), "bounds alone": pageOf(t, []result.Row{rowstest.Row("a", "opt", "1x", 4)}, 0),
+	}
+	for name, page := range pages {
+		if testing.Short() && name != "example" {
+			continue
+		}
+		b.open(pageFile(t, page))
+		b.eval(string(axe)+"; 0", nil)
+		for _, width := range []int{375, 1024, 1920} {
+			for _, scheme := range []string{"light", "dark"} {
+				if name != "example" && width != 375 {
+					continue
+				}
+				b.size(width, 900)
+				b.prefer(scheme)
+				at := fmt.Sprintf("%s, %d px, %s", name, width, scheme)
+				var wide int
+				if b.eval("document.documentElement.scrollWidth", &wide); wide > width {
+					t.Errorf("%s: the page is %d px wide", at, wide)
+				}
+				var violations []struct {
+					ID, Help string
+					Nodes    []struct{ HTML, FailureSummary string }
+				}
+				b.eval(`axe.run({resultTypes: ["violations"]}).then((r) => r.violations)`, &violations)
+				for _, v := range violations {
+					t.Errorf("%s: %s: %s: %.300s %s", at, v.ID, v.Help, v.Nodes[0].HTML, v.Nodes[0].FailureSummary)
+				}
+			}
+		}
+	}
+	for _, text := range b.complaints() {
+		t.Error(text)
+	}
+}
+
+// columnScript returns the texts of a column of the table.
+const columnScript = `[...document.querySelectorAll("[data-figure=table] tbody tr")].map((r) => r.children[%d].textContent)`
+
+// set changes a control of a figure, by its label.
+func (b *browser) set(figure, label, value string) {
+	b.t.Helper()
+	arguments, err := json.Marshal([]string{figure, label, value})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.eval(fmt.Sprintf(`(([figure, label, value]) => {
+		const l = [...document.querySelectorAll("[data-figure=" + figure + "] .controls label")].find((l) => l.firstChild.data === label);
+		const c = l.querySelector("select, input");
+		c.value = c.tagName === "SELECT" ? [...c.options].find((o) => o.text === value).value : value;
+		c.dispatchEvent(new Event("input"));
+	})(%s)`, arguments), nil)
+}
+
+func TestPageTable(t *testing.T) {
+	b := newBrowser(t)
+	b.size(1024, 900)
+	b.open(pageFile(t, examplePage(t)))
+	column := func(n int) (texts []string) {
+		b.eval(fmt.Sprintf(columnScript, n), &texts)
+		return texts
+	}
+	click := func(n int) {
+		b.eval(fmt.Sprintf(`document.querySelectorAll("[data-figure=table] th button")[%d].click()`, n), nil)
+	}
+	if got := column(1); len(got) != 12 || !slices.Contains(got, "opt") {
+		t.Errorf("pooled lines of %q, expected 12 policies", got)
+	}
+	click(1)
+	names := column(1)
+	if !slices.IsSorted(names) {
+		t.Errorf("a click on policy gives the order %q", names)
+	}
+	click(1)
+	slices.Reverse(names)
+	if got := column(1); !slices.Equal(got, names) {
+		t.Errorf("another click gives the order %q", got)
+	}
+	var sort string
+	if b.eval(`document.querySelectorAll("[data-figure=table] thead th")[1].getAttribute("aria-sort")`, &sort); sort != "descending" {
+		t.Errorf("aria-sort is %q", sort)
+	}
+	b.set("table", "Kind", "lossy")
+	if got := column(2); !slices.Equal(got, []string{"lossy"}) {
+		t.Errorf("the kind lossy shows %q", got)
+	}
+	b.set("table", "Kind", "exact, lossy and bounds")
+	b.set("table", "Trace", "each")
+	b.set("table", "Capacity", "2x")
+	if got := column(4); len(got) != 36 || slices.ContainsFunc(got, func(c string) bool { return c != "2x" }) {
+		t.Errorf("2x on each trace shows the capacities %q", got)
+	}
+	b.set("table", "Policy", "LRU, op")
+	if got := column(1); len(got) != 6 {
+		t.Errorf("parts of two names show %q", got)
+	}
+	var status string
+	if b.eval(`document.querySelector("[data-figure=table] [role=status]").textContent`, &status); status != "6 of 6 lines" {
+		t.Errorf("status %q", status)
+	}
+	for _, text := range b.complaints() {
+		t.Error(text)
+	}
+}
+
+// csvScript clicks the download button of a figure and returns the file's name and text.
+const csvScript = `(async () => {
+	const make = URL.createObjectURL, click = HTMLAnchorElement.prototype.click;
+	let blob, name;
+	URL.createObjectURL = (b) => { blob = b; return "blob:none"; };
+	HTMLAnchorElement.prototype.click = function () { name = this.download; };
+	document.querySelector(%q).click();
+	URL.createObjectURL = make; HTMLAnchorElement.prototype.click = click;
+	return [name, await blob.text()];
+})()`
+
+func TestPageCurves(t *testing.T) {
+	b := newBrowser(t)
+	b.size(1024, 900)
+	b.open(pageFile(t, examplePage(t)))
+	painted := func() (text string) {
+		b.settle()
+		b.eval(`document.querySelector("[data-figure=curves] canvas").toDataURL()`, &text)
+		return text
+	}
+	label := func() (text string) {
+		b.eval(`document.querySelector("[data-figure=curves] .plot").getAttribute("aria-label")`, &text)
+		return text
+	}
+	first := painted()
+	if got := label(); !strings.Contains(got, "all traces, pooled: 6 policies at 4 capacities") { // five, with LRU, and OPT
+		t.Errorf("label %q", got)
+	}
+	b.eval(`document.querySelector("[data-figure=curves] fieldset input:not(:checked)").click()`, nil)
+	if got := label(); painted() == first || !strings.Contains(got, ": 7 policies") {
+		t.Errorf("another check box does not change the curves: %q", got)
+	}
+	b.set("curves", "Trace", plainName(12))
+	pooled := painted()
+	if got := label(); pooled == first || !strings.Contains(got, plainName(12)) {
+		t.Errorf("label %q", got)
+	}
+	b.eval(`document.getElementById("theme").click()`, nil)
+	var dark string
+	b.eval(`getComputedStyle(document.body).backgroundColor + document.getElementById("theme").getAttribute("aria-pressed")`, &dark)
+	if dark != "rgb(13, 17, 23)true" || painted() == pooled {
+		t.Errorf("a click on Dark gives %s", dark)
+	}
+	for _, figure := range []string{"curves", "memory", "recall", "table"} {
+		var file [2]string
+		b.eval(fmt.Sprintf(csvScript, "[data-figure="+figure+"] .csv"), &file)
+		records, err := csv.NewReader(strings.NewReader(file[1])).ReadAll()
+		if err != nil || len(records) < 5 || file[0] != "leaderboard-"+figure+".csv" {
+			t.Errorf("%s: %v: %q", figure, err, file)
+		}
+	}
+	for _, text := range b.complaints() {
+		t.Error(text)
+	}
+}
+
+// A page prints in light colours, also in the dark scheme.
+func TestPagePrints(t *testing.T) {
+	b := newBrowser(t)
+	b.size(1024, 900)
+	b.prefer("dark")
+	b.open(pageFile(t, examplePage(t)))
+	b.eval(`window.printed = []; addEventListener("beforeprint", () => printed.push(getComputedStyle(document.body).backgroundColor)); 0`, nil)
+	var pdf struct{ Data string }
+	b.call("Page.printToPDF", map[string]any{"printBackground": true, "paperWidth": 8.27, "paperHeight": 11.7}, &pdf)
+	text, err := base64.StdEncoding.DecodeString(pdf.Data)
+	if err != nil || !strings.HasPrefix(string(text), "%PDF") || len(text) < 20_000 {
+		t.Errorf("%d bytes of PDF, %v", len(text), err)
+	}
+	var during []string
+	if b.eval("printed", &during); len(during) != 1 || during[0] != "rgb(255, 255, 255)" {
+		t.Errorf("the background while printing is %q", during)
+	}
+	var after string
+	if b.eval("getComputedStyle(document.body).backgroundColor", &after); after != "rgb(13, 17, 23)" {
+		t.Errorf("the background after printing is %q", after)
+	}
+	for _, text := range b.complaints() {
+		t.Error(text)
+	}
+}
+
+// No name of a trace or policy runs, adds an element or asks for anything, in any view.
+func TestPageHostileInBrowser(t *testing.T) {
+	b := newBrowser(t)
+	b.size(1024, 900)
+	hostile := func(i int) string { return fmt.Sprintf("%s%d", tracetest.Hostile[i%len(tracetest.Hostile)], i) }
+	var counts [2]map[string]int
+	for i, name := range []func(int) string{hostile, plainName} {
+		b.open(pageFile(t, pageOf(t, pageRows(12, 40, 2, 10, name), 20)))
+		b.set("table", "Trace", "each")
+		b.set("table", "Capacity", "each")
+		b.eval(`document.querySelectorAll("fieldset input:not(:checked)").forEach((e) => e.click())`, nil)
+		b.settle()
+		b.eval(`Object.fromEntries(Object.entries(Object.groupBy(document.querySelectorAll("*"), (e) => e.tagName)).map(([k, v]) => [k, v.length]))`, &counts[i])
+	}
+	if fmt.Sprint(counts[0]) != fmt.Sprint(counts[1]) {
+		t.Errorf("hostile names give the elements %v, expected %v", counts[0], counts[1])
+	}
+	for _, text := range b.complaints() {
+		t.Error(text)
+	}
+}
+
+// The largest page opens and sorts.
+func TestPageLargest(t *testing.T) {
+	b := newBrowser(t)
+	b.open(pageFile(t, largest(t)))
+	var opened float64
+	b.eval(`performance.getEntriesByType("navigation")[0].loadEventEnd`, &opened)
+	b.set("table", "Trace", "each")
+	b.set("table", "Capacity", "each")
+	var status string
+	if b.eval(`document.querySelector("[data-figure=table] [role=status]").textContent`, &status); status != "200 of 30000 lines" {
+		t.Errorf("status %q", status)
+	}
+	t.Logf("open after %.0f ms", opened)
+	for _, text := range b.complaints() {
+		t.Error(text)
+	}
+}
