@@ -25,7 +25,8 @@
 //
 // Rule: the first victim has the lowest score. Ties go to the least recently used, then to the
 // lowest block index. The score depends on neither residency nor capacity. In a pool, each stream
-// has its own history, and its scores compete with those of the other streams.
+// has its own history, and scores of different streams compete. The latest demand of each stream
+// leaves last.
 //
 // All arithmetic is in integers. A weight is in 1/65536, a logarithm in 1/256 of log2 and linear
 // between powers of two.

@@ -1,6 +1,7 @@
 package echo
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 
@@ -218,8 +219,12 @@ func (h *history) key(x int32, sum uint32) uint32 {
 	return sum + h.regions[x>>regionBits]*h.rule.region>>10
 }
 
-// score returns the score of a block outside D_t.
+// score returns the score of a block. That of a member of D_t is the highest. In a pool, the members
+// of another stream's latest demand are outside the demand of the step.
 func (h *history) score(x int32) int32 {
+	if h.demanded[x>>6]>>(x&63)&1 != 0 {
+		return math.MaxInt32
+	}
 	if h.active[x>>6]>>(x&63)&1 != 0 {
 		return h.scores[x]
 	}

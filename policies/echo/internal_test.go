@@ -2,7 +2,10 @@ package echo
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/policies"
 )
 
 // countColumns agrees with counting bit by bit, for few and for many words.
@@ -78,5 +81,26 @@ func TestLogarithm(t *testing.T) {
 		if x > 0 && x < 1<<32 && (logarithm(uint32(x)) != want || half(uint32(x)) != int(want>>7)) {
 			t.Fatalf("logarithm of %d: %d, and half %d, expected %d", x, logarithm(uint32(x)), half(uint32(x)), want)
 		}
+	}
+}
+
+// In a pool of two streams, the latest demand of the other stream leaves last. Stream 0 has blocks 0
+// to 3, and stream 1 has blocks 4 to 7.
+func TestPoolKeepsTheLatestDemands(t *testing.T) {
+	p := &Policy{Calibrate: true, rule: &published}
+	if err := p.Reset(&policies.Scope{Blocks: 8, Capacity: 2, Steps: 4, Demand: 1, PerStep: 2}); err != nil {
+		t.Fatal(err)
+	}
+	for i, demand := range [][]int32{{0}, {4}, {1}, {5}} {
+		s := policies.Step{T: int32(i), Demand: 1, Members: demand, Miss: demand}
+		if i > 0 {
+			s.Exit = [][]int32{{0}, {4}, {1}}[i-1]
+		}
+		p.Update(&s)
+	}
+	got := p.Evict(2, nil)
+	slices.Sort(got)
+	if !slices.Equal(got, []int32{0, 4}) {
+		t.Errorf("evicts %v, expected 0 and 4: stream 0 demanded block 1 last", got)
 	}
 }
