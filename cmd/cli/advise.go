@@ -115,12 +115,12 @@ func (f *adviseFlags) run(c *call) error {
 	}
 	answer := advice.Answer{Version: advice.Version, Trace: q.Trace, Steps: f.options.Steps, Refused: []advice.Refusal{}}
 	var failed error
-	for i, name := range f.machineNames {
+	for _, name := range f.machineNames {
 		machine, err := f.library.Machine(name)
 		if err != nil {
 			return errUsage{err}
 		}
-		q.Options, q.Dollars = f.options, f.dollars(name, i)
+		q.Options, q.Dollars = f.options, f.dollars(name)
 		q.Machine = withMemory(machine, f.memory)
 		q.Progress = func(done, total int) {
 			if done == 0 {
@@ -183,6 +183,11 @@ func (f *adviseFlags) prepare(c *call) (err error) {
 	if err := f.check(c); err != nil {
 		return err
 	}
+	for i, name := range f.machineNames {
+		if slices.ContainsFunc(f.machineNames[:i], func(m string) bool { return f.sameMachine(m, name) }) {
+			return usagef("--hardware names %s twice: remove one", name)
+		}
+	}
 	for name := range f.dollarsByMachine {
 		if name != "" && !slices.ContainsFunc(f.machineNames, func(m string) bool { return f.sameMachine(m, name) }) {
 			return usagef("--dollars-per-hour %s: expected one of the machines %s", name, strings.Join(f.machineNames, ", "))
@@ -232,7 +237,7 @@ func (f *adviseFlags) sameMachine(a, b string) bool {
 }
 
 // dollars returns the price of a GPU of a machine, 0 if it is not known.
-func (f *adviseFlags) dollars(machine string, _ int) float64 {
+func (f *adviseFlags) dollars(machine string) float64 {
 	for name, price := range f.dollarsByMachine {
 		if name == "" || f.sameMachine(machine, name) {
 			return price

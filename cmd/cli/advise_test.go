@@ -166,6 +166,7 @@ func TestAdviseRefuses(t *testing.T) {
 		model + "--gpu h100 --hardware h200": "remove one of them",
 		model + "--max-batch 0":              "--max-batch 0: expected at least 1",
 		model + "extra":                      "unexpected argument",
+		model + "--hardware h100,H100-SXM":   "--hardware names H100-SXM twice",
 	} {
 		full := append([]string{"advise"}, strings.Fields(args)...)
 		if !strings.Contains(args, "--capacity") && !strings.Contains(args, "--policy") && !strings.Contains(args, "--schedule") {
