@@ -11,7 +11,10 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/memo"
 	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/slice"
 )
@@ -45,12 +48,15 @@ func Load(dir string) (*Library, error) {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		text, err := bundled.ReadFile(name)
+		root, err := bundledRoot(name)
 		if err != nil {
 			return err
 		}
-		_, err = lib.add("bundled:"+strings.TrimPrefix(name, "data/"), text, nil)
-		return err
+		it, err := itemOf(bundledName(name), root)
+		if err != nil {
+			return err
+		}
+		return lib.add(it, nil)
 	})
 	if err != nil {
 		return nil, err
@@ -62,6 +68,18 @@ func Load(dir string) (*Library, error) {
 	}
 	return lib, lib.complete()
 }
+
+// bundledRoot decodes a bundled file once, because reproduce loads the library for each paper.
+var bundledRoot = memo.Func(func(name string) (*yaml.Node, error) {
+	text, err := bundled.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return decode(bundledName(name), text)
+})
+
+// bundledName names a bundled file in errors.
+func bundledName(name string) string { return "bundled:" + strings.TrimPrefix(name, "data/") }
 
 // complete sorts the names and resolves the parts of every machine.
 func (lib *Library) complete() error {
@@ -115,7 +133,10 @@ func (lib *Library) addFiles(names []string) (items []Item, err error) {
 		if err != nil {
 			return nil, err
 		}
-		it, err := lib.add(name, text, own)
+		it, err := Parse(name, text)
+		if err == nil {
+			err = lib.add(it, own)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -140,28 +161,24 @@ func readFile(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// add reads one file. own holds the names that files of the same folder have taken. It is nil for
-// bundled files, whose names count for all of them.
-func (lib *Library) add(file string, text []byte, own map[string]string) (Item, error) {
-	it, err := Parse(file, text)
-	if err != nil {
-		return nil, err
-	}
+// add adds the item of a file. own holds the names that files of the same folder have taken. It is
+// nil for bundled files, whose names count for all of them.
+func (lib *Library) add(it Item, own map[string]string) error {
 	h := it.header()
 	lib.replace(it)
 	for _, name := range append([]string{h.Name}, h.Aliases...) {
 		key := h.Kind + " " + name
 		if other, ok := own[key]; ok {
-			return nil, fmt.Errorf("%s: %s already has a description in %s: remove one", file, key, other)
+			return fmt.Errorf("%s: %s already has a description in %s: remove one", h.file, key, other)
 		}
 		if own != nil {
-			own[key] = file
+			own[key] = h.file
 		} else if _, ok := lib.items[Kind(h.Kind)][name]; ok {
-			return nil, fmt.Errorf("%s: %s has two descriptions", file, key)
+			return fmt.Errorf("%s: %s has two descriptions", h.file, key)
 		}
 		lib.items[Kind(h.Kind)][name] = it
 	}
-	return it, nil
+	return nil
 }
 
 // replace adds the aliases of an item to the item that replaces it.

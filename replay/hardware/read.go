@@ -20,6 +20,15 @@ import (
 
 // Parse reads one file's text. Errors name file and line, and all of them are joined.
 func Parse(file string, text []byte) (Item, error) {
+	root, err := decode(file, text)
+	if err != nil {
+		return nil, err
+	}
+	return itemOf(file, root)
+}
+
+// decode returns the mapping of a file's text.
+func decode(file string, text []byte) (*yaml.Node, error) {
 	var doc, more yaml.Node
 	documents := yaml.NewDecoder(bytes.NewReader(text))
 	if err := documents.Decode(&doc); err != nil && err != io.EOF {
@@ -34,7 +43,11 @@ func Parse(file string, text []byte) (Item, error) {
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
 		return nil, fmt.Errorf("%s:1: expected a mapping that begins with kind: gpu, link, drive, host, model or machine", file)
 	}
-	root := doc.Content[0]
+	return doc.Content[0], nil
+}
+
+// itemOf reads the mapping of a file.
+func itemOf(file string, root *yaml.Node) (Item, error) {
 	b := &binder{faults: faults{file: file, lines: map[string]int{}}}
 	kind, node := b.prepare(root)
 	it := newItem(Kind(kind))
