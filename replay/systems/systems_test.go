@@ -186,16 +186,21 @@ func TestEqualMemory(t *testing.T) {
 		}
 		o.Lookup, o.Path = list[0].Lookup, list[0].Path
 		unit, least, most := c.bounds()
-		slow := 0 // largest capacity that fits, tried one by one
-		for n := least; n <= most; n++ {
-			m, err := c.measure(t.Context(), o, []string{fmt.Sprint(n * unit)})
+		slow := 0 // largest capacity that fits, of all in a row
+		for n, fit := least, true; fit && n <= most; {
+			var texts []string
+			for ; n <= most && len(texts) < 16; n++ {
+				texts = append(texts, fmt.Sprint(n*unit))
+			}
+			all, err := c.measure(t.Context(), o, texts)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !m[0].Fits() {
-				break
+			for i, m := range all {
+				if fit = fit && m.Fits(); fit {
+					slow = n - len(texts) + i
+				}
 			}
-			slow = n
 		}
 		r := rows[name]
 		if r.Capacity == nil {
