@@ -2,9 +2,11 @@ package cli_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -35,8 +37,9 @@ func TestPoliciesNewWorks(t *testing.T) {
 func TestExampleModule(t *testing.T) {
 	root := repository(t)
 	example := filepath.Join(root, "policies", "example")
-	goTool(t, example, "test", "-short", "./...")
-	rows := goTool(t, example, "run", ".", "replay", filepath.Join(root, bundledTrace), "--policy", "mru", "--capacity", "2x", "--format", "jsonl")
+	goTool(t, example, "list", "-deps", "-test", "./...") // go.mod and go.sum alone are enough
+	goWork(t, root, example, "test", "-short", "./...")
+	rows := goWork(t, root, example, "run", ".", "replay", filepath.Join(root, bundledTrace), "--policy", "mru", "--capacity", "2x", "--format", "jsonl")
 	if !strings.Contains(rows, `"policy":"mru"`) {
 		t.Errorf("no row of mru:\n%s", rows)
 	}
@@ -57,7 +60,7 @@ func TestExampleModuleEdited(t *testing.T) {
 	}
 	replay := func(build ...string) (rows, stderr string) {
 		program := filepath.Join(t.TempDir(), "example")
-		goTool(t, filepath.Join(root, "policies", "example"), append(append([]string{"build", "-o", program}, build...), ".")...)
+		goWork(t, root, filepath.Join(root, "policies", "example"), append(append([]string{"build", "-o", program}, build...), ".")...)
 		c := exec.Command(program, "replay", filepath.Join(root, bundledTrace), "--policy", "mru,lru", "--capacity", "1.5x,2x", "--out", out, "--format", "jsonl")
 		var errs strings.Builder
 		c.Stderr = &errs
@@ -84,8 +87,9 @@ func TestPoliciesNewModule(t *testing.T) {
 		t.Fatal(errs)
 	}
 	modfile := "-modfile=" + moduleFile(t, root, dir)
-	goTool(t, dir, "vet", "-mod=mod", modfile, "./...")
-	if out := goTool(t, dir, "run", "-mod=mod", modfile, ".", "policies", "describe", "mine"); !strings.Contains(out, "Package mine evicts") {
+	goTool(t, dir, "list", "-mod=mod", modfile, "-deps", "-test", "./...")
+	goWork(t, root, dir, "vet", "./...")
+	if out := goWork(t, root, dir, "run", ".", "policies", "describe", "mine"); !strings.Contains(out, "Package mine evicts") {
 		t.Error(out)
 	}
 }
@@ -107,9 +111,27 @@ func repository(t *testing.T) string {
 // the compiled packages of make check.
 func goTool(t *testing.T, dir string, args ...string) string {
 	t.Helper()
+	return goCommand(t, dir, "off", args...)
+}
+
+// goWork is goTool for a module that uses kvreplay from root. They are one workspace, because a
+// module that replaces kvreplay compiles all packages of its own.
+func goWork(t *testing.T, root, dir string, args ...string) string {
+	t.Helper()
+	version := regexp.MustCompile(`(?m)^go .*$`).FindString(content(t, filepath.Join(root, "go.mod")))
+	file := filepath.Join(t.TempDir(), "go.work")
+	if err := os.WriteFile(file, fmt.Appendf(nil, "%s\n\nuse %q\nuse %q\n", version, root, dir), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return goCommand(t, dir, file, args...)
+}
+
+// goCommand runs the go command with GOWORK=work.
+func goCommand(t *testing.T, dir, work string, args ...string) string {
+	t.Helper()
 	c := exec.Command("go", args...)
 	c.Dir = dir
-	c.Env = append(os.Environ(), "GOFLAGS=-trimpath", "GOPROXY=off", "GOWORK=off")
+	c.Env = append(os.Environ(), "GOFLAGS=-trimpath", "GOPROXY=off", "GOWORK="+work)
 	var errs strings.Builder
 	c.Stderr = &errs
 	out, err := c.Output()
