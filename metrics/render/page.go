@@ -320,10 +320,10 @@ type dotAxis struct {
 	unit      unit
 	low, high float64
 	ticks     []float64
-	opt       *float64 // the value of OPT
+	opt       *float64 // the value of OPT, perhaps outside
 }
 
-// newDotAxis spans the figures. Values far above the median leave the axis.
+// newDotAxis spans the figures. Values far above the median leave the axis, and so may OPT.
 func newDotAxis(b *board.Board, t *board.Ranking, figures []*board.Figure) dotAxis {
 	a := dotAxis{unit: keyViews[t.Key].unit}
 	var lows, highs []float64
@@ -340,7 +340,7 @@ func newDotAxis(b *board.Board, t *board.Ranking, figures []*board.Figure) dotAx
 	for _, l := range t.Bounds {
 		if l.Policy == board.OptPolicy && l.Pooled != nil && t.Key.Of(l.Pooled) != nil {
 			x := a.unit.scale * t.Key.Of(l.Pooled).Value
-			a.opt, lows = &x, append(lows, x)
+			a.opt = &x
 		}
 	}
 	slices.Sort(highs)
@@ -374,7 +374,7 @@ func (a dotAxis) row(f *board.Figure) string {
 	for _, tick := range a.ticks {
 		p.put("<i style=\"left:%g%%\"></i>", a.at(tick))
 	}
-	if a.opt != nil {
+	if a.opt != nil && *a.opt >= a.low {
 		p.put("<i class=\"opt\" style=\"left:%g%%\"></i>", a.at(*a.opt))
 	}
 	x := a.unit.scale * f.Value
@@ -399,8 +399,12 @@ func (a dotAxis) labels() string {
 	for _, tick := range a.ticks {
 		p.put("<span style=\"left:%g%%\">%g%s</span>", a.at(tick), math.Round(1e6*tick)/1e6, strings.TrimSpace(a.unit.suffix))
 	}
-	if a.opt != nil {
+	switch {
+	case a.opt == nil:
+	case *a.opt >= a.low:
 		p.put("<span class=\"opt\" style=\"left:%g%%\">OPT</span>", a.at(*a.opt))
+	default:
+		p.put("<span class=\"opt left\">← OPT %s</span>", threeDigits(*a.opt))
 	}
 	return p.String()
 }

@@ -26,9 +26,9 @@
   // and one more after a 1. Without an interval a figure has three significant digits.
   function decimals(x, low, high) {
     const half = low == null ? 0 : high == null ? x - low : (high - low) / 2;
-    const size = half > 0 ? half : x || 1;
-    const [digits, exponent] = Math.abs(size).toExponential(half > 0 ? 0 : 2).split("e");
-    const places = half > 0 ? -exponent + (digits === "1" ? 1 : 0) : 2 - exponent;
+    const exponent = (v, digits) => +v.toExponential(digits).split("e")[1];
+    const one = half > 0 && [0, 1].some((digits) => half.toExponential(digits)[0] === "1");
+    const places = half > 0 ? (one ? 1 : 0) - exponent(half, 0) : 2 - exponent(x || 1, 2);
     return Math.max(0, Math.min(half > 0 ? 4 : 3, places));
   }
   const number = (x, low, high) => (x == null ? "n/a" : x.toFixed(decimals(x, low, high)));
@@ -172,7 +172,7 @@
   function curves(data, section, what) {
     const content = section.querySelector(".content");
     const policies = data.policies.map((_, i) => i).filter((i) => what.kinds.includes(data.policies[i].kind));
-    const choices = [...(what.pooled ? [-1] : []), ...data.traces.keys()].filter((t) => what.points(t).length > 0);
+    const choices = [...(what.pooled ? [-1] : []), ...data.traces.keys()].filter((t) => (t < 0 ? what.points(t).length > 0 : what.has(t)));
     if (choices.length === 0) { section.remove(); return; }
     const trace = make("select", {}, ...choices.map((t) => option(t < 0 ? "all, pooled" : data.traces[t].name, t)));
     const shown = new Set(policies.filter((i) => data.policies[i].focus));
@@ -279,13 +279,14 @@
       ? data.lines.filter((l) => l.t < 0 && l.c >= 0 && l.k != null).map((l) => ({ p: l.p, c: l.c, x: l.k, y: l.v, low: l.l, high: l.h, m: null }))
       : byTrace[t].filter((p) => p.k != null).flatMap((p) => expand(data, p)).map((l) => ({ p: l.p, c: l.c, x: l.k, y: l.v, low: l.l, high: l.h, m: l.m })))
       .filter((q) => q.y != null && kinds.includes(data.policies[q.p].kind));
+    const has = (kinds, x) => (t) => byTrace[t].some((p) => p[x] != null && data.traces[t].demand > 0 && p.p.some((i) => kinds.includes(data.policies[i].kind)));
     const overK = { xName: () => "capacity_over_k", xLabel: () => "capacity of a stream ÷ K (log scale)", xText: multiple, pooled: true };
     const figures = {
       table: (s) => tableFigure(data, s),
-      curves: (s) => curves(data, s, { ...overK, kinds: [exact, bound], points: over([exact, bound]), yName: "x_opt", yLabel: "misses ÷ OPT", scale: 1, suffix: "", sign: 1 }),
-      recall: (s) => curves(data, s, { ...overK, kinds: [lossy], points: over([lossy]), yName: "recall", yLabel: "recall (%)", scale: 100, suffix: " %", sign: -1 }),
+      curves: (s) => curves(data, s, { ...overK, kinds: [exact, bound], points: over([exact, bound]), has: has([exact, bound], "k"), yName: "x_opt", yLabel: "misses ÷ OPT", scale: 1, suffix: "", sign: 1 }),
+      recall: (s) => curves(data, s, { ...overK, kinds: [lossy], points: over([lossy]), has: has([lossy], "k"), yName: "recall", yLabel: "recall (%)", scale: 100, suffix: " %", sign: -1 }),
       memory: (s) => curves(data, s, {
-        kinds: [exact, bound], pooled: false, yName: "miss_ratio", yLabel: "miss ratio (%)", scale: 100, suffix: " %", sign: 1,
+        kinds: [exact, bound], pooled: false, has: has([exact, bound], "e"), yName: "miss_ratio", yLabel: "miss ratio (%)", scale: 100, suffix: " %", sign: 1,
         xName: (t) => (data.traces[t].bytes == null ? "entries" : "bytes_per_" + data.traces[t].owner),
         xLabel: (t) => (data.traces[t].bytes == null ? "entries of a stream (log scale)" : `memory of the caches of a ${data.traces[t].owner} (log scale)`),
         xText: (x, t) => (data.traces[t].bytes == null ? multiple(x) : bytes(x)),
@@ -324,5 +325,5 @@
   addEventListener("afterprint", () => { if (before) root.dataset.theme = before; else delete root.dataset.theme; themed(); });
   button.hidden = false;
   for (const section of document.querySelectorAll("section.board")) board(section);
-  themed();
+  button.setAttribute("aria-pressed", isDark());
 })();
