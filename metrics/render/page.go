@@ -112,9 +112,9 @@ func (p *page) board(b *PageBoard, n int, source PageSource, view View) error {
 		return err
 	}
 	p.put("<section class=\"board\" aria-labelledby=\"finding-%d\">\n", n)
-	title := "Finding"
+	title, start := "Finding", ""
 	if b.Title != "" {
-		title = b.Title
+		title, start = b.Title, b.Title+": "
 	}
 	p.put("<h2 id=\"finding-%d\">%s</h2>\n", n, title)
 	if len(b.Labels) > 0 {
@@ -131,7 +131,7 @@ func (p *page) board(b *PageBoard, n int, source PageSource, view View) error {
 	}
 	for _, t := range rankings {
 		if len(t.Ranked) > 0 {
-			p.dots(b.Board, t, n, view)
+			p.dots(b.Board, t, start, view)
 			reproduce()
 			p.put("</figure>\n")
 		}
@@ -140,18 +140,18 @@ func (p *page) board(b *PageBoard, n int, source PageSource, view View) error {
 	for _, f := range []struct{ id, title string }{
 		{"table", "All figures"}, {"curves", "Misses ÷ OPT over capacity"}, {"memory", "Miss ratio over memory"}, {"recall", "Recall over capacity"},
 	} {
-		p.put("<section class=\"figure\" data-figure=\"%s\" aria-labelledby=\"%s-%d\"><h3 id=\"%s-%d\">%s</h3><div class=\"content\"></div>\n", f.id, f.id, n, f.id, n, f.title)
+		p.put("<section class=\"figure\" data-figure=\"%s\" aria-labelledby=\"%s-%d\"><h3 id=\"%s-%d\">%s</h3><div class=\"content\"></div>\n", f.id, f.id, n, f.id, n, start+f.title)
 		reproduce()
 		p.put("</section>\n")
 	}
 	p.put("</div>\n")
-	p.tables(b.Board, n)
+	p.tables(b.Board, n, start)
 	p.put("<script type=\"application/json\" class=\"data\">%s</script>\n</section>\n", markup(data))
 	return nil
 }
 
 // tables writes the policies without capacity, the lower tiers and the traces, with all notes.
-func (p *page) tables(b *board.Board, n int) {
+func (p *page) tables(b *board.Board, n int, start string) {
 	v := &boardView{Board: b, View: Whole, marks: boardMarks(b)}
 	v.windows()
 	v.tiers()
@@ -161,7 +161,7 @@ func (p *page) tables(b *board.Board, n int) {
 		if i == len(v.tables)-1 {
 			id = fmt.Sprintf(" id=\"traces-%d\"", n)
 		}
-		p.put("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"%s\"%s>\n%s</div>\n", t.Title, markup(id), markup(t.HTML()))
+		p.put("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"%s\"%s>\n%s</div>\n", start+t.Title, markup(id), markup(t.HTML()))
 		p.notes(t.Notes)
 	}
 	var footnotes []string
@@ -247,13 +247,13 @@ func joined(texts []string) string {
 	return strings.Join(texts, "")
 }
 
-// dots writes a ranking as a dot plot, without the end of the figure.
-func (p *page) dots(b *board.Board, t *board.Ranking, n int, view View) {
+// dots writes a ranking as a dot plot, without the end of the figure. Its title follows start.
+func (p *page) dots(b *board.Board, t *board.Ranking, start string, view View) {
 	of, kind := keyViews[t.Key], t.Key.Kind
 	names := view.policyNames(slice.Map(t.Ranked, func(l board.Line) string { return l.Policy }))
 	figures := slice.Map(t.Ranked, func(l board.Line) *board.Figure { return t.Key.Of(l.Pooled) })
 	u, axis := of.unit.column(figures), newDotAxis(b, t, figures)
-	p.put("<figure class=\"ranking\" data-kind=\"%s\">\n<figcaption><h3>%s</h3><p>Axis: %s", kind, of.title, of.axis)
+	p.put("<figure class=\"ranking\" data-kind=\"%s\">\n<figcaption><h3>%s</h3><p>Axis: %s", kind, start+of.title, of.axis)
 	if t.Intervals() {
 		p.put(", with 95 %% intervals")
 	}

@@ -55,16 +55,21 @@ func pageRows(policies, traces, capacities int, scale int64, name func(i int) st
 
 func plainName(i int) string { return fmt.Sprintf("name%c%c", 'a'+i/26, 'a'+i%26) }
 
-// pageOf returns the page of rows, with an own number of resamples.
-func pageOf(t testing.TB, rows []result.Row, resamples int) string {
+// pageOf returns the page of rows, with an own number of resamples. With titles the rows make a
+// board for each.
+func pageOf(t testing.TB, rows []result.Row, resamples int, titles ...string) string {
 	t.Helper()
 	b, err := board.NewBoard(rows, board.Options{Resamples: resamples})
 	if err != nil {
 		t.Fatal(err)
 	}
+	boards := []render.PageBoard{{Board: b}}
+	for i, title := range titles {
+		boards = append(boards[:i], render.PageBoard{Board: b, Title: title, Suffix: "-" + title})
+	}
 	var page bytes.Buffer
 	source := render.PageSource{Command: "kvreplay leaderboard 'a b' --format html", Version: "v1\ncommit x"}
-	if err := render.Page(&page, []render.PageBoard{{Board: b}}, source, render.View{}); err != nil {
+	if err := render.Page(&page, boards, source, render.View{}); err != nil {
 		t.Fatal(err)
 	}
 	return page.String()

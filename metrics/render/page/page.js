@@ -55,8 +55,8 @@
     if (typeof x !== "number" && /^'*[=+\-@\t\r\n＝＋－＠]/.test(s)) s = "'" + s;
     return /[",\r\n]/.test(s) ? '"' + s.replaceAll('"', '""') + '"' : s;
   }
-  function csvButton(name, rows) {
-    return make("button", { type: "button", class: "csv", onclick: () => {
+  function csvButton(name, rows, of) {
+    return make("button", { type: "button", class: "csv", "aria-label": "Download CSV: " + of, onclick: () => {
       const text = rows().map((r) => r.map(csvCell).join(",") + "\n").join("");
       const url = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
       make("a", { href: url, download: name }).click();
@@ -88,7 +88,7 @@
   }
 
   function tableFigure(data, section) {
-    const content = section.querySelector(".content");
+    const content = section.querySelector(".content"), heading = section.querySelector("h3").textContent;
     const most = 200, each = -2;
     const trace = make("select", {}, option("all, pooled", -1), option("each", each), ...data.traces.map((t, i) => option(t.name, i)));
     const capacity = make("select", {}, option("all, pooled", -1), option("each", each), ...data.capacities.map((c, i) => option(c, i)));
@@ -144,9 +144,9 @@
       make("div", { class: "controls" }, labelled("Trace", trace), labelled("Capacity", capacity), labelled("Kind", kind), labelled("Policy", policy),
         csvButton(`${data.stem}-table.csv`, () => [["rank", "policy", "kind", "trace", "capacity", "x_opt", "recall", "low", "high", "hit_rate", "bytes_per_step", "tpot_s"],
           ...lines.map((l) => [data.policies[l.p].rank, data.policies[l.p].name, ["exact", "bound", "lossy"][kindOf(l)], l.t < 0 ? "" : data.traces[l.t].name, l.c < 0 ? "" : data.capacities[l.c],
-            kindOf(l) === lossy ? null : l.v, kindOf(l) === lossy ? l.v : null, l.l, l.h, l.r, l.b, l.s])])),
+            kindOf(l) === lossy ? null : l.v, kindOf(l) === lossy ? l.v : null, l.l, l.h, l.r, l.b, l.s])], heading)),
       status,
-      make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "All figures: table" },
+      make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": heading + ": table" },
         make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body)), more);
     show();
   }
@@ -187,7 +187,7 @@
     content.append(
       make("div", { class: "controls" }, labelled("Trace", trace),
         csvButton(`${data.stem}-${section.dataset.figure}.csv`, () => [["trace", "capacity", "policy", what.xName(+trace.value), what.yName, "low", "high", "misses"],
-          ...rowsOf().map((q) => [+trace.value < 0 ? "" : data.traces[trace.value].name, data.capacities[q.c], data.policies[q.p].name, q.x, q.y, q.low, q.high, q.m])])),
+          ...rowsOf().map((q) => [+trace.value < 0 ? "" : data.traces[trace.value].name, data.capacities[q.c], data.policies[q.p].name, q.x, q.y, q.low, q.high, q.m])], heading)),
       plot, readout, make("fieldset", {}, make("legend", {}, "Policies"), ...boxes),
       make("details", {}, make("summary", {}, "Values of the shown policies"), values));
     section.querySelector(".source").append(digest);
@@ -303,7 +303,7 @@
       const kinds = f.dataset.kind === "lossy" ? [lossy] : [exact, bound];
       f.querySelector("figcaption").append(csvButton(`${data.stem}-ranking-${f.dataset.kind}.csv`, () => [
         ["rank", "policy", f.dataset.kind === "lossy" ? "recall" : "x_opt", "low", "high", "tpot_s"],
-        ...data.lines.filter((l) => l.t < 0 && l.c < 0 && kinds.includes(data.policies[l.p].kind)).map((l) => [data.policies[l.p].rank, data.policies[l.p].name, l.v, l.l, l.h, l.s])]));
+        ...data.lines.filter((l) => l.t < 0 && l.c < 0 && kinds.includes(data.policies[l.p].kind)).map((l) => [data.policies[l.p].rank, data.policies[l.p].name, l.v, l.l, l.h, l.s])], f.querySelector("h3").textContent));
     }
   }
 
