@@ -145,6 +145,7 @@ type startBoard struct {
 	*board.Board
 	title  string // empty for the only board
 	suffix string // of its files
+	rows   []result.Row
 }
 
 func newBoards(rows []result.Row, o board.Options) ([]startBoard, error) {
@@ -166,7 +167,7 @@ func newBoards(rows []result.Row, o board.Options) ([]startBoard, error) {
 		if err != nil {
 			return nil, err
 		}
-		boards = append(boards, startBoard{b, p.title, p.suffix})
+		boards = append(boards, startBoard{b, p.title, p.suffix, p.rows})
 	}
 	if len(boards) == 1 {
 		boards[0].title, boards[0].suffix = "", ""
@@ -188,7 +189,7 @@ func bestOf(boards []startBoard) (best []string) {
 func (f *boardFlags) renderAll(w io.Writer, boards []startBoard, format string) error {
 	if format == "html" {
 		return render.Page(w, slice.Map(boards, func(b startBoard) render.PageBoard {
-			return render.PageBoard{Board: b.Board, Title: b.title, Suffix: b.suffix}
+			return render.PageBoard{Board: b.Board, Title: b.title, Suffix: b.suffix, Rows: b.rows}
 		}), f.source, f.view)
 	}
 	for i, b := range boards {

@@ -16,6 +16,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // pageFiles are the style and the scripts of a page, and uPlot 1.6.32 with its licence.
@@ -36,6 +37,8 @@ type PageBoard struct {
 	*board.Board
 	// Title distinguishes boards of one page. Suffix ends the names of its files.
 	Title, Suffix string
+	// Rows are those of the board. Rows by layer or stream make heat maps.
+	Rows []result.Row
 }
 
 // PageSource is what reproduces a page.
@@ -107,7 +110,8 @@ func (p *page) put(format string, args ...any) {
 
 // board writes the section of one board.
 func (p *page) board(b *PageBoard, n int, source PageSource, view View) error {
-	data, err := json.Marshal(newPageData(b.Board, view, b.Suffix)) // escapes <, > and &
+	d := newPageData(b.Board, b.Rows, view, b.Suffix)
+	data, err := json.Marshal(d) // escapes <, > and &
 	if err != nil {
 		return err
 	}
@@ -139,8 +143,12 @@ func (p *page) board(b *PageBoard, n int, source PageSource, view View) error {
 	p.put("<div class=\"interactive\" hidden>\n")
 	for _, f := range []struct{ id, title string }{
 		{"table", "All figures"}, {"curves", "Misses ÷ OPT over capacity"}, {"memory", "Miss ratio over memory"}, {"recall", "Recall over capacity"},
+		{"heat", "Miss ratio by layer and head"},
 	} {
 		p.put("<section class=\"figure\" data-figure=\"%s\" aria-labelledby=\"%s-%d\"><h3 id=\"%s-%d\">%s</h3><div class=\"content\"></div>\n", f.id, f.id, n, f.id, n, start+f.title)
+		if note := d.heatNote(); f.id == "heat" && note != "" {
+			p.notes([]string{note})
+		}
 		reproduce()
 		p.put("</section>\n")
 	}
@@ -216,6 +224,8 @@ func Finding(b *board.Board, view View) string {
 		finding += ", and the requests do not distinguish it from " + joined(slice.Map(same, func(p string) string { return names[p] }))
 	} else if best.Letters != "" {
 		finding += ", and significantly ahead of all others"
+	} else {
+		finding += ", and the lead is not tested for significance"
 	}
 	return finding + "."
 }

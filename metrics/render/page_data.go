@@ -45,6 +45,9 @@ type pageData struct {
 	// policies.
 	OverK [2][]pageNumber `json:"k"`
 	Timed bool            `json:"timed"`
+	// Heat are maps of layers and heads. HeatLeft is the number of those left out.
+	Heat     []pageHeat `json:"heat"`
+	HeatLeft int        `json:"-"`
 }
 
 // pageTrace is a trace with the amounts that its cells share.
@@ -103,9 +106,9 @@ type pagePlace struct {
 // focused is the number of ranked policies that curves show at first, apart from LRU and OPT.
 const focused = 5
 
-// newPageData collects the data of a board.
-func newPageData(b *board.Board, view View, suffix string) *pageData {
-	d := &pageData{Stem: "leaderboard" + suffix, Traces: []pageTrace{}, Capacities: []string{}, Policies: []pagePolicy{}, Lines: []pageLine{}, Places: []pagePlace{}}
+// newPageData collects the data of a board and of its rows.
+func newPageData(b *board.Board, rows []result.Row, view View, suffix string) *pageData {
+	d := &pageData{Stem: "leaderboard" + suffix, Heat: []pageHeat{}, Traces: []pageTrace{}, Capacities: []string{}, Policies: []pagePolicy{}, Lines: []pageLine{}, Places: []pagePlace{}}
 	index := pageIndex{map[string]int{}, map[string]int{}, map[string]int{}}
 	for _, t := range b.Traces {
 		index.traces[t.Trace] = len(d.Traces)
@@ -132,6 +135,7 @@ func newPageData(b *board.Board, view View, suffix string) *pageData {
 		d.addLines(b, t, index)
 	}
 	d.addPlaces(cells, index)
+	d.addHeat(rows, index)
 	return d
 }
 

@@ -63,7 +63,7 @@ func pageOf(t testing.TB, rows []result.Row, resamples int, titles ...string) st
 	if err != nil {
 		t.Fatal(err)
 	}
-	boards := []render.PageBoard{{Board: b}}
+	boards := []render.PageBoard{{Board: b, Rows: rows}}
 	for i, title := range titles {
 		boards = append(boards[:i], render.PageBoard{Board: b, Title: title, Suffix: "-" + title})
 	}
@@ -152,7 +152,7 @@ func TestPageData(t *testing.T) {
 			t.Errorf("%s: × OPT %g, expected %g", name, *l[3], pooled[name])
 		}
 	}
-	for _, text := range []string{"p has the fewest misses of 2 exact policies: 1.31 × OPT, 21 % fewer than LRU, on 2 traces.", "kvreplay leaderboard &#39;a b&#39; --format html", "commit x"} {
+	for _, text := range []string{"p has the fewest misses of 2 exact policies: 1.31 × OPT, 21 % fewer than LRU, on 2 traces, and the lead is not tested for significance.", "kvreplay leaderboard &#39;a b&#39; --format html", "commit x"} {
 		if !strings.Contains(page, text) {
 			t.Errorf("the page lacks %q", text)
 		}
@@ -222,4 +222,41 @@ func TestPageSize(t *testing.T) {
 	} else {
 		t.Logf("%d bytes", n)
 	}
+}
+
+// A heat map has the rows of streams, or those of layers if there are none. Rows of requests are
+// summed.
+func TestPageHeat(t *testing.T) {
+	page := pageOf(t, heatRows(), 0)
+	var data struct {
+		Heat []struct {
+			Layers, Heads []int32
+			M, D          []int64
+		}
+		Policies []struct{ Name string }
+	}
+	if err := json.Unmarshal([]byte(scripts.FindAllStringSubmatch(page, -1)[1][2]), &data); err != nil {
+		t.Fatal(err)
+	}
+	// OPT, in focus, misses 1 in layer 0 and 2 in layer 1 of each of two requests. p misses 1, 2, 3
+	// and 4 in its streams of one request, and 5, 6, 7 and 8 in those of the other.
+	want := "[{[0 1] [-1] [2 4] [400 400]} {[0 1] [0 1] [6 8 10 12] [200 200 200 200]}]"
+	if got := fmt.Sprint(data.Heat); got != want {
+		t.Errorf("heat maps %s of %v, expected %s", got, data.Policies, want)
+	}
+}
+
+// heatRows are rows of p by stream, with 1 to 8 misses, and of OPT by layer, with 1 or 2.
+func heatRows() (rows []result.Row) {
+	misses := int64(0)
+	for _, request := range []string{"x", "y"} {
+		for layer := range int32(2) {
+			for head := range int32(2) {
+				misses++
+				rows = append(rows, rowstest.PartRow(rowstest.Row("a", "p", "1x", 0), request, layer, head, 1, misses))
+			}
+			rows = append(rows, rowstest.PartRow(rowstest.Row("a", "opt", "1x", 0), request, layer, -1, 2, int64(layer)+1))
+		}
+	}
+	return rows
 }

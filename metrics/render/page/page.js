@@ -223,6 +223,8 @@
         width: Math.max(200, plot.clientWidth), height: Math.max(300, Math.min(460, plot.clientWidth * 0.6)),
         legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
         scales: { x: { time: false, distr: 3, log: 2, range: () => [low / pad, high * pad] }, y: { range: (u, a, b) => {
+          const ends = lines.flatMap((l) => [...l.low, ...l.high]).filter((x) => x != null).map((x) => x * what.scale);
+          [a, b] = [Math.min(a, ...ends), Math.min(1.5 * b, Math.max(b, ...ends))];
           const room = (b - a || b || 1) * 0.06;
           return [Math.max(0, a - room), b + room];
         } } },
@@ -270,6 +272,39 @@
     redraws.push(draw);
   }
 
+  // heat shows one map of layers and heads as a table. Shades are shares of the largest miss ratio.
+  function heat(data, section) {
+    if (data.heat.length === 0) { section.remove(); return; }
+    const content = section.querySelector(".content"), heading = section.querySelector("h3").textContent;
+    const distinct = (field, name) => [...new Set(data.heat.map((h) => h[field]))].sort((a, b) => a - b).map((i) => option(name(i), i));
+    const trace = make("select", {}, ...distinct("t", (i) => data.traces[i].name));
+    const capacity = make("select", {}, ...distinct("c", (i) => data.capacities[i]));
+    const policy = make("select", {}, ...distinct("p", (i) => data.policies[i].short));
+    const view = make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": heading + ": table" });
+    const headName = (h) => (h < 0 ? "all heads" : "head " + h);
+    function draw() {
+      const h = data.heat.find((m) => m.t === +trace.value && m.c === +capacity.value && m.p === +policy.value);
+      if (!h) { view.replaceChildren(make("p", {}, "The page has no such map.")); return; }
+      const ratios = h.m.map((m, i) => (h.d[i] > 0 ? m / h.d[i] : null));
+      const most = Math.max(1e-9, ...ratios);
+      view.replaceChildren(make("table", { class: "heat" },
+        make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "layer"), ...h.heads.map((n) => make("th", { scope: "col", class: "right" }, headName(n))))),
+        make("tbody", {}, ...h.layers.map((layer, row) => make("tr", {}, make("th", { scope: "row" }, "layer " + layer),
+          ...h.heads.map((_, column) => {
+            const ratio = ratios[row * h.heads.length + column];
+            const cell = make("td", { class: "right" }, ratio == null ? "" : (100 * ratio).toFixed(1) + " %");
+            if (ratio != null) cell.style.setProperty("--heat", (45 * ratio / most).toFixed(1) + "%");
+            return cell;
+          }))))));
+    }
+    for (const control of [trace, capacity, policy]) control.addEventListener("input", draw);
+    content.append(make("div", { class: "controls" }, labelled("Trace", trace), labelled("Capacity", capacity), labelled("Policy", policy),
+      csvButton(`${data.stem}-heat.csv`, () => [["trace", "capacity", "policy", "layer_id", "head", "misses", "demand"],
+        ...data.heat.flatMap((h) => h.m.map((m, i) => [data.traces[h.t].name, data.capacities[h.c], data.policies[h.p].name,
+          h.layers[Math.floor(i / h.heads.length)], h.heads[i % h.heads.length] < 0 ? null : h.heads[i % h.heads.length], m, h.d[i]]))], heading)), view);
+    draw();
+  }
+
   function board(section) {
     const data = decode(JSON.parse(section.querySelector("script.data").textContent));
     const byTrace = data.traces.map((_, t) => data.places.filter((p) => p.t === t));
@@ -283,6 +318,7 @@
     const overK = { xName: () => "capacity_over_k", xLabel: () => "capacity of a stream ÷ K (log scale)", xText: multiple, pooled: true };
     const figures = {
       table: (s) => tableFigure(data, s),
+      heat: (s) => heat(data, s),
       curves: (s) => curves(data, s, { ...overK, kinds: [exact, bound], points: over([exact, bound]), has: has([exact, bound], "k"), yName: "x_opt", yLabel: "misses ÷ OPT", scale: 1, suffix: "", sign: 1 }),
       recall: (s) => curves(data, s, { ...overK, kinds: [lossy], points: over([lossy]), has: has([lossy], "k"), yName: "recall", yLabel: "recall (%)", scale: 100, suffix: " %", sign: -1 }),
       memory: (s) => curves(data, s, {

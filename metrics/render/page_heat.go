@@ -1,0 +1,106 @@
+package render
+
+import (
+	"slices"
+
+	"github.com/kvreplay/kvreplay/internal/text"
+	"github.com/kvreplay/kvreplay/metrics/result"
+)
+
+// mostHeat is the number of pairs of layer and head of all heat maps of a page together, because
+// pages are small.
+const mostHeat = 20_000
+
+// pageHeat is the misses and the demand of a policy on a trace at a capacity by layer and head, in
+// blocks over all requests. A list has the heads of the first layer, then those of the next. A head
+// of -1 stands for all heads of a layer. Demand is 0 if a layer lacks a head.
+type pageHeat struct {
+	Trace    int     `json:"t"`
+	Capacity int     `json:"c"`
+	Policy   int     `json:"p"`
+	Layers   []int32 `json:"layers"`
+	Heads    []int32 `json:"heads"`
+	Misses   []int64 `json:"m"`
+	Demand   []int64 `json:"d"`
+}
+
+// addHeat adds the heat maps of rows by layer or by stream, those of policies in focus first. If
+// there are more than mostHeat pairs, it leaves the other maps out and counts them.
+func (d *pageData) addHeat(rows []result.Row, index pageIndex) {
+	type key struct{ policy, trace, capacity int }
+	byHead, byLayer := map[key][]*result.Row{}, map[key][]*result.Row{}
+	for i := range rows {
+		r := &rows[i]
+		if r.LayerID == nil || r.Capacity == nil || r.Tier != 0 || r.Lossy {
+			continue
+		}
+		policy, ok := index.policies[r.Policy]
+		capacity, ok2 := index.capacities[*r.Capacity]
+		if !ok || !ok2 {
+			continue
+		}
+		k := key{policy, index.traces[r.Trace], capacity}
+		if r.Head != nil {
+			byHead[k] = append(byHead[k], r)
+		} else {
+			byLayer[k] = append(byLayer[k], r)
+		}
+	}
+	for k, rows := range byLayer {
+		if byHead[k] == nil {
+			byHead[k] = rows
+		}
+	}
+	keys := make([]key, 0, len(byHead))
+	for k := range byHead {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b key) int {
+		if fa, fb := d.Policies[a.policy].Focus, d.Policies[b.policy].Focus; fa != fb {
+			return map[bool]int{true: -1, false: 1}[fa]
+		}
+		return slices.Compare([]int{a.policy, a.trace, a.capacity}, []int{b.policy, b.trace, b.capacity})
+	})
+	pairs := 0
+	for _, k := range keys {
+		h := newPageHeat(byHead[k])
+		if pairs += len(h.Misses); pairs > mostHeat {
+			d.HeatLeft++
+			continue
+		}
+		h.Trace, h.Capacity, h.Policy = k.trace, k.capacity, k.policy
+		d.Heat = append(d.Heat, h)
+	}
+}
+
+// newPageHeat sums rows by layer and head.
+func newPageHeat(rows []*result.Row) (h pageHeat) {
+	head := func(r *result.Row) int32 {
+		if r.Head == nil {
+			return -1
+		}
+		return *r.Head
+	}
+	for _, r := range rows {
+		h.Layers, h.Heads = append(h.Layers, *r.LayerID), append(h.Heads, head(r))
+	}
+	slices.Sort(h.Layers)
+	slices.Sort(h.Heads)
+	h.Layers, h.Heads = slices.Compact(h.Layers), slices.Compact(h.Heads)
+	h.Misses, h.Demand = make([]int64, len(h.Layers)*len(h.Heads)), make([]int64, len(h.Layers)*len(h.Heads))
+	for _, r := range rows {
+		layer, _ := slices.BinarySearch(h.Layers, *r.LayerID)
+		column, _ := slices.BinarySearch(h.Heads, head(r))
+		i := layer*len(h.Heads) + column
+		h.Misses[i], h.Demand[i] = h.Misses[i]+r.Misses, h.Demand[i]+r.Demand
+	}
+	return h
+}
+
+// heatNote states how many heat maps a page leaves out, empty for none.
+func (d *pageData) heatNote() string {
+	if d.HeatLeft == 0 {
+		return ""
+	}
+	return "The page has no room for " + text.Count(d.HeatLeft, "more map") + ". Choose rows with --where."
+}
