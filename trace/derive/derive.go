@@ -12,7 +12,8 @@
 //
 // Derive drops columns that an operation makes meaningless, and never guesses their values. It
 // drops covered_mass when lists get shorter, and scores and masses in a union. When the demand
-// changes, it also drops the selector's measurements at capture (exact.recall).
+// changes, it also drops the selector's measurements at capture (exact.recall), or takes those
+// that capture made at the new K.
 package derive
 
 import (

@@ -134,14 +134,16 @@ func TestCopy(t *testing.T) {
 // Measurements of a selector's first K do not apply to another demand.
 func TestMeasuredNotes(t *testing.T) {
 	meta := rankMeta
-	meta.Notes = map[string]string{"exact.recall": "0.5", "workload": "w"}
+	other := fmt.Sprintf("exact.recall.%d", meta.TopK+1)
+	meta.Notes = map[string]string{"exact.recall": "0.5", other: "0.75", "workload": "w"}
 	src := source(t, 3, meta)
 	for _, c := range []struct {
-		o    Options
-		want string
-	}{{Options{}, "0.5"}, {Options{TopK: meta.TopK}, "0.5"}, {Options{TopK: meta.TopK - 1}, ""}} {
+		o                Options
+		want, wantOfMore string
+	}{{Options{}, "0.5", "0.75"}, {Options{TopK: meta.TopK}, "0.5", "0.75"}, {Options{TopK: meta.TopK - 1}, "", "0.75"},
+		{Options{TopK: meta.TopK + 1}, "0.75", "0.75"}, {Options{TopK: meta.TopK, Candidates: meta.TopK, BlockTokens: 2}, "", ""}, {Options{Union: true}, "", ""}} {
 		got, _, _ := derived(t, src, c.o)
-		if got.Notes["exact.recall"] != c.want || got.Notes["workload"] != "w" {
+		if got.Notes["exact.recall"] != c.want || got.Notes[other] != c.wantOfMore || got.Notes["workload"] != "w" {
 			t.Errorf("%v: exact.recall %q, want %q; notes %v", c.o, got.Notes["exact.recall"], c.want, got.Notes)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -12,7 +14,7 @@ import (
 const NoteDerived = "derived"
 
 // measuredNotes are the measurements of a selector's first K at capture. They do not apply to
-// another demand.
+// another demand. With a dot and a number, they are those of that many tokens.
 var measuredNotes = []string{"exact.recall", "exact.resident", "exact.mass"}
 
 // derivedMeta checks the options against the source and fills d.meta and d.cut.
@@ -42,11 +44,7 @@ func (d *derivation) derivedMeta(f *trace.File) error {
 	if d.meta.Notes == nil {
 		d.meta.Notes = map[string]string{}
 	}
-	if d.meta.TopK != d.from.TopK || d.meta.BlockTokens != d.from.BlockTokens || d.o.Union {
-		for _, key := range measuredNotes {
-			delete(d.meta.Notes, key)
-		}
-	}
+	d.measurements()
 	before := d.meta.Notes[NoteDerived]
 	if before != "" {
 		before += "; then "
@@ -57,6 +55,24 @@ func (d *derivation) derivedMeta(f *trace.File) error {
 	}
 	d.meta.Notes[NoteDerived] = before + "from " + digest + " by " + done
 	return nil
+}
+
+// measurements keeps the notes on the selector's first K that apply to the derived demand. With
+// another K they are those that capture made at that K, such as exact.recall.256 for 256 tokens.
+func (d *derivation) measurements() {
+	same := d.meta.BlockTokens == d.from.BlockTokens && !d.o.Union
+	if same && d.meta.TopK == d.from.TopK {
+		return
+	}
+	for _, key := range measuredNotes {
+		value, measured := d.meta.Notes[fmt.Sprintf("%s.%d", key, d.meta.TopK*d.meta.BlockTokens)]
+		if delete(d.meta.Notes, key); measured && same {
+			d.meta.Notes[key] = value
+		}
+	}
+	maps.DeleteFunc(d.meta.Notes, func(key, _ string) bool {
+		return !same && slices.ContainsFunc(measuredNotes, func(m string) bool { return strings.HasPrefix(key, m+".") })
+	})
 }
 
 // budget sets K and M.

@@ -27,10 +27,12 @@ def flags() -> argparse.ArgumentParser:
     what.add_argument("--windows", type=natural, default=32, help="last prompt queries to record as steps below 0")
     what.add_argument("--sink", type=natural, default=4, help="first tokens that are always resident and never listed")
     what.add_argument("--local", type=positive, default=64, help="last tokens that are always resident and never listed, the current one included")
-    what.add_argument("--scores", action=argparse.BooleanOptionalAction, default=True, help="record the score of each entry; ranks are there without them")
+    what.add_argument("--scores", nargs="+", default=True, metavar="SELECTOR", help="record scores and attention masses of these selectors alone, by their names in --selector; all by default")
+    what.add_argument("--no-scores", dest="scores", action="store_false", default=argparse.SUPPRESS, help="record no scores; ranks are there without them")
     what.add_argument("--attention-mass", choices=["auto", "always", "never"], default="auto", help="attention probability of each entry; auto: with scores that are none")
     what.add_argument("--predict", action="store_true", help="record also what each selector chooses with the query predicted from the layer before")
-    what.add_argument("--prompt-mass", action=argparse.BooleanOptionalAction, default=True, help="record the attention mass that the windows gave each prompt token")
+    what.add_argument("--prompt-mass", nargs="+", default=True, metavar="SELECTOR", help="record the attention mass that the windows gave each prompt token, with these selectors alone; all by default")
+    what.add_argument("--no-prompt-mass", dest="prompt_mass", action="store_false", default=argparse.SUPPRESS, help="record no prompt mass")
     how = p.add_argument_group("decoding")
     how.add_argument("--steps", type=positive, help="decoding steps; max_new_tokens of the row by default, or 128")
     how.add_argument("--limit", type=positive, help="prompts to take from the workload, all by default")
@@ -92,6 +94,7 @@ def main(args: list[str] | None = None) -> int:
     options = flags().parse_args(args)
     if options.quiet:
         os.environ["TQDM_DISABLE"] = "1"  # transformers' bars too
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # torch takes large tensors in huge pages, which halves the time of page faults
     try:
         from .run import run  # torch takes seconds to import, and --help does not need it
 

@@ -26,6 +26,10 @@ class Settings:
     predict: bool = False
     prompt_mass: bool = True
 
+    def budgets(self) -> list[int]:
+        """The budgets at which recall is measured, in tokens: K, and 2 K and 4 K if lists are that long."""
+        return [n * self.topk for n in (1, 2, 4) if n == 1 or n * self.topk <= self.candidates]
+
     def blocks(self, selector: Selector) -> tuple[int, int]:
         """K and M in the selector's blocks."""
         return -(-self.topk // selector.block), -(-self.candidates // selector.block)
@@ -70,11 +74,11 @@ class Observer:
         self.take()
 
     def take(self):
-        """(lists by (selector number, layer), attention mass of the prompt by layer, recall by selector)."""
+        """(lists by (selector number, layer), attention mass of the prompt by layer, recall by selector and budget)."""
         out = getattr(self, "lists", {}), getattr(self, "prompt_mass", {}), getattr(self, "recalls", [])
         self.lists: dict[tuple[int, int], Lists] = {}
         self.prompt_mass: dict[int, torch.Tensor] = {}
-        self.recalls = [Recall() for _ in self.selectors]
+        self.recalls = [[Recall() for _ in self.settings.budgets()] for _ in self.selectors]
         return out
 
     def watch(self, modules: dict[int, torch.nn.Module]) -> list:
@@ -156,7 +160,7 @@ class Observer:
     def _record(self, step: Step, counted: bool) -> None:
         mass = self._heads(step.mass)
         if counted:
-            best, _ = top(self._scores(self.reference, step), self.settings.topk)
+            best, _ = top(self._scores(self.reference, step), self.settings.budgets()[-1])
         for i, selector in enumerate(self.selectors):
             k, m = self.settings.blocks(selector)
             index, score = top(self._scores(selector, step), m)
@@ -169,7 +173,8 @@ class Observer:
             if self.settings.predict:
                 lists.predicted.append(self._predict(selector, step, k))
             if counted:
-                self._recall(self.recalls[i], selector, step, index[..., :k], best, mass)
+                for recall, budget in zip(self.recalls[i], self.settings.budgets()):
+                    self._recall(recall, selector, step, index[..., : -(-budget // selector.block)], best[..., :budget], mass)
 
     def _predict(self, selector: Selector, step: Step, k: int) -> torch.Tensor:
         """The selection with the query predicted one layer ahead. The first layer has none."""

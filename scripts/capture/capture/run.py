@@ -16,7 +16,7 @@ from tqdm import tqdm
 from . import __version__, attention, memory, model as models, selectors, table, workload
 from .cache import preallocated
 from .decode import Decoding
-from .errors import CaptureError
+from .errors import CaptureError, nearest
 from .observer import Observer, Recall, Settings
 from .store import Finished, Store, file_digest
 
@@ -61,12 +61,13 @@ class Capture:
         if not o.out.parent.is_dir():
             raise CaptureError(f"--out {o.out}: no folder {o.out.parent}")
         self.settings = Settings(topk=o.topk, candidates=candidates, windows=o.windows, sink=o.sink, local=o.local, per=o.per,
-                                 layers=o.layers, predict=o.predict, prompt_mass=o.prompt_mass and o.windows > 0)
+                                 layers=o.layers, predict=o.predict, prompt_mass=bool(o.prompt_mass) and o.windows > 0)
         self.selectors = [selectors.parse(text) for text in o.selector]
         labels = [selectors.label(s) for s in self.selectors]
         if len(set(labels)) < len(labels):
             raise CaptureError(f"--selector {' '.join(o.selector)}: one of them twice")
         self.labels = labels
+        self._check_columns()
         self.decoding = Decoding(o.decode, o.temperature, o.top_p, o.seed, o.eos == "stop")
         self.prompts = workload.read(o.workload, o.limit)
 
@@ -118,6 +119,13 @@ class Capture:
         if forced is not None:
             return min(len(forced), self.options.steps or len(forced))
         return self.options.steps or prompt.steps or DEFAULT_STEPS
+
+    def _check_columns(self) -> None:
+        """Rejects selectors of --scores and --prompt-mass that --selector does not name."""
+        for option, named in (("--scores", self.options.scores), ("--prompt-mass", self.options.prompt_mass)):
+            for name in named if isinstance(named, list) else []:
+                if name not in self.options.selector:
+                    raise CaptureError(f"{option} {name}: not in --selector; {nearest(name, self.options.selector)}")
 
     def _check_short(self) -> None:
         o = self.options
@@ -202,12 +210,15 @@ class Capture:
             tables.append([table.stream_batch(self.prompts[i].id, layer, len(self.ids[i]), lists[s, layer], mass.get(layer),
                                               self.settings.windows, self.settings.per, columns) for layer in self.layers])
         self.store.add(Finished(i, self.prompts[i].id, len(self.ids[i]), workload.digest(self.ids[i]), generated,
-                                self.tokenizer.decode(generated), [asdict(r) for r in recalls]), tables)
+                                self.tokenizer.decode(generated), [[asdict(r) for r in each] for each in recalls]), tables)
 
     def _schemas(self, metadata: list[dict] | None = None):
         for s, selector in enumerate(self.selectors):
-            mass = self.options.attention_mass == "always" or self.options.attention_mass == "auto" and self.options.scores and not selector.probability
-            yield table.schema(self.options.scores, mass, self.settings.predict, self.settings.prompt_mass, metadata[s] if metadata else None)
+            def recorded(which):
+                return self.options.selector[s] in which if isinstance(which, list) else which
+            scores = recorded(self.options.scores)
+            mass = self.options.attention_mass == "always" or self.options.attention_mass == "auto" and scores and not selector.probability
+            yield table.schema(scores, mass, self.settings.predict, self.settings.prompt_mass and recorded(self.options.prompt_mass), metadata[s] if metadata else None)
 
     def _finish(self, complete: bool) -> None:
         """Writes the output files of finished requests and prints their recall."""
@@ -237,20 +248,25 @@ class Capture:
         notes |= {f"library.{k}": v for k, v in versions().items()}
         notes |= {f"prompt.{f.id}": f"{f.prompt_tokens} tokens, sha256:{f.prompt_digest}" for f in done.values()}
         notes |= dict(o.note)
-        return [table.metadata(selector, self.settings, source, notes | {f"exact.{k}": v for k, v in rates(total(done, s)).items()})
-                for s, selector in enumerate(self.selectors)]
+        return [table.metadata(selector, self.settings, source, notes | self._measured(done, s)) for s, selector in enumerate(self.selectors)]
+
+    def _measured(self, done: dict[int, Finished], selector: int) -> dict[str, str]:
+        """The notes on a selector's rates: exact.recall at K, exact.recall.256 at another budget of 256 tokens."""
+        return {f"exact.{key}" + (f".{budget}" if i else ""): value for i, budget in enumerate(self.settings.budgets())
+                for key, value in rates(total(done, selector, i)).items()}
 
     def _report(self, done: dict[int, Finished]) -> None:
         """Prints each selector's recall of the exact Top-K on standard output."""
         print(f"{'selector':24} {'K':>6} {'block':>5} {'recall':>7} {'resident':>8} {'mass':>7}")
         for s, selector in enumerate(self.selectors):
-            shares = rates(total(done, s)) or {"recall": "n/a", "resident": "n/a", "mass": "n/a"}
-            print(f"{self.labels[s]:24} {self.settings.blocks(selector)[0]:6} {selector.block:5} {shares['recall']:>7} {shares['resident']:>8} {shares['mass']:>7}")
+            for i, budget in enumerate(self.settings.budgets()):
+                shares = rates(total(done, s, i)) or {"recall": "n/a", "resident": "n/a", "mass": "n/a"}
+                print(f"{self.labels[s]:24} {-(-budget // selector.block):6} {selector.block:5} {shares['recall']:>7} {shares['resident']:>8} {shares['mass']:>7}")
 
 
-def total(done: dict[int, Finished], selector: int) -> Recall:
-    """A selector's recall over all requests."""
-    return Recall(*(sum(f.recall[selector][field.name] for f in done.values()) for field in fields(Recall)))
+def total(done: dict[int, Finished], selector: int, budget: int) -> Recall:
+    """A selector's recall at a budget, over all requests. budget is its place in Settings.budgets."""
+    return Recall(*(sum(f.recall[selector][budget][field.name] for f in done.values()) for field in fields(Recall)))
 
 
 def rates(r: Recall) -> dict[str, str]:

@@ -28,7 +28,7 @@ class Finished:
     prompt_digest: str
     continuation_ids: list[int]
     continuation: str
-    recall: list[dict]  # by selector, as Recall
+    recall: list[list[dict]]  # by selector and budget, as Recall
 
 
 class Store:

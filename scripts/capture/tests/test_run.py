@@ -79,6 +79,31 @@ def test_selectors_share_a_pass(capture, tmp_path):
             assert all(0 <= i < last for i in r["topk_indices"] + r["predicted_indices"])
 
 
+def test_columns_of_some_selectors(capture, tmp_path):
+    selectors = ["--steps", "3", "--selector", "exact", "quest:page=4"]
+    assert capture(*selectors, "--scores", "quest:page=4", "--prompt-mass", "exact")[0] == 0
+    columns = {name: set(load(tmp_path / f"x.{name}.arrow")[0].column_names) & {"scores", "attention_mass", "prompt_mass"} for name in ("exact", "quest-page4")}
+    assert columns == {"exact": {"prompt_mass"}, "quest-page4": {"scores", "attention_mass"}}
+    assert capture(*selectors, "--no-scores", "--no-prompt-mass", out="y.arrow")[0] == 0
+    assert not {"scores", "attention_mass", "prompt_mass"} & set(load(tmp_path / "y.exact.arrow")[0].column_names)
+    status, _, err = capture(*selectors, "--scores", "quest", out="z.arrow")
+    assert status == 1 and "--scores quest: not in --selector" in err and "quest:page=4" in err
+
+
+def test_recall_at_longer_budgets(capture, tmp_path):
+    """With lists of 4 K, recall is measured at K, 2 K and 4 K, here against sets of tokens."""
+    assert capture("--steps", "3", "--candidates", "32", "--selector", "exact", "quest:page=4")[0] == 0
+    (exact, _), (quest, meta) = load(tmp_path / "x.exact.arrow"), load(tmp_path / "x.quest-page4.arrow")
+    for tokens, key in ((8, "exact.recall"), (16, "exact.recall.16"), (32, "exact.recall.32")):
+        hits = total = 0
+        for e, q in zip(exact.to_pylist(), quest.to_pylist()):
+            if e["step"] >= 0:
+                wanted = e["topk_indices"][:tokens]
+                hits += len(set(wanted) & {4 * b + i for b in q["topk_indices"][: tokens // 4] for i in range(4)})
+                total += len(wanted)
+        assert meta["notes"][key] == f"{hits / total:.4f}"
+
+
 def test_same_bytes_again_and_after_interruption(capture, tmp_path, monkeypatch):
     flags = ["--decode", "sample", "--eos", "never", "--steps", "5", "--selector", "exact", "quest:page=4"]
     for out in ("x.arrow", "y.arrow"):

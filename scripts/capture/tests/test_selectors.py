@@ -194,12 +194,13 @@ def test_pqcache():
     assert grown.index[5][1].shape[1] == codes.shape[1] + 1 and torch.equal(grown.index[5][1][:, :-1], codes)
 
 
-def test_magicpig():
-    selector, s = ready("magicpig:K=3,L=20"), step()
-    planes = torch.randn((D, 60), generator=torch.Generator().manual_seed(0)).double().numpy()
+@pytest.mark.parametrize("tables", [20, 300])  # counts of one byte, and of more
+def test_magicpig(tables):
+    selector, s = ready(f"magicpig:K=3,L={tables}"), step()
+    planes = torch.randn((D, 3 * tables), generator=torch.Generator().manual_seed(0)).double().numpy()
     end = N - LOCAL
     def buckets(v):
-        return [tuple(float(v @ planes[:, t * 3 + b]) > 0 for b in range(3)) for t in range(20)]
+        return [tuple(float(v @ planes[:, t * 3 + b]) > 0 for b in range(3)) for t in range(tables)]
     for h in range(H):
         keys = s.keys[h, SINK:end].double().numpy()
         keys = keys - keys.mean(0)
