@@ -19,6 +19,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/trace"
+	"github.com/kvreplay/kvreplay/trace/derive"
 	"github.com/kvreplay/kvreplay/trace/inspect"
 	"github.com/kvreplay/kvreplay/trace/locality"
 )
@@ -282,11 +283,19 @@ func (c *corpus) Making() string {
 	}
 	making := "`python -m capture` (scripts/capture) ran the model over prompts of `kvreplay datasets make`. " +
 		"It recorded the choice of each selector at every step, layer and head. `kvreplay import` made the traces."
+	repeats := "`make corpus` repeats"
+	if slices.ContainsFunc(c.sources, cut) {
+		making += " `kvreplay derive` cut those whose metadata have a note `derived`."
+		repeats = "`make corpus` and `make systems-corpus` repeat"
+	}
 	if slices.ContainsFunc(c.sources, func(s *source) bool { return s.meta.Notes["part"] == "" }) {
 		return making
 	}
-	return making + " `make corpus` repeats all of it, and scripts/corpus/plan.toml has every setting."
+	return making + " " + repeats + " all of it, and scripts/corpus/plan.toml has every setting."
 }
+
+// cut reports whether a trace was derived from another.
+func cut(s *source) bool { return s.meta.Notes[derive.NoteDerived] != "" }
 
 var (
 	parameters = regexp.MustCompile(`(\d+(?:\.\d+)?)([MB])\b`)
@@ -335,6 +344,7 @@ func (c *corpus) Limits() string {
 	if least, task := c.fewestRequests(); least < 5 {
 		add("Few requests: %s of %s. The figures of a task hold for its requests only.", text.Count(least, "request"), task)
 	}
+	limit("Cut traces (%s): they are parts of larger ones. Columns resident and mass of selectors are those of the larger ones.", cut)
 	limit("No prompt windows (%s): replay starts cold.", func(s *source) bool { return s.streams[0].info.Windows == 0 })
 	limit("No ranks (%s): figures that need ranks are left out.", func(s *source) bool { return s.meta.Order == trace.OrderIndex })
 	limit(fmt.Sprintf("Rounded scores (%%s): ranks are exact, scores have fewer than %d bits of mantissa.", trace.DefaultMantissaBits), func(s *source) bool {
@@ -544,11 +554,19 @@ func compareTaskLayers(a, b taskLayer) int {
 func (c *corpus) HitsBesidePaper() string {
 	var rows [][]string
 	pair := func(lru, la float64) string { return fmt.Sprintf("%.1f → %.1f", lru, la) }
+	parts := map[string]bool{}
+	for i := range c.recalls {
+		parts[c.recalls[i].part] = true
+	}
 	for _, p := range driveHits {
 		here := []string{}
 		for i := range c.recalls {
 			if r := &c.recalls[i]; r.name == p.selector {
-				text := pair(100*r.facts.hits(lru2).v, 100*r.facts.hits(look2).v)
+				text := ""
+				if len(parts) > 1 {
+					text = r.part + " "
+				}
+				text += pair(100*r.facts.hits(lru2).v, 100*r.facts.hits(look2).v)
 				if r.selector != r.name && slices.ContainsFunc(c.recalls, func(o recall) bool { return o.name == r.name && o.selector != r.selector }) {
 					text += " (" + code(r.selector) + ")"
 				}

@@ -3,6 +3,7 @@ package card
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize/english"
@@ -328,41 +329,56 @@ func (c *corpus) selectorOrder() comparison {
 		order = append(order, fmt.Sprintf("%s %.2f", a.selector, a.ruler))
 	}
 	p := comparison{Source: "KVDrive, Table 2 (order of selectors)", Paper: "RULER's average with Llama-3-8B: " + strings.Join(order, ", ")}
-	best := c.bestMass()
 	same, pairs := 0, 0
-	for i, a := range driveAnswers {
-		for _, b := range driveAnswers[i+1:] {
-			x, y := best[a.selector], best[b.selector]
-			if x.ok && y.ok {
-				pairs++
-				if x.v > y.v {
-					same++
+	var here []string
+	for _, part := range c.compared() {
+		best := c.bestMass(part)
+		var masses []string
+		for i, a := range driveAnswers {
+			x := best[a.selector]
+			if !x.ok {
+				continue
+			}
+			masses = append(masses, fmt.Sprintf("%s %s", a.selector, percent(x)))
+			for _, b := range driveAnswers[i+1:] {
+				if y := best[b.selector]; y.ok {
+					pairs++
+					if x.v > y.v {
+						same++
+					}
 				}
 			}
 		}
+		here = append(here, part+" "+strings.Join(masses, ", "))
 	}
 	if pairs == 0 {
 		p.Verdict, p.Here, p.Why = undecided, "fewer than two of these selectors have a recorded mass and an exact trace", "nothing to order"
 		return p
 	}
-	var here []string
-	for _, a := range driveAnswers {
-		if best[a.selector].ok {
-			here = append(here, fmt.Sprintf("%s %s", a.selector, percent(best[a.selector])))
-		}
-	}
-	p.Here = "attention mass of the selection relative to the exact one's, as captured: " + strings.Join(here, ", ")
+	p.Here = "attention mass of the selection relative to the exact one's, as captured: " + strings.Join(here, "; ")
 	p.Verdict = decide(same == pairs)
 	p.Why = fmt.Sprintf("%d of %d pairs have the paper's order, but mass is not the quality of answers", same, pairs)
 	return p
 }
 
-// bestMass returns each selector's noted mass, of its best variant.
-func (c *corpus) bestMass() map[string]share {
+// compared returns the parts with selectors that have a noted mass, sorted.
+func (c *corpus) compared() []string {
+	var parts []string
+	for i := range c.recalls {
+		if len(c.recalls[i].mass) > 0 {
+			parts = append(parts, c.recalls[i].part)
+		}
+	}
+	slices.Sort(parts)
+	return slices.Compact(parts)
+}
+
+// bestMass returns the noted mass of each selector of a part, of its best variant.
+func (c *corpus) bestMass(part string) map[string]share {
 	best := map[string]share{}
 	for i := range c.recalls {
 		r := &c.recalls[i]
-		if m := meanOf(r.mass); m.ok && m.v > best[r.name].v {
+		if m := meanOf(r.mass); r.part == part && m.ok && m.v > best[r.name].v {
 			best[r.name] = m
 		}
 	}
