@@ -21,10 +21,10 @@ LDFLAGS := -s -w -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT) -X $(CL
 # With the same flags everywhere, vet, tests, and the builds of tests compile each package once.
 export GOFLAGS := $(strip $(GOFLAGS) $(if $(findstring -trimpath,$(GOFLAGS)),,-trimpath))
 
-.PHONY: help build leaderboard corpus test test-all programs check fmt vet staticcheck tidy portable race bench bench-once fuzz clean
+.PHONY: help build leaderboard corpus systems-corpus test test-all programs check fmt vet staticcheck tidy portable race bench bench-once fuzz clean
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # The tag has the plotting library leave out PDF, EPS, TeX and bitmaps: charts are SVG.
 build: ## build bin/kvreplay
@@ -34,9 +34,12 @@ leaderboard: build ## replay the corpus of real traces through every policy, pri
 	@$(BIN) replay $(TRACES) --policy all --policy lossy --capacity 1.25x,1.5x,2x,3x,4x --per request --out $(RESULTS)
 	@$(BIN) leaderboard $(RESULTS) --out $(RESULTS)
 
-corpus: build ## traces of a real model into results/corpus/ (CORPUS=): all of scripts/corpus/plan.toml, or TASKS= PARTS= LENGTH= SAMPLES= STEPS= THREADS=; CHECK= compares
+corpus: build ## traces of a real model into results/corpus/ (CORPUS=): all of scripts/corpus/plan.toml, or TASKS= PARTS= LENGTH= SAMPLES= STEPS= LAYERS= THREADS=; CHECK= compares
 	@python3 scripts/corpus/corpus.py --out $(CORPUS) $(if $(TASKS),--tasks $(TASKS)) $(if $(PARTS),--parts $(PARTS)) $(if $(LENGTH),--length $(LENGTH)) \
-	  $(if $(SAMPLES),--samples $(SAMPLES)) $(if $(STEPS),--steps $(STEPS)) $(if $(THREADS),--threads $(THREADS)) $(if $(CHECK),--check $(CHECK))
+	  $(if $(SAMPLES),--samples $(SAMPLES)) $(if $(STEPS),--steps $(STEPS)) $(if $(THREADS),--threads $(THREADS)) $(if $(CHECK),--check $(CHECK)) $(if $(LAYERS),--layers $(LAYERS))
+
+systems-corpus: ## long requests through nine selectors in all layers, into results/systems/ (CORPUS=): part systems of plan.toml, with the variables of make corpus
+	@$(MAKE) --no-print-directory corpus PARTS=systems CORPUS=$(if $(filter file,$(origin CORPUS)),$(RESULTS)/systems,$(CORPUS))
 
 # A test that takes long has a quick variant, or none, with -short (testing.Short).
 test: programs ## the quick tests, of every package

@@ -35,8 +35,9 @@ def before(folder: Path, trace: Path, requests: set[str]) -> dict:
 
 
 def share(one: dict, other: dict) -> float:
-    """Entries of one that the other has too. Rows that the other lacks count as different."""
-    same = sum(len(set(a) & set(other.get(key, ()))) for key, a in one.items())
+    """Entries of one that the other has too. Rows that the other lacks count as different. If the
+    other's lists are longer, only their first entries count."""
+    same = sum(len(set(a) & set(other.get(key, ())[: len(a)])) for key, a in one.items())
     return same / sum(map(len, one.values()))
 
 

@@ -33,6 +33,7 @@ class Unit:
     samples: int
     steps: int
     budget: float  # K as a share of the length
+    longest: float  # M ÷ K
     capture: list[str]
     score_bits: int
     file: str  # of the tasks that share a trace, or the task if it has its own
@@ -40,6 +41,10 @@ class Unit:
     @property
     def topk(self) -> int:
         return max(1, round(self.budget * self.length))
+
+    @property
+    def candidates(self) -> int:
+        return -int(-self.longest * self.topk // 1)
 
     @property
     def name(self) -> str:
@@ -54,10 +59,12 @@ def plan_units(plan: dict, options: argparse.Namespace) -> list[Unit]:
         for maker in ("ruler", "offline"):
             for task in part.get(maker, []):
                 known.add(task)
-                if options.parts and part["name"] not in options.parts or options.tasks and task not in options.tasks:
+                chosen = part["name"] in options.parts if options.parts else not part.get("asked")
+                if not chosen or options.tasks and task not in options.tasks:
                     continue
                 units.append(Unit(part["name"], task, maker, options.length or part["length"], options.samples or part["samples"],
-                                  options.steps or plan["steps"], part["budget"], part["capture"], part.get("score_bits", 10), files.get(task, task)))
+                                  options.steps or part.get("steps", plan["steps"]), part["budget"], part.get("longest", 1.25),
+                                  part["capture"] + (["--layers", options.layers] if options.layers else []), part.get("score_bits", 10), files.get(task, task)))
         shared = {name for name, tasks in part.get("files", {}).items() if {u.task for u in units if u.part == part["name"]} >= set(tasks)}
         for unit in units:  # if only some tasks of a trace are made, each has its own trace
             if unit.part == part["name"] and unit.file not in shared:
@@ -82,6 +89,7 @@ class Corpus:
         self.out, self.work = options.out, options.out / "work"
         self.work.mkdir(parents=True, exist_ok=True)
         self.given = continuations(options.check) if options.check else {}
+        self.parts = {part["name"]: part for part in plan["part"]}
 
     def run(self, *command, quiet: bool = False) -> None:
         """Runs a command in the repository's root. If it fails, the program ends with its status."""
@@ -133,7 +141,7 @@ class Corpus:
         out = self.work / unit.part / f"{unit.task}.arrow"
         workload = self.prompts(unit)
         decoding = ["--decode", "forced"] if self.options.check else [*self.plan["decoding"], "--seed", self.plan["seed"]]
-        command = ["--model", self.plan["model"], "--workload", workload, "--out", out, "--topk", unit.topk, "--windows", self.plan["windows"],
+        command = ["--model", self.plan["model"], "--workload", workload, "--out", out, "--topk", unit.topk, "--candidates", unit.candidates, "--windows", self.plan["windows"],
                    "--steps", unit.steps, "--model-name", self.plan["model_name"], "--licence", self.plan["licence"],
                    "--note", f"part={unit.part}", "--note", f"task={unit.task}", *decoding, *unit.capture]
         command += ["--threads", self.options.threads or self.plan["threads"]]
@@ -170,6 +178,51 @@ class Corpus:
             self.keep_continuations()
         return traces
 
+    def subset(self, traces: list[Path]) -> None:
+        """Derives the small traces that a part bundles, in the folder subset."""
+        for trace in traces:
+            small = self.parts[trace.stem.partition("_")[0]].get("subset")
+            if not small or not self.compared(trace):
+                continue
+            path = self.out / "subset" / trace.name
+            path.parent.mkdir(exist_ok=True)
+            path.unlink(missing_ok=True)
+            whole = self.inspect(trace)["metadata"]
+            m = min(whole["candidates"], -(-small["candidates"] // whole["block_tokens"]))
+            self.kvreplay("derive", trace, "-o", path, "--layers", small["layers"], "--candidates", m, "--steps", small["steps"], quiet=True)
+
+    def compared(self, trace: Path) -> bool:
+        """Whether the checked corpus has lists of a trace: all, or those of the tasks that a part bundles."""
+        part, _, rest = trace.stem.partition("_")
+        small = self.parts[part].get("subset")
+        return not small or rest.partition(".")[0] in small["tasks"]
+
+    def inspect(self, trace: Path) -> dict:
+        """Digest and metadata of a trace."""
+        done = subprocess.run([self.options.kvreplay, "inspect", trace, "--format", "json"], stdout=subprocess.PIPE, check=True)
+        return json.loads(done.stdout)
+
+    def measure(self, traces: list[Path]) -> None:
+        """Writes digest, recall and mass of the traces of each part that is made only if asked for.
+        Compares them with the list of this folder."""
+        for part in sorted({trace.stem.partition("_")[0] for trace in traces}):
+            if not self.parts[part].get("asked"):
+                continue
+            rows = {trace.stem: self.measured(trace) for trace in traces if trace.stem.startswith(f"{part}_")}
+            write(self.out / f"{part}.csv", "".join(f"{line}\n" for line in [HEADER, *(line for lines in rows.values() for line in lines)]))
+            committed = HERE / f"{part}.csv"
+            known = set(committed.read_text().splitlines()) if committed.exists() else set()
+            same = sum(known.issuperset(lines) for lines in rows.values())
+            print(f"corpus: {same} of {len(rows)} traces of part {part} are those of scripts/corpus/{part}.csv", file=sys.stderr)
+
+    def measured(self, trace: Path) -> list[str]:
+        """A line for each budget at which capture measured a trace: see HEADER."""
+        found = self.inspect(trace)
+        notes, k = found["metadata"]["notes"], found["metadata"]["topk"] * found["metadata"]["block_tokens"]
+        ends = {k: "", 2 * k: f".{2 * k}", 4 * k: f".{4 * k}"}
+        return [",".join([trace.stem, found["digest"], str(found["bytes"]), str(tokens), *(notes[f"exact.{key}{end}"] for key in ("recall", "resident", "mass"))])
+                for tokens, end in ends.items() if f"exact.recall{end}" in notes]
+
     def keep_continuations(self) -> None:
         """Writes the continuations of all units in the folder, along which checks force decoding."""
         lines = []
@@ -184,6 +237,9 @@ class Corpus:
         results = self.out / "results"
         self.kvreplay("replay", *traces, *self.plan["replay"], "--out", results)
         self.kvreplay("leaderboard", results)
+
+
+HEADER = "trace,digest,bytes,tokens,recall,resident,mass"  # a line for each budget, in tokens
 
 
 def continuations(folder: Path) -> dict:
@@ -232,6 +288,7 @@ def main() -> None:
     flags.add_argument("--parts", type=lambda text: text.split(","), help="parts of the plan, comma-separated; all by default")
     flags.add_argument("--length", type=int, help="tokens of a prompt and RULER's generation, instead of the plan's")
     flags.add_argument("--samples", type=int, help="prompts of each task, instead of the plan's")
+    flags.add_argument("--layers", help="layers to record, like 0,5,10 or 0-9, instead of the plan's")
     flags.add_argument("--steps", type=int, help="decoding steps, instead of the plan's")
     flags.add_argument("--threads", type=int, help="CPU threads of a capture, instead of the plan's")
     flags.add_argument("--check", type=Path, help="folder of a corpus: follow its continuations and compare selections")
@@ -247,9 +304,12 @@ def main() -> None:
     size = sum(t.stat().st_size for t in traces)
     print(f"corpus: {len(traces)} traces, {size:,} bytes", file=sys.stderr)
     if options.check:
-        corpus.run(python, HERE / "compare.py", options.check, *traces)
-    else:
-        corpus.replay(traces)
+        corpus.run(python, HERE / "compare.py", options.check, *(t for t in traces if corpus.compared(t)))
+        return
+    corpus.measure(traces)
+    if not options.layers:
+        corpus.subset(traces)
+    corpus.replay(traces)
 
 
 if __name__ == "__main__":

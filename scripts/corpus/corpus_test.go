@@ -4,10 +4,14 @@ package corpus_test
 import (
 	"bytes"
 	"context"
+	"encoding/csv"
+	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -46,6 +50,179 @@ func TestCorpus(t *testing.T) {
 	check := run(t, "python3", append(args, "--out", filepath.Join(dir, "again"), "--check", out)...)
 	if n := strings.Count(check, "100.0000%"); n != 9 {
 		t.Errorf("%d of 9 traces have the same selections again:\n%s", n, check)
+	}
+}
+
+// A short prompt of part systems is captured in all layers. Its list has the measurements of three
+// budgets, and its subset the layers and columns of the plan.
+func TestSystems(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs a language model")
+	}
+	requireEnvironment(t)
+	dir := t.TempDir()
+	program, out := filepath.Join(dir, "kvreplay"), filepath.Join(dir, "systems")
+	run(t, "go", "build", "-o", program, "../../cmd/kvreplay")
+	printed := run(t, "python3", "corpus.py", "--kvreplay", program, "--parts", "systems", "--tasks", "niah_multikey_3", "--length", "1024", "--steps", "3", "--out", out)
+	if !strings.Contains(printed, "0 of 9 traces of part systems are those of") {
+		t.Errorf("traces of a short prompt are those of the list:\n%s", printed)
+	}
+	found := map[string][]float64{}
+	for _, line := range list(t, filepath.Join(out, "systems.csv")) {
+		recall, err := strconv.ParseFloat(line["recall"], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[line["trace"]] = append(found[line["trace"]], recall)
+	}
+	for name, recalls := range found {
+		if len(recalls) != 3 || recalls[0] <= 0 || recalls[2] > 1 || strings.HasSuffix(name, ".exact") && slices.Min(recalls) != 1 {
+			t.Errorf("%s: recall %v at three budgets", name, recalls)
+		}
+	}
+	paths, err := filepath.Glob(filepath.Join(out, "subset", "*.parquet"))
+	if err != nil || len(paths) != 9 || len(found) != 9 {
+		t.Fatalf("%d traces in the list and %d in the subset, expected 9 (%v)", len(found), len(paths), err)
+	}
+	for _, path := range paths {
+		f, err := trace.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := strings.HasSuffix(path, ".exact.parquet") || strings.HasSuffix(path, ".kvdrive.parquet")
+		if n := len(f.Streams()); n != 9 || f.HasScores() != kept || f.HasPromptMass() != strings.HasSuffix(path, ".exact.parquet") || f.HasAttentionMass() {
+			t.Errorf("%s: %d streams, expected 3 layers × 3 heads, and scores and prompt mass as in the plan", path, n)
+		}
+		f.Close()
+	}
+}
+
+var update = flag.Bool("update", false, "rewrite the tables of README.md")
+
+// The tables of README.md have the measurements of systems.csv. -update rewrites them.
+func TestQuality(t *testing.T) {
+	const begin, end = "<!-- of systems.csv -->\n\n", "\n<!-- end -->\n"
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatalf("README.md has no place between %q and %q", begin, end)
+	}
+	want := before + begin + quality(t) + end + after
+	if *update {
+		if err := os.WriteFile("README.md", []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if string(text) != want {
+		t.Errorf("README.md has not the measurements of systems.csv: go test ./scripts/corpus -run Quality -update\n%s", quality(t))
+	}
+}
+
+// quality returns a table for each budget, with recall and mass by selector and task.
+func quality(t *testing.T) string {
+	t.Helper()
+	var out strings.Builder
+	cells, tasks, selectors, budgets := measurements(t)
+	for _, tokens := range budgets {
+		fmt.Fprintf(&out, "%s| K = %s | %s |\n|---|%s\n", map[bool]string{true: "\n"}[out.Len() > 0], tokens, strings.Join(tasks, " | "), strings.Repeat("---:|", len(tasks)))
+		for _, s := range selectors {
+			fmt.Fprintf(&out, "| `%s` |", s)
+			for _, task := range tasks {
+				fmt.Fprintf(&out, " %s |", cells[[3]string{task, s, tokens}])
+			}
+			out.WriteString("\n")
+		}
+	}
+	return out.String()
+}
+
+// measurements reads systems.csv. A cell is recall and mass of a task, selector and budget. The
+// selectors are sorted by their recall at the least budget, over all tasks.
+func measurements(t *testing.T) (cells map[[3]string]string, tasks, selectors, budgets []string) {
+	t.Helper()
+	cells, sum := map[[3]string]string{}, map[string]float64{}
+	for _, line := range list(t, "systems.csv") {
+		task, selector, _ := strings.Cut(strings.TrimPrefix(line["trace"], "systems_"), ".")
+		recall, err := strconv.ParseFloat(line["recall"], 64)
+		if err != nil || recall < 0 || recall > 1 {
+			t.Fatalf("%v: recall %v", line, err)
+		}
+		mass, err := strconv.ParseFloat(line["mass"], 64)
+		if err != nil || mass < 0 || mass > 1.5 {
+			t.Fatalf("%v: mass %v", line, err)
+		}
+		if selector == "exact" && recall != 1 {
+			t.Errorf("%v: the exact Top-K has a recall of 1", line)
+		}
+		cells[[3]string{task, selector, line["tokens"]}] = fmt.Sprintf("%.2f, %.2f", recall, mass)
+		for _, one := range []struct {
+			list *[]string
+			name string
+		}{{&tasks, task}, {&selectors, selector}, {&budgets, line["tokens"]}} {
+			if !slices.Contains(*one.list, one.name) {
+				*one.list = append(*one.list, one.name)
+			}
+		}
+		if line["tokens"] == budgets[0] {
+			sum[selector] += recall
+		}
+	}
+	if len(cells) != len(tasks)*len(selectors)*len(budgets) {
+		t.Errorf("systems.csv has %d measurements, expected %d tasks × %d selectors × %d budgets", len(cells), len(tasks), len(selectors), len(budgets))
+	}
+	slices.SortStableFunc(selectors, func(a, b string) int { return int(1e6 * (sum[b] - sum[a])) })
+	return cells, tasks, selectors, budgets
+}
+
+// list returns the lines of a list like systems.csv by column.
+func list(t *testing.T, path string) (lines []map[string]string) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil || len(rows) < 2 {
+		t.Fatalf("%s: %d rows, %v", path, len(rows), err)
+	}
+	for _, row := range rows[1:] {
+		line := map[string]string{}
+		for i, name := range rows[0] {
+			line[name] = row[i]
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// The bundled traces of part systems are derived from those of systems.csv, and have their
+// measurements.
+func TestBundledSystems(t *testing.T) {
+	paths, err := filepath.Glob("../../datasets/corpus/systems_*.parquet")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no bundled traces: %v", err)
+	}
+	whole := map[string]map[string]string{}
+	for _, line := range list(t, "systems.csv") {
+		if whole[line["trace"]] == nil { // the first line is that of the trace's K
+			whole[line["trace"]] = line
+		}
+	}
+	for _, path := range paths {
+		f, err := trace.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, line := f.Meta(), whole[strings.TrimSuffix(filepath.Base(path), ".parquet")]
+		f.Close()
+		if line == nil || !strings.HasPrefix(m.Notes["derived"], "from "+line["digest"]+" by ") || strconv.Itoa(m.TopK*m.BlockTokens) != line["tokens"] ||
+			m.Notes["exact.recall"] != line["recall"] || m.Notes["exact.mass"] != line["mass"] {
+			t.Errorf("%s: K %d of %d tokens, notes %v; systems.csv has %v", path, m.TopK, m.BlockTokens, m.Notes, line)
+		}
 	}
 }
 

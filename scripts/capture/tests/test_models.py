@@ -82,7 +82,7 @@ def test_per_layer():
             mean = probs[:, position].mean(0)
             assert index[0, row].tolist() == sorted(range(2, position + 1 - 6), key=lambda i: (-mean[i].item(), i))[:12]
         assert torch.allclose(mass[layer], probs[:, PROMPT - WINDOWS : PROMPT, :PROMPT].mean(0).sum(0)[None], atol=1e-5)
-    assert recalls[0].exact == recalls[0].listed == 3 * STEPS * 8 and recalls[1].exact > recalls[1].listed > 0
+    assert recalls[0][0].exact == recalls[0][0].listed == 3 * STEPS * 8 and recalls[1][0].exact > recalls[1][0].listed > 0
 
 
 @torch.inference_mode()
