@@ -126,6 +126,8 @@ func (r *Row) preempt(p *pipeline.Result, batch, turn int, resume, moved, hosted
 	r.H2D += moved * float64(p.Batch) / float64(turn)
 	if r.Memory.Host += hosted; r.Memory.Host > r.Memory.HostHas {
 		r.Verdict = fmt.Sprintf("host needs %s of %s", hardware.Bytes(r.Memory.Host), hardware.Bytes(r.Memory.HostHas))
+		r.TPOT, r.P50, r.P99, r.Tokens, r.H2D, r.Running, r.Interval = 0, 0, 0, 0, 0, 0, pipeline.Interval{}
+		return
 	}
 	r.Notes = append(r.Notes, fmt.Sprintf("%d of %d requests run at once; each leaves the GPU after %d tokens and comes back in %s", p.Batch, batch, turn, hardware.Seconds(resume)))
 }

@@ -263,6 +263,14 @@ func TestPreemption(t *testing.T) {
 			t.Errorf("%s: %d run, TPOT %g s, %g tokens/s, expected TPOT %g", way, r.Running, r.TPOT, r.Tokens, want)
 		}
 	}
+	small := *q.Machine.Host
+	small.Memory.Value = 20e9 // less than four requests' hidden states
+	own := *q.Machine
+	own.Host = &small
+	q.Machine = &own
+	if r := compare(t, q, nil, false, "hcache")["hcache"]; r.Fits() || r.Tokens != 0 || !strings.Contains(r.Verdict, "host needs") {
+		t.Errorf("HCache on a small host: %q, %g tokens/s", r.Verdict, r.Tokens)
+	}
 	swap, err := pipeline.Resume(t.Context(), pipeline.BySwap, 32768, 16, q.Options)
 	if bytes := 2 * 32768 * 131072.; err != nil || swap < bytes/32e9 || swap > bytes/16e9 { // PCIe 4 ×16 moves 20 to 27 GB/s
 		t.Errorf("swap takes %g s, %v", swap, err)
