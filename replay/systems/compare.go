@@ -146,7 +146,11 @@ func (c *comparison) run(ctx context.Context, traces []*trace.File) (err error) 
 	if c.policy, c.at = s.Keep.Policy, ""; s.Keep.Policy == "" { // all KV is on the GPU, and the demand alone is needed
 		c.policy, c.at = "lru", "1x"
 	}
-	c.row.Kind = kindOf(o.Schedule, o.Entry)
+	spec, err := c.Table.Parse(c.policy)
+	if err != nil {
+		return err
+	}
+	c.row.Kind = kindOf(o.Schedule, o.Entry, spec)
 	if c.row.Kind == Dense || s.Select.Lists == "" {
 		return c.dense(ctx, o)
 	}
@@ -170,8 +174,7 @@ func (c *comparison) run(ctx context.Context, traces []*trace.File) (err error) 
 		}
 	}
 	c.scale()
-	switch {
-	case s.Keep.Policy == "" || c.windowed():
+	if s.Keep.Policy == "" || spec.Entry.Traits.Windowed {
 		return c.fixed(ctx, o)
 	}
 	return c.largest(ctx, o)
@@ -184,22 +187,18 @@ func orAuto(text string) string {
 	return text
 }
 
-// kindOf returns the kind of a system by its schedule and entry.
-func kindOf(s pipeline.Schedule, e pipeline.Entry) Kind {
+// kindOf returns the kind of a system by its schedule, entry and policy.
+func kindOf(s pipeline.Schedule, e pipeline.Entry, policy policies.Spec) Kind {
 	t := s.Traits()
 	switch {
+	case policy.Entry.Traits.Offline:
+		return Oracle
 	case t.Serves == pipeline.DenseAttended:
 		return Dense
 	case t.Serves == pipeline.SparseTopK && !e.Lossy():
 		return Sparse
 	}
 	return Lossy
-}
-
-// windowed reports whether the policy has no capacity.
-func (c *comparison) windowed() bool {
-	spec, err := c.Table.Parse(c.system.Keep.Policy)
-	return err == nil && spec.Entry.Traits.Windowed
 }
 
 // exactSelectors choose the true Top-K, or are a model's own.

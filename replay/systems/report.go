@@ -186,7 +186,7 @@ func sorted(rows []*Row, k Kind) (of []*Row) {
 	return of
 }
 
-// rank numbers rows in the order of sorted. Rows without times have no number.
+// rank numbers rows in the order of sorted. Rows without times and oracles have no number.
 func rank(of []*Row) []string {
 	fit := slices.IndexFunc(of, func(r *Row) bool { return !r.Fits() })
 	if fit < 0 {
@@ -198,6 +198,11 @@ func rank(of []*Row) []string {
 	for range of[fit:] {
 		places = append(places, "-")
 	}
+	for i, r := range of {
+		if r.Kind == Oracle {
+			places[i] = "-"
+		}
+	}
 	return places
 }
 
@@ -205,7 +210,7 @@ var headings = map[Kind]string{
 	Dense:  "dense attention",
 	Sparse: "sparse attention, every entry can come back",
 	Lossy:  "lossy: entries are dropped or lose precision",
-	Oracle: "oracles",
+	Oracle: "oracles know more than a real system: not ranked",
 }
 
 // WriteTable writes the rows as text: a table for each kind, then the approximations.

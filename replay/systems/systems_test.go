@@ -115,6 +115,11 @@ func TestUsersSystems(t *testing.T) {
 	if err != nil || len(list) != 2 || list[1].Name != "mine/fifo" || list[1].Schedule != "da" {
 		t.Fatalf("%+v, %v", list, err)
 	}
+	list[1].Keep.Policy = "opt" // which no system can have
+	rows, err := question(t, "rtx4090", 122880, 4).Compare(t.Context(), list, open(t, "selectors_qa_text.exact.parquet"))
+	if err != nil || rows[0].Kind != Sparse || rows[1].Kind != Oracle || rank(rows[1:])[0] != "-" || !(rows[1].Tokens > 0) {
+		t.Errorf("a system that sees the future: %+v, %v", rows, err)
+	}
 	write("name: ess\nsource: here\nschedule: dense\n")
 	if lib := load(t, dir); lib.All()[0].Name == "ess" || len(lib.All()) != len(load(t, "").All()) {
 		t.Error("a file with a bundled name adds a system")
