@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -278,38 +276,16 @@ func (f *adviseFlags) replay(ctx context.Context, bar *bar) (profiles []*pipelin
 	if err != nil {
 		return nil, nil, err
 	}
-	dir, err := os.MkdirTemp("", "kvreplay-advise-")
-	if err != nil {
-		return nil, nil, err
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "profile.parquet")
-	p, err := replay.CreateProfile(path, false)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer p.Abort()
-	if err := job.Record(p); err != nil {
-		return nil, nil, err
-	}
 	bar.start(job.Work(), "replay "+count(job.Cells(), "cell"), "steps")
-	done, err := job.Run(ctx)
+	done, profiles, err := pipeline.Replay(ctx, job)
 	bar.close()
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := p.Close(); err != nil {
-		return nil, nil, err
-	}
-	cells, err := pipeline.Cells(ctx, path)
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(cells) == 0 {
+	if len(profiles) == 0 {
 		return nil, nil, errors.New("the trace cannot serve any of the policies: name others with --policy")
 	}
-	profiles, err = pipeline.ReadProfiles(ctx, path, cells)
-	return profiles, done.Rows, err
+	return profiles, done.Rows, nil
 }
 
 // open opens the trace of --trace, or the bundled one.

@@ -455,3 +455,42 @@ func (g *gatherer) layer(id string, layer int32, heads []int32) (sum []Counts, e
 	}
 	return sum, nil
 }
+
+// Replay runs a job and returns its result with the profiles of its cells, in the order of the cells.
+// They pass through a file in a temporary folder, which is removed.
+func Replay(ctx context.Context, job *replay.Job) (*replay.Result, []*Profile, error) {
+	dir, err := os.MkdirTemp("", "kvreplay-profile-")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "profile.parquet")
+	p, err := replay.CreateProfile(path, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer p.Abort()
+	if err := job.Record(p); err != nil {
+		return nil, nil, err
+	}
+	done, err := job.Run(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := p.Close(); err != nil {
+		return nil, nil, err
+	}
+	var cells []Cell
+	for i := range done.Rows {
+		r := &done.Rows[i]
+		cell := Cell{Policy: r.Policy}
+		if r.Capacity != nil {
+			cell.Capacity = *r.Capacity
+		}
+		if r.Tier == 0 && !slices.Contains(cells, cell) {
+			cells = append(cells, cell)
+		}
+	}
+	profiles, err := ReadProfiles(ctx, path, cells)
+	return done, profiles, err
+}

@@ -1,11 +1,11 @@
 package systems
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,7 +23,8 @@ type Question struct {
 	Table policies.Table
 	// TopK is the number of tokens that a head selects in a step. 0 is the Top-K of the model's
 	// indexer, or a 64th of the context (KVDrive, section 6.1: 1.56 %).
-	TopK     int
+	TopK int
+	// LayerMap is that of pipeline.NewScaling. If it is empty, profiled layers are stretched.
 	LayerMap string
 	// Recall, if above 0, replaces K. Each selector chooses as many entries as it needs to find this
 	// share of the exact Top-K of TopK tokens.
@@ -54,21 +55,12 @@ func (q *Question) Compare(ctx context.Context, list []*System, traces []*trace.
 	if err := q.complete(); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "kvreplay-systems-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
 	var rows []*Row
 	for i, s := range list {
 		if q.Progress != nil {
 			q.Progress(i, len(list))
 		}
-		folder := filepath.Join(dir, fmt.Sprint(i))
-		if err := os.Mkdir(folder, 0o700); err != nil {
-			return nil, err
-		}
-		c := &comparison{Question: q, system: s, dir: folder, row: newRow(s)}
+		c := &comparison{Question: q, system: s, row: newRow(s)}
 		c.row.context = q.Context
 		if err := c.run(ctx, traces); err != nil {
 			var unable *unableError
@@ -120,7 +112,6 @@ func unable(format string, args ...any) error { return &unableError{fmt.Sprintf(
 type comparison struct {
 	*Question
 	system *System
-	dir    string // of profiles
 	row    *Row
 	traces []*trace.File
 	policy string // that is replayed
@@ -139,7 +130,7 @@ func (c *comparison) run(ctx context.Context, traces []*trace.File) (err error) 
 	if o.Selection, err = pipeline.ParseSelection(s.selection(), o.Model); err != nil {
 		return unable("%v", err)
 	}
-	if o.Entry, err = pipeline.ParseEntry(orAuto(s.Entry), o.Model); err != nil {
+	if o.Entry, err = pipeline.ParseEntry(cmp.Or(s.Entry, "auto"), o.Model); err != nil {
 		return unable("%v", err)
 	}
 	o.Lookup, o.Path, o.Merge = s.Lookup, s.Path, s.Merge
@@ -178,13 +169,6 @@ func (c *comparison) run(ctx context.Context, traces []*trace.File) (err error) 
 		return c.fixed(ctx, o)
 	}
 	return c.largest(ctx, o)
-}
-
-func orAuto(text string) string {
-	if text == "" {
-		return "auto"
-	}
-	return text
 }
 
 // kindOf returns the kind of a system by its schedule, entry and policy.

@@ -1,9 +1,9 @@
 package systems
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"path/filepath"
 
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
@@ -89,13 +89,17 @@ func (c *comparison) measure(ctx context.Context, o pipeline.Options, capacities
 		}
 		at := 0
 		for _, run := range runs {
-			rows, cells, err := c.record(ctx, f, run)
+			job, err := replay.Plan(f, run)
+			if err != nil {
+				return nil, unable("%v", err)
+			}
+			done, cells, err := pipeline.Replay(ctx, job)
 			if err != nil {
 				return nil, err
 			}
-			for i, p := range cells {
+			for i, p := range cells { // a row for each cell, because systems have no tiers
 				profiles[at] = append(profiles[at], p)
-				all[at].add(&rows[i])
+				all[at].add(&done.Rows[i])
 				all[at].capacity = p.Cell.Capacity
 				at++
 			}
@@ -106,7 +110,7 @@ func (c *comparison) measure(ctx context.Context, o pipeline.Options, capacities
 		if err != nil {
 			return nil, err
 		}
-		if o.Scaling, err = pipeline.NewScaling(p, o.Model, c.layerMap(), c.tokens); err != nil {
+		if o.Scaling, err = pipeline.NewScaling(p, o.Model, cmp.Or(c.LayerMap, "stretch"), c.tokens); err != nil {
 			return nil, unable("%v", err)
 		}
 		m.priced = priced{p, o}
@@ -115,14 +119,6 @@ func (c *comparison) measure(ctx context.Context, o pipeline.Options, capacities
 		}
 	}
 	return all, nil
-}
-
-// layerMap is the question's map of layers. By default profiled layers are stretched over the model.
-func (c *comparison) layerMap() string {
-	if c.LayerMap == "" {
-		return "stretch"
-	}
-	return c.LayerMap
 }
 
 // replays returns the replays of capacities: one for all, or one for each plan.
@@ -146,46 +142,6 @@ func (c *comparison) replays(capacities []string, plans []*allocate.Plan) (runs 
 		}
 	}
 	return runs, nil
-}
-
-// record replays a trace. It returns the rows of the cells and their profiles, both in the order of
-// the capacities.
-func (c *comparison) record(ctx context.Context, f *trace.File, o replay.Options) (rows []result.Row, profiles []*pipeline.Profile, err error) {
-	job, err := replay.Plan(f, o)
-	if err != nil {
-		return nil, nil, unable("%v", err)
-	}
-	path := filepath.Join(c.dir, "profile.parquet")
-	p, err := replay.CreateProfile(path, false)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer p.Abort()
-	if err := job.Record(p); err != nil {
-		return nil, nil, unable("%v", err)
-	}
-	done, err := job.Run(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := p.Close(); err != nil {
-		return nil, nil, err
-	}
-	var cells []pipeline.Cell
-	for i := range done.Rows {
-		r := &done.Rows[i]
-		if r.Tier > 0 {
-			continue
-		}
-		rows = append(rows, *r)
-		cell := pipeline.Cell{Policy: r.Policy}
-		if r.Capacity != nil {
-			cell.Capacity = *r.Capacity
-		}
-		cells = append(cells, cell)
-	}
-	profiles, err = pipeline.ReadProfiles(ctx, path, cells)
-	return rows, profiles, err
 }
 
 // planSizes are the capacities from which a plan interpolates, in multiples of K.

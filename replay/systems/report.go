@@ -1,6 +1,7 @@
 package systems
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"fmt"
@@ -174,15 +175,7 @@ func sorted(rows []*Row, k Kind) (of []*Row) {
 			of = append(of, r)
 		}
 	}
-	slices.SortStableFunc(of, func(a, b *Row) int {
-		switch {
-		case a.Tokens > b.Tokens:
-			return -1
-		case a.Tokens < b.Tokens:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(of, func(a, b *Row) int { return cmp.Compare(b.Tokens, a.Tokens) })
 	return of
 }
 

@@ -2,6 +2,7 @@ package systems
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -268,12 +269,7 @@ func (s *System) check(table policies.Table) error {
 }
 
 // selection is the text of the priced selection.
-func (s *System) selection() string {
-	if s.Select.Cost == "" {
-		return "auto"
-	}
-	return s.Select.Cost
-}
+func (s *System) selection() string { return cmp.Or(s.Select.Cost, "auto") }
 
 // options returns the replay of the system, without capacities.
 func (s *System) options(table policies.Table) (o replay.Options, err error) {

@@ -178,7 +178,7 @@ func TestEqualMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &comparison{Question: q, system: list[0], dir: t.TempDir(), row: newRow(list[0]), policy: "lru", tokens: q.TopK}
+		c := &comparison{Question: q, system: list[0], row: newRow(list[0]), policy: "lru", tokens: q.TopK}
 		if c.traces, err = c.choose(traces); err != nil {
 			t.Fatal(err)
 		}
