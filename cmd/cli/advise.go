@@ -120,13 +120,7 @@ func (f *adviseFlags) run(c *call) error {
 		}
 		q.Options, q.Dollars = f.options, f.dollars(name)
 		q.Machine = withMemory(machine, f.memory)
-		q.Progress = func(done, total int) {
-			if done == 0 {
-				bar.start(int64(total), "plan for "+machine.Name, "searches")
-				return
-			}
-			bar.add(1)
-		}
+		q.Progress = bar.counts("plan for "+machine.Name, "searches")
 		a, err := advice.Advise(c.Context(), profiles, q)
 		bar.close()
 		switch {

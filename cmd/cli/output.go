@@ -151,6 +151,17 @@ func (b *bar) add(n int) {
 	}
 }
 
+// counts returns a function that shows how many of a total are done. The first call starts the bar.
+func (b *bar) counts(what, unit string) func(done, total int) {
+	return func(done, total int) {
+		if done == 0 {
+			b.start(int64(total), what, unit)
+			return
+		}
+		b.add(1)
+	}
+}
+
 // to advances the bar to n units in all.
 func (b *bar) to(n int64) {
 	if b.bar != nil {

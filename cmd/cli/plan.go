@@ -94,16 +94,9 @@ func (f *planFlags) run(c *call) error {
 	}
 	bar := newBar(c.stderr)
 	defer bar.close()
-	progress := func(done, total int) {
-		if done == 0 {
-			bar.start(int64(total), "plan", "searches")
-			return
-		}
-		bar.add(1)
-	}
 	plan, err := pipeline.Plan(c.Context(), profiles, pipeline.PlanOptions{
 		Options: f.options, Schedules: f.parsedSchedules, LayerMap: f.layerMap, TopK: f.topk,
-		MaxBatch: f.maxBatch, SLO: f.slo.Seconds(), EveryCell: f.every, Progress: progress,
+		MaxBatch: f.maxBatch, SLO: f.slo.Seconds(), EveryCell: f.every, Progress: bar.counts("plan", "searches"),
 	})
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -135,13 +134,7 @@ func (f *systemsFlags) run(c *call) error {
 	}
 	bar := newBar(c.stderr)
 	defer bar.close()
-	q.Progress = func(done, total int) {
-		if done == 0 {
-			bar.start(int64(total), "compare", "systems")
-			return
-		}
-		bar.add(1)
-	}
+	q.Progress = bar.counts("compare", "systems")
 	rows, err := q.Compare(c.Context(), list, traces)
 	if err != nil {
 		return err
@@ -173,7 +166,7 @@ func (f *systemsFlags) run(c *call) error {
 
 // writeTimelines writes a file for each system that has times.
 func writeTimelines(c *call, folder string, rows []*systems.Row) error {
-	if err := os.MkdirAll(folder, 0o777); err != nil {
+	if err := files.MakeFolder(folder); err != nil {
 		return fmt.Errorf("timelines: %w", err)
 	}
 	for _, r := range rows {
@@ -181,16 +174,8 @@ func writeTimelines(c *call, folder string, rows []*systems.Row) error {
 			continue
 		}
 		path := filepath.Join(folder, strings.ReplaceAll(r.Name, "/", "-")+".json")
-		file, err := files.Create(path)
-		if err != nil {
+		if err := files.WriteBy(path, func(w io.Writer) error { return r.WriteTimeline(c.Context(), w) }); err != nil {
 			return fmt.Errorf("timelines: %w", err)
-		}
-		if err = r.WriteTimeline(c.Context(), file); err == nil {
-			err = file.Commit()
-		}
-		file.Abort()
-		if err != nil {
-			return fmt.Errorf("timeline %s: %w", path, err)
 		}
 	}
 	return nil

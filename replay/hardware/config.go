@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/names"
 )
 
@@ -36,7 +37,7 @@ func (lib *Library) ModelOrConfig(text string) (*Model, error) {
 	if !strings.HasSuffix(path, ".json") {
 		return lib.Model(text)
 	}
-	data, err := readFile(path)
+	data, err := files.ReadSmall(path)
 	if err != nil {
 		return nil, err
 	}

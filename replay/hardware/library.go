@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -24,9 +22,6 @@ var bundled embed.FS
 
 // DirVariable is the environment variable with the user's folder, used if no flag names one.
 const DirVariable = "KVREPLAY_HARDWARE_DIR"
-
-// fileLimit is the largest file that is read, in bytes.
-const fileLimit = 1 << 20
 
 // Library holds all described items. The user's files replace bundled ones.
 type Library struct {
@@ -95,27 +90,18 @@ func (lib *Library) complete() error {
 }
 
 func (lib *Library) addFolder(dir string) error {
-	entries, err := os.ReadDir(dir)
+	names, err := files.YAML(dir)
 	if err != nil {
 		return fmt.Errorf("hardware folder: %w", err)
 	}
-	var files []string
-	for _, e := range entries {
-		if !e.IsDir() && isYAML(e.Name()) {
-			files = append(files, filepath.Join(dir, e.Name()))
-		}
-	}
-	_, err = lib.addFiles(files)
+	_, err = lib.addFiles(names)
 	return err
 }
-
-// isYAML reports whether a file with this name in a folder is read.
-func isYAML(name string) bool { return slices.Contains([]string{".yaml", ".yml"}, path.Ext(name)) }
 
 // AddFiles adds files to lib, as Load does with those of a folder. It returns the items in them.
 func (lib *Library) AddFiles(names []string) ([]Item, error) {
 	for _, name := range names {
-		if info, err := os.Stat(name); err == nil && !info.IsDir() && !isYAML(name) {
+		if info, err := os.Stat(name); err == nil && !info.IsDir() && !files.IsYAML(name) {
 			return nil, fmt.Errorf("%s: --hardware-dir reads only *.yaml and *.yml: rename the file", name)
 		}
 	}
@@ -129,7 +115,7 @@ func (lib *Library) AddFiles(names []string) ([]Item, error) {
 func (lib *Library) addFiles(names []string) (items []Item, err error) {
 	own := map[string]string{}
 	for _, name := range names {
-		text, err := readFile(name)
+		text, err := files.ReadSmall(name)
 		if err != nil {
 			return nil, err
 		}
@@ -143,22 +129,6 @@ func (lib *Library) addFiles(names []string) (items []Item, err error) {
 		items = append(items, it)
 	}
 	return items, nil
-}
-
-func readFile(name string) ([]byte, error) {
-	info, err := os.Stat(name)
-	switch {
-	case err != nil:
-		return nil, err
-	case info.IsDir():
-		return nil, fmt.Errorf("%s is a folder, expected a YAML file", name)
-	case info.Size() > fileLimit:
-		return nil, fmt.Errorf("%s has %d bytes, expected at most %d", name, info.Size(), fileLimit)
-	}
-	if err := files.CheckInput(name); err != nil { // reproduce loads the folder again for each paper
-		return nil, err
-	}
-	return os.ReadFile(name)
 }
 
 // add adds the item of a file. own holds the names that files of the same folder have taken. It is

@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -115,16 +113,12 @@ func Load(dir string, table policies.Table) (*Library, error) {
 	if dir == "" {
 		return lib, nil
 	}
-	own, err := os.ReadDir(dir)
+	own, err := files.YAML(dir)
 	if err != nil {
 		return nil, fmt.Errorf("folder of systems: %w", err)
 	}
-	for _, e := range own {
-		if e.IsDir() || !slices.Contains([]string{".yaml", ".yml"}, path.Ext(e.Name())) {
-			continue
-		}
-		name := filepath.Join(dir, e.Name())
-		text, err := read(name)
+	for _, name := range own {
+		text, err := files.ReadSmall(name)
 		if err != nil {
 			return nil, err
 		}
@@ -133,23 +127,6 @@ func Load(dir string, table policies.Table) (*Library, error) {
 		}
 	}
 	return lib, nil
-}
-
-// fileLimit is the largest file that is read, in bytes.
-const fileLimit = 1 << 20
-
-func read(name string) ([]byte, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > fileLimit {
-		return nil, fmt.Errorf("%s has %d bytes, expected at most %d", name, info.Size(), fileLimit)
-	}
-	if err := files.CheckInput(name); err != nil {
-		return nil, err
-	}
-	return os.ReadFile(name)
 }
 
 func (lib *Library) add(file string, text []byte, table policies.Table) error {
