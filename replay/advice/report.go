@@ -13,6 +13,7 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -98,7 +99,7 @@ func (r *Answer) WriteText(w io.Writer) error {
 		r.writeMachines(&b)
 	}
 	a := r.Advice[slices.IndexFunc(r.Advice, func(a *Advice) bool { return a.Machine == r.Machine })]
-	b.WriteString(wrap(a.Labels.Title(a.paragraph())) + "\n\n")
+	b.WriteString(strings.Join(table.Wrap(a.Labels.Title(a.paragraph()), width), "\n") + "\n\n")
 	for _, e := range a.Engines {
 		fmt.Fprintf(&b, "%s: %s\n", e.Name, cmp.Or(e.Config, "nothing to set"))
 		for _, n := range e.Notes {
@@ -212,7 +213,7 @@ func end(v *float64) string {
 }
 
 func (c *Choice) tpot() string {
-	return fmt.Sprintf("%.3g ms ±%.0f %%", 1e3*c.TPOT, 100*(c.High-c.Low)/2/c.TPOT)
+	return fmt.Sprintf("%.3g ms ±%.0f %%", 1e3*c.TPOT, 100*(&pipeline.Interval{Low: c.Low, High: c.High}).HalfWidth(c.TPOT))
 }
 
 // number formats a figure with three digits.
@@ -240,24 +241,3 @@ func listCells(cells []pipeline.Cell) string {
 
 // width is that of a line of the paragraph.
 const width = 100
-
-// wrap breaks a paragraph into lines.
-func wrap(s string) string {
-	var b strings.Builder
-	at := 0
-	for _, word := range strings.Fields(s) {
-		n := len([]rune(word))
-		switch {
-		case at == 0:
-		case at+1+n > width:
-			b.WriteString("\n")
-			at = 0
-		default:
-			b.WriteString(" ")
-			at++
-		}
-		b.WriteString(word)
-		at += n
-	}
-	return b.String()
-}

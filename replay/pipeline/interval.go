@@ -133,8 +133,11 @@ func (v *Interval) Hides(o *Interval, more, less float64) bool {
 	return less >= more*(1-max(tieShare, slow, fast))
 }
 
+// HalfWidth returns half of the interval's width, as a share of the time that it is of.
+func (v *Interval) HalfWidth(seconds float64) float64 { return (v.High - v.Low) / 2 / seconds }
+
 // HalfWidth returns half of the interval's width, as a share of TPOT.
-func (r *Result) HalfWidth() float64 { return (r.Interval.High - r.Interval.Low) / 2 / r.TPOT }
+func (r *Result) HalfWidth() float64 { return r.Interval.HalfWidth(r.TPOT) }
 
 // tpot returns TPOT with half of the interval's width, as in "12 ms ±8 %".
 func (r *Result) tpot() string {

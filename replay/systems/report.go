@@ -288,7 +288,7 @@ func (r *Row) line(w io.Writer, rank string, batch int) {
 		remarks = append(remarks, "Pareto")
 	}
 	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.4g\t%s\t%s\t%s\t%s\t%s\n", rank, r.Name, k, multiple, share(r.Recall), share(r.Mass), hits, times(r.TimesOPT),
-		hardware.Bytes(r.H2D), fmt.Sprintf("%s ±%.0f %%", hardware.Seconds(r.TPOT), 100*(r.Interval.High-r.Interval.Low)/2/r.TPOT), hardware.Seconds(r.P99), r.Tokens, times(r.Gain), hardware.Bytes(r.Memory.GPU), hardware.Bytes(r.Memory.Index), hardware.Bytes(r.Memory.Host), strings.Join(remarks, ", "))
+		hardware.Bytes(r.H2D), fmt.Sprintf("%s ±%.0f %%", hardware.Seconds(r.TPOT), 100*r.Interval.HalfWidth(r.TPOT)), hardware.Seconds(r.P99), r.Tokens, times(r.Gain), hardware.Bytes(r.Memory.GPU), hardware.Bytes(r.Memory.Index), hardware.Bytes(r.Memory.Host), strings.Join(remarks, ", "))
 }
 
 // shared returns the notes that all rows with notes have. The others are in the JSON form.
