@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -55,12 +56,13 @@ func (q *Question) Compare(ctx context.Context, list []*System, traces []*trace.
 	if err := q.complete(); err != nil {
 		return nil, err
 	}
+	recorded := newRecordings(traces)
 	var rows []*Row
 	for i, s := range list {
 		if q.Progress != nil {
 			q.Progress(i, len(list))
 		}
-		c := &comparison{Question: q, system: s, row: newRow(s)}
+		c := &comparison{Question: q, system: s, row: newRow(s), recorded: recorded}
 		c.row.context = q.Context
 		if err := c.run(ctx, traces); err != nil {
 			var unable *unableError
@@ -111,13 +113,14 @@ func unable(format string, args ...any) error { return &unableError{fmt.Sprintf(
 // comparison is one system of a question.
 type comparison struct {
 	*Question
-	system *System
-	row    *Row
-	traces []*trace.File
-	policy string // that is replayed
-	at     string // capacity of a system that has no choice of it
-	listed int    // entries of a list that are demanded, 0 for the trace's K
-	tokens int    // K in tokens of the model
+	system   *System
+	row      *Row
+	traces   []*trace.File
+	recorded recordings
+	policy   string // that is replayed
+	at       string // capacity of a system that has no choice of it
+	listed   int    // entries of a list that are demanded, 0 for the trace's K
+	tokens   int    // K in tokens of the model
 }
 
 // run chooses the traces, and fills the row.
@@ -218,12 +221,12 @@ func (c *comparison) choose(traces []*trace.File) ([]*trace.File, error) {
 		if len(order) > 0 {
 			best := order[0]
 			for _, key := range order[1:] {
-				a, b := selectors(groups[key], traces), selectors(groups[best], traces)
+				a, b := c.recorded.count(groups[key]), c.recorded.count(groups[best])
 				if a > b || a == b && streams(groups[key]) > streams(groups[best]) {
 					best = key
 				}
 			}
-			if common := c.common(traces); len(common) > 0 && selectors(groups[best], traces) < selectors(common, traces) {
+			if c.recorded.count(groups[best]) < c.recorded.most {
 				c.row.Approximates = append(c.row.Approximates, fmt.Sprintf("other requests than most systems (%s), because only their traces serve it", fileNames(groups[best])))
 			}
 			if !match(groups[best][0]) && want.Lists != "exact" {
@@ -259,37 +262,38 @@ func shape(f *trace.File) string {
 	return fmt.Sprint(m.TopK, m.Candidates, m.BlockTokens, sink, local, layers, heads) // fmt sorts keys
 }
 
-// selectors counts the selectors that recorded the requests of a list. Systems compare best on the
-// same requests.
-func selectors(list, traces []*trace.File) int {
+// recordings are the selectors that recorded each set of requests. Systems compare best on the same
+// requests.
+type recordings struct {
+	requests  map[*trace.File]string // identifies the requests of a trace
+	selectors map[string]map[string]bool
+	most      int // selectors of the requests that most of them recorded
+}
+
+func newRecordings(traces []*trace.File) recordings {
+	r := recordings{requests: map[*trace.File]string{}, selectors: map[string]map[string]bool{}}
+	for _, f := range traces {
+		ids := map[string]bool{}
+		for _, s := range f.Streams() {
+			ids[s.Request] = true
+		}
+		key := fmt.Sprint(ids) // fmt sorts keys
+		if r.requests[f] = key; r.selectors[key] == nil {
+			r.selectors[key] = map[string]bool{}
+		}
+		r.selectors[key][selector(f.Meta())] = true
+		r.most = max(r.most, len(r.selectors[key]))
+	}
+	return r
+}
+
+// count returns the number of selectors that recorded the requests of a list.
+func (r *recordings) count(list []*trace.File) int {
 	found := map[string]bool{}
 	for _, f := range list {
-		for _, g := range traces {
-			if requestsOf(f) == requestsOf(g) {
-				found[selector(g.Meta())] = true
-			}
-		}
+		maps.Copy(found, r.selectors[r.requests[f]])
 	}
 	return len(found)
-}
-
-// requestsOf identifies the requests of a trace.
-func requestsOf(f *trace.File) string {
-	ids := map[string]bool{}
-	for _, s := range f.Streams() {
-		ids[s.Request] = true
-	}
-	return fmt.Sprint(ids) // fmt sorts keys
-}
-
-// common returns a trace of the requests that most selectors recorded.
-func (c *comparison) common(traces []*trace.File) (best []*trace.File) {
-	for _, f := range traces {
-		if one := []*trace.File{f}; best == nil || selectors(one, traces) > selectors(best, traces) {
-			best = one
-		}
-	}
-	return best
 }
 
 // fileNames returns the file names of traces.
@@ -311,31 +315,32 @@ func streams(list []*trace.File) (n int) {
 // dense prices a schedule that attends to the whole context. If not all requests fit and the system
 // preempts, the others wait.
 func (c *comparison) dense(ctx context.Context, o pipeline.Options) error {
-	price := func(batch int) (*pipeline.Result, error) {
+	price := func(batch int) (*measured, error) {
 		p, scaling, err := pipeline.Decoding(int(c.Context), 2, false, o.Model)
 		if err != nil {
 			return nil, err
 		}
 		o.Scaling, o.Batch = scaling, batch
-		c.row.priced = priced{p, o}
-		return pipeline.Price(ctx, p, o)
+		r, err := pipeline.Price(ctx, p, o)
+		return &measured{Result: r, priced: priced{p, o}}, err
 	}
-	r, err := price(c.Batch)
+	best, err := price(c.Batch)
 	if err != nil {
 		return c.refused(ctx, err)
 	}
-	c.row.set(r)
-	if r.Fits() || c.system.Preempt == "" {
+	c.row.take(best, false)
+	if best.Fits() || c.system.Preempt == "" {
 		return nil
 	}
 	low, high := 0, c.Batch // low fits, high does not
 	for high-low > 1 {
 		middle := (low + high) / 2
-		if r, err = price(middle); err != nil {
+		m, err := price(middle)
+		if err != nil {
 			return err
 		}
-		if r.Fits() {
-			low = middle
+		if m.Fits() {
+			best, low = m, middle
 		} else {
 			high = middle
 		}
@@ -343,30 +348,16 @@ func (c *comparison) dense(ctx context.Context, o pipeline.Options) error {
 	if low == 0 {
 		return nil
 	}
-	if r, err = price(low); err != nil {
-		return err
-	}
-	resume, err := pipeline.Resume(ctx, c.system.Preempt, c.Context, pageTokens, o)
+	seconds, moved, err := pipeline.Resume(ctx, c.system.Preempt, c.Context, pageTokens, o)
 	if err != nil {
 		return c.refused(ctx, err)
 	}
-	c.row.set(r)
-	request := float64(c.Context) * float64(o.Model.Layers.Value) // entries of a request
-	gpus := float64(max(1, o.Machine.GPUs))
-	var moved, hosted float64
-	switch c.system.Preempt {
-	case pipeline.BySwap:
-		moved = request * float64(o.Model.Entry.Value)
-		hosted = moved * float64(c.Batch-low) * gpus
-	case pipeline.ByHidden:
-		hidden, err := pipeline.ParseEntry("hidden", o.Model)
-		if err != nil {
-			return unable("%v", err)
-		}
-		moved = request * hidden.Bytes(o.Model)
-		hosted = moved * float64(c.Batch) * gpus
+	hosted := moved * float64(max(1, o.Machine.GPUs)) * float64(c.Batch)
+	if c.system.Preempt == pipeline.BySwap { // only of the requests that wait
+		hosted *= float64(c.Batch-low) / float64(c.Batch)
 	}
-	c.row.preempt(r, c.Batch, c.Turn, resume, moved, hosted)
+	c.row.take(best, false)
+	c.row.preempt(best.Result, c.Batch, c.Turn, seconds, moved, hosted)
 	return nil
 }
 

@@ -106,7 +106,7 @@ func (c *comparison) atRecall(traces []*trace.File) error {
 	topk := 0
 	for _, f := range c.traces {
 		for _, e := range traces {
-			if c.exact(e) && e.Meta().BlockTokens == 1 && requestsOf(e) == requestsOf(f) {
+			if c.exact(e) && e.Meta().BlockTokens == 1 && c.recorded.requests[e] == c.recorded.requests[f] {
 				topk = e.Meta().TopK
 				if err := all.compareLists(f, e); err != nil {
 					return err

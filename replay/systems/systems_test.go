@@ -178,7 +178,7 @@ func TestEqualMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &comparison{Question: q, system: list[0], row: newRow(list[0]), policy: "lru", tokens: q.TopK}
+		c := &comparison{Question: q, system: list[0], row: newRow(list[0]), policy: "lru", tokens: q.TopK, recorded: newRecordings(traces)}
 		if c.traces, err = c.choose(traces); err != nil {
 			t.Fatal(err)
 		}
@@ -249,7 +249,7 @@ func TestPreemption(t *testing.T) {
 	step := compare(t, two, nil, false, "dense-gpu")["dense-gpu"].TPOT
 	for way, r := range map[pipeline.Resumption]*Row{pipeline.BySwap: rows["vllm-swap"], pipeline.ByRecompute: rows["vllm-recompute"], pipeline.ByHidden: rows["hcache"]} {
 		o := q.Options
-		resume, err := pipeline.Resume(t.Context(), way, 32768, 16, o)
+		resume, _, err := pipeline.Resume(t.Context(), way, 32768, 16, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +276,7 @@ func TestPreemption(t *testing.T) {
 	if r := compare(t, q, nil, false, "hcache")["hcache"]; r.Fits() || r.Tokens != 0 || !strings.Contains(r.Verdict, "host needs") {
 		t.Errorf("HCache on a small host: %q, %g tokens/s", r.Verdict, r.Tokens)
 	}
-	swap, err := pipeline.Resume(t.Context(), pipeline.BySwap, 32768, 16, q.Options)
+	swap, _, err := pipeline.Resume(t.Context(), pipeline.BySwap, 32768, 16, q.Options)
 	if bytes := 2 * 32768 * 131072.; err != nil || swap < bytes/32e9 || swap > bytes/16e9 { // PCIe 4 ×16 moves 20 to 27 GB/s
 		t.Errorf("swap takes %g s, %v", swap, err)
 	}
