@@ -59,7 +59,7 @@ replay/advice/README.md explains the answer.`,
 			fl.StringSliceVar(&f.machines, "hardware", []string{"h100"}, "advise for these `MACHINES` of kvreplay hardware list")
 			fl.StringVar(&f.model, "model", "", "serve this model: a `SHAPE` of kvreplay hardware list, or a config.json (required)")
 			tokensVar(fl, &f.options.Context, "context", "tokens of context per request, as in 64K (default: the model's)")
-			fl.DurationVar(&f.slo, "slo", 0, "longest time per output token, as in 50ms (default: none)")
+			fl.slo(&f.slo, "longest time per output token")
 			fl.StringVar(&f.trace, "trace", "", "replay this `FILE`, best of the model itself (default: a bundled trace)")
 			fl.StringSliceVar(&f.prices, "dollars-per-hour", nil, "price of a GPU for an hour, `PRICE` or MACHINE=PRICE,...")
 			memoryVar(fl, &f.memory)
@@ -148,9 +148,6 @@ func (f *adviseFlags) run(c *call) error {
 
 // prepare checks the flags and sets everything that needs no trace.
 func (f *adviseFlags) prepare(c *call) (err error) {
-	if c.changed("slo") && f.slo <= 0 {
-		return usagef("--slo %v: expected more than 0, as in 50ms", f.slo)
-	}
 	if err := checkMemory(c, f.memory); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
@@ -82,6 +83,17 @@ func (fl *flagSet) positive(names ...string) {
 			if v, err := strconv.ParseFloat(f.Value.String(), 64); f.Changed && (err != nil || !(v >= 1)) { // NaN neither
 				return usagef("--%s %s: expected at least 1", name, f.Value)
 			}
+		}
+		return nil
+	})
+}
+
+// slo adds --slo. usage states its effect.
+func (fl *flagSet) slo(value *time.Duration, usage string) {
+	fl.DurationVar(value, "slo", 0, usage+", as in 50ms (default: none)")
+	fl.checks = append(fl.checks, func() error {
+		if fl.Changed("slo") && *value <= 0 {
+			return usagef("--slo %v: expected more than 0, as in 50ms", *value)
 		}
 		return nil
 	})

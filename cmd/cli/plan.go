@@ -44,7 +44,7 @@ see the future are left out unless --policy names them. Configurations without a
 		args: exactlyOne("profile"),
 		flags: func(fl *flagSet) {
 			fl.StringVar(&f.machine, "hardware", "h100", "plan for this `MACHINE` of kvreplay hardware list")
-			fl.DurationVar(&f.slo, "slo", 0, "longest time per output token, as in 50ms (default: none)")
+			fl.slo(&f.slo, "longest time per output token")
 			f.defineCommon(fl)
 			fl.StringSliceVar(&f.schedules, "schedule", []string{"layerwise", "tbo", "sfc", "kvpr", "flexgen", "gpu", "dense", "kept"},
 				"choose from these `SCHEDULES`, or all")
@@ -63,10 +63,6 @@ see the future are left out unless --policy names them. Configurations without a
 }
 
 func (f *planFlags) run(c *call) error {
-	switch {
-	case c.changed("slo") && f.slo <= 0:
-		return usagef("--slo %v: expected more than 0", f.slo)
-	}
 	if err := checkMemory(c, f.memory); err != nil {
 		return err
 	}

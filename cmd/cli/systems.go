@@ -58,7 +58,7 @@ the tables. Systems share a rank if the model's errors may hide their difference
 			fl.Lookup("layer-map").Usage = "map profiled layers to the model's: nearest, stretch or `MODEL=PROFILED,...` (default: stretch)"
 			fl.IntVar(&f.options.Batch, "batch", 1, "number of requests that decode together, drawn from the traces")
 			memoryVar(fl, &f.memory)
-			fl.DurationVar(&f.slo, "slo", 0, "mark systems with a longer time per output token, as in 50ms (default: none)")
+			fl.slo(&f.slo, "mark systems with a longer time per output token")
 			fl.Float64Var(&f.recall, "recall", 0, "select as many tokens as a selector needs for this `SHARE` of the exact Top-K (default: K tokens)")
 			fl.BoolVar(&f.ablate, "ablate", false, "add the ablations of each system")
 			fl.BoolVar(&f.list, "list", false, "list the systems with their sources, ablations and departures")
@@ -102,9 +102,6 @@ func (f *systemsFlags) run(c *call) error {
 	list, err := library.Find(f.names, f.ablate)
 	if err != nil {
 		return errUsage{err}
-	}
-	if c.changed("slo") && f.slo <= 0 {
-		return usagef("--slo %v: expected more than 0", f.slo)
 	}
 	if c.changed("recall") && !(f.recall > 0 && f.recall <= 1) {
 		return usagef("--recall %g: expected a share above 0, at most 1", f.recall)

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/names"
@@ -54,15 +55,14 @@ var engines = []Engine{
 // DefaultEngine is the engine of commands that name none.
 const DefaultEngine = "graphs"
 
-// ParseEngine returns the engine with a name.
+// ParseEngine returns the engine with a name. Case and separators do not count.
 func ParseEngine(name string) (*Engine, error) {
-	for i := range engines {
-		if engines[i].Name == name {
-			return &engines[i], nil
-		}
-	}
 	known := slice.Map(engines, func(e Engine) string { return e.Name })
-	return nil, fmt.Errorf("unknown engine %q%s (known: %s)", name, names.Nearest(name, known), strings.Join(known, ", "))
+	found, err := names.Find("engine", name, names.Of(known...))
+	if err != nil {
+		return nil, err
+	}
+	return &engines[slices.Index(known, found)], nil
 }
 
 // EngineList returns the engines for help, one per line.

@@ -189,6 +189,9 @@ func WriteCSV(w io.Writer, results []*Result) error {
 		for _, v := range []float64{r.Mean, r.P50, r.P95, r.P99, r.TPOT, r.OTPS, r.Tokens, r.Interval.Low, r.Interval.High, r.TTFT} {
 			row = append(row, text(v))
 		}
+		if r.TTFT == 0 { // a replay states no prompt
+			row[len(row)-1] = ""
+		}
 		for _, v := range r.Causes.values() {
 			row = append(row, text(v))
 		}
