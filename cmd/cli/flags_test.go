@@ -26,6 +26,7 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		{price, "--merge", 2, "--merge needs --runs"},
 		{price, "--gpudirect", 2, "--gpudirect needs --from-ssd"},
 		{[]string{"hardware", "fit", points}, "--path kernel", 2, "--path needs --link"},
+		{[]string{"hardware", "fit", points}, "--direction d2h", 2, "--direction needs --link"},
 		{[]string{"hardware", "fit", points}, "--source mine", 2, "--source needs --format yaml"},
 		{[]string{"hardware", "extents", path}, "--format json --entry-bytes 8", 2, "--entry-bytes has no effect with --format json, which has no times"},
 		{[]string{"hardware", "extents", path}, "--format json --hardware h100", 2, "--hardware has no effect"},

@@ -17,12 +17,13 @@ import (
 
 // curveFlags are the flags of `kvreplay hardware fit` as typed.
 type curveFlags struct {
-	from   []string
-	inline bool
-	batch  bool
-	link   string
-	path   string
-	source string
+	from      []string
+	inline    bool
+	batch     bool
+	link      string
+	path      string
+	direction string
+	source    string
 }
 
 func (h *hardwareFlags) fit() command {
@@ -46,10 +47,11 @@ with them.`,
 			fl.StringSliceVar(&f.from, "from", nil, "fit other constants from these block `SIZES` on, as in 28KiB (default: none)")
 			fl.StringVar(&f.link, "link", "", "count the packet headers of this `LINK` and keep to its bandwidth (default: none)")
 			fl.enum(&f.path, "path", "call", "path of the points on that link: `call`, batch or kernel", hardware.PathNames...)
+			fl.enum(&f.direction, "direction", "h2d", "direction of the points on that link: `h2d` (fetches) or d2h (write-backs)", transfer.HostToDevice.String(), transfer.DeviceToHost.String())
 			fl.BoolVar(&f.batch, "batch", false, "fit also submit and ahead, the submission's constants, for points that are batches")
 			fl.BoolVar(&f.inline, "inline", false, "let the submitting thread move blocks below the first --from (needs --batch)")
 			fl.StringVar(&f.source, "source", "mine", "write this `KEY` as the source with --format yaml")
-			fl.goWith("link", "path")
+			fl.goWith("link", "path", "direction")
 			fl.format(&h.format, "", "table", "json", "yaml")
 		},
 		run: func(c *call) error {
@@ -89,7 +91,11 @@ func (f *curveFlags) form(h *hardwareFlags) (fit.Form, error) {
 	if err != nil {
 		return form, errUsage{err}
 	}
-	form.Packets = transfer.PacketsOf(l, transfer.HostToDevice, transfer.Mechanism(slices.Index(hardware.PathNames, f.path)))
+	direction := transfer.HostToDevice
+	if f.direction == transfer.DeviceToHost.String() {
+		direction = transfer.DeviceToHost
+	}
+	form.Packets = transfer.PacketsOf(l, direction, transfer.Mechanism(slices.Index(hardware.PathNames, f.path)))
 	form.MaxRate = form.Packets.Ceiling(float64(l.Bandwidth.Value))
 	return form, nil
 }

@@ -386,3 +386,18 @@ func TestHardwareFitKernels(t *testing.T) {
 		}
 	}
 }
+
+// Packet headers of writes to the host differ from those of a kernel's reads.
+func TestFitDirection(t *testing.T) {
+	var printed [2]string
+	for i, direction := range []string{"h2d", "d2h"} {
+		code, out, stderr := run("hardware", "fit", "../../replay/transfer/fit/testdata/gb300.csv", "--link", "pcie5-x16", "--path", "kernel", "--direction", direction, "--format", "json")
+		if code != 0 {
+			t.Fatal(stderr)
+		}
+		printed[i] = out
+	}
+	if printed[0] == printed[1] {
+		t.Error("both directions give one curve")
+	}
+}
