@@ -81,10 +81,10 @@ func TestOldProfileIsNoChoice(t *testing.T) {
 	}
 	old := strings.Replace(found[0], ".profile-", ".profile-0", 1)
 	text, err := os.ReadFile(found[0])
-	if err != nil || bytes.Count(text, []byte(`"schema":2`)) != 1 {
+	if err != nil || bytes.Count(text, []byte(`"schema":3`)) != 1 {
 		t.Fatalf("%v: expected one schema to change", err)
 	}
-	if err := os.WriteFile(old, bytes.Replace(text, []byte(`"schema":2`), []byte(`"schema":1`), 1), 0o600); err != nil {
+	if err := os.WriteFile(old, bytes.Replace(text, []byte(`"schema":3`), []byte(`"schema":1`), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	args := []string{"--model", "smollm2-135m", "--layer-map", "nearest"}
@@ -92,7 +92,7 @@ func TestOldProfileIsNoChoice(t *testing.T) {
 	if got, _ := kvreplay(t, 0, append([]string{"time", out}, args...)...); got != want {
 		t.Errorf("of the folder:\n%s\nof the profile:\n%s", got, want)
 	}
-	if _, stderr := kvreplay(t, 1, append([]string{"time", old}, args...)...); !strings.Contains(stderr, "schema 1, expected 2: replay the trace again") {
+	if _, stderr := kvreplay(t, 1, append([]string{"time", old}, args...)...); !strings.Contains(stderr, "schema 1, expected 3: replay the trace again") {
 		t.Error(stderr)
 	}
 }

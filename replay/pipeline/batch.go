@@ -92,6 +92,7 @@ func (b *Batch) sum(requests []share, layer, step int, s *Scaling, context, posi
 			queries = positions
 		}
 		t.Demand += n * c.Demand
+		t.Listed += n * c.Listed
 		t.Misses += n * c.Misses
 		t.Runs += n * c.Runs
 		t.Moved += n * c.Moved
@@ -102,7 +103,11 @@ func (b *Batch) sum(requests []share, layer, step int, s *Scaling, context, posi
 		t.Positions += n * queries
 		t.SeqLen += n * length
 		t.Prompt += n * prompt
-		tokens := min(float64(length), float64(c.Demand)*block*s.Factor/s.Heads+pinned)
+		demanded := float64(c.Demand) * block
+		if meta.Clusters != "" {
+			demanded = float64(c.Listed)
+		}
+		tokens := min(float64(length), demanded*s.Factor/s.Heads+pinned)
 		t.scored += float64(n * length * queries)
 		t.attended += tokens * float64(n*queries)
 		t.entries += tokens * float64(n) * s.Heads

@@ -34,7 +34,7 @@ func (r *runner) layer(layer int, t *sums) (l Layer, traffic Traffic, err error)
 	s := r.Scaling
 	load := Load{Requests: t.requests, Queries: float64(t.Positions), Context: float64(t.SeqLen), Scored: t.scored,
 		Demand: float64(t.Demand) * s.Factor, Attended: t.attended, Bytes: t.entries * s.EntryBytes, Missed: float64(t.Misses) * s.Factor,
-		Resident: float64(t.Resident) * s.Factor,
+		Resident: t.residents(r.profile.Meta.Clusters != "") * s.Factor,
 		Caches:   t.requests * s.Heads / float64(max(1, r.profile.Meta.SharedHeads))}
 	if r.ellm != nil {
 		share := r.ellm.Uncached
@@ -72,6 +72,15 @@ func (r *runner) layer(layer int, t *sums) (l Layer, traffic Traffic, err error)
 		r.attendOnHost(&load, &l, &traffic)
 	}
 	return l, traffic, nil
+}
+
+// residents returns the number of resident blocks. A profile counts the entries of clusters. The
+// resident clusters are assumed to have the mean size of the demanded ones.
+func (t *sums) residents(clustered bool) float64 {
+	if !clustered || t.Listed == 0 {
+		return float64(t.Resident)
+	}
+	return float64(t.Resident) * float64(t.Demand) / float64(t.Listed)
 }
 
 // smShare returns the share of the SMs that a transfer takes while it runs.

@@ -414,13 +414,13 @@ func TestBadProfiles(t *testing.T) {
 	excess := append([]replay.ProfileRow{}, rows...)
 	excess[3].Misses = excess[3].Demand + 1
 	for path, want := range map[string]string{
-		write(rows[1:], `{"schema":2,"topk":256}`):                     "96 in layer 5",
-		write(negative, `{"schema":2,"topk":256}`):                     "row 3: a negative count",
-		write(excess, `{"schema":2,"topk":256}`):                       "misses in",
-		write(rows, `{"schema":2}`):                                    "expected K of at least 1",
+		write(rows[1:], `{"schema":3,"topk":256}`):                     "96 in layer 5",
+		write(negative, `{"schema":3,"topk":256}`):                     "row 3: a negative count",
+		write(excess, `{"schema":3,"topk":256}`):                       "misses in",
+		write(rows, `{"schema":3}`):                                    "expected K of at least 1",
 		write(rows, `{"schema":9}`):                                    "schema 9",
-		write(rows, `{"schema":2,"topk":256,"labels":["\u001b[2J"]}`):  "are not printable",
-		write(rows, `{"schema":2,"topk":256,"oracles":["\u001b[2J"]}`): "are not printable",
+		write(rows, `{"schema":3,"topk":256,"labels":["\u001b[2J"]}`):  "are not printable",
+		write(rows, `{"schema":3,"topk":256,"oracles":["\u001b[2J"]}`): "are not printable",
 		write(rows, `{`):                 "metadata kvreplay.profile",
 		filepath.Join(t.TempDir(), "no"): "no such file",
 		"price_test.go":                  "profile price_test.go",
@@ -493,7 +493,7 @@ func TestHeads(t *testing.T) {
 			rows = append(rows, r)
 		}
 	}
-	p := read(t, writeRows(t, rows, `{"schema":2,"topk":100,"local":4}`))
+	p := read(t, writeRows(t, rows, `{"schema":3,"topk":100,"local":4}`))
 	o := options(t, read(t, realProfile(t)), "da")
 	var err error
 	_, o.Model = parts(t, "h100", "llama-3-8b")

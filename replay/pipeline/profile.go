@@ -27,10 +27,11 @@ import (
 // Counts are the moves of one layer of one request in one step, over all its heads.
 type Counts struct {
 	Demand    int64 // blocks
+	Listed    int64 // entries of the lists among them
 	Misses    int64 // blocks, including prefetched ones
 	Runs      int64 // runs of adjacent missed blocks
 	Moved     int64 // entries
-	Resident  int64 // blocks after the step
+	Resident  int64 // blocks after the step, with clusters entries
 	SSDMisses int64 // missed blocks that the tier below did not have
 	SSDMoved  int64 // entries
 	SSDRuns   int64
@@ -364,7 +365,7 @@ func (g *gatherer) add(r *replay.ProfileRow) error {
 	switch {
 	case r.Tier > 1:
 		return fmt.Errorf("the profile has two tiers below the GPU's cache, expected one of host memory")
-	case min(r.Demand, r.Misses, r.MissRuns, r.Resident, r.Positions, r.SeqLen) < 0 || r.Moved < 0:
+	case min(r.Demand, r.Misses, r.MissRuns, r.Resident, r.Positions, r.SeqLen) < 0 || min(r.Moved, r.Listed) < 0:
 		return errors.New("a negative count")
 	case r.MissRuns > r.Misses || r.Tier == 0 && r.Misses > r.Demand:
 		return fmt.Errorf("%d misses in %d runs contradict a demand of %d", r.Misses, r.MissRuns, r.Demand)
@@ -387,7 +388,10 @@ func (g *gatherer) add(r *replay.ProfileRow) error {
 	// entries count as pieces of whole blocks.
 	m := &g.profile.Meta
 	prefetched := max(0, r.Moved/int64(max(1, m.BlockTokens)*max(1, m.SharedHeads))-int64(r.Misses))
-	c := Counts{Demand: int64(r.Demand), Misses: int64(r.Misses) + prefetched, Runs: int64(r.MissRuns) + prefetched, Moved: r.Moved, Resident: int64(r.Resident),
+	if m.Clusters != "" { // they have unequal sizes, and nothing is prefetched
+		prefetched = 0
+	}
+	c := Counts{Demand: int64(r.Demand), Listed: r.Listed, Misses: int64(r.Misses) + prefetched, Runs: int64(r.MissRuns) + prefetched, Moved: r.Moved, Resident: int64(r.Resident),
 		Positions: int64(r.Positions), SeqLen: int64(r.SeqLen), Prompt: int64(r.SeqLen - r.Step - 1)}
 	g.streams[key] = append(steps, c)
 	if !slices.Contains(g.profile.Layers, r.LayerID) {
@@ -439,6 +443,7 @@ func (g *gatherer) layer(id string, layer int32, heads []int32) (sum []Counts, e
 		for i := range own {
 			c, o := &sum[i], &own[i]
 			c.Demand += o.Demand
+			c.Listed += o.Listed
 			c.Misses += o.Misses
 			c.Runs += o.Runs
 			c.Moved += o.Moved

@@ -14,6 +14,28 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 )
 
+// Attention reads the listed entries of clusters. Each missing cluster is a piece of its own size, and
+// the resident entries count as clusters of the mean size of the demanded ones.
+func TestClusters(t *testing.T) {
+	four := "4x"
+	rows := []replay.ProfileRow{{RequestID: "r", Policy: "lru", Capacity: &four, SeqLen: 100, Demand: 4, Listed: 20, Misses: 2, MissRuns: 2, Moved: 16, Resident: 50, Positions: 1}}
+	p, err := ReadProfile(t.Context(), writeRows(t, rows, `{"schema":3,"topk":20,"sink":3,"clusters":"lists"}`), Cell{"lru", "4x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := Batch{Profile: p}
+	s := b.sum([]share{{times: 1}}, 0, 0, &Scaling{Factor: 1, Heads: 1}, 0, 0)
+	if s.entries != 20+3 || s.Misses != 2 || s.Runs != 2 || s.Moved != 16 {
+		t.Errorf("%+v, expected 23 entries, 2 misses and 16 moved entries", s)
+	}
+	if clusters := s.residents(true); clusters != 10 {
+		t.Errorf("%g resident clusters, expected 50 · 4 / 20", clusters)
+	}
+	if blocks := s.residents(false); blocks != 50 {
+		t.Errorf("%g resident blocks, expected 50", blocks)
+	}
+}
+
 // A layer's counts are the sums of its heads'. Context and positions are those of one head. The
 // tier below has separate counts. Blocks have 2 tokens. Head 1 moved 3 blocks for 2 misses, one of
 // them a prefetch outside of any run. The tier has 2 misses, and one was not taken whole.
@@ -32,7 +54,7 @@ func TestHeadsAddUp(t *testing.T) {
 	below := row(0, 1, 9, 9, 9, 18, 9)
 	below.Above = "fifo@2x"
 	rows := []replay.ProfileRow{row(0, 0, 10, 4, 3, 8, 20), other, row(0, 1, 4, 2, 1, 3, 40), below, row(1, 0, 11, 2, 1, 6, 22), row(1, 1, 3, 1, 1, 2, 44)}
-	p, err := ReadProfile(t.Context(), writeRows(t, rows, `{"schema":2,"topk":12,"block_tokens":2,"shared_heads":1}`), Cell{"lru", "2x"})
+	p, err := ReadProfile(t.Context(), writeRows(t, rows, `{"schema":3,"topk":12,"block_tokens":2,"shared_heads":1}`), Cell{"lru", "2x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +64,7 @@ func TestHeadsAddUp(t *testing.T) {
 		t.Errorf("%+v of %d heads, expected %+v", p.Requests, p.Heads, want)
 	}
 	rows[0].MissRuns = 5
-	if _, err := ReadProfile(t.Context(), writeRows(t, rows, `{"schema":2,"topk":12}`), Cell{"lru", "2x"}); err == nil || !strings.Contains(err.Error(), "4 misses in 5 runs contradict a demand of 10") {
+	if _, err := ReadProfile(t.Context(), writeRows(t, rows, `{"schema":3,"topk":12}`), Cell{"lru", "2x"}); err == nil || !strings.Contains(err.Error(), "4 misses in 5 runs contradict a demand of 10") {
 		t.Errorf("more runs than misses: %v", err)
 	}
 }
@@ -101,7 +123,7 @@ func TestPlaces(t *testing.T) {
 	if err := checkPlaces(f); err != nil {
 		t.Fatal(err)
 	}
-	f.Metadata().RowGroups[0].Columns[12].MetaData.TotalCompressedSize += 256
+	f.Metadata().RowGroups[0].Columns[13].MetaData.TotalCompressedSize += 256
 	if err := checkPlaces(f); err == nil || !strings.Contains(err.Error(), "column resident begins at byte") {
 		t.Errorf("a column that is too long: %v", err)
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parquet-go/parquet-go"
+
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay/cache"
@@ -205,7 +207,6 @@ func TestClusterErrors(t *testing.T) {
 		"--share-heads":                    {Clusters: c, Shape: setting.Shape{ShareHeads: true}},
 		"--clusters and --outliers":        {Clusters: c, Outliers: setting.Outliers{Source: setting.OutliersWindows, Count: 3}},
 		"--clusters and --warmup":          {Clusters: c, Warmup: setting.Warmup{Kind: setting.WarmupStaging}},
-		"--clusters and --profile":         {Clusters: c, Profile: new(Profile)},
 		"selector retroinfer or kvdrive":   {Clusters: lists},
 		"no clusters of request":           {Clusters: few},
 		"optimum for blocks":               {Clusters: c, Policies: specs(t, "opt")},
@@ -219,6 +220,52 @@ func TestClusterErrors(t *testing.T) {
 		if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("expected an error with %q, got %v", want, err)
 		}
+	}
+}
+
+// The steps of a profile add up to the row. Listed entries are those that the row counts.
+func TestClusterProfile(t *testing.T) {
+	f := manyStreams(t)
+	path := filepath.Join(t.TempDir(), "profile.parquet")
+	p, err := CreateProfile(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Clusters: mustClusters(t, clusterFile(t, f)), Per: PerStream, Profile: p}
+	rows := mustRun(t, f, o)
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	steps, err := parquet.ReadFile[ProfileRow](path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed, demand, misses, moved, picked, demanded, missed, fetched int64
+	for i := range steps {
+		listed += steps[i].Listed
+		demand += int64(steps[i].Demand)
+		misses += int64(steps[i].Misses)
+		moved += steps[i].Moved
+		if steps[i].MissRuns != steps[i].Misses {
+			t.Fatalf("%+v: each cluster is a run", steps[i])
+		}
+	}
+	for i := range rows {
+		picked += *rows[i].DemandEntries
+		demanded += rows[i].Demand
+		missed += rows[i].Misses
+		fetched += rows[i].MovedEntries
+	}
+	if listed != picked || demand != demanded || misses != missed || moved != fetched || listed <= demand {
+		t.Errorf("the profile sums to %d entries in %d clusters, %d misses and %d moved entries, the rows to %d, %d, %d and %d",
+			listed, demand, misses, moved, picked, demanded, missed, fetched)
+	}
+	if o.Profile, err = CreateProfile(filepath.Join(t.TempDir(), "profile.parquet"), true); err != nil {
+		t.Fatal(err)
+	}
+	defer o.Profile.Abort()
+	if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), "leave out --profile-indices") {
+		t.Errorf("indices of clusters: %v", err)
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 )
 
 // ProfileSchema is the version of the profile's columns.
-const ProfileSchema = 2
+const ProfileSchema = 3
 
 // ProfileRow is one counted step of one cell on one stream. The time model reads it. A profile is
 // sorted by stream, cell, step.
@@ -37,6 +37,7 @@ type ProfileRow struct {
 	Step      int32   `parquet:"step,delta"`
 	SeqLen    int32   `parquet:"seq_len,delta"`
 	Demand    int32   `parquet:"demand,delta,zstd"`    // blocks demanded after pins
+	Listed    int64   `parquet:"listed,delta,zstd"`    // entries of the lists among the demanded blocks
 	Misses    int32   `parquet:"misses,delta,zstd"`    // blocks fetched
 	MissRuns  int32   `parquet:"miss_runs,delta,zstd"` // runs of adjacent blocks among them
 	Births    int32   `parquet:"births,delta,zstd"`    // blocks that left the local window
@@ -149,6 +150,9 @@ func (p *plan) checkProfile() error {
 	if p.opt.Profile == nil {
 		return nil
 	}
+	if p.opt.Profile.indices && p.layout.Clustered {
+		return errors.New("profile: clusters have no index of a block: leave out --profile-indices")
+	}
 	for _, c := range p.cells {
 		if why := setting.Unfit(c.spec, setting.UseProfile); why != "" {
 			return fmt.Errorf("profile: policy %s: %s", c.spec.Name(), why)
@@ -194,6 +198,7 @@ func (s *profileSteps) observer(c int) cache.Observer {
 		text := plan.capacity.String()
 		row.Capacity = &text
 	}
+	clustered := s.plan.layout.Clustered
 	return func(r *cache.StepReport) {
 		if r.T < 0 {
 			return
@@ -201,6 +206,13 @@ func (s *profileSteps) observer(c int) cache.Observer {
 		row.Step = r.Step
 		row.SeqLen = info.PromptLen + row.Step + 1
 		row.Demand, row.Misses, row.MissRuns = int32(r.Demand), int32(len(r.Misses)), int32(runsOf(r.Misses))
+		row.Listed = int64(r.Demand)
+		if s.plan.layout.HasPicked() {
+			row.Listed = r.DemandEntries
+		}
+		if clustered { // numbers of clusters do not state their places
+			row.MissRuns = row.Misses
+		}
 		row.Births, row.Resident = int32(r.Births), int32(r.Resident)
 		row.Moved, row.Positions = r.Moved, int32(r.Positions)
 		if s.profile.indices {

@@ -37,7 +37,7 @@ func (s *ProfileSum) Add(r *ProfileRow) {
 	text(capacity)
 	text(r.Above)
 	for _, n := range []int64{int64(r.LayerID), head, int64(r.Tier), int64(r.Step), int64(r.SeqLen), int64(r.Demand), int64(r.Misses), int64(r.MissRuns),
-		int64(r.Births), int64(r.Resident), r.Moved, int64(r.Positions), int64(len(r.MissedIndices))} {
+		int64(r.Births), int64(r.Resident), r.Moved, r.Listed, int64(r.Positions), int64(len(r.MissedIndices))} {
 		number(n)
 	}
 	for _, i := range r.MissedIndices {

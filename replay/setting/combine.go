@@ -63,7 +63,7 @@ var conflicts = []Conflict{
 	{UseTiers, with(UsePrefetch), "a tier serves demanded blocks only, and a prefetch may fetch others"},
 	{UseClusters, with(UseBlocks), "clusters group single tokens"},
 	{UseClusters, with(UseSharing), "each head has its own clusters"},
-	{UseClusters, with(UsePrefetch, UseTiers, UsePool, UseOutliers, UsePlan, UseProfile), "clusters have unequal sizes"},
+	{UseClusters, with(UsePrefetch, UseTiers, UsePool, UseOutliers, UsePlan), "clusters have unequal sizes"},
 	{UseClusters, with(UsePlacing), "this warm-up places blocks of one size (choose lru:W or cold)"},
 	{UseCheckpoint, with(UseProfile, UseReferee), "profiles and the referee cover a whole trace or nothing"},
 

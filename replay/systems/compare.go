@@ -148,16 +148,7 @@ func (c *comparison) run(ctx context.Context, traces []*trace.File) (err error) 
 	if c.row.Kind == Dense || s.Select.Lists == "" {
 		return c.dense(ctx, o)
 	}
-	if c.traces, err = c.choose(traces); err != nil && s.Keep.Warmup != "" {
-		other := *s
-		other.Keep.Warmup = ""
-		c.system = &other
-		if again, e := c.choose(traces); e == nil {
-			c.traces, err = again, nil
-			c.row.Approximates = append(c.row.Approximates, fmt.Sprintf("the usual warm-up of replay, because no trace serves %s", s.Keep.Warmup))
-		}
-	}
-	if err != nil {
+	if err := c.serve(traces); err != nil {
 		return err
 	}
 	c.tokens = c.TopK
@@ -172,6 +163,31 @@ func (c *comparison) run(ctx context.Context, traces []*trace.File) (err error) 
 		return c.fixed(ctx, o)
 	}
 	return c.largest(ctx, o)
+}
+
+// serve chooses the traces. If none serves the system, it tries without the warm-up of the system, and
+// without its clusters, which the row then says.
+func (c *comparison) serve(traces []*trace.File) (err error) {
+	if c.traces, err = c.choose(traces); err == nil {
+		return nil
+	}
+	plain := *c.system
+	for _, part := range []struct {
+		text    *string
+		instead string
+	}{{&plain.Keep.Warmup, "the usual warm-up of replay, because no trace serves %s"}, {&plain.Keep.Clusters, "entries one by one, because no trace has clusters (%s)"}} {
+		if *part.text == "" {
+			continue
+		}
+		said := fmt.Sprintf(part.instead, *part.text)
+		*part.text, c.system = "", &plain
+		c.row.Approximates = append(c.row.Approximates, said)
+		if again, e := c.choose(traces); e == nil {
+			c.traces = again
+			return nil
+		}
+	}
+	return err
 }
 
 // kindOf returns the kind of a system by its schedule, entry and policy.

@@ -72,9 +72,10 @@ type Select struct {
 type Keep struct {
 	// Policy evicts, or drops if it is lossy. Empty keeps all KV on the GPU, or none of it.
 	Policy string `yaml:"policy"`
-	// Warmup, Outliers, Pool and BlockTokens are flags of `kvreplay replay`.
+	// Warmup, Outliers, Clusters, Pool and BlockTokens are flags of `kvreplay replay`.
 	Warmup      string `yaml:"warmup"`
 	Outliers    string `yaml:"outliers"`
+	Clusters    string `yaml:"clusters"`
 	Pool        string `yaml:"pool"`
 	BlockTokens int    `yaml:"block_tokens"`
 	// Size is the choice of the capacity among those that fit: the largest (also if it is empty) or the
@@ -262,6 +263,9 @@ func (s *System) options(table policies.Table) (o replay.Options, err error) {
 		}
 	}
 	if o.Outliers, err = replay.ParseOutliers(s.Keep.Outliers); err != nil {
+		return o, err
+	}
+	if o.Clusters, err = replay.ParseClusters(s.Keep.Clusters); err != nil {
 		return o, err
 	}
 	if o.Pool, err = replay.ParsePool(s.Keep.Pool); err != nil {
