@@ -87,10 +87,9 @@ It counts the misses, which cross PCIe, and ranks the policies against the exact
 		next: always("datasets", "extract", embeddedName, "-o", "t.parquet"),
 		groups: []group{
 			{"Run", []command{replayCommand(table), policiesCommand(table), allocateCommand(table)}},
-			{"Look", []command{leaderboardCommand(table), compareCommand(table), inspectCommand()}},
-			{"Traces", []command{importCommand(), deriveCommand(), clustersCommand()}},
+			{"Look", []command{leaderboardCommand(table), compareCommand(table), plotCommand(table), inspectCommand()}},
 			{"Time", []command{timeCommand(table), planCommand(table), adviseCommand(table), systemsCommand(table), hardwareCommand()}},
-			{"Workloads", []command{datasetsCommand()}},
+			{"Traces and workloads", []command{importCommand(), deriveCommand(), clustersCommand(), datasetsCommand()}},
 			{"Check", []command{validateCommand(), reproduceCommand(), serialCommand(), versionCommand()}},
 		},
 	}

@@ -48,7 +48,7 @@ The exit code is 3 if a folder lacks cells of its replay command.`,
 		flags: func(fl *flagSet) {
 			fl.StringVar(&f.all, "all", "", "compare every policy of the rows with policy `B`")
 			fl.where(&f.where, whereUsage)
-			fl.format(&f.format, "", "table", "json", "markdown")
+			fl.format(&f.format, "", "table", "json", "markdown", "latex")
 			fl.view(&f.view)
 			fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap and of the permutation test (default 0)")
 		},
@@ -112,8 +112,11 @@ func (f *compareFlags) render(w io.Writer, compared any) error {
 	case *board.Comparisons:
 		report = render.Comparisons(c, view)
 	}
-	if f.format == "markdown" {
+	switch f.format {
+	case "markdown":
 		return report.Markdown(w)
+	case "latex":
+		return report.Latex(w)
 	}
 	return report.Text(w)
 }

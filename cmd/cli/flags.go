@@ -22,7 +22,7 @@ import (
 const outFlag = "out"
 
 // flagAliases are other spellings of flags.
-var flagAliases = map[string]string{"output": outFlag}
+var flagAliases = map[string]string{"output": outFlag, "policies": "policy"}
 
 // oneName makes two spellings one flag.
 func oneName(_ *pflag.FlagSet, name string) pflag.NormalizedName {

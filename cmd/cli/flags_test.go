@@ -159,7 +159,7 @@ func TestHelpOfACommand(t *testing.T) {
 	if code != 0 || stdout != want || stderr != "" || !strings.Contains(stdout, "--entry-bytes") {
 		t.Errorf("exit %d, stderr %q, stdout:\n%s\nwant\n%s", code, stderr, stdout, want)
 	}
-	if code, stdout, _ := run("help"); code != 0 || !strings.Contains(stdout, "\nTraces:\n") {
+	if code, stdout, _ := run("help"); code != 0 || !strings.Contains(stdout, "\nTraces and workloads:\n") {
 		t.Errorf("exit %d, stdout %q", code, stdout)
 	}
 }

@@ -20,7 +20,7 @@ func helpCommands(t *testing.T, command ...string) [][]string {
 	inside := false
 	for _, line := range strings.Split(must(t, append(command, "--help")...), "\n") {
 		switch {
-		case regexp.MustCompile(`^(Run|Look|Traces|Time|Workloads|Check|Commands):$`).MatchString(line):
+		case regexp.MustCompile(`^(Run|Look|Traces and workloads|Time|Check|Commands):$`).MatchString(line):
 			inside = true
 		case !strings.HasPrefix(line, "  "):
 			inside = false

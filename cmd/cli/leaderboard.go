@@ -65,7 +65,7 @@ and selections.`,
   kvreplay leaderboard results --out board`,
 		args: cobra.ArbitraryArgs,
 		flags: func(fl *flagSet) {
-			fl.format(&f.format, "", "table", "markdown", "csv", "json", "html")
+			fl.format(&f.format, "", "table", "markdown", "latex", "csv", "json", "html")
 			fl.out(&f.out, "write the board in all formats, its rows and its pictures to this `FOLDER` too (with --format html: the page to this file)")
 			fl.where(&f.where, whereUsage)
 			fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap and of the permutation test (default 0)")
@@ -193,8 +193,8 @@ func (f *boardFlags) renderAll(w io.Writer, boards []startBoard, format string) 
 		}), f.source, f.view)
 	}
 	for i, b := range boards {
-		if b.title != "" && format != "csv" && format != "json" {
-			fmt.Fprintf(w, map[bool]string{true: "# %s\n\n", false: "=== %s ===\n\n"}[format == "markdown"], b.title)
+		if title := map[string]string{"markdown": "# %s\n\n", "latex": "%% %s\n", "table": "=== %s ===\n\n"}[format]; b.title != "" && title != "" {
+			fmt.Fprintf(w, title, b.title)
 		}
 		if err := f.render(w, b.Board, format); err != nil {
 			return err
@@ -212,6 +212,8 @@ func (f *boardFlags) render(w io.Writer, b *board.Board, format string) error {
 		whole := render.Whole
 		whole.PerTrace = f.view.PerTrace
 		return render.Board(b, whole).Markdown(w)
+	case "latex":
+		return render.Board(b, f.view).Latex(w)
 	case "csv":
 		return render.CSV(w, b)
 	case "json":

@@ -112,7 +112,7 @@ func TestLeaderboardErrors(t *testing.T) {
 		want string
 	}{
 		{"", exitFailed, "no ROWS named, and no folder results here: name files of rows, or make the folder with `kvreplay replay TRACE... --out results`"},
-		{rows + " --format xml", exitUsage, `--format "xml": expected table, markdown, csv, json or html`},
+		{rows + " --format xml", exitUsage, `--format "xml": expected table, markdown, latex, csv, json or html`},
 		{rows + " --by hits", exitUsage, `--by "hits": expected misses or time`},
 		{rows + " --by time", exitFailed, "nothing to rank by time: no modelled TPOT: synthetic-code.parquet, synthetic-qa.parquet: the trace names no model: name a shape with --model"},
 		{rows + " --hardware h101", exitUsage, "known: a10"},

@@ -79,6 +79,13 @@ func TestREADMEBoardIsCurrent(t *testing.T) {
 	for name, made := range map[string]string{"board-light.svg": "ranking.svg", "board-dark.svg": "ranking-dark.svg"} {
 		rewritten(t, filepath.Join("../../datasets", name), content(t, filepath.Join(out, made)), "READMEBoard")
 	}
+	for _, kind := range []string{"ranking", "curve"} {
+		drawn := filepath.Join(out, kind+".svg")
+		if code, _, stderr := run("plot", kind, out, "-o", drawn, "--white"); code != 0 {
+			t.Fatal(stderr)
+		}
+		rewritten(t, filepath.Join("../../metrics/plots", kind+".svg"), content(t, drawn), "READMEBoard")
+	}
 	rewrittenPart(t, "../../README.md", "excerpt", "```\n"+excerpt(t, board)+"```\n", "READMEBoard")
 }
 

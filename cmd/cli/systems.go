@@ -1,17 +1,18 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/systems"
@@ -63,7 +64,7 @@ the tables. Systems share a rank if the model's errors may hide their difference
 			fl.BoolVar(&f.ablate, "ablate", false, "add the ablations of each system")
 			fl.BoolVar(&f.list, "list", false, "list the systems with their sources, ablations and departures")
 			fl.StringVar(&f.timelines, "timelines", "", "write the median step of each system to this `FOLDER`, for ui.perfetto.dev")
-			fl.format(&f.format, "", "table", "json", "csv")
+			fl.format(&f.format, "", "table", "markdown", "latex", "json", "csv")
 			fl.more()
 			fl.StringVar(&f.folder, "systems-dir", "", "read further YAML files from this `FOLDER`")
 			fl.IntVar(&f.turn, "turn", 512, "number of tokens that a request generates before it is preempted, if not all fit")
@@ -147,6 +148,10 @@ func (f *systemsFlags) run(c *call) error {
 		err = systems.WriteJSON(c.stdout, rows)
 	case "csv":
 		err = systems.WriteCSV(c.stdout, rows)
+	case "markdown":
+		err = q.Report(rows).Markdown(c.stdout)
+	case "latex":
+		err = q.Report(rows).Latex(c.stdout)
 	default:
 		err = q.WriteTable(c.stdout, rows)
 	}
@@ -204,18 +209,11 @@ func (f *systemsFlags) question(c *call) (*systems.Question, error) {
 
 // listSystems prints each system with its source, ablations and departures.
 func listSystems(w io.Writer, library *systems.Library) error {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "system\tlists\tpolicy\tschedule\tablations\tsource")
+	t := table.New("system", "lists", "policy", "schedule", "ablations", "source")
 	for _, s := range library.All() {
-		dash := func(text string) string {
-			if text == "" {
-				return "-"
-			}
-			return text
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Name, dash(s.Select.Lists), dash(s.Keep.Policy), s.Schedule, dash(strings.Join(s.AblationNames(), ", ")), s.Source)
+		t.Add(s.Name, cmp.Or(s.Select.Lists, "-"), cmp.Or(s.Keep.Policy, "-"), s.Schedule, cmp.Or(strings.Join(s.AblationNames(), ", "), "-"), s.Source)
 	}
-	if err := t.Flush(); err != nil {
+	if _, err := io.WriteString(w, t.Text()); err != nil {
 		return err
 	}
 	for _, s := range library.All() {

@@ -26,8 +26,9 @@ var allowed = []struct {
 	{"trace", nil},
 	{"metrics/result", nil},
 	{"metrics/board", []string{"metrics/result"}},
-	{"metrics/render", []string{"metrics/board", "metrics/render/chart", "metrics/result"}},
+	{"metrics/render", []string{"metrics/board", "metrics/render/chart", "metrics/render/figure", "metrics/result"}},
 	{"metrics/render/chart", nil},
+	{"metrics/render/figure", []string{"metrics/render/chart"}},
 	{"metrics/rowstest", []string{"metrics/result"}},
 	{"policies", nil},
 	{"policies/all", []string{"policies"}},
@@ -56,7 +57,7 @@ var allowed = []struct {
 	{"datasets/synthetic", []string{"trace"}},
 	{"datasets/synthetic/twin", []string{"datasets/synthetic", "metrics/result", "policies", "replay", "trace"}},
 	{"scripts", nil},
-	{"cmd", []string{"datasets", "datasets/card", "datasets/synthetic", "datasets/synthetic/twin", "metrics/board", "metrics/render", "metrics/result",
+	{"cmd", []string{"datasets", "datasets/card", "datasets/synthetic", "datasets/synthetic/twin", "metrics/board", "metrics/render", "metrics/render/figure", "metrics/result",
 		"policies", "policies/all", "replay", "replay/advice", "replay/allocate", "replay/collective", "replay/hardware", "replay/kernel", "replay/pipeline", "replay/reproduce", "replay/serial", "replay/setting", "replay/systems", "replay/transfer", "replay/transfer/fit", "replay/verify", "trace"}},
 }
 

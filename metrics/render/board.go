@@ -15,7 +15,7 @@ import (
 // Board lays the board out.
 func Board(b *board.Board, view View) *table.Report {
 	v := &boardView{Board: b, View: view, marks: boardMarks(b)}
-	v.names = view.policyNames(v.policies())
+	v.names = view.PolicyNames(v.policies())
 	v.rankings()
 	if view.PerTrace {
 		for i := range b.Traces {

@@ -18,7 +18,7 @@ func Comparison(c *board.Comparison, view View) *table.Report {
 	r := view.report("")
 	for i := range c.Groups {
 		g := &c.Groups[i]
-		names := view.policyNames([]string{c.A, c.B})
+		names := view.PolicyNames([]string{c.A, c.B})
 		t := comparisonTable(g, view, names)
 		t.Title = c.Incomplete.Titled(g.Labels.Title(fmt.Sprintf("A = %s against B = %s", c.A, c.B) + startText(g.Start)))
 		t.Notes = view.notes(slices.Concat(g.Notes, c.Legend(g)), mostNotes)
@@ -127,7 +127,7 @@ func policiesTable(g *board.ComparedPolicies, view View) *table.Table {
 	for i := range g.Policies {
 		policies[i] = g.Policies[i].A
 	}
-	names := view.policyNames(policies)
+	names := view.PolicyNames(policies)
 	for i := range g.Policies {
 		p := &g.Policies[i]
 		if p.Bound && !bounds && i > 0 {

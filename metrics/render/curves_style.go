@@ -135,7 +135,7 @@ func styleShares(p *plot.Plot, curves []curve) {
 	_, top := extent(curves)
 	p.Y.Label.Text = "miss ratio (misses ÷ demand)"
 	p.Y.Min, p.Y.Max = 0, max(top*1.06, 1e-9)
-	p.Y.Tick.Marker = plot.ConstantTicks(roundTicks(0, p.Y.Max))
+	p.Y.Tick.Marker = plot.ConstantTicks(chart.RoundTicks(0, p.Y.Max))
 }
 
 // spanSizes extends the x axis a little beyond the capacities.
@@ -174,23 +174,6 @@ func sizeTicks(sizes []float64) []plot.Tick {
 			t.Label, last = strconv.FormatFloat(x, 'g', 3, 64), at
 		}
 		ticks = append(ticks, t)
-	}
-	return ticks
-}
-
-// roundTicks returns at most seven ticks from low to high, in steps of 1, 2 or 5 × 10ⁿ.
-func roundTicks(low, high float64) []plot.Tick {
-	unit := math.Pow10(int(math.Floor(math.Log10(high-low))) - 1)
-	step := unit
-	for _, multiple := range []float64{1, 2, 5, 10, 20} {
-		if step = multiple * unit; (high-low)/step < 7 {
-			break
-		}
-	}
-	decimals := max(0, int(math.Ceil(-math.Log10(step)-1e-9)))
-	var ticks []plot.Tick
-	for i := math.Ceil(low / step); i*step <= high; i++ {
-		ticks = append(ticks, plot.Tick{Value: i * step, Label: strconv.FormatFloat(i*step, 'f', decimals, 64)})
 	}
 	return ticks
 }
@@ -260,29 +243,5 @@ func (s ratioScale) style(p *plot.Plot, curves []curve) {
 	spanSizes(p, curves)
 	p.Y.Label.Text = "× OPT (misses ÷ OPT's, log scale)"
 	p.Y.Min, p.Y.Max, p.Y.Scale = s.low, s.high, plot.LogScale{}
-	p.Y.Tick.Marker = plot.ConstantTicks(s.ticks())
-}
-
-// ratioTicks are the labelled ratios of an axis, in each power of ten.
-var ratioTicks = []float64{1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9}
-
-// ticks returns those of ratioTicks within the range that have room. A range with only two of them
-// gets round ticks.
-func (s ratioScale) ticks() []plot.Tick {
-	var ticks []plot.Tick
-	room, last := math.Log(s.high/s.low)/18, math.Inf(-1)
-	for power := math.Floor(math.Log10(s.low)); power <= math.Log10(s.high); power++ {
-		for _, digits := range ratioTicks {
-			x := digits * math.Pow(10, power)
-			if x < s.low || x > s.high || math.Log(x)-last < room {
-				continue
-			}
-			ticks = append(ticks, plot.Tick{Value: x, Label: strconv.FormatFloat(x, 'g', 3, 64)})
-			last = math.Log(x)
-		}
-	}
-	if len(ticks) < 3 {
-		return roundTicks(s.low, s.high)
-	}
-	return ticks
+	p.Y.Tick.Marker = plot.ConstantTicks(chart.LogTicks(s.low, s.high, 18))
 }

@@ -204,7 +204,7 @@ func Finding(b *board.Board, view View) string {
 		return "No policy is ranked, and the notes state why."
 	}
 	view.Wide = false
-	names := view.policyNames((&boardView{Board: b}).policies())
+	names := view.PolicyNames((&boardView{Board: b}).policies())
 	best := &t.Ranked[0]
 	f := t.Key.Of(best.Pooled)
 	of := keyViews[t.Key]
@@ -260,7 +260,7 @@ func joined(texts []string) string {
 // dots writes a ranking as a dot plot, without the end of the figure. Its title follows start.
 func (p *page) dots(b *board.Board, t *board.Ranking, start string, view View) {
 	of, kind := keyViews[t.Key], t.Key.Kind
-	names := view.policyNames(slice.Map(t.Ranked, func(l board.Line) string { return l.Policy }))
+	names := view.PolicyNames(slice.Map(t.Ranked, func(l board.Line) string { return l.Policy }))
 	figures := slice.Map(t.Ranked, func(l board.Line) *board.Figure { return t.Key.Of(l.Pooled) })
 	u, axis := of.unit.column(figures), newDotAxis(b, t, figures)
 	p.put("<figure class=\"ranking\" data-kind=\"%s\">\n<figcaption><h3>%s</h3><p>Axis: %s", kind, start+of.title, of.axis)

@@ -127,7 +127,7 @@ func newPageData(b *board.Board, rows []result.Row, view View, suffix string) *p
 		index.capacities[c] = i
 		d.Capacities = append(d.Capacities, printable.Line(c))
 	}
-	names := view.policyNames((&boardView{Board: b}).policies())
+	names := view.PolicyNames((&boardView{Board: b}).policies())
 	for _, t := range rankings {
 		d.addPolicies(t, names, index)
 	}
@@ -176,7 +176,14 @@ func (d *pageData) addLines(b *board.Board, t *board.Ranking, index pageIndex) {
 	if t.Key.Kind == board.LossyKind {
 		kind = 1
 	}
-	d.OverK[kind] = d.pooledOverK(b, t, index)
+	d.OverK[kind] = make([]pageNumber, len(d.Capacities))
+	over := pooledOverK(b, t)
+	for capacity, i := range index.capacities {
+		d.OverK[kind][i] = pageNumberOf(nil)
+		if x, ok := over[capacity]; ok {
+			d.OverK[kind][i] = pageNumber(x)
+		}
+	}
 	for _, l := range t.Lines() {
 		policy := index.policies[l.Policy]
 		add := func(f *board.Figures, trace, capacity int) {
@@ -217,27 +224,6 @@ func pageFigure(f *board.Figure) (value, low, high pageNumber) {
 		return pageNumberOf(nil), pageNumberOf(nil), pageNumberOf(nil)
 	}
 	return pageNumber(f.Value), pageNumberOf(f.Low), pageNumberOf(f.High)
-}
-
-// pooledOverK returns the mean capacity ÷ K of the common cells of each capacity of a ranking, NaN
-// if one is unknown. Cells of lossy policies state none, but those of OPT at the same place do.
-func (d *pageData) pooledOverK(b *board.Board, t *board.Ranking, index pageIndex) []pageNumber {
-	known := map[board.CellRef]*float64{}
-	for _, c := range b.Cells {
-		if c.ExactCell != nil && c.CapacityOverK != nil {
-			known[c.CellRef] = c.CapacityOverK
-		}
-	}
-	sums, cells := make([]float64, len(d.Capacities)), make([]float64, len(d.Capacities))
-	for _, r := range t.Common {
-		i := index.capacities[r.Capacity]
-		sums[i], cells[i] = sums[i]+float64(pageNumberOf(known[r])), cells[i]+1
-	}
-	means := make([]pageNumber, len(sums))
-	for i := range sums {
-		means[i] = pageNumber(sums[i] / cells[i]) // NaN without cells
-	}
-	return means
 }
 
 // addPlaces adds the cells by trace and capacity.

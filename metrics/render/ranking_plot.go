@@ -21,7 +21,7 @@ func RankingPlot(w io.Writer, b *board.Board, view View, dark bool) error {
 	t := &b.Tables[0]
 	of := keyViews[t.Key]
 	view.Wide = false
-	names := view.policyNames(slice.Map(t.Ranked, func(l board.Line) string { return l.Policy }))
+	names := view.PolicyNames(slice.Map(t.Ranked, func(l board.Line) string { return l.Policy }))
 	dots := chart.Dots{Title: b.Incomplete.Titled(b.Labels.Title(of.title)), X: of.axis, Dark: dark}
 	if t.Intervals() {
 		dots.X += ", with 95 % intervals"

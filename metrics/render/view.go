@@ -90,9 +90,9 @@ func (v View) fit(t *table.Table, columns ...int) *table.Table {
 	return t
 }
 
-// policyNames maps policies to the names that the view shows. In a narrow one default options
+// PolicyNames maps policies to the names that the view shows. In a narrow one default options
 // are left out. Two policies never share a name.
-func (v View) policyNames(policies []string) map[string]string {
+func (v View) PolicyNames(policies []string) map[string]string {
 	names, times := map[string]string{}, map[string]int{}
 	for _, p := range policies {
 		if names[p] == "" {

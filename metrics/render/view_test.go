@@ -60,7 +60,7 @@ func TestPolicyNames(t *testing.T) {
 		{View{}, strings.Join(policies, " ")},
 		{View{Wide: true, Defaults: usual}, strings.Join(policies, " ")},
 	} {
-		names, got := c.view.policyNames(policies), ""
+		names, got := c.view.PolicyNames(policies), ""
 		for _, p := range policies {
 			got += " " + names[p]
 		}
@@ -69,7 +69,7 @@ func TestPolicyNames(t *testing.T) {
 		}
 	}
 	// Options in another order are another policy with the same defaults left out.
-	if names := (View{Defaults: usual}).policyNames([]string{"lrfu:history=keep", "lrfu:gamma=0.95"}); names["lrfu:history=keep"] != "lrfu:history=keep" {
+	if names := (View{Defaults: usual}).PolicyNames([]string{"lrfu:history=keep", "lrfu:gamma=0.95"}); names["lrfu:history=keep"] != "lrfu:history=keep" {
 		t.Errorf("two policies share a name: %v", names)
 	}
 }

@@ -4,14 +4,15 @@ import (
 	"cmp"
 	"context"
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay/hardware"
@@ -159,7 +160,14 @@ func (q *Question) judge(rows []*Row) {
 			r.Gain = &gain
 		}
 		r.MissesSLO = q.SLO > 0 && r.TPOT > q.SLO
-		r.Pareto = !slices.ContainsFunc(rows, func(o *Row) bool {
+	}
+	MarkFront(rows)
+}
+
+// MarkFront sets Pareto of the rows, compared with each other.
+func MarkFront(rows []*Row) {
+	for _, r := range rows {
+		r.Pareto = r.Fits() && !slices.ContainsFunc(rows, func(o *Row) bool {
 			return o.Fits() && o.Kind == r.Kind && o.TPOT <= r.TPOT && o.Memory.GPU <= r.Memory.GPU && (o.TPOT < r.TPOT || o.Memory.GPU < r.Memory.GPU)
 		})
 	}
@@ -167,6 +175,13 @@ func (q *Question) judge(rows []*Row) {
 
 // kinds are the kinds in the order of tables.
 var kinds = []Kind{Dense, Sparse, Lossy, Oracle}
+
+// ByKind returns the rows in the order of the kinds, and otherwise in their own.
+func ByKind(rows []*Row) []*Row {
+	rows = slices.Clone(rows)
+	slices.SortStableFunc(rows, func(a, b *Row) int { return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind) })
+	return rows
+}
 
 // sorted returns the rows of a kind by tokens/s. Those without times follow, in the order of the list.
 func sorted(rows []*Row, k Kind) (of []*Row) {
@@ -206,76 +221,75 @@ var headings = map[Kind]string{
 	Oracle: "oracles know more than a real system: not ranked",
 }
 
-// WriteTable writes the rows as text: a table for each kind, then the approximations.
-func (q *Question) WriteTable(w io.Writer, rows []*Row) error {
-	var b strings.Builder
+// Report returns a table for each kind. Approximations and common notes follow.
+func (q *Question) Report(rows []*Row) *table.Report {
 	k := fmt.Sprintf("K = %d tokens", q.TopK)
 	if q.Recall > 0 {
 		k = fmt.Sprintf("K for a recall of %g %% of the exact Top-%d", 100*q.Recall, q.TopK)
 	}
-	fmt.Fprintf(&b, "%s on %s: batch %d, context %d, %s, GPU memory %s\n", q.Model.Name, q.Machine.Name, q.Batch, q.Context, k, q.Machine.GPU.Memory.Value)
+	setting := fmt.Sprintf("%s on %s: batch %d, context %d, %s, GPU memory %s", q.Model.Name, q.Machine.Name, q.Batch, q.Context, k, q.Machine.GPU.Memory.Value)
+	report := &table.Report{Title: setting, Width: noteWidth}
 	for _, k := range kinds {
 		of := sorted(rows, k)
 		if len(of) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "\n%s\n", headings[k])
-		t := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
-		fmt.Fprintln(t, "#\tsystem\tK\tcapacity\trecall\tmass\thits, kept\t× OPT\tbytes/step\tTPOT\tp99\ttokens/s\tgain\tGPU\tindex\thost\tremark")
-		ranks := rank(of)
-		for i, r := range of {
-			r.line(t, ranks[i], q.Batch)
+		t := table.New("#", "system", "K", "capacity", "recall", "mass", "hits, kept", "× OPT", "bytes/step", "TPOT", "p99", "tokens/s", "gain", "GPU", "index", "host", "remark")
+		t.Title = headings[k]
+		for i, rank := range rank(of) {
+			t.AddTexts(of[i].cells(rank, q.Batch))
 		}
-		if err := t.Flush(); err != nil {
-			return err
-		}
+		report.Tables = append(report.Tables, t.Right(2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15))
 	}
-	fmt.Fprintln(&b)
 	said := map[string]bool{} // an ablation repeats the departures of its system
 	for _, r := range rows {
 		base, _, _ := strings.Cut(r.Name, "/")
 		for _, a := range r.Approximates {
 			if !said[base+a] {
-				fmt.Fprintf(&b, "%s: %s\n", r.Name, a)
+				report.Footnotes = append(report.Footnotes, fmt.Sprintf("%s: %s", r.Name, a))
 			}
 			said[base+a] = true
 		}
 	}
 	for _, n := range shared(rows) {
-		fmt.Fprintf(&b, "note: %s\n", n)
+		report.Footnotes = append(report.Footnotes, "note: "+n)
 	}
-	_, err := io.WriteString(w, printable.Text(b.String()))
-	return err
+	return report
 }
 
-func (r *Row) line(w io.Writer, rank string, batch int) {
+// noteWidth is the width of notes in a terminal.
+const noteWidth = 100
+
+// WriteTable writes the setting, and the report as text.
+func (q *Question) WriteTable(w io.Writer, rows []*Row) error {
+	report := q.Report(rows)
+	if _, err := fmt.Fprintf(w, "%s\n\n", printable.Line(report.Title)); err != nil {
+		return err
+	}
+	return report.Text(w)
+}
+
+// cells are the texts of the row in its table.
+func (r *Row) cells(rank string, batch int) []string {
 	share := func(v *float64) string {
 		if v == nil {
 			return "-"
 		}
 		return fmt.Sprintf("%.1f %%", 100*(*v))
 	}
-	times := func(v *float64) string {
+	times := func(v *float64, format string) string {
 		if v == nil {
 			return "-"
 		}
-		return fmt.Sprintf("%.2f", *v)
-	}
-	multiple := "-"
-	if r.Multiple != nil {
-		multiple = fmt.Sprintf("%.3g×K", *r.Multiple)
+		return fmt.Sprintf(format, *v)
 	}
 	k := "-"
 	if r.K > 0 {
 		k = strconv.Itoa(r.K)
 	}
-	hits := share(r.HitRate)
-	if r.Kept != nil {
-		hits = share(r.Kept)
-	}
+	cells := []string{rank, r.Name, k, "-", share(r.Recall), share(r.Mass), "-", "-", "-", "-", "-", "-", "-", "-", "-", "-", r.Verdict}
 	if !r.Fits() {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t-\t-\t-\t-\t-\t-\t-\t-\t%s\n", rank, r.Name, k, "-", share(r.Recall), share(r.Mass), "-", "-", r.Verdict)
-		return
+		return cells
 	}
 	var remarks []string
 	if r.MissesSLO {
@@ -287,8 +301,9 @@ func (r *Row) line(w io.Writer, rank string, batch int) {
 	if r.Pareto {
 		remarks = append(remarks, "Pareto")
 	}
-	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.4g\t%s\t%s\t%s\t%s\t%s\n", rank, r.Name, k, multiple, share(r.Recall), share(r.Mass), hits, times(r.TimesOPT),
-		hardware.Bytes(r.H2D), fmt.Sprintf("%s ±%.0f %%", hardware.Seconds(r.TPOT), 100*r.Interval.HalfWidth(r.TPOT)), hardware.Seconds(r.P99), r.Tokens, times(r.Gain), hardware.Bytes(r.Memory.GPU), hardware.Bytes(r.Memory.Index), hardware.Bytes(r.Memory.Host), strings.Join(remarks, ", "))
+	return append(cells[:3], times(r.Multiple, "%.3g×K"), cells[4], cells[5], share(cmp.Or(r.Kept, r.HitRate)), times(r.TimesOPT, "%.2f"), hardware.Bytes(r.H2D).String(),
+		fmt.Sprintf("%s ±%.0f %%", hardware.Seconds(r.TPOT), 100*r.Interval.HalfWidth(r.TPOT)), hardware.Seconds(r.P99).String(), fmt.Sprintf("%.4g", r.Tokens),
+		times(r.Gain, "%.2f"), hardware.Bytes(r.Memory.GPU).String(), hardware.Bytes(r.Memory.Index).String(), hardware.Bytes(r.Memory.Host).String(), strings.Join(remarks, ", "))
 }
 
 // shared returns the notes that all rows with notes have. The others are in the JSON form.
@@ -312,6 +327,23 @@ func shared(rows []*Row) (notes []string) {
 
 // WriteJSON writes the rows as an array.
 func WriteJSON(w io.Writer, rows []*Row) error { return text.WriteJSON(w, rows) }
+
+// ReadJSON reads the rows that WriteJSON wrote to a file. Rows without a name, or with times or memory
+// that cannot be, are errors.
+func ReadJSON(file string, text []byte) (rows []*Row, err error) {
+	if err := json.Unmarshal(text, &rows); err != nil {
+		return nil, fmt.Errorf("%s: %w: expected an output of kvreplay systems --format json", file, err)
+	}
+	for i, r := range rows {
+		switch {
+		case r == nil || r.Name == "" || !slices.Contains(kinds, r.Kind):
+			return nil, fmt.Errorf("%s: system %d has no name or kind: expected an output of kvreplay systems --format json", file, i+1)
+		case r.Fits() && !(r.TPOT > 0 && r.Memory.GPU > 0 && r.Interval.Low <= r.TPOT && r.Interval.High >= r.TPOT && r.Interval.Low > 0):
+			return nil, fmt.Errorf("%s: system %q: a time of %g s in [%g, %g] and %g bytes: expected more than 0", file, r.Name, r.TPOT, r.Interval.Low, r.Interval.High, r.Memory.GPU)
+		}
+	}
+	return rows, nil
+}
 
 // WriteCSV writes a line for each row. Times are seconds, sizes bytes, shares of 1.
 func WriteCSV(w io.Writer, rows []*Row) error {

@@ -38,10 +38,10 @@ var Palette = []color.RGBA{
 var (
 	// Dashes distinguish lines of one colour.
 	Dashes = [][]vg.Length{nil, {7, 2}, {2, 2}, {8, 2, 2, 2}}
-	// Ink is the colour of text, Grey that of axes.
+	// Ink is the colour of text, Grey that of axes, Faint that of grids.
 	Ink   = color.RGBA{0x22, 0x22, 0x22, 0xff}
 	Grey  = color.RGBA{0x77, 0x77, 0x77, 0xff}
-	faint = color.RGBA{0xdd, 0xdd, 0xdd, 0xff}
+	Faint = color.RGBA{0xdd, 0xdd, 0xdd, 0xff}
 )
 
 // Chart is lines over x, or rows of bars.
@@ -131,7 +131,7 @@ func StyleAxes(p *plot.Plot) {
 // Grid returns the grid behind the lines.
 func Grid() *plotter.Grid {
 	grid := plotter.NewGrid()
-	grid.Horizontal.Color, grid.Vertical.Color = faint, faint
+	grid.Horizontal.Color, grid.Vertical.Color = Faint, Faint
 	return grid
 }
 
@@ -247,15 +247,15 @@ func written(svg *vgsvg.Canvas, title string) ([]byte, error) {
 	if _, err := svg.WriteTo(&out); err != nil {
 		return nil, err
 	}
-	return []byte(portable(out.String(), title)), nil
+	return Portable(out.String(), title), nil
 }
 
-// portable names fallback fonts of the same metrics for readers without the Liberation fonts. It
-// gives the picture a title for readers who cannot see it.
-func portable(svg, title string) string {
+// Portable returns an SVG picture with fallback fonts of the same metrics, for readers without the
+// Liberation fonts. The title is for readers who cannot see it.
+func Portable(svg, title string) []byte {
 	svg = strings.ReplaceAll(svg, "font-family:Liberation Sans;", "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;")
 	head, body, _ := strings.Cut(svg, ">\n<g")
 	_, head, _ = strings.Cut(head, "<svg")
 	title = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(printable.Line(title))
-	return printable.Text(fmt.Sprintf("<svg%s>\n<title>%s</title>\n<g%s", head, title, body))
+	return []byte(printable.Text(fmt.Sprintf("<svg%s>\n<title>%s</title>\n<g%s", head, title, body)))
 }

@@ -44,7 +44,7 @@ type Mark struct {
 type scheme struct{ page, ink, grey, faint, dot, highlight color.Color }
 
 var (
-	light = scheme{color.White, Ink, Grey, faint, Palette[0], Palette[1]}
+	light = scheme{color.White, Ink, Grey, Faint, Palette[0], Palette[1]}
 	// dark has the page colour of GitHub's dark theme.
 	dark = scheme{rgb(0x0d1117), rgb(0xe6edf3), rgb(0x9198a1), rgb(0x30363d), rgb(0x58a6ff), rgb(0xf0883e)}
 )

@@ -1,0 +1,414 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/internal/text"
+	"github.com/kvreplay/kvreplay/metrics/board"
+	"github.com/kvreplay/kvreplay/metrics/render"
+	"github.com/kvreplay/kvreplay/metrics/render/figure"
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/systems"
+)
+
+// plotFlags are the flags of the commands of `kvreplay plot` as typed.
+type plotFlags struct {
+	table       policies.Table
+	figure      figure.Figure
+	out, format string
+	policies    []string
+	where       where
+	seed        uint64
+	y, capacity string
+}
+
+func plotCommand(table policies.Table) command {
+	kinds := []command{rankingPlot(table), curvePlot(table), paretoPlot(table), heatmapPlot(table), stepsPlot(table)}
+	return command{
+		use:   "plot",
+		short: "Draw a figure for a paper from results",
+		long: `Draw a figure for a paper as PDF, SVG or PNG. Names stand next to the data. Dashes and markers
+differ, so figures can be printed in grey. The background is transparent. metrics/PLOTS.md has
+examples.`,
+		example: `  kvreplay plot ranking results -o ranking.pdf
+  kvreplay plot curve results --policies lru,fifo,opt --y miss-ratio -o curve.svg`,
+		commands: kinds,
+		next:     last,
+	}
+}
+
+// define adds the flags that all plots have.
+func (f *plotFlags) define(fl *flagSet) {
+	f.figure.Size = figure.Column
+	fl.needOut(&f.out, "FIGURE", "write the figure to this `FILE`, whose name ends in .pdf, .svg or .png")
+	fl.more()
+	fl.Float64Var(&f.figure.Size.Width, "width", f.figure.Size.Width, "width of the figure in `MM`, a column of a paper by default")
+	fl.Float64Var(&f.figure.Size.Height, "height", 0, "height of the figure in `MM` (default: follows from width and content)")
+	fl.BoolVar(&f.figure.White, "white", false, "fill the background with white")
+}
+
+// ofRows adds the flags of plots of rows.
+func (f *plotFlags) ofRows(fl *flagSet) {
+	fl.StringSliceVar(&f.policies, "policy", nil, "show these `POLICIES` in this order, or all (default: the five best, lru and opt)")
+	fl.where(&f.where, whereUsage)
+}
+
+// check checks the output and the size before anything is read.
+func (f *plotFlags) check(c *call, inputs []string) (err error) {
+	if f.format, err = figure.Format(f.out); err != nil {
+		return errUsage{err}
+	}
+	for _, side := range []struct {
+		name string
+		mm   float64
+	}{{"width", f.figure.Size.Width}, {"height", f.figure.Size.Height}} {
+		if c.changed(side.name) && !(side.mm >= figure.Least && side.mm <= figure.Most) {
+			return usagef("--%s %g: expected %d to %d mm", side.name, side.mm, figure.Least, figure.Most)
+		}
+	}
+	f.policies = joinOptions(f.policies)
+	return checkOutput(commandName(c.Command), f.out, inputs)
+}
+
+// draw writes the figure. The file is whole or missing.
+func (f *plotFlags) draw(c *call, title string, d figure.Drawing) error {
+	f.figure.Drawing, f.figure.Title = d, title
+	drawn, err := f.figure.Draw(f.format)
+	if err == nil {
+		err = files.Write(f.out, drawn)
+	}
+	if err != nil {
+		return fmt.Errorf("plot %s: %w", f.out, err)
+	}
+	fmt.Fprintf(c.stderr, "kvreplay: wrote %s\n", f.out)
+	return nil
+}
+
+// board reads the rows of the arguments, which must make one board.
+func (f *plotFlags) board(c *call) (*board.Board, *result.Incomplete, error) {
+	selected, err := readResults(c.Context(), c.args, f.where.conditions)
+	if err != nil {
+		return nil, nil, err
+	}
+	boards, err := unlessStopped(c.Context(), func() ([]startBoard, error) {
+		return newBoards(selected.rows, board.Options{Seed: f.seed, Incomplete: selected.incomplete})
+	})
+	if errors.Is(err, board.ErrNoOptimum) {
+		return nil, nil, selected.missing(err, "opt")
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(boards) > 1 {
+		return nil, nil, usagef("the rows make two boards: add --where warmup=cold or --where warmup!=cold")
+	}
+	return boards[0].Board, selected.incomplete, nil
+}
+
+// ofBoard is a plot of a board.
+func ofBoard(f *plotFlags, title string, drawing func(*board.Board, render.View) (figure.Drawing, error)) func(*call) error {
+	return func(c *call) error {
+		if err := f.check(c, c.args); err != nil {
+			return err
+		}
+		b, incomplete, err := f.board(c)
+		if err != nil {
+			return err
+		}
+		d, err := drawing(b, render.View{Defaults: defaultsOf(f.table)})
+		if err != nil {
+			return err
+		}
+		return cmp.Or(f.draw(c, b.Incomplete.Titled(b.Labels.Title(title)), d), errorOf(incomplete))
+	}
+}
+
+func rankingPlot(table policies.Table) command {
+	f := &plotFlags{table: table}
+	return command{
+		use:   "ranking [ROWS...]",
+		short: "Draw the ranking with intervals and groups",
+		long: `Draw misses divided by the optimum's for each ranked policy, with 95 % intervals. Policies that
+share a letter are not distinguished by their requests. Lossy policies are drawn by their recall if
+the rows have no others. ROWS are those of kvreplay leaderboard.`,
+		example: "  kvreplay plot ranking results -o ranking.pdf\n  kvreplay plot ranking results --policies lfu,fifo,lru -o ranking.svg",
+		args:    cobra.ArbitraryArgs,
+		flags: func(fl *flagSet) {
+			f.ofRows(fl)
+			f.define(fl)
+			fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap and of the permutation test (default 0)")
+		},
+		run: ofBoard(f, "Ranking of policies", func(b *board.Board, v render.View) (figure.Drawing, error) {
+			return render.RankingFigure(b, f.policies, v)
+		}),
+		next: last,
+	}
+}
+
+func curvePlot(table policies.Table) command {
+	f := &plotFlags{table: table}
+	return command{
+		use:   "curve [ROWS...]",
+		short: "Draw a figure of policies over capacity",
+		long: `Draw × OPT, the miss ratio or the hit rate of policies over the capacity, with 95 % intervals. It is
+pooled over the traces of the rows. --where trace=NAME draws one trace. The five best policies, LRU
+and OPT are shown, unless --policies names others.`,
+		example: "  kvreplay plot curve results -o curve.pdf\n  kvreplay plot curve results --policies lru,fifo,opt --y miss-ratio -o curve.pdf",
+		args:    cobra.ArbitraryArgs,
+		flags: func(fl *flagSet) {
+			f.ofRows(fl)
+			fl.enum(&f.y, "y", render.CurveFigures[0], "draw `x-opt` (misses ÷ OPT's), miss-ratio, hit-rate or x-lru", render.CurveFigures...)
+			f.define(fl)
+			fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap (default 0)")
+		},
+		run: ofBoard(f, "Policies over capacity", func(b *board.Board, v render.View) (figure.Drawing, error) {
+			return render.CurveFigure(b, f.y, f.policies, v)
+		}),
+		next: last,
+	}
+}
+
+func paretoPlot(table policies.Table) command {
+	f := &plotFlags{table: table}
+	return command{
+		use:   "pareto SYSTEMS.json...",
+		short: "Draw GPU memory against time per token of systems",
+		long: `Draw the GPU memory of systems against their time per output token, with its interval. A line joins
+the systems that no other one of their kind beats in both: the Pareto front. SYSTEMS.json are
+outputs of kvreplay systems --format json, for example at several --gpu-memory.`,
+		example: "  kvreplay systems sel_*.parquet --model llama-3-8b --format json > sel_systems.json\n  kvreplay plot pareto sel_systems.json -o pareto.pdf",
+		args:    atLeast(1, "file of systems"),
+		flags:   f.define,
+		run: func(c *call) error {
+			if err := f.check(c, c.args); err != nil {
+				return err
+			}
+			var rows []*systems.Row
+			for _, path := range c.args {
+				content, err := files.ReadSmall(path)
+				if err != nil {
+					return err
+				}
+				of, err := systems.ReadJSON(path, content)
+				if err != nil {
+					return err
+				}
+				rows = append(rows, of...)
+			}
+			d, err := pareto(rows)
+			if err != nil {
+				return err
+			}
+			return f.draw(c, "GPU memory against time per token", d)
+		},
+		next: last,
+	}
+}
+
+// pareto plots the systems that fit.
+func pareto(rows []*systems.Row) (figure.Drawing, error) {
+	systems.MarkFront(rows)
+	rows = systems.ByKind(rows)
+	d := &figure.Points{X: "GPU memory (GB)", Y: "time per output token (ms)", LogY: true}
+	for _, r := range rows {
+		if !r.Fits() {
+			continue
+		}
+		g := slices.Index(d.Groups, string(r.Kind))
+		if g < 0 {
+			g, d.Groups = len(d.Groups), append(d.Groups, string(r.Kind))
+		}
+		d.Points = append(d.Points, figure.Mark{Name: r.Name, Group: g, Front: r.Pareto,
+			Point: figure.Point{X: r.Memory.GPU / 1e9, Y: 1e3 * r.TPOT, Low: 1e3 * r.Interval.Low, High: 1e3 * r.Interval.High}})
+	}
+	if d.Points == nil {
+		return nil, errors.New("no system of the files fits into memory: raise --gpu-memory or lower --batch of kvreplay systems")
+	}
+	return d, nil
+}
+
+func heatmapPlot(table policies.Table) command {
+	f := &plotFlags{table: table}
+	return command{
+		use:   "heatmap [ROWS...]",
+		short: "Draw the hit rate or misses of each layer and head",
+		long: `Draw a map of layers and heads: the hit rate, or the misses, of one policy at one capacity, over all
+requests of the rows. It needs rows of kvreplay replay --per stream.`,
+		example: "  kvreplay replay t.parquet --policy lru --capacity 2x --per stream --out streams\n  kvreplay plot heatmap streams --policy lru --capacity 2x -o heads.pdf",
+		args:    cobra.ArbitraryArgs,
+		flags: func(fl *flagSet) {
+			f.ofRows(fl)
+			fl.StringVar(&f.capacity, "capacity", "", "draw this `CAPACITY` (default: the only one)")
+			fl.enum(&f.y, "value", "hit-rate", "draw `hit-rate` or misses", "hit-rate", "misses")
+			f.define(fl)
+		},
+		run:  f.heatmap,
+		next: last,
+	}
+}
+
+func (f *plotFlags) heatmap(c *call) error {
+	if err := f.check(c, c.args); err != nil {
+		return err
+	}
+	selected, err := readResults(c.Context(), c.args, f.where.conditions)
+	if err != nil {
+		return err
+	}
+	var rows []result.Row
+	var cells []pipeline.Cell
+	for _, r := range selected.rows {
+		if r.LayerID == nil || r.Tier != 0 {
+			continue
+		}
+		cell := pipeline.Cell{Policy: r.Policy}
+		if r.Capacity != nil {
+			cell.Capacity = *r.Capacity
+		}
+		rows = append(rows, r)
+		if !slices.Contains(cells, cell) {
+			cells = append(cells, cell)
+		}
+	}
+	if rows == nil {
+		return errors.New("the rows are not of layers: replay with --per stream or --per layer")
+	}
+	if len(f.policies) > 1 {
+		return usagef("--policy: a map shows one policy, got %d", len(f.policies))
+	}
+	cell, err := pipeline.Choose(cells, strings.Join(f.policies, ""), f.capacity)
+	if err != nil {
+		return errUsage{err}
+	}
+	rows = slices.DeleteFunc(rows, func(r result.Row) bool {
+		return r.Policy != cell.Policy || r.Capacity != nil && *r.Capacity != cell.Capacity
+	})
+	d, err := render.HeatFigure(rows, f.y == "misses")
+	if err != nil {
+		return err
+	}
+	return cmp.Or(f.draw(c, fmt.Sprintf("%s of %s by layer and head", f.y, cell), d), errorOf(selected.incomplete))
+}
+
+func stepsPlot(table policies.Table) command {
+	f := &plotFlags{table: table}
+	return command{
+		use:   "steps PROFILE...",
+		short: "Draw the misses of each decode step",
+		long: `Draw the share of the demanded blocks that each decode step fetches, over all requests, layers and
+heads. A cold cache begins with a burst. PROFILE are files of kvreplay replay --profile, or folders
+with one.`,
+		example: "  kvreplay replay t.parquet --policy lru,echo --capacity 2x --warmup cold --out cold --profile\n  kvreplay plot steps cold -o steps.pdf",
+		args:    atLeast(1, "profile"),
+		flags: func(fl *flagSet) {
+			fl.StringSliceVar(&f.policies, "policy", nil, "show only these `POLICIES`, in this order, without or with options")
+			fl.StringVar(&f.capacity, "capacity", "", "draw this `CAPACITY` (default: all)")
+			f.define(fl)
+		},
+		run:  f.steps,
+		next: last,
+	}
+}
+
+func (f *plotFlags) steps(c *call) error {
+	if err := f.check(c, filesOf(c.args, ".parquet")); err != nil {
+		return err
+	}
+	d := &figure.Lines{X: "decode step", Y: "misses ÷ demand"}
+	sums := map[string][]stepSum{}
+	var order []string
+	for _, arg := range c.args {
+		path, err := profileIn(arg)
+		if err != nil {
+			return err
+		}
+		cells, err := pipeline.Cells(c.Context(), path)
+		if err != nil {
+			return err
+		}
+		if cells, err = f.chooseCells(cells); err != nil {
+			return err
+		}
+		profiles, err := pipeline.ReadProfiles(c.Context(), path, cells)
+		if err != nil {
+			return err
+		}
+		for _, p := range profiles {
+			name := p.Cell.String()
+			if sums[name] == nil {
+				order = append(order, name)
+			}
+			sums[name] = addSteps(sums[name], p)
+		}
+	}
+	short := render.View{Defaults: defaultsOf(f.table)}.PolicyNames(slice.Map(order, func(s string) string { p, _, _ := strings.Cut(s, " @ "); return p }))
+	oneCapacity := len(text.Union(slice.Map(order, func(s string) string { _, capacity, _ := strings.Cut(s, " @ "); return capacity }))) == 1
+	for _, name := range order {
+		policy, capacity, _ := strings.Cut(name, " @ ")
+		line := figure.Line{Name: short[policy], Bare: true, Bound: policy == board.OptPolicy}
+		if !oneCapacity {
+			line.Name += " @ " + capacity
+		}
+		for i, s := range sums[name] {
+			if s.demand > 0 {
+				share := float64(s.misses) / float64(s.demand)
+				line.Points = append(line.Points, figure.Point{X: float64(i), Y: share, Low: share, High: share})
+			}
+		}
+		d.Lines = append(d.Lines, line)
+	}
+	return f.draw(c, "Misses of each decode step", d)
+}
+
+// stepSum is the counts of a decode step.
+type stepSum struct{ misses, demand int64 }
+
+// addSteps adds the steps of a profile over its requests and layers.
+func addSteps(sums []stepSum, p *pipeline.Profile) []stepSum {
+	for _, q := range p.Requests {
+		for _, layer := range q.Steps {
+			for i := range layer {
+				if i == len(sums) {
+					sums = append(sums, stepSum{})
+				}
+				sums[i].misses += layer[i].Misses
+				sums[i].demand += layer[i].Demand
+			}
+		}
+	}
+	return sums
+}
+
+// chooseCells returns the cells that --policy and --capacity choose, in the order of --policy.
+func (f *plotFlags) chooseCells(cells []pipeline.Cell) (chosen []pipeline.Cell, err error) {
+	ran := text.Union(slice.Map(cells, func(c pipeline.Cell) string { return c.Policy }))
+	wanted := ran
+	if len(f.policies) > 0 {
+		wanted = slice.Map(f.policies, func(name string) string { return policies.Named(f.table.Canonical(name), ran) })
+	}
+	for i, policy := range wanted {
+		n := len(chosen)
+		for _, c := range cells {
+			if c.Policy == policy && (f.capacity == "" || result.CapacityText(c.Capacity) == result.CapacityText(f.capacity)) {
+				chosen = append(chosen, c)
+			}
+		}
+		if n == len(chosen) && len(f.policies) > 0 {
+			return nil, usagef("the profile has no cell of %s%s; it has: %s", f.policies[i], strings.TrimSuffix(" @ "+f.capacity, " @ "), strings.Join(slice.Map(cells, pipeline.Cell.String), ", "))
+		}
+	}
+	if chosen == nil {
+		return nil, usagef("the profile has no capacity %s; it has: %s", f.capacity, strings.Join(slice.Map(cells, pipeline.Cell.String), ", "))
+	}
+	return chosen, nil
+}

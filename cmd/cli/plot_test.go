@@ -1,0 +1,113 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The example of steps in metrics/PLOTS.md is drawn from the bundled trace. A cold cache misses the
+// whole demand of step 0, so the line begins at the top of the axis.
+func TestPlotSteps(t *testing.T) {
+	out := t.TempDir()
+	if code, _, stderr := run("replay", newsTrace, "--policy", "lru,echo,opt", "--capacity", "2x", "--warmup", "cold", "--profile", "--out", out); code != 0 {
+		t.Fatal(stderr)
+	}
+	drawn := filepath.Join(out, "steps.svg")
+	if code, _, stderr := run("plot", "steps", out, "-o", drawn, "--white"); code != 0 {
+		t.Fatal(stderr)
+	}
+	rewritten(t, "../../metrics/plots/steps.svg", content(t, drawn), "PlotSteps")
+	for _, format := range []string{"pdf", "png"} {
+		if code, _, stderr := run("plot", "steps", out, "--policies", "opt,LRU", "--capacity", "2x", "-o", filepath.Join(out, "few."+format)); code != 0 {
+			t.Error(stderr)
+		}
+	}
+	wantRefused(t, 2, "no cell of fifo; it has: ", "plot", "steps", out, "--policy", "fifo", "-o", drawn)
+	wantRefused(t, 2, "no capacity 9x", "plot", "steps", out, "--capacity", "9x", "-o", drawn)
+	wantRefused(t, 1, "not of layers: replay with --per stream", "plot", "heatmap", out, "-o", drawn)
+}
+
+// A map needs one policy and one capacity.
+func TestPlotHeatmap(t *testing.T) {
+	out := t.TempDir()
+	if code, _, stderr := run("replay", newsTrace, "--policy", "lru,fifo", "--capacity", "2x", "--per", "stream", "--out", out); code != 0 {
+		t.Fatal(stderr)
+	}
+	drawn := filepath.Join(out, "heads.svg")
+	if code, _, stderr := run("plot", "heatmap", out, "--policy", "lru", "-o", drawn); code != 0 {
+		t.Fatal(stderr)
+	}
+	if text := content(t, drawn); !strings.Contains(text, ">layer<") || !strings.Contains(text, "<title>hit-rate of lru @ 2x") {
+		t.Errorf("no map of layers:\n%.600s", text)
+	}
+	wantRefused(t, 2, "has 2 cells: choose one", "plot", "heatmap", out, "-o", drawn)
+	wantRefused(t, 2, "a map shows one policy", "plot", "heatmap", out, "--policies", "lru,fifo", "-o", drawn)
+}
+
+// Systems of several budgets make one front. Texts that kvreplay systems did not write are errors.
+func TestPlotPareto(t *testing.T) {
+	dir := t.TempDir()
+	var made []string
+	for _, memory := range []string{"20GB", "24GB"} {
+		code, text, stderr := run("systems", "../../datasets/corpus/selectors_qa_text.exact.parquet", "--systems", "ess,dense-gpu,snapkv", "--hardware", "rtx4090", "--model", "llama-3-8b",
+			"--context", "32768", "--batch", "2", "--gpu-memory", memory, "--format", "json")
+		if code != 0 {
+			t.Fatal(stderr)
+		}
+		path := filepath.Join(dir, memory+".json")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, path)
+	}
+	drawn := filepath.Join(dir, "pareto.svg")
+	if code, _, stderr := run("plot", "pareto", made[0], made[1], "-o", drawn); code != 0 {
+		t.Fatal(stderr)
+	}
+	for _, want := range []string{">ess<", ">sparse<", ">GPU memory (GB)<"} {
+		if !strings.Contains(content(t, drawn), want) {
+			t.Errorf("the figure lacks %s", want)
+		}
+	}
+	for want, text := range map[string]string{
+		"expected an output of kvreplay systems --format json": "no JSON",
+		"has no name or kind": `[{"system": "a"}]`, "no system of the files fits": "[]",
+		"expected more than 0": `[{"system": "a", "kind": "dense", "tpot_s": -1, "memory": {"gpu_bytes": 1}}]`,
+	} {
+		path := filepath.Join(dir, "bad.json")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		wantRefused(t, 1, want, "plot", "pareto", path, "-o", drawn)
+	}
+}
+
+// Outputs and sizes are checked before rows are read.
+func TestPlotRefuses(t *testing.T) {
+	rows := "../../metrics/testdata/rows.jsonl"
+	for want, args := range map[string][]string{
+		"output missing: name it with -o":   {"ranking", rows},
+		"ends in .pdf, .svg, .png":          {"ranking", rows, "-o", "a.gif"},
+		"--width 5: expected 30 to 1000 mm": {"curve", rows, "-o", "a.svg", "--width", "5"},
+		"expected x-opt, miss-ratio":        {"curve", rows, "-o", "a.svg", "--y", "misses"},
+		`unknown command "rankin", did you`: {"rankin", rows},
+		"pareto: file of systems missing":   {"pareto", "-o", "a.svg"},
+	} {
+		code, _, stderr := run(append([]string{"plot"}, args...)...)
+		if code != 2 || !strings.Contains(stderr, want) {
+			t.Errorf("plot %v: exit code %d, %q, expected %q", args, code, stderr, want)
+		}
+	}
+	wantRefused(t, 1, `unknown policy "lrx", did you mean lru?`, "plot", "ranking", rows, "--policies", "lrx", "-o", filepath.Join(t.TempDir(), "a.svg"))
+}
+
+// wantRefused expects an exit code and a text on stderr.
+func wantRefused(t *testing.T, code int, want string, args ...string) {
+	t.Helper()
+	got, _, stderr := run(args...)
+	if got != code || !strings.Contains(stderr, want) {
+		t.Errorf("kvreplay %v: exit code %d, %q, expected %d with %q", args, got, stderr, code, want)
+	}
+}

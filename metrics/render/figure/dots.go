@@ -1,0 +1,90 @@
+package figure
+
+import (
+	"errors"
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/kvreplay/kvreplay/metrics/render/chart"
+)
+
+// Row is a row of Dots: a value with its interval, and a label at the right edge.
+type Row struct {
+	Name, Label      string
+	Value, Low, High float64 // equal without an interval
+}
+
+// mostOfMedian is the multiple of the median value at which the axis of Dots ends. Arrows mark values
+// beyond it.
+const mostOfMedian = 1.5
+
+// Dots is a plot of one value a row, the first at the top.
+type Dots struct {
+	X    string
+	Rows []Row
+	// Marks are vertical lines with names.
+	Marks []Row
+}
+
+const rowHeight = 4 * vg.Millimeter
+
+func (d *Dots) height(vg.Length) vg.Length {
+	return rowHeight*vg.Length(len(d.Rows)) + 14*vg.Millimeter
+}
+
+func (d *Dots) draw(c draw.Canvas) error {
+	if len(d.Rows) == 0 {
+		return errors.New("no rows to draw")
+	}
+	p := newPlot(d.X, "")
+	low, high, widest := math.Inf(1), 0., vg.Length(0)
+	names, highs := make([]string, len(d.Rows)), make([]float64, len(d.Rows))
+	for i, r := range d.Rows {
+		low, highs[i] = min(low, r.Low), r.High
+		names[len(names)-1-i] = shown(r.Name)
+		widest = max(widest, textStyle(draw.XLeft, draw.YCenter).Width(shown(r.Label)))
+	}
+	slices.Sort(highs)
+	high = min(highs[len(highs)-1], mostOfMedian*highs[len(highs)/2])
+	for _, m := range d.Marks {
+		low, high = min(low, m.Value), max(high, m.Value)
+	}
+	room := max((high-low)/25, math.Abs(high)/1000)
+	p.NominalY(names...)
+	p.Y.LineStyle.Width, p.Y.Tick.LineStyle.Width, p.Y.Tick.Length = 0, 0, 0
+	p.Y.Min, p.Y.Max = -0.6, float64(len(d.Rows))-0.4
+	p.X.Min, p.X.Max = low-room, high+room
+	p.X.Tick.Marker = plot.ConstantTicks(chart.RoundTicks(p.X.Min, p.X.Max))
+	p.Add(&dotDrawer{d})
+	p.Draw(draw.Crop(c, 0, -1.05*widest-2*labelGap, 0, -3*vg.Millimeter))
+	return nil
+}
+
+// dotDrawer implements plot.Plotter. Labels are drawn to the right of the axes.
+type dotDrawer struct{ *Dots }
+
+func (d *dotDrawer) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	for _, m := range d.Marks {
+		c.StrokeLine2(draw.LineStyle{Color: chart.Grey, Width: vg.Points(0.8), Dashes: []vg.Length{2, 2}}, x(m.Value), c.Min.Y, x(m.Value), c.Max.Y)
+		c.FillText(textStyle(draw.XCenter, draw.YBottom), vg.Point{X: x(m.Value), Y: c.Max.Y}, shown(m.Name))
+	}
+	ink := chart.Palette[0]
+	for i, r := range d.Rows {
+		at := y(float64(len(d.Rows) - 1 - i))
+		c.StrokeLine2(draw.LineStyle{Color: chart.Faint, Width: vg.Points(0.4)}, c.Min.X, at, c.Max.X, at)
+		c.FillText(textStyle(draw.XLeft, draw.YCenter), vg.Point{X: c.Max.X + labelGap, Y: at + rise}, shown(r.Label))
+		if r.Value > p.X.Max { // an arrow stands for it
+			tip := vg.Point{X: c.Max.X, Y: at}
+			c.StrokeLines(draw.LineStyle{Color: ink, Width: vg.Points(1.4)}, []vg.Point{{X: tip.X - 2*labelGap, Y: at}, tip},
+				[]vg.Point{{X: tip.X - labelGap, Y: at + labelGap/2}, tip, {X: tip.X - labelGap, Y: at - labelGap/2}})
+			continue
+		}
+		c.StrokeLine2(draw.LineStyle{Color: ink, Width: vg.Points(1.4)}, x(r.Low), at, x(min(r.High, p.X.Max)), at)
+		c.DrawGlyph(draw.GlyphStyle{Color: ink, Radius: vg.Points(radius), Shape: draw.CircleGlyph{}}, vg.Point{X: x(r.Value), Y: at})
+	}
+}

@@ -1,0 +1,201 @@
+// Package figure draws the plots of `kvreplay plot` for papers: as PDF, SVG or PNG, without
+// background, in the size of a column. Equal figures give equal bytes.
+//
+// Names stand next to the data, not in a legend. Lines differ by dashes and markers too, so
+// figures can be printed in grey.
+package figure
+
+import (
+	"bytes"
+	"fmt"
+	"image/color"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"codeberg.org/go-pdf/fpdf"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgpdf"
+	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/metrics/render/chart"
+)
+
+// Formats are the file name extensions of figures.
+var Formats = []string{".pdf", ".svg", ".png"}
+
+// Size is that of a figure, in millimetres. A height of 0 is the drawing's own.
+type Size struct{ Width, Height float64 }
+
+// Column is the size of figures by default: the width of a column of a paper with two.
+var Column = Size{Width: 88}
+
+// Bounds of a width or height in millimetres.
+const (
+	Least = 30
+	Most  = 1000
+)
+
+const (
+	textSize   = 7.5 // points
+	pngDPI     = 300
+	lineWidth  = 1.2 // points
+	radius     = 2.2 // points, of a marker
+	labelGap   = 1.2 * vg.Millimeter
+	lineHeight = 3.1 * vg.Millimeter  // of a label
+	edge       = 1 * vg.Millimeter    // around the figure
+	rise       = 0.25 * vg.Millimeter // of a label over the middle of its row, because descenders are rare
+)
+
+// Drawing is the content of a figure.
+type Drawing interface {
+	// height returns the height that suits a width.
+	height(width vg.Length) vg.Length
+	// draw draws onto a canvas.
+	draw(c draw.Canvas) error
+}
+
+// Figure is a drawing with its size and colours.
+type Figure struct {
+	Drawing
+	// Title describes an SVG figure for readers who cannot see it.
+	Title string
+	Size  Size
+	// White fills the background, which is transparent otherwise.
+	White bool
+}
+
+func init() {
+	fpdf.SetDefaultCatalogSort(true)
+	fpdf.SetDefaultCreationDate(time.Unix(0, 0).UTC())
+	fpdf.SetDefaultModificationDate(time.Unix(0, 0).UTC())
+}
+
+// Format returns the extension of a file name in lower case, or an error that lists Formats.
+func Format(name string) (string, error) {
+	ext := strings.ToLower(filepath.Ext(name))
+	if !slices.Contains(Formats, ext) {
+		return "", fmt.Errorf("file %q: expected a name that ends in %s", name, strings.Join(Formats, ", "))
+	}
+	return ext, nil
+}
+
+// Draw returns the file of a format.
+func (f *Figure) Draw(format string) ([]byte, error) {
+	width, height := vg.Length(f.Size.Width)*vg.Millimeter, vg.Length(f.Size.Height)*vg.Millimeter
+	if height == 0 {
+		height = f.height(width)
+	}
+	var canvas vg.CanvasWriterTo
+	switch format {
+	case ".pdf":
+		canvas = vgpdf.New(width, height)
+	case ".png":
+		canvas = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(pngDPI), vgimg.UseBackgroundColor(color.Transparent))}
+	default:
+		canvas = vgsvg.New(width, height)
+	}
+	c := draw.New(canvas)
+	if f.White {
+		c.FillPolygon(color.White, []vg.Point{c.Min, {X: c.Min.X, Y: c.Max.Y}, c.Max, {X: c.Max.X, Y: c.Min.Y}})
+	}
+	if err := f.draw(draw.Crop(c, edge, -edge, edge, -edge)); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if _, err := canvas.WriteTo(&out); err != nil {
+		return nil, err
+	}
+	if format == ".svg" {
+		return chart.Portable(out.String(), f.Title), nil
+	}
+	return out.Bytes(), nil
+}
+
+// latin are characters that the fonts of PDF files lack, with their substitutes.
+var latin = strings.NewReplacer("−", "-", "≈", "~", "≤", "<=", "≥", ">=", "→", "->", "∞", "inf")
+
+// shown returns a text without characters that could not be drawn.
+func shown(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r > 0xff && !strings.ContainsRune("…–—“”‘’•€™", r) {
+			return '?'
+		}
+		return r
+	}, latin.Replace(printable.Line(s)))
+}
+
+// textStyle returns the style of labels.
+func textStyle(x draw.XAlignment, y draw.YAlignment) draw.TextStyle {
+	return draw.TextStyle{Font: sans(), Color: chart.Ink, XAlign: x, YAlign: y, Handler: plot.DefaultTextHandler}
+}
+
+func sans() font.Font { return chart.Sans(textSize) }
+
+// newPlot returns a plot without background, with small texts.
+func newPlot(x, y string) *plot.Plot {
+	p := plot.New()
+	p.BackgroundColor = nil
+	p.X.Label.Text, p.Y.Label.Text = shown(x), shown(y)
+	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
+		axis.Label.TextStyle.Font, axis.Label.TextStyle.Color, axis.Label.Padding = sans(), chart.Ink, 0.6*vg.Millimeter
+		axis.Tick.Label.Font, axis.Tick.Label.Color = sans(), chart.Ink
+		axis.Color, axis.Tick.Color, axis.Padding = chart.Grey, chart.Grey, 0
+		axis.Tick.Length = 0.8 * vg.Millimeter
+		axis.LineStyle.Width, axis.Tick.LineStyle.Width = vg.Points(0.5), vg.Points(0.5)
+	}
+	return p
+}
+
+// style is the appearance of the i-th of several series.
+func style(i int) (draw.LineStyle, draw.GlyphStyle) {
+	ink := chart.Palette[i%len(chart.Palette)]
+	return draw.LineStyle{Color: ink, Width: vg.Points(lineWidth), Dashes: dashes[i%len(dashes)]},
+		draw.GlyphStyle{Color: ink, Radius: vg.Points(radius), Shape: glyphs[i%len(glyphs)]}
+}
+
+// dashes and glyphs have different lengths, so that no two of the first 35 series look alike without
+// colours.
+var (
+	dashes = [][]vg.Length{nil, {5, 1.5}, {1.5, 1.5}, {6, 1.5, 1.5, 1.5}, {3, 1}}
+	glyphs = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}}
+)
+
+// spread moves positions apart, so that neighbours have at least the distance gap, within low and
+// high. It keeps their order.
+func spread(at []vg.Length, gap, low, high vg.Length) []vg.Length {
+	order := make([]int, len(at))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case at[a] < at[b]:
+			return -1
+		case at[a] > at[b]:
+			return 1
+		}
+		return 0
+	})
+	if n := vg.Length(len(at) - 1); n > 0 && gap*n > high-low {
+		gap = (high - low) / n
+	}
+	moved := slices.Clone(at)
+	floor := low
+	for _, i := range order {
+		moved[i] = max(moved[i], floor)
+		floor = moved[i] + gap
+	}
+	ceiling := high
+	for _, i := range slices.Backward(order) {
+		moved[i] = min(moved[i], ceiling)
+		ceiling = moved[i] - gap
+	}
+	return moved
+}

@@ -1,0 +1,144 @@
+package figure
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"image/png"
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/plot/vg"
+)
+
+// drawings are one of each kind, with names that are no markup and that the fonts lack.
+func drawings() map[string]Drawing {
+	const hostile = "<b>&\"\x1b[2J−漢"
+	lines := &Lines{X: "step", Y: "share", Lines: []Line{
+		{Name: hostile, Points: []Point{{1, 0.5, 0.4, 0.6}, {2, 0.3, 0.3, 0.3}}},
+		{Name: "opt", Bound: true, Points: []Point{{1, 0.2, 0.2, 0.2}, {2, 0.1, 0.1, 0.1}}},
+	}}
+	return map[string]Drawing{
+		"lines":        lines,
+		"one point":    &Lines{X: "x", Y: "y", Lines: []Line{{Name: "a", Points: []Point{{3, 1, 1, 1}}}}},
+		"log":          &Lines{LogX: true, Ticks: []float64{1, 4}, Lines: []Line{{Name: "a", Bare: true, Points: []Point{{1, 1, 1, 1}, {4, 2, 2, 2}}}}},
+		"dots":         &Dots{X: "x", Rows: []Row{{hostile, "1.0 a", 1, 0.9, 1.1}, {"b", "1.2 b", 1.2, 1.2, 1.2}, {"far", "9 c", 9, 8, 10}}, Marks: []Row{{Name: "OPT", Value: 0.8}}},
+		"points":       &Points{X: "GB", Y: "ms", LogY: true, Groups: []string{"one", "two"}, Points: []Mark{{Point{1, 2, 1, 3}, hostile, 0, true}, {Point{2, 1, 1, 1}, "b", 0, true}, {Point{2, 5, 4, 6}, "c", 1, false}}},
+		"heat":         &Heat{X: "layer", Y: "head", Scale: "misses", Columns: []string{"0", "1"}, Rows: []string{hostile}, Values: [][]float64{{1, math.NaN()}}},
+		"heat, values": &Heat{Columns: []string{"0", "1"}, Rows: []string{"0"}, Values: [][]float64{{1, 2}}},
+	}
+}
+
+// Every drawing gives the same bytes twice, in every format. SVG is XML that shows the names as text.
+func TestDrawings(t *testing.T) {
+	begin := map[string]string{".pdf": "%PDF-", ".svg": "<svg ", ".png": "\x89PNG"}
+	for name, d := range drawings() {
+		for _, format := range Formats {
+			f := Figure{Drawing: d, Title: "A < B", Size: Column}
+			a, err := f.Draw(format)
+			if err != nil {
+				t.Fatalf("%s%s: %v", name, format, err)
+			}
+			b, err := f.Draw(format)
+			if err != nil || !bytes.Equal(a, b) {
+				t.Errorf("%s%s: drawn twice, it differs (%v)", name, format, err)
+			}
+			if !strings.HasPrefix(string(a), begin[format]) {
+				t.Errorf("%s%s begins with %.8q", name, format, a)
+			}
+			if format == ".svg" {
+				wellFormed(t, name, a)
+			}
+		}
+	}
+	for _, d := range []Drawing{&Lines{}, &Dots{}, &Points{}, &Heat{}} {
+		if _, err := (&Figure{Drawing: d, Size: Column}).Draw(".svg"); err == nil {
+			t.Errorf("%T without data has a figure", d)
+		}
+	}
+}
+
+func wellFormed(t *testing.T, name string, svg []byte) {
+	t.Helper()
+	if bytes.ContainsRune(svg, 0x1b) || bytes.Contains(svg, []byte("<b>")) {
+		t.Errorf("%s: a name is markup or an escape", name)
+	}
+	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+}
+
+// The size is that of the figure at 300 dots per inch, and only White fills the background.
+func TestBackgroundAndSize(t *testing.T) {
+	for _, white := range []bool{false, true} {
+		f := Figure{Drawing: drawings()["dots"], Size: Size{Width: 127, Height: 50.8}, White: white}
+		text, err := f.Draw(".png")
+		if err != nil {
+			t.Fatal(err)
+		}
+		img, err := png.Decode(bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size := img.Bounds().Size(); size.X != 1500 || size.Y != 600 {
+			t.Errorf("%v pixels, expected 1500 × 600", size)
+		}
+		if _, _, _, alpha := img.At(1, 1).RGBA(); (alpha != 0) != white {
+			t.Errorf("white %v: the corner has alpha %d", white, alpha)
+		}
+	}
+	if _, err := Format("figure.gif"); err == nil || !strings.Contains(err.Error(), ".pdf, .svg, .png") {
+		t.Errorf("figure.gif: %v", err)
+	}
+	if format, err := Format("a.PDF"); err != nil || format != ".pdf" {
+		t.Errorf("a.PDF: %s, %v", format, err)
+	}
+}
+
+// Labels keep their order, lie within the range and are as far apart as there is room.
+func TestSpread(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		at := make([]vg.Length, 1+r.IntN(12))
+		for i := range at {
+			at[i] = vg.Length(r.IntN(100))
+		}
+		const gap, low, high = 5, 10, 90
+		moved := spread(at, gap, low, high)
+		room := min(gap, (high-low)/max(1, vg.Length(len(at)-1)))
+		for i := range at {
+			if moved[i] < low-1e-9 || moved[i] > high+1e-9 {
+				t.Fatalf("%v moved to %v, beyond %d to %d", at, moved, low, high)
+			}
+			for j := range at {
+				if at[i] < at[j] && moved[j]-moved[i] < room-1e-9 {
+					t.Fatalf("%v moved to %v: %d and %d are closer than %v", at, moved, i, j, room)
+				}
+			}
+		}
+	}
+	far := []vg.Length{20, 40, 60}
+	if moved := spread(far, 5, 0, 100); !slices.Equal(moved, far) {
+		t.Errorf("labels with room moved to %v", moved)
+	}
+}
+
+// The axis of lines fits the contenders. A bound that is far away does not press them together.
+func TestSpanOfContenders(t *testing.T) {
+	l := Lines{Lines: []Line{{Points: []Point{{1, 2, 2, 2}, {4, 3, 3, 3}}}, {Bound: true, Points: []Point{{1, 100, 100, 100}}}}}
+	if x, y := l.span(); x != [2]float64{1, 4} || y[0] != 1.95 || y[1] != 3.05 {
+		t.Errorf("x %v, y %v", x, y)
+	}
+	l.Lines = l.Lines[1:]
+	if _, y := l.span(); y[0] >= 100 || y[1] <= 100 {
+		t.Errorf("a bound alone has y %v", y)
+	}
+}

@@ -1,0 +1,150 @@
+package figure
+
+import (
+	"errors"
+	"image/color"
+	"math"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/kvreplay/kvreplay/metrics/render/chart"
+)
+
+// Point is a value with its interval. Low and High are equal to Y without one.
+type Point struct{ X, Y, Low, High float64 }
+
+// Line is a named series of points with ascending X.
+type Line struct {
+	Name   string
+	Points []Point
+	// Bound marks a line that is no contender, as OPT. It is grey.
+	Bound bool
+	// Bare leaves out the markers, for lines of many points.
+	Bare bool
+}
+
+// Lines is a plot of lines. Their names stand at their ends.
+type Lines struct {
+	X, Y string
+	// Ticks are the marked values of X. Without any, the plot chooses them.
+	Ticks []float64
+	// LogX makes the axis of X logarithmic.
+	LogX  bool
+	Lines []Line
+}
+
+func (l *Lines) height(width vg.Length) vg.Length {
+	return max(0.62*width, lineHeight*vg.Length(len(l.Lines))+14*vg.Millimeter)
+}
+
+// span returns the ends of the axes. Y is that of the contenders, with room above and below.
+func (l *Lines) span() (x, y [2]float64) {
+	x, y = [2]float64{math.Inf(1), math.Inf(-1)}, [2]float64{math.Inf(1), math.Inf(-1)}
+	for _, contenders := range []bool{true, false} {
+		for _, line := range l.Lines {
+			for _, p := range line.Points {
+				x[0], x[1] = min(x[0], p.X), max(x[1], p.X)
+				if line.Bound != contenders {
+					y[0], y[1] = min(y[0], p.Low), max(y[1], p.High)
+				}
+			}
+		}
+		if y[0] <= y[1] {
+			break
+		}
+	}
+	room := (y[1] - y[0]) / 20
+	if room == 0 {
+		room = max(math.Abs(y[1])/20, 0.01)
+	}
+	low := y[0] - room
+	if y[0] >= 0 {
+		low = max(0, low) // shares and counts
+	}
+	return x, [2]float64{low, y[1] + room}
+}
+
+func (l *Lines) draw(c draw.Canvas) error {
+	x, y := l.span()
+	if x[0] > x[1] {
+		return errors.New("no points to draw")
+	}
+	for _, line := range l.Lines { // the bound of all is shown if it is near
+		for _, p := range line.Points {
+			if room := (y[1] - y[0]) / 4; line.Bound && p.Y < y[0] && p.Y > y[0]-room {
+				y[0] = p.Y - room/12
+			}
+		}
+	}
+	p := newPlot(l.X, l.Y)
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = x[0], x[1], y[0], y[1]
+	if x[0] == x[1] {
+		p.X.Min, p.X.Max = x[0]-1, x[0]+1
+	}
+	if l.LogX && x[0] > 0 && x[1] > x[0] {
+		p.X.Scale = plot.LogScale{}
+		p.X.Tick.Marker = chart.Ticks(l.Ticks...)
+	} else if l.Ticks != nil {
+		p.X.Tick.Marker = chart.Ticks(l.Ticks...)
+	}
+	p.Y.Tick.Marker = plot.ConstantTicks(chart.RoundTicks(p.Y.Min, p.Y.Max))
+	widest := vg.Length(0)
+	for _, line := range l.Lines {
+		widest = max(widest, textStyle(draw.XLeft, draw.YCenter).Width(shown(line.Name)))
+	}
+	p.Add(chart.Grid(), &lineDrawer{l.Lines})
+	p.Draw(draw.Crop(c, 0, -1.05*widest-4*labelGap, 0, -vg.Millimeter))
+	return nil
+}
+
+// lineDrawer implements plot.Plotter. Labels are drawn to the right of the axes.
+type lineDrawer struct{ lines []Line }
+
+func (l *lineDrawer) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	inside := func(v float64) bool { return v >= p.Y.Min && v <= p.Y.Max }
+	var labels []int
+	var ends []vg.Length
+	contender := 0
+	for i, line := range l.lines {
+		stroke, mark := style(contender)
+		if line.Bound {
+			stroke, mark = draw.LineStyle{Color: chart.Grey, Width: vg.Points(lineWidth), Dashes: []vg.Length{2, 2}}, draw.GlyphStyle{Color: chart.Grey, Radius: vg.Points(radius), Shape: draw.PlusGlyph{}}
+		} else {
+			contender++
+		}
+		var path []vg.Point
+		for _, q := range line.Points {
+			path = append(path, vg.Point{X: x(q.X), Y: y(q.Y)})
+			if low, high := max(q.Low, p.Y.Min), min(q.High, p.Y.Max); low < high {
+				c.StrokeLine2(draw.LineStyle{Color: stroke.Color, Width: vg.Points(0.6)}, x(q.X), y(low), x(q.X), y(high))
+			}
+		}
+		c.StrokeLines(stroke, c.ClipLinesXY(path)...)
+		for j, q := range line.Points {
+			if inside(q.Y) && !line.Bare {
+				c.DrawGlyph(mark, path[j])
+			}
+		}
+		if len(line.Points) > 0 {
+			last := line.Points[len(line.Points)-1]
+			labels, ends = append(labels, i), append(ends, y(min(max(last.Y, p.Y.Min), p.Y.Max)))
+		}
+	}
+	text := textStyle(draw.XLeft, draw.YCenter)
+	contender = 0
+	for n, at := range spread(ends, lineHeight, c.Min.Y, c.Max.Y) {
+		line := l.lines[labels[n]]
+		last := line.Points[len(line.Points)-1]
+		ink := color.Color(chart.Grey)
+		if !line.Bound {
+			s, _ := style(contender)
+			ink = s.Color
+			contender++
+		}
+		c.StrokeLine2(draw.LineStyle{Color: ink, Width: vg.Points(0.5)}, x(last.X), ends[n], c.Max.X+3*labelGap, at)
+		c.FillText(text, vg.Point{X: c.Max.X + 3.5*labelGap, Y: at + rise}, shown(line.Name))
+	}
+}
