@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"codeberg.org/go-pdf/fpdf"
+	"golang.org/x/text/encoding/charmap"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
@@ -95,7 +96,7 @@ func (f *Figure) Draw(format string) ([]byte, error) {
 	var canvas vg.CanvasWriterTo
 	switch format {
 	case ".pdf":
-		canvas = vgpdf.New(width, height)
+		canvas = latinCanvas{vgpdf.New(width, height)}
 	case ".png":
 		canvas = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(pngDPI), vgimg.UseBackgroundColor(color.Transparent))}
 	default:
@@ -116,6 +117,17 @@ func (f *Figure) Draw(format string) ([]byte, error) {
 		return chart.Portable(out.String(), f.Title), nil
 	}
 	return out.Bytes(), nil
+}
+
+// latinCanvas writes texts in the encoding of its fonts, Windows 1252. A vgpdf.Canvas writes UTF-8.
+type latinCanvas struct{ *vgpdf.Canvas }
+
+// FillString writes a text.
+func (c latinCanvas) FillString(f font.Face, at vg.Point, text string) {
+	if encoded, err := charmap.Windows1252.NewEncoder().String(text); err == nil {
+		text = encoded
+	}
+	c.Canvas.FillString(f, at, text)
 }
 
 // latin are characters that the fonts of PDF files lack, with their substitutes.

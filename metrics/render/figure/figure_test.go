@@ -2,6 +2,7 @@ package figure
 
 import (
 	"bytes"
+	"compress/zlib"
 	"encoding/xml"
 	"errors"
 	"image/png"
@@ -140,5 +141,23 @@ func TestSpanOfContenders(t *testing.T) {
 	l.Lines = l.Lines[1:]
 	if _, y := l.span(); y[0] >= 100 || y[1] <= 100 {
 		t.Errorf("a bound alone has y %v", y)
+	}
+}
+
+// Texts of a PDF are in the encoding of its font, so that "÷" is one byte.
+func TestEncodingOfPDF(t *testing.T) {
+	pdf, err := (&Figure{Drawing: &Lines{Y: "a ÷ b", Lines: []Line{{Points: []Point{{1, 1, 1, 1}}}}}, Size: Column}).Draw(".pdf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, part := range bytes.Split(pdf, []byte("stream\n")) {
+		if r, err := zlib.NewReader(bytes.NewReader(part)); err == nil {
+			text, _ := io.ReadAll(r) // the rest of the part is no data
+			found = found || bytes.Contains(text, []byte("(a \xf7 b)"))
+		}
+	}
+	if !found {
+		t.Error("no text \"a ÷ b\" in Windows 1252")
 	}
 }
