@@ -21,7 +21,7 @@ LDFLAGS := -s -w -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT) -X $(CL
 # With the same flags everywhere, vet, tests, and the builds of tests compile each package once.
 export GOFLAGS := $(strip $(GOFLAGS) $(if $(findstring -trimpath,$(GOFLAGS)),,-trimpath))
 
-.PHONY: help build leaderboard corpus systems-corpus test test-all programs check fmt vet staticcheck tidy portable race bench bench-once fuzz clean
+.PHONY: help build release image leaderboard corpus systems-corpus test test-all programs check fmt vet staticcheck tidy portable race bench bench-once fuzz clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,15 @@ help: ## list the targets
 # The tag has the plotting library leave out PDF, EPS, TeX and bitmaps: charts are SVG.
 build: ## build bin/kvreplay
 	@$(GO) build -trimpath -tags minimal -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/kvreplay
+
+release: ## archives, bills of materials and checksums for every platform into dist/
+	@$(GO) run ./scripts/release
+
+# buildah makes equal images of equal programs. BUILDAH_ISOLATION=chroot builds without namespaces.
+image: ## a container image of the program, kvreplay:VERSION (needs buildah)
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	  CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -tags minimal -ldflags '$(LDFLAGS)' -o $$dir/kvreplay ./cmd/kvreplay; \
+	  buildah build --timestamp 0 --tag kvreplay:$(VERSION) --file Containerfile $$dir
 
 leaderboard: build ## replay the corpus of real traces through every policy, print the board, write results/ (RESULTS=)
 	@$(BIN) replay $(TRACES) --policy all --policy lossy --capacity 1.25x,1.5x,2x,3x,4x --per request --out $(RESULTS)

@@ -49,14 +49,14 @@ func usagef(format string, args ...any) error { return errUsage{fmt.Errorf(forma
 func Main(table policies.Table, args []string, stdout, stderr io.Writer) int {
 	ctx, stop := untilSignal()
 	defer stop()
-	signal.Ignore(syscall.SIGXFSZ) // a file over the size limit is then an error like a full disk
+	ignoreSizeLimit()
 	root := newRoot(table)
 	root.SetArgs(args)
 	out := &output{w: stdout}
 	root.SetOut(out)
 	stderr = messages{stderr}
 	root.SetErr(stderr)
-	addCompletion(root)
+	addCompletion(root, table)
 	err := explainForeign(cmp.Or(root.ExecuteContext(ctx), out.close()))
 	var usage errUsage
 	var target *files.TargetError
@@ -86,17 +86,16 @@ func newRoot(table policies.Table) *cobra.Command {
 It counts the misses, which cross PCIe, and ranks the policies against the exact optimum.`,
 		next: always("datasets", "extract", embeddedName, "-o", "t.parquet"),
 		groups: []group{
-			{"Run", []command{replayCommand(table), policiesCommand(table), allocateCommand(table)}},
+			{"Run", []command{demoCommand(table), replayCommand(table), policiesCommand(table), allocateCommand(table)}},
 			{"Look", []command{leaderboardCommand(table), compareCommand(table), plotCommand(table), inspectCommand()}},
 			{"Time", []command{timeCommand(table), planCommand(table), adviseCommand(table), systemsCommand(table), hardwareCommand()}},
 			{"Traces and workloads", []command{importCommand(), deriveCommand(), clustersCommand(), datasetsCommand()}},
-			{"Check", []command{validateCommand(), reproduceCommand(), serialCommand(), versionCommand()}},
+			{"Check", []command{validateCommand(), reproduceCommand(), serialCommand(), versionCommand(), manCommand()}},
 		},
 	}
 	root := d.cobra()
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.Version = versionText() // cobra's default for --version: SetVersionTemplate links text/template
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelpCommand())
 	root.SetHelpFunc(printHelp)
 	root.SetGlobalNormalizationFunc(oneName)
@@ -109,19 +108,6 @@ It counts the misses, which cross PCIe, and ranks the policies against the exact
 	}
 	root.AddCommand(newCombinationsTopic(table))
 	return root
-}
-
-// addCompletion adds cobra's group of scripts for shells, in which a shell without one is an
-// error as in any group. The scripts go to what the root's output is by now.
-func addCompletion(root *cobra.Command) {
-	root.InitDefaultCompletionCmd()
-	if c, _, err := root.Find([]string{"completion"}); err == nil {
-		c.Args = unknownCommand
-		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
-		for _, shell := range c.Commands() {
-			shell.Args = noArguments
-		}
-	}
 }
 
 // The Makefile sets them through -ldflags. A plain `go install` leaves them empty, and the build

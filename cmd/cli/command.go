@@ -22,6 +22,7 @@ import (
 type command struct {
 	use, short, long, example string
 	details                   string // text that only --help-all prints
+	hidden                    bool   // help does not list it
 
 	args     cobra.PositionalArgs // nil: no arguments, or the name of one of the commands below
 	values   []string             // arguments that shells complete
@@ -57,7 +58,7 @@ func (d command) cobra() *cobra.Command {
 	if d.next == nil {
 		panic("a bug: no next command of " + d.use)
 	}
-	c := &cobra.Command{Use: d.use, Short: d.short, Long: d.long, Example: d.example, Args: d.args, ValidArgs: d.values,
+	c := &cobra.Command{Use: d.use, Short: d.short, Long: d.long, Example: d.example, Args: d.args, ValidArgs: d.values, Hidden: d.hidden,
 		Annotations: map[string]string{detailsKey: d.details}}
 	switch {
 	case d.args == nil && (d.commands != nil || d.groups != nil):

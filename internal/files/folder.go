@@ -80,13 +80,7 @@ func Locked(path string, f func() error) error {
 		return fmt.Errorf("lock %s: %w", path, cause(err))
 	}
 	defer file.Close()
-	for {
-		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
-		if !errors.Is(err, syscall.EINTR) {
-			break
-		}
-	}
-	if err != nil && !errors.Is(err, syscall.ENOSYS) && !errors.Is(err, syscall.ENOTSUP) && !errors.Is(err, syscall.ENOLCK) {
+	if err = flock(file, true); err != nil && !errors.Is(err, syscall.ENOSYS) && !errors.Is(err, syscall.ENOTSUP) && !errors.Is(err, syscall.ENOLCK) {
 		return fmt.Errorf("lock %s: %w", path, err)
 	}
 	return f()
@@ -100,7 +94,7 @@ var unfinished = regexp.MustCompile(`^\..+\.(jsonl|json|parquet|sha256)[0-9]+$`)
 
 // lock marks the file as one of a running program. The mark ends with the program.
 func lock(f *os.File) {
-	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // without locks, only the age protects the file
+	_ = flock(f, false) // without locks, only the age protects the file
 }
 
 // Sweep removes from a folder the unfinished outputs of killed programs. These are files with such
@@ -127,7 +121,7 @@ func sweep(path string) {
 	if info, err := f.Stat(); err != nil || time.Since(info.ModTime()).Abs() < staleAfter {
 		return
 	}
-	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+	if flock(f, false) == nil {
 		_ = os.Remove(path)
 	}
 }

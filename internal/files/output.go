@@ -12,14 +12,12 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-
-	"github.com/google/renameio/v2"
 )
 
 // File is an output that is being written, in a temporary file next to its target. Errors of its
 // methods state only the cause. Callers name the target.
 type File struct {
-	pending *renameio.PendingFile
+	pending *pendingFile
 	long    string // target if its name is too long for a temporary one, else empty
 }
 
@@ -37,16 +35,11 @@ func Create(target string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := []renameio.Option{renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(0o644), renameio.WithExistingPermissions()}
-	f := &File{}
+	f, place := &File{}, path
 	if name := filepath.Base(path); len(name) > longestName {
-		f.long, path = path, filepath.Join(filepath.Dir(path), shortened(name))
-		options = options[:2] // a file at the shorter name, if one exists, is a different file
-		if info, err := os.Stat(f.long); err == nil {
-			options = append(options, renameio.WithStaticPermissions(info.Mode().Perm()))
-		}
+		f.long, place = path, filepath.Join(filepath.Dir(path), shortened(name))
 	}
-	if f.pending, err = renameio.NewPendingFile(path, options...); err != nil {
+	if f.pending, err = newPending(place, path); err != nil {
 		return nil, fmt.Errorf("cannot write %s: %w", target, cause(err))
 	}
 	lock(f.pending.File)
@@ -164,12 +157,6 @@ func Check(target string, inputs ...string) error {
 	return checkFolder(target)
 }
 
-// Permissions of a folder in which files are made, for syscall.Access.
-const (
-	canEnter = 1
-	canWrite = 2
-)
-
 // checkFolder reports why no file can be made or replaced in the folder of the target.
 func checkFolder(target string) error {
 	path, err := resolve(target)
@@ -177,7 +164,7 @@ func checkFolder(target string) error {
 		return err
 	}
 	folder := filepath.Dir(path)
-	if err := syscall.Access(folder, canEnter|canWrite); err != nil {
+	if err := writable(folder); err != nil {
 		return fmt.Errorf("cannot write %s: folder %s: %w", target, folder, err)
 	}
 	return nil

@@ -57,13 +57,16 @@ const DefaultEngine = "graphs"
 
 // ParseEngine returns the engine with a name. Case and separators do not count.
 func ParseEngine(name string) (*Engine, error) {
-	known := slice.Map(engines, func(e Engine) string { return e.Name })
+	known := EngineNames()
 	found, err := names.Find("engine", name, names.Of(known...))
 	if err != nil {
 		return nil, err
 	}
 	return &engines[slices.Index(known, found)], nil
 }
+
+// EngineNames returns the names of the engines, in the order of help.
+func EngineNames() []string { return slice.Map(engines, func(e Engine) string { return e.Name }) }
 
 // EngineList returns the engines for help, one per line.
 func EngineList() string {

@@ -1,0 +1,4 @@
+package cli
+
+// ignoreSizeLimit does nothing: Windows has no such limit.
+func ignoreSizeLimit() {}
