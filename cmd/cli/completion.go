@@ -31,7 +31,9 @@ func addCompletion(root *cobra.Command, table policies.Table) {
 			shell.Args, shell.Short = noArguments, "Print the script for "+shell.Name()
 			shell.Long = "Print the script that completes kvreplay in " + shell.Name() + ".\n" + whereToPut[shell.Name()]
 			addHelpFlags(shell)
-			shell.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = strings.Replace(f.Usage, "disable completion descriptions", "leave out descriptions", 1) })
+			shell.Flags().VisitAll(func(f *pflag.Flag) {
+				f.Usage = strings.Replace(f.Usage, "disable completion descriptions", "leave out descriptions", 1)
+			})
 		}
 	}
 	completeValues(root, table)
