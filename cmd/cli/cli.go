@@ -87,7 +87,7 @@ It counts the misses, which cross PCIe, and ranks the policies against the exact
 		next: always("datasets", "extract", embeddedName, "-o", "t.parquet"),
 		groups: []group{
 			{"Run", []command{demoCommand(table), replayCommand(table), policiesCommand(table), allocateCommand(table)}},
-			{"Look", []command{leaderboardCommand(table), compareCommand(table), plotCommand(table), inspectCommand()}},
+			{"Look", []command{leaderboardCommand(table), compareCommand(table), plotCommand(table), sweepOptionsCommand(table), inspectCommand()}},
 			{"Time", []command{timeCommand(table), planCommand(table), adviseCommand(table), systemsCommand(table), hardwareCommand()}},
 			{"Traces and workloads", []command{importCommand(), deriveCommand(), clustersCommand(), datasetsCommand()}},
 			{"Check", []command{validateCommand(), reproduceCommand(), serialCommand(), versionCommand(), manCommand()}},

@@ -155,7 +155,6 @@ func wrapped(text string) string {
 
 // rootNotes end the help of kvreplay.
 const rootNotes = `kvreplay COMMAND --help describes a command, and --help-all adds its less common flags.
--o, --out and --output are one flag: the file or folder that a command writes.
 Exit codes: 0 done, 1 failed, 2 wrong command line, 3 results that lack cells, 130 Ctrl-C.`
 
 // newHelpCommand returns `help`. Cobra's own prints the help of kvreplay for an unknown command.

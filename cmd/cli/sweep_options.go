@@ -1,0 +1,253 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/internal/text"
+	"github.com/kvreplay/kvreplay/metrics/board"
+	"github.com/kvreplay/kvreplay/metrics/render/figure"
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// sweepFlags are the flags of `kvreplay sweep-options` as typed.
+type sweepFlags struct {
+	table       policies.Table
+	capacities  []string
+	format, out string
+	seed        uint64
+}
+
+func sweepOptionsCommand(known policies.Table) command {
+	f := &sweepFlags{table: known}
+	return command{
+		use:   "sweep-options POLICY:OPTION=VALUES TRACE...",
+		short: "Show how a policy's misses depend on its options",
+		long: `Replay a policy with several values of its options, and print × OPT of each. VALUES are a|b|c, or
+low..high with 5 values at equal distances, or low..high/N with N. Several options give all
+combinations. To claim a result, choose options on other traces than those of the claim.`,
+		example: "  kvreplay sweep-options lrfu:gamma=0.9..0.99 t.parquet\n  kvreplay sweep-options 's3-fifo:small=0.05|0.1|0.2' t.parquet --capacity 2x --format csv",
+		args:    atLeast(2, "POLICY:OPTION=VALUES or trace"),
+		flags: func(fl *flagSet) {
+			fl.StringSliceVar(&f.capacities, "capacity", []string{"1.5x", "2x", "4x"}, "replay at these `CAPACITIES`")
+			fl.format(&f.format, "", "table", "markdown", "latex", "csv", "json")
+			fl.out(&f.out, "draw × OPT over the values to this `FILE` (.pdf, .svg, .png), for one option of numbers")
+			fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap (default 0)")
+		},
+		run:  f.run,
+		next: last,
+	}
+}
+
+// variant is a policy with its figures. Intervals are null with fewer than five requests.
+type variant struct {
+	Policy    string        `json:"policy"`
+	Default   bool          `json:"default"`
+	XOpt      *board.Figure `json:"x_opt"`
+	GapClosed *board.Figure `json:"gap_closed"`
+	Misses    int64         `json:"misses"`
+	values    []string      // of the varied options
+}
+
+func (f *sweepFlags) run(c *call) error {
+	specs, varied, err := f.table.Variants(c.args[0])
+	if err != nil {
+		return errUsage{err}
+	}
+	if specs[0].Entry.Traits.Lossy || specs[0].Entry.Traits.Windowed {
+		return usagef("policy %s: expected an exact policy with a capacity, because × OPT compares these", specs[0].Entry.Name)
+	}
+	format := ""
+	if f.out != "" {
+		if format, err = figure.Format(f.out); err != nil {
+			return errUsage{err}
+		}
+		if len(varied) > 1 {
+			return usagef("--out draws one option, but %s vary: give all but one of them one value", strings.Join(varied, " and "))
+		}
+	}
+	if err := checkOutput("sweep-options", f.out, c.args[1:]); err != nil {
+		return err
+	}
+	usual, err := f.table.Parse(specs[0].Entry.Name)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(specs, func(s policies.Spec) bool { return s.Name() == usual.Name() }) {
+		specs = append(specs, usual)
+	}
+	rows, err := f.replay(c, specs)
+	if err != nil {
+		return err
+	}
+	b, err := board.NewBoard(rows, board.Options{Seed: f.seed})
+	if err != nil {
+		return err
+	}
+	all := variants(b, specs, varied, usual)
+	if all == nil {
+		return errors.New("no variant has figures: OPT misses nothing, or the trace cannot serve the policy. Choose another capacity or trace")
+	}
+	if f.out != "" {
+		if err := f.draw(c, all, varied[0], format); err != nil {
+			return err
+		}
+	}
+	return f.print(c, all, varied)
+}
+
+// replay replays the variants, LRU and OPT on all traces.
+func (f *sweepFlags) replay(c *call, specs []policies.Spec) (rows []result.Row, err error) {
+	o := replay.Options{Per: replay.PerRequest, Policies: specs}
+	for _, name := range []string{"lru", board.OptPolicy} {
+		spec, err := f.table.Parse(name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(o.Policies, func(s policies.Spec) bool { return s.Name() == spec.Name() }) {
+			o.Policies = append(o.Policies, spec)
+		}
+	}
+	if o.Capacities, err = replay.ParseCapacities(f.capacities); err != nil {
+		return nil, errUsage{err}
+	}
+	if err := checkNames(c.args[1:], "into one table"); err != nil {
+		return nil, err
+	}
+	bar := newBar(c.stderr)
+	defer bar.close()
+	o.Progress = bar.add
+	var jobs []*replay.Job
+	work := int64(0)
+	for _, path := range c.args[1:] {
+		t, err := trace.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer t.Close()
+		job, err := replay.Plan(t, o)
+		if err != nil {
+			return nil, err
+		}
+		jobs, work = append(jobs, job), work+job.Work()
+	}
+	bar.start(work, "replay "+count(len(o.Policies), "policy"), "steps")
+	for _, job := range jobs {
+		done, err := job.Run(c.Context())
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, done.Rows...)
+	}
+	return rows, nil
+}
+
+// variants returns the figures of the specs, pooled over traces and capacities, in their order.
+func variants(b *board.Board, specs []policies.Spec, varied []string, usual policies.Spec) (all []variant) {
+	if len(b.Tables) == 0 {
+		return nil
+	}
+	lines := b.Tables[0].Lines()
+	for _, s := range specs {
+		i := slices.IndexFunc(lines, func(l board.Line) bool { return l.Policy == s.Name() })
+		if i < 0 || lines[i].Pooled == nil || lines[i].Pooled.XOpt == nil {
+			continue
+		}
+		p := lines[i].Pooled
+		v := variant{Policy: s.Name(), Default: s.Name() == usual.Name(), XOpt: p.XOpt, GapClosed: p.GapClosed, Misses: p.Misses}
+		for _, option := range varied {
+			for item := range strings.SplitSeq(s.Options, ",") {
+				if value, ok := strings.CutPrefix(item, option+"="); ok {
+					v.values = append(v.values, value)
+				}
+			}
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+func (f *sweepFlags) print(c *call, all []variant, varied []string) error {
+	if f.format == "json" {
+		return text.WriteJSON(c.stdout, all)
+	}
+	t := table.New(slices.Concat(varied, []string{"× OPT", "95 %", "gap closed", "misses", "remark"})...).RightFrom(0)
+	t.Title = "Options of " + c.args[0] + ", pooled over " + count(len(c.args)-1, "trace") + " at " + strings.Join(f.capacities, ", ")
+	best := slices.MinFunc(all, func(a, b variant) int { return int(sign(a.XOpt.Value - b.XOpt.Value)) })
+	for _, v := range all {
+		low, gap, remark := "-", "-", ""
+		if v.XOpt.Bounded() && v.XOpt.High != nil {
+			low = fmt.Sprintf("[%.3f, %.3f]", *v.XOpt.Low, *v.XOpt.High)
+		}
+		if v.GapClosed != nil {
+			gap = fmt.Sprintf("%.1f %%", 100*v.GapClosed.Value)
+		}
+		if v.Default {
+			remark = "default"
+		}
+		if v.Policy == best.Policy {
+			remark = strings.TrimPrefix(remark+", lowest", ", ")
+		}
+		t.AddTexts(append(slices.Clone(v.values), fmt.Sprintf("%.3f", v.XOpt.Value), low, gap, strconv.FormatInt(v.Misses, 10), remark))
+	}
+	t.Notes = []string{"Intervals are over requests, of each variant alone. `kvreplay compare` tests a pair."}
+	report := &table.Report{Title: t.Title, Tables: []*table.Table{t}, Width: 100}
+	switch f.format {
+	case "markdown":
+		return report.Markdown(c.stdout)
+	case "latex":
+		return report.Latex(c.stdout)
+	case "csv":
+		return t.CSV(c.stdout)
+	}
+	return report.Text(c.stdout)
+}
+
+func sign(x float64) float64 {
+	switch {
+	case x < 0:
+		return -1
+	case x > 0:
+		return 1
+	}
+	return 0
+}
+
+// draw plots × OPT over the values of one option. The default is a line of its own, with one point.
+func (f *sweepFlags) draw(c *call, all []variant, option, format string) error {
+	line, usual := figure.Line{Name: strings.SplitN(all[0].Policy, ":", 2)[0]}, figure.Line{Name: "default", Bound: true}
+	for _, v := range all {
+		x, err := strconv.ParseFloat(v.values[0], 64)
+		if err != nil {
+			return usagef("--out draws numbers, but %s is %q: remove --out", option, v.values[0])
+		}
+		p := figure.Point{X: x, Y: v.XOpt.Value, Low: v.XOpt.Value, High: v.XOpt.Value}
+		if v.XOpt.Bounded() && v.XOpt.High != nil {
+			p.Low, p.High = *v.XOpt.Low, *v.XOpt.High
+		}
+		line.Points = append(line.Points, p)
+		if v.Default {
+			usual.Points = append(usual.Points, figure.Point{X: x, Y: p.Y, Low: p.Y, High: p.Y})
+		}
+	}
+	slices.SortFunc(line.Points, func(a, b figure.Point) int { return int(sign(a.X - b.X)) })
+	fig := figure.Figure{Title: "× OPT over " + option, Size: figure.Column,
+		Drawing: &figure.Lines{X: option, Y: "misses ÷ OPT's", Lines: []figure.Line{line, usual}}}
+	drawn, err := fig.Draw(format)
+	if err == nil {
+		err = files.Write(f.out, drawn)
+	}
+	if err != nil {
+		return fmt.Errorf("sweep-options: %w", err)
+	}
+	fmt.Fprintf(c.stderr, "kvreplay: wrote %s\n", f.out)
+	return nil
+}
