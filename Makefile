@@ -21,7 +21,7 @@ LDFLAGS := -s -w -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT) -X $(CL
 # With the same flags everywhere, vet, tests, and the builds of tests compile each package once.
 export GOFLAGS := $(strip $(GOFLAGS) $(if $(findstring -trimpath,$(GOFLAGS)),,-trimpath))
 
-.PHONY: help build release image leaderboard corpus systems-corpus test test-all programs check fmt vet staticcheck tidy portable race bench bench-once fuzz clean
+.PHONY: help build release image screenshots leaderboard corpus systems-corpus test test-all programs check fmt vet staticcheck tidy portable race bench bench-once fuzz clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,12 @@ image: ## a container image of the program, kvreplay:VERSION (needs buildah)
 leaderboard: build ## replay the corpus of real traces through every policy, print the board, write results/ (RESULTS=)
 	@$(BIN) replay $(TRACES) --policy all --policy lossy --capacity 1.25x,1.5x,2x,3x,4x --per request --out $(RESULTS)
 	@$(BIN) leaderboard $(RESULTS) --out $(RESULTS)
+
+screenshots: leaderboard ## pictures of the page in metrics/PLOTS.md (needs chromium and python3 with Pillow)
+	@for width in 375 1024 1920; do \
+	  chromium --headless --no-sandbox --hide-scrollbars --window-size=$$width,1400 --screenshot=$(CURDIR)/metrics/plots/page-$$width.png file://$(abspath $(RESULTS))/leaderboard.html 2>/dev/null; \
+	  python3 -c 'import sys; from PIL import Image; p = sys.argv[1]; Image.open(p).convert("RGB").quantize(24).save(p, optimize=True)' metrics/plots/page-$$width.png; \
+	done
 
 corpus: build ## traces of a real model into results/corpus/ (CORPUS=): all of scripts/corpus/plan.toml, or TASKS= PARTS= LENGTH= SAMPLES= STEPS= LAYERS= THREADS=; CHECK= compares
 	@python3 scripts/corpus/corpus.py --out $(CORPUS) $(if $(TASKS),--tasks $(TASKS)) $(if $(PARTS),--parts $(PARTS)) $(if $(LENGTH),--length $(LENGTH)) \

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -48,7 +47,7 @@ The exit code is 3 if a folder lacks cells of its replay command.`,
 		flags: func(fl *flagSet) {
 			fl.StringVar(&f.all, "all", "", "compare every policy of the rows with policy `B`")
 			fl.where(&f.where, whereUsage)
-			fl.format(&f.format, "", "table", "json", "markdown", "latex")
+			fl.format(&f.format, "", "table", "json", "markdown", "latex", "html")
 			fl.view(&f.view)
 			fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap and of the permutation test (default 0)")
 		},
@@ -93,26 +92,31 @@ func (f *compareFlags) run(c *call, table policies.Table) error {
 		return err
 	}
 	f.view.Defaults = defaultsOf(table)
-	return cmp.Or(f.render(c.stdout, compared), errorOf(selected.incomplete))
+	return cmp.Or(f.render(c, compared), errorOf(selected.incomplete))
 }
 
 // render prints a *board.Comparison or *board.Comparisons.
-func (f *compareFlags) render(w io.Writer, compared any) error {
+func (f *compareFlags) render(c *call, compared any) error {
+	w := c.stdout
 	if f.format == "json" {
 		return text.WriteJSON(w, compared)
 	}
 	view := f.view
-	if f.format == "markdown" {
+	if f.format == "markdown" || f.format == "html" {
 		view = render.Whole
 	}
 	var report *table.Report
-	switch c := compared.(type) {
+	finding := ""
+	switch found := compared.(type) {
 	case *board.Comparison:
-		report = render.Comparison(c, view)
+		report, finding = render.Comparison(found, view), render.ComparisonFinding(found)
 	case *board.Comparisons:
-		report = render.Comparisons(c, view)
+		report, finding = render.Comparisons(found, view), "Every policy against "+found.B+"."
 	}
 	switch f.format {
+	case "html":
+		report.Title = "Comparison of policies"
+		return c.page("compare", finding, report)
 	case "markdown":
 		return report.Markdown(w)
 	case "latex":

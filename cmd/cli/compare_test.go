@@ -49,7 +49,7 @@ func TestCompareErrors(t *testing.T) {
 		{"lru opt", 1, "no folder results here"},
 		{"lru lru " + rows, 1, "both names are the same policy: name two policies"},
 		{"lru s3-fifoo " + rows, 1, `no rows of policy "s3-fifoo", did you mean s3fifo?; the rows have: admit, fifo,`},
-		{"lru opt " + rows + " --format csv", 2, `--format "csv": expected table, json, markdown or latex`},
+		{"lru opt " + rows + " --format csv", 2, `--format "csv": expected table, json, markdown, latex or html`},
 		{"lru opt " + rows + " --where polcy=lru", 2, `unknown field "polcy"`},
 		{"--all", 2, "flag needs an argument: --all"},
 		{"--all s3-fifoo " + rows, 1, `no rows of policy "s3-fifoo", did you mean s3fifo?; the rows have: admit, fifo,`},

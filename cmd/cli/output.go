@@ -17,6 +17,8 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/metrics/render"
 )
 
 // output is stdout. It keeps the first error, because help and most text is written by code
@@ -105,6 +107,12 @@ func filesOf(paths []string, extensions ...string) (found []string) {
 		})
 	}
 	return found
+}
+
+// page prints a report as an HTML page that states its command and version.
+func (c *call) page(name, finding string, r *table.Report, figures ...render.PageFigure) error {
+	source := render.PageSource{Command: commandLine(slices.Concat([]string{name}, c.args, c.given(name))...), Version: versionText()}
+	return render.ReportPage(c.stdout, finding, r, figures, source)
 }
 
 // bar is a progress bar on a terminal and nothing elsewhere.

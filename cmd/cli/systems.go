@@ -13,6 +13,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/systems"
@@ -38,7 +39,7 @@ func systemsCommand(known policies.Table) command {
 	return command{
 		use:   "systems TRACE... | --list",
 		short: "Rank published systems on a machine at equal GPU memory",
-		long: `Rank published systems on a machine. Each gets the largest cache that fits into the GPU beside its
+		long: `Rank published systems on a machine. Each gets the largest cache that fits into the GPU next to its
 weights, indices and buffers, replays the traces of its selector, and is priced as in kvreplay time.
 Dense, sparse and lossy attention answer differently, so each of the three has a table.
 replay/systems/README.md explains the columns.`,
@@ -62,9 +63,9 @@ the tables. Systems share a rank if the model's errors may hide their difference
 			fl.slo(&f.slo, "mark systems with a longer time per output token")
 			fl.Float64Var(&f.recall, "recall", 0, "select as many tokens as a selector needs for this `SHARE` of the exact Top-K (default: K tokens)")
 			fl.BoolVar(&f.ablate, "ablate", false, "add the ablations of each system")
-			fl.BoolVar(&f.list, "list", false, "list the systems with their sources, ablations and departures")
+			fl.BoolVar(&f.list, "list", false, "list the systems with sources and ablations")
 			fl.StringVar(&f.timelines, "timelines", "", "write the median step of each system to this `FOLDER`, for ui.perfetto.dev")
-			fl.format(&f.format, "", "table", "markdown", "latex", "json", "csv")
+			fl.format(&f.format, "", "table", "markdown", "latex", "json", "csv", "html")
 			fl.more()
 			fl.StringVar(&f.folder, "systems-dir", "", "read further YAML files from this `FOLDER`")
 			fl.IntVar(&f.turn, "turn", 512, "number of tokens that a request generates before it is preempted, if not all fit")
@@ -148,6 +149,8 @@ func (f *systemsFlags) run(c *call) error {
 		err = systems.WriteJSON(c.stdout, rows)
 	case "csv":
 		err = systems.WriteCSV(c.stdout, rows)
+	case "html":
+		err = systemsPage(c, q, rows)
 	case "markdown":
 		err = q.Report(rows).Markdown(c.stdout)
 	case "latex":
@@ -164,6 +167,15 @@ func (f *systemsFlags) run(c *call) error {
 		}
 	}
 	return errors.New("no system has times: the last column says why")
+}
+
+// systemsPage writes the page of a comparison. If fewer than two systems fit, it has no plot.
+func systemsPage(c *call, q *systems.Question, rows []*systems.Row) error {
+	var figures []render.PageFigure
+	if d, err := pareto(rows); err == nil {
+		figures = []render.PageFigure{{Title: "GPU memory against time per output token, with the Pareto front of each kind", Drawing: d}}
+	}
+	return c.page("systems", systems.Finding(rows), q.Report(rows), figures...)
 }
 
 // writeTimelines writes a file for each system that has times.

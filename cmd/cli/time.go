@@ -87,7 +87,7 @@ Layer maps, the profiled layer for each layer of the model:
 			fl.IntVar(&d.prompt, "prompt", 0, "number of prompt tokens per request, without a profile")
 			fl.IntVar(&d.generate, "generate", 0, "number of generated tokens per request, without a profile")
 			fl.StringVar(&f.timeline, "timeline", "", "write the median step to this `FILE` of trace events, for ui.perfetto.dev")
-			fl.format(&f.format, "", "table", "json", "csv")
+			fl.format(&f.format, "", "table", "json", "csv", "html")
 			fl.more()
 			fl.BoolVar(&d.static, "static", false, "treat the cache as full from the first step on, without a profile")
 			fl.Int64Var(&d.chunk, "prefill-chunk", 0, "largest number of prompt tokens in a pass, without a profile (default: all prompts)")
@@ -199,6 +199,8 @@ func (f *timeFlags) run(c *call) error {
 		err = pipeline.WriteJSON(c.stdout, results)
 	case "csv":
 		err = pipeline.WriteCSV(c.stdout, results)
+	case "html":
+		err = c.page("time", timeFinding(results), pipeline.Report(results))
 	default:
 		err = pipeline.WriteTable(c.stdout, results)
 	}
@@ -206,6 +208,20 @@ func (f *timeFlags) run(c *call) error {
 		return err
 	}
 	return fmt.Errorf("nothing fits: %s, batch %d: %s", results[0].Machine, results[0].Batch, results[0].Memory.Verdict)
+}
+
+// timeFinding names the fastest result that fits.
+func timeFinding(results []*pipeline.Result) string {
+	var best *pipeline.Result
+	for _, r := range results {
+		if r.Fits() && (best == nil || r.TPOT < best.TPOT) {
+			best = r
+		}
+	}
+	if best == nil {
+		return "Nothing fits into memory."
+	}
+	return fmt.Sprintf("The shortest time per output token is %s ±%.0f %%, on %s with schedule %s.", hardware.Seconds(best.TPOT), 100*best.HalfWidth(), best.Machine, best.Schedule)
 }
 
 // next searches the best batch on the first machine. Without a profile it compares the

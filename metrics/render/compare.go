@@ -148,3 +148,25 @@ func policiesTable(g *board.ComparedPolicies, view View) *table.Table {
 	}
 	return view.fit(t, 0)
 }
+
+// ComparisonFinding states the pooled result of the first group that has one.
+func ComparisonFinding(c *board.Comparison) string {
+	for _, g := range c.Groups {
+		p := g.Pooled
+		if p == nil || p.Ratio == nil {
+			continue
+		}
+		text := fmt.Sprintf("%s misses %.3f times as many blocks as %s", c.A, p.Ratio.Value, c.B)
+		if p.Ratio.Low != nil && p.Ratio.High != nil {
+			text += fmt.Sprintf(" [%.3f, %.3f]", *p.Ratio.Low, *p.Ratio.High)
+		}
+		switch {
+		case p.P == nil:
+			return text + "."
+		case p.Better == nil:
+			return text + fmt.Sprintf(", which is not significant (p = %.2g).", *p.P)
+		}
+		return text + fmt.Sprintf(", and %s is significantly better (p = %.2g).", *p.Better, *p.P)
+	}
+	return "The rows share no cell with misses of both policies."
+}

@@ -59,7 +59,16 @@ func Page(w io.Writer, boards []PageBoard, source PageSource, view View) error {
 			return err
 		}
 	}
-	scripts := []string{pageFile("uPlot.iife.min.js"), pageFile("page.js")}
+	body.put("<!-- uPlot:\n%s-->\n", markup(pageFile("uPlot.LICENSE")))
+	out := shell(pageTitle(boards), body.Bytes(), source, "The table and the curves need JavaScript. The finding, the rankings and the notes do not.",
+		"<p>Curves: <a href=\"https://github.com/leeoniya/uPlot\">uPlot</a> 1.6.32, MIT licence.</p>", pageFile("uPlot.min.css"), pageFile("uPlot.iife.min.js"), pageFile("page.js"))
+	_, err := w.Write(out)
+	return err
+}
+
+// shell returns a page around a body. style is CSS besides that of every page. credits are markup of
+// the footer.
+func shell(title string, body []byte, source PageSource, withoutScripts string, credits markup, style string, scripts ...string) []byte {
 	var hashes string
 	for _, s := range scripts {
 		sum := sha256.Sum256([]byte(s))
@@ -69,20 +78,17 @@ func Page(w io.Writer, boards []PageBoard, source PageSource, view View) error {
 	out.put("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")
 	out.put("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src%s; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n", markup(hashes))
 	out.put("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n")
-	out.put("<title>%s</title>\n<style>%s\n%s</style>\n</head>\n<body>\n", pageTitle(boards), markup(pageFile("uPlot.min.css")), markup(pageFile("page.css")))
+	out.put("<title>%s</title>\n<style>%s\n%s</style>\n</head>\n<body>\n", title, markup(style), markup(pageFile("page.css")))
 	out.put("<a class=\"skip\" href=\"#main\">Skip to the content</a>\n<header><p class=\"brand\">kvreplay</p><h1>%s</h1>\n"+
-		"<button type=\"button\" id=\"theme\" aria-pressed=\"false\" hidden>Dark</button></header>\n<main id=\"main\">\n", pageTitle(boards))
-	out.put("<noscript><p>The table and the curves need JavaScript. The finding, the rankings and the notes do not.</p></noscript>\n")
-	out.Write(body.Bytes())
-	out.put("</main>\n<footer><p>Made by <code>%s</code></p>\n<pre>kvreplay version %s</pre>\n"+
-		"<p>Curves: <a href=\"https://github.com/leeoniya/uPlot\">uPlot</a> 1.6.32, MIT licence.</p></footer>\n", source.Command, markup(html(source.Version, "\n")))
-	out.put("<!-- uPlot:\n%s-->\n", markup(pageFile("uPlot.LICENSE")))
+		"<button type=\"button\" id=\"theme\" aria-pressed=\"false\" hidden>Dark</button></header>\n<main id=\"main\">\n", title)
+	out.put("<noscript><p>%s</p></noscript>\n", withoutScripts)
+	out.Write(body)
+	out.put("</main>\n<footer><p>Made by <code>%s</code></p>\n<pre>kvreplay version %s</pre>\n%s</footer>\n", source.Command, markup(html(source.Version, "\n")), credits)
 	for _, s := range scripts {
 		out.put("<script>%s</script>\n", markup(s))
 	}
 	out.put("</body>\n</html>\n")
-	_, err := w.Write(out.Bytes())
-	return err
+	return out.Bytes()
 }
 
 // html escapes a text of several lines.

@@ -41,8 +41,8 @@ func TestPageIsAccessible(t *testing.T) {
 	pages := map[string]string{
 		"example": examplePage(t), "windows": pageOf(t, rowstest.Synthetic(), 200),
 		"two boards": pageOf(t, rowstest.Synthetic(), 200, "Warmed caches", "Cold starts"),
-		"heat map":   pageOf(t, heatRows(), 0),
-		"few":        pageOf(t, rowstest.RenderRows(), 0), "bounds alone": pageOf(t, []result.Row{rowstest.Row("a", "opt", "1x", 4)}, 0),
+		"heat map":   pageOf(t, heatRows(), 0), "report": reportPage(t),
+		"few": pageOf(t, rowstest.RenderRows(), 0), "bounds alone": pageOf(t, []result.Row{rowstest.Row("a", "opt", "1x", 4)}, 0),
 	}
 	for name, page := range pages {
 		if testing.Short() && name != "example" {

@@ -14,7 +14,7 @@ func TestServes(t *testing.T) {
 	want := map[string]Serves{"sequential": SparseTopK, "prefetch": SparseTopK, "da": SparseTopK, "dba": SparseTopK, "layerwise": SparseTopK, "sfc": SparseTopK, "tbo": SparseTopK,
 		"gpu": SparseTopK, "host": DenseAttended, "host:attend=demand": SparseTopK, "host:attend=missed": SparseTopK, "dense": DenseAttended, "kept": Compressed, "ellm": DenseAttended, "flexgen": DenseAttended, "flexgen:kv=int4": Quantized,
 		"kvpr": DenseAttended, "kvpr:kv=int4": Quantized, "kvpr:x=int4": Quantized}
-	for _, e := range table {
+	for _, e := range scheduleTable {
 		if !slices.Contains(servesOrder, want[e.name]) {
 			t.Errorf("%s is not tested", e.name)
 		}

@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
@@ -20,29 +21,33 @@ func WriteTable(w io.Writer, results []*Result) error {
 	if len(results) == 1 {
 		return writeOne(w, results[0])
 	}
-	first, labels := results[0], sharedLabels(results)
-	title := labels.Title(fmt.Sprintf("%s, batch %d, %s, %d steps", first.Model, first.Batch, first.Cell, first.Steps))
-	if _, err := fmt.Fprintln(w, title); err != nil {
-		return err
-	}
-	t := newTable(w)
-	ttft := ""
-	if first.TTFT > 0 { // all results then have it
-		ttft = "\tTTFT"
-	}
-	fmt.Fprintln(t, "machine\tschedule\tstep p50\tp95\tp99\tTPOT"+ttft+"\ttokens/s/request\ttokens/s\texposed transfers\tGPU memory\tdoes not fit")
-	for _, r := range results {
-		if r.TTFT > 0 {
-			ttft = "\t" + seconds(r.TTFT)
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s%s\t%.4g\t%.4g\t%s\t%s\t%s\n", r.Machine, r.scheduleText(labels), seconds(r.P50), seconds(r.P95), seconds(r.P99), r.tpot(), ttft,
-			r.OTPS, r.Tokens, seconds(r.Causes.transfers()), size(r.Memory.GPU), r.Memory.Verdict)
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	return writeNotes(w, results)
+	return Report(results).Text(w)
 }
+
+// Report returns a table with a line for each result, and the notes.
+func Report(results []*Result) *table.Report {
+	first, labels := results[0], sharedLabels(results)
+	header := []string{"machine", "schedule", "step p50", "p95", "p99", "TPOT"}
+	if first.TTFT > 0 { // all results then have it
+		header = append(header, "TTFT")
+	}
+	t := table.New(append(header, "tokens/s/request", "tokens/s", "exposed transfers", "GPU memory", "does not fit")...)
+	t.Title = labels.Title(fmt.Sprintf("%s, batch %d, %s, %d steps", first.Model, first.Batch, first.Cell, first.Steps))
+	for _, r := range results {
+		row := []string{r.Machine, r.scheduleText(labels), seconds(r.P50), seconds(r.P95), seconds(r.P99), r.tpot()}
+		if first.TTFT > 0 {
+			row = append(row, seconds(r.TTFT))
+		}
+		t.AddTexts(append(row, fmt.Sprintf("%.4g", r.OTPS), fmt.Sprintf("%.4g", r.Tokens), seconds(r.Causes.transfers()), size(r.Memory.GPU), r.Memory.Verdict))
+	}
+	for c := 2; c < len(t.Header)-1; c++ {
+		t.Right(c)
+	}
+	return &table.Report{Title: t.Title, Tables: []*table.Table{t}, Footnotes: notes(results), Width: noteWidth}
+}
+
+// noteWidth is the width of notes in a terminal.
+const noteWidth = 100
 
 func newTable(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 8, 2, ' ', 0) }
 
@@ -88,28 +93,36 @@ func writeOne(w io.Writer, r *Result) error {
 	return writeNotes(w, []*Result{r})
 }
 
-// writeNotes writes each note once. It names the results that have it, unless all do.
+// writeNotes writes the notes of results.
 func writeNotes(w io.Writer, results []*Result) error {
-	var notes []string
-	about := map[string][]int{}
-	for i, r := range results {
-		for _, n := range r.Notes {
-			if about[n] == nil {
-				notes = append(notes, n)
-			}
-			about[n] = append(about[n], i)
-		}
-	}
-	for _, n := range notes {
-		prefix := ""
-		if len(about[n]) < len(results) {
-			prefix = concerned(results, about[n]) + ": "
-		}
-		if _, err := fmt.Fprintf(w, "note: %s%s\n", prefix, n); err != nil {
+	for _, n := range notes(results) {
+		if _, err := fmt.Fprintln(w, n); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// notes lists each note once. It names the results that have it, unless all do.
+func notes(results []*Result) (lines []string) {
+	var all []string
+	about := map[string][]int{}
+	for i, r := range results {
+		for _, n := range r.Notes {
+			if about[n] == nil {
+				all = append(all, n)
+			}
+			about[n] = append(about[n], i)
+		}
+	}
+	for _, n := range all {
+		prefix := "note: "
+		if len(about[n]) < len(results) {
+			prefix += concerned(results, about[n]) + ": "
+		}
+		lines = append(lines, prefix+n)
+	}
+	return lines
 }
 
 // concerned names some of the results by their machines or by their schedules. It uses both if

@@ -125,7 +125,7 @@ type entry struct {
 	aliases     []string // the systems that it models and other names
 }
 
-var table = []entry{
+var scheduleTable = []entry{
 	{"sequential", "sequential[:lookup=gpu|cpu]", "selects, looks up, fetches and computes one after the other", parseSequential, []string{"serial"}},
 	{"prefetch", "prefetch[:accuracy=1]", "a layer ahead, with the input of the layer before (InfiniGen)", parsePrefetch, []string{"infinigen"}},
 	{"da", "da", "attention on residents overlaps the fetch (ESS)", parseDA, []string{"ess"}},
@@ -145,7 +145,7 @@ var table = []entry{
 // ScheduleList describes the schedules, one per line.
 func ScheduleList() string {
 	var b strings.Builder
-	for _, e := range table {
+	for _, e := range scheduleTable {
 		if len(e.usage) > 52 {
 			fmt.Fprintf(&b, "  %s\n  %52s %s\n", e.usage, "", e.summary)
 		} else {
@@ -157,7 +157,7 @@ func ScheduleList() string {
 
 // scheduleNames returns the names of the table with their aliases.
 func scheduleNames() []names.Name {
-	return slice.Map(table, func(e entry) names.Name { return names.Name{Name: e.name, Aliases: e.aliases} })
+	return slice.Map(scheduleTable, func(e entry) names.Name { return names.Name{Name: e.name, Aliases: e.aliases} })
 }
 
 // ScheduleNames returns the names of the schedules without options.
@@ -176,7 +176,7 @@ func ParseSchedule(text string) (Schedule, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &table[slices.IndexFunc(table, func(e entry) bool { return e.name == name })]
+	e := &scheduleTable[slices.IndexFunc(scheduleTable, func(e entry) bool { return e.name == name })]
 	s, err := e.parse(options)
 	if err != nil {
 		return nil, fmt.Errorf("schedule %s: %w; usage: %s", text, err, e.usage)

@@ -312,7 +312,7 @@ func TestTwoBatches(t *testing.T) {
 }
 
 func TestParseSchedule(t *testing.T) {
-	for _, e := range table {
+	for _, e := range scheduleTable {
 		s := schedule(t, e.name)
 		if again := schedule(t, s.Name()); again.Name() != s.Name() {
 			t.Errorf("%s parses to %s", s.Name(), again.Name())

@@ -257,6 +257,30 @@ func (q *Question) Report(rows []*Row) *table.Report {
 	return report
 }
 
+// Finding names the fastest systems of each kind, in one sentence.
+func Finding(rows []*Row) string {
+	var parts []string
+	for _, k := range kinds {
+		of := sorted(rows, k)
+		var best []string
+		for i, place := range rank(of) {
+			if strings.TrimSuffix(place, "=") == "1" {
+				best = append(best, of[i].Name)
+			}
+		}
+		switch {
+		case len(best) == 1:
+			parts = append(parts, fmt.Sprintf("%s is the fastest %s system (%s per token)", best[0], k, hardware.Seconds(of[0].TPOT)))
+		case len(best) > 1:
+			parts = append(parts, fmt.Sprintf("%s tie as the fastest %s systems (%s per token)", strings.Join(best, ", "), k, hardware.Seconds(of[0].TPOT)))
+		}
+	}
+	if parts == nil {
+		return "No system fits."
+	}
+	return strings.Join(parts, ", ") + "."
+}
+
 // noteWidth is the width of notes in a terminal.
 const noteWidth = 100
 

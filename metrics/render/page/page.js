@@ -343,6 +343,39 @@
     }
   }
 
+  // units are factors of the units that cells may have.
+  const units = { ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1, B: 1, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, KiB: 1024, MiB: 2 ** 20, GiB: 2 ** 30 };
+  function measure(text) {
+    const [, value, unit] = text.match(/^\s*([-+]?[0-9][0-9.]*)\s*([A-Za-z]*)/) || [];
+    return value == null ? null : +value * (units[unit] ?? 1);
+  }
+
+  // sortable gives a table of a report headers that sort, a filter and a download.
+  function sortable(section) {
+    const t = section.querySelector("table"), rows = [...t.tBodies[0].rows], heads = t.tHead ? [...t.tHead.rows[0].cells] : [];
+    const title = section.querySelector("h3").textContent, names = heads.map((h) => h.textContent);
+    let sorted = -1, down = false;
+    heads.forEach((h, i) => {
+      h.replaceChildren(make("button", { type: "button", onclick: () => {
+        down = sorted === i && !down;
+        sorted = i;
+        const order = (a, b) => {
+          const [x, y] = [a, b].map((r) => r.cells[i].textContent), [m, n] = [measure(x), measure(y)];
+          if ((m == null) !== (n == null)) return m == null ? 1 : -1;
+          return (m == null ? x.localeCompare(y) : m - n) * (down ? -1 : 1);
+        };
+        t.tBodies[0].append(...[...rows].sort(order));
+        heads.forEach((g) => g.removeAttribute("aria-sort"));
+        h.setAttribute("aria-sort", down ? "descending" : "ascending");
+      } }, names[i]));
+    });
+    const filter = make("input", { type: "search", oninput: () => {
+      for (const r of rows) r.hidden = !r.textContent.toLowerCase().includes(filter.value.toLowerCase());
+    } });
+    section.querySelector(".controls").append(labelled("Filter " + title, filter),
+      csvButton("table.csv", () => [names, ...[...t.tBodies[0].rows].filter((r) => !r.hidden).map((r) => [...r.cells].map((c) => c.textContent))], title));
+  }
+
   const system = matchMedia("(prefers-color-scheme: dark)"), button = document.getElementById("theme");
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
   function themed() {
@@ -361,5 +394,6 @@
   addEventListener("afterprint", () => { if (before) root.dataset.theme = before; else delete root.dataset.theme; themed(); });
   button.hidden = false;
   for (const section of document.querySelectorAll("section.board")) board(section);
+  for (const section of document.querySelectorAll("section.table")) sortable(section);
   button.setAttribute("aria-pressed", isDark());
 })();

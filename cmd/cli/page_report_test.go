@@ -1,0 +1,32 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// Pages of compare, time and systems state their finding, command and version.
+func TestReportPages(t *testing.T) {
+	out := t.TempDir()
+	if code, _, stderr := run("replay", newsTrace, "--policy", "lru,fifo", "--capacity", "2x", "--per", "request", "--profile", "--out", out); code != 0 {
+		t.Fatal(stderr)
+	}
+	trace := "../../datasets/corpus/selectors_qa_text.exact.parquet"
+	for want, args := range map[string][]string{
+		"fifo misses 1.":                   {"compare", "fifo", "lru", out},
+		"Every policy against lru.":        {"compare", "--all", "lru", out},
+		"on h100 with schedule da.":        {"time", out, "--policy", "lru", "--hardware", "h100,rtx4090", "--schedule", "da,dba", "--batch", "4", "--model", "llama-3-8b", "--layer-map", "stretch"},
+		"ess is the fastest sparse system": {"systems", trace, "--systems", "ess,dense-gpu", "--model", "llama-3-8b", "--context", "32768"},
+	} {
+		code, page, stderr := run(append(args, "--format", "html")...)
+		_, finding, _ := strings.Cut(page, `<p class="finding">`)
+		if code != 0 || !strings.HasPrefix(page, "<!DOCTYPE html>") || !strings.Contains(finding[:min(200, len(finding))], want) {
+			t.Errorf("%v: exit code %d, %s, finding %.200q, expected %q", args, code, stderr, finding, want)
+		}
+		for _, part := range []string{"Made by <code>kvreplay " + args[0], "<table>", "kvreplay version "} {
+			if !strings.Contains(page, part) {
+				t.Errorf("%v: the page lacks %q", args, part)
+			}
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package render
+
+import (
+	"io"
+
+	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/metrics/render/figure"
+)
+
+// PageFigure is a figure of a page of tables.
+type PageFigure struct {
+	// Title heads the figure and describes it for readers who cannot see it.
+	Title string
+	figure.Drawing
+}
+
+// pageWidth is the width of figures of a page, in millimetres.
+const pageWidth = 180
+
+// ReportPage writes a report as one HTML file that needs no network: the finding, figures, tables that
+// sort and filter, and notes. A reader without scripts sees everything. Texts are never markup.
+func ReportPage(w io.Writer, finding string, r *table.Report, figures []PageFigure, source PageSource) error {
+	var body page
+	body.put("<section aria-labelledby=\"finding\"><h2 id=\"finding\">Finding</h2>\n<p class=\"finding\">%s</p>\n", finding)
+	for _, f := range figures {
+		svg, err := (&figure.Figure{Drawing: f.Drawing, Title: f.Title, Size: figure.Size{Width: pageWidth}}).Draw(".svg")
+		if err != nil {
+			return err
+		}
+		body.put("<figure class=\"drawn\"><figcaption><h3>%s</h3></figcaption>\n<div class=\"scroll\" role=\"img\" tabindex=\"0\" aria-label=\"%s\">%s</div></figure>\n", f.Title, f.Title, markup(svg))
+	}
+	for _, t := range r.Tables {
+		body.put("<section class=\"figure table\"><h3>%s</h3>\n<div class=\"controls\"></div>\n<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"%s\">%s</div>\n", t.Title, t.Title, markup(t.HTML()))
+		body.list(t.Notes)
+		body.put("</section>\n")
+	}
+	if len(r.Footnotes) > 0 {
+		body.put("<h3>Notes</h3>\n")
+		body.list(r.Footnotes)
+	}
+	body.put("</section>\n")
+	_, err := w.Write(shell(r.Title, body.Bytes(), source, "Without JavaScript the tables do not sort.", "", "", pageFile("page.js")))
+	return err
+}
+
+// list writes notes.
+func (p *page) list(notes []string) {
+	if len(notes) == 0 {
+		return
+	}
+	p.put("<ul class=\"notes\">\n")
+	for _, n := range notes {
+		p.put("<li>%s</li>\n", n)
+	}
+	p.put("</ul>\n")
+}
