@@ -14,6 +14,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/datasets/corpus"
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
@@ -34,6 +35,7 @@ type boardFlags struct {
 	view        render.View
 	time        boardTimeFlags
 	source      render.PageSource
+	split       string
 }
 
 func leaderboardCommand(table policies.Table) command {
@@ -68,6 +70,7 @@ and selections.`,
 			fl.format(&f.format, "", "table", "markdown", "latex", "csv", "json", "html")
 			fl.out(&f.out, "write the board in all formats, its rows and its pictures to this `FOLDER` too (with --format html: the page to this file)")
 			fl.where(&f.where, whereUsage)
+			fl.enum(&f.split, "split", string(corpus.Whole), "rank on `all` traces, or on the open or held-out ones of the bundled corpus", string(corpus.Whole), string(corpus.Open), string(corpus.HeldOut))
 			fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap and of the permutation test (default 0)")
 			fl.view(&f.view)
 			fl.BoolVar(&f.view.PerTrace, "per-trace", false, "print a table for every trace too")
@@ -108,8 +111,12 @@ func (f *boardFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
+	origin, err := f.splitRows(&selected)
+	if err != nil {
+		return err
+	}
 	boards, err := unlessStopped(c.Context(), func() ([]startBoard, error) {
-		o := board.Options{Seed: f.seed, Timer: timer, By: f.time.by, Incomplete: selected.incomplete}
+		o := board.Options{Seed: f.seed, Timer: timer, By: f.time.by, Incomplete: selected.incomplete, Corpus: origin}
 		return newBoards(selected.rows, o)
 	})
 	if stopped := c.Context().Err(); stopped != nil {
@@ -137,6 +144,34 @@ func (f *boardFlags) run(c *call) error {
 		c.suggested = slices.Concat([]string{"compare"}, best, paths, c.given("compare", "format", "seed"))
 	}
 	return cmp.Or(f.renderAll(c.stdout, boards, f.format), errorOf(selected.incomplete))
+}
+
+// splitRows keeps the rows of the part of the corpus that --split names. It returns the version and part
+// of the corpus that the remaining rows are of, empty for other traces.
+func (f *boardFlags) splitRows(s *selection) (string, error) {
+	digests := map[string]string{}
+	for i := range s.rows {
+		digests[s.rows[i].Trace] = s.rows[i].TraceDigest
+	}
+	if f.split != string(corpus.Whole) {
+		all := corpus.Versions()
+		latest := all[len(all)-1]
+		part := latest.Part(corpus.Split(f.split))
+		kept := map[string]string{}
+		for _, name := range part {
+			if digests[name] != latest.Digests[name] {
+				return "", fmt.Errorf("--split %s: the rows lack %s of corpus version %d: run make leaderboard, or remove --split", f.split, name, latest.Number)
+			}
+			kept[name] = digests[name]
+		}
+		s.rows = slices.DeleteFunc(slices.Clone(s.rows), func(r result.Row) bool { return kept[r.Trace] == "" })
+		digests = kept
+	}
+	v, part := corpus.Find(digests)
+	if v == nil {
+		return "", nil
+	}
+	return fmt.Sprintf("version %d, %s", v.Number, part), nil
 }
 
 // startBoard is the board of the warmed rows or that of the cold rows, which are never pooled

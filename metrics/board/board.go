@@ -26,6 +26,9 @@ type Board struct {
 	RankedBy string `json:"ranked_by"`
 	// Incomplete lists the requested cells without rows. It is null if all have rows.
 	Incomplete *result.Incomplete `json:"incomplete"`
+	// Corpus is the version and part of the bundled corpus if its traces are exactly those of the rows,
+	// as in "version 1, held-out". It is empty otherwise.
+	Corpus string `json:"corpus"`
 	// Time is the assumptions of modelled times, null if there are none.
 	Time *TimeModel `json:"time"`
 	// Labels are the conditions that limit the figures. A label of only some traces states its share:
@@ -62,6 +65,8 @@ type Options struct {
 	By string
 	// Incomplete lists the requested cells without rows, nil for none.
 	Incomplete *result.Incomplete
+	// Corpus is that of the board.
+	Corpus string
 }
 
 // NewBoard computes the leaderboard of the rows, in any order. Rows that must not be pooled are an
@@ -100,7 +105,7 @@ func NewBoard(rows []result.Row, o Options) (*Board, error) {
 		g.clock = &clock{o.Timer, map[*cell]float64{}, map[string][]string{}}
 	}
 	b := &Board{Version: BoardVersion, Resamples: s.count, Seed: s.seed, RankedBy: key.Name,
-		Incomplete: o.Incomplete, Traces: g.traces(), Tiers: tiers}
+		Incomplete: o.Incomplete, Corpus: o.Corpus, Traces: g.traces(), Tiers: tiers}
 	b.Labels = b.labels()
 	if t := g.ranking(key); t != nil {
 		b.Tables = []Ranking{*t}
@@ -108,6 +113,9 @@ func NewBoard(rows []result.Row, o Options) (*Board, error) {
 	b.Lossy, b.Cells, b.Windows = g.ranking(RecallKey), g.cellLines(key), g.windows()
 	b.Time = g.clock.model()
 	b.Notes = slices.Concat(o.Incomplete.Notes(), g.notes(b), g.clock.notes())
+	if b.Corpus != "" {
+		b.Notes = append(b.Notes, "Corpus "+b.Corpus+", see datasets/corpus/VERSIONS.md")
+	}
 	b.number()
 	fillLists(reflect.ValueOf(b).Elem())
 	return b, b.check()

@@ -1,0 +1,60 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/datasets/corpus"
+)
+
+// datasets/corpus/VERSIONS.md lists the parts of each version.
+func TestVersionsAreCurrent(t *testing.T) {
+	var lines strings.Builder
+	lines.WriteString("| version | open | held out |\n|---|---|---|\n")
+	for _, v := range corpus.Versions() {
+		names := func(s corpus.Split) string {
+			return strings.ReplaceAll("`"+strings.Join(v.Part(s), "`, `")+"`", ".parquet", "")
+		}
+		fmt.Fprintf(&lines, "| %d | %s | %s |\n", v.Number, names(corpus.Open), names(corpus.HeldOut))
+	}
+	rewrittenPart(t, "../../datasets/corpus/VERSIONS.md", "parts", lines.String(), "Versions")
+}
+
+// --split ranks on a part of the corpus, and the board names version and part. Other rows are refused.
+func TestSplit(t *testing.T) {
+	out := t.TempDir()
+	traces, err := filepath.Glob("../../datasets/corpus/[dw]*_*.parquet") // deep and wide
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"replay"}, traces...)
+	if code, _, stderr := run(append(args, "--policy", "lru,fifo,opt", "--capacity", "2x", "--out", out)...); code != 0 {
+		t.Fatal(stderr)
+	}
+	version := corpus.Versions()[len(corpus.Versions())-1]
+	for _, part := range []corpus.Split{corpus.Whole, corpus.Open, corpus.HeldOut} {
+		code, text, stderr := run("leaderboard", out, "--split", string(part), "--format", "json")
+		var b struct {
+			Corpus string
+			Traces []struct{ Trace string }
+		}
+		if err := json.Unmarshal([]byte(text), &b); code != 0 || err != nil {
+			t.Fatalf("%s: %v, %s", part, err, stderr)
+		}
+		var names []string
+		for _, trace := range b.Traces {
+			names = append(names, trace.Trace)
+		}
+		if !slices.Equal(names, version.Part(part)) || b.Corpus != fmt.Sprintf("version %d, %s", version.Number, part) {
+			t.Errorf("%s: %q on %v, expected %v", part, b.Corpus, names, version.Part(part))
+		}
+	}
+	if code, text, _ := run("leaderboard", out, "--split", "held-out", "--notes"); code != 0 || !strings.Contains(text, "Corpus version 1, held-out") {
+		t.Errorf("exit code %d: %s", code, text)
+	}
+	wantRefused(t, 1, "the rows lack", "leaderboard", "../../metrics/testdata/rows.jsonl", "--split", "open")
+}
