@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -181,7 +182,7 @@ func (f *sweepFlags) print(c *call, all []variant, varied []string) error {
 	}
 	t := table.New(slices.Concat(varied, []string{"× OPT", "95 %", "gap closed", "misses", "remark"})...).RightFrom(0)
 	t.Title = "Options of " + c.args[0] + ", pooled over " + count(len(c.args)-1, "trace") + " at " + strings.Join(f.capacities, ", ")
-	best := slices.MinFunc(all, func(a, b variant) int { return int(sign(a.XOpt.Value - b.XOpt.Value)) })
+	best := slices.MinFunc(all, func(a, b variant) int { return cmp.Compare(a.XOpt.Value, b.XOpt.Value) })
 	for _, v := range all {
 		low, gap, remark := "-", "-", ""
 		if v.XOpt.Bounded() && v.XOpt.High != nil {
@@ -211,16 +212,6 @@ func (f *sweepFlags) print(c *call, all []variant, varied []string) error {
 	return report.Text(c.stdout)
 }
 
-func sign(x float64) float64 {
-	switch {
-	case x < 0:
-		return -1
-	case x > 0:
-		return 1
-	}
-	return 0
-}
-
 // draw plots × OPT over the values of one option. The default is a line of its own, with one point.
 func (f *sweepFlags) draw(c *call, all []variant, option, format string) error {
 	line, usual := figure.Line{Name: strings.SplitN(all[0].Policy, ":", 2)[0]}, figure.Line{Name: "default", Bound: true}
@@ -238,7 +229,7 @@ func (f *sweepFlags) draw(c *call, all []variant, option, format string) error {
 			usual.Points = append(usual.Points, figure.Point{X: x, Y: p.Y, Low: p.Y, High: p.Y})
 		}
 	}
-	slices.SortFunc(line.Points, func(a, b figure.Point) int { return int(sign(a.X - b.X)) })
+	slices.SortFunc(line.Points, func(a, b figure.Point) int { return cmp.Compare(a.X, b.X) })
 	fig := figure.Figure{Title: "× OPT over " + option, Size: figure.Column,
 		Drawing: &figure.Lines{X: option, Y: "misses ÷ OPT's", Lines: []figure.Line{line, usual}}}
 	drawn, err := fig.Draw(format)

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -103,7 +104,7 @@ func CurveFigure(b *board.Board, name string, chosen []string, view View) (figur
 				plot.Ticks = append(plot.Ticks, x)
 			}
 		}
-		slices.SortStableFunc(line.Points, func(a, b figure.Point) int { return int(math.Copysign(1, a.X-b.X)) })
+		slices.SortStableFunc(line.Points, func(a, b figure.Point) int { return cmp.Compare(a.X, b.X) })
 		plot.Lines = append(plot.Lines, line)
 	}
 	slices.Sort(plot.Ticks)

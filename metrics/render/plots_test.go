@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -63,7 +64,7 @@ func TestCurveFigure(t *testing.T) {
 			if lines[i].Name != l.Policy || len(lines[i].Points) != len(table.Capacities) {
 				t.Fatalf("%s: %+v, expected %s at %v", name, lines[i], l.Policy, table.Capacities)
 			}
-			if !slices.IsSortedFunc(lines[i].Points, func(a, b figure.Point) int { return int(math.Copysign(1, a.X-b.X)) }) {
+			if !slices.IsSortedFunc(lines[i].Points, func(a, b figure.Point) int { return cmp.Compare(a.X, b.X) }) {
 				t.Errorf("%s: %s is not ascending", name, l.Policy)
 			}
 			p, f := lines[i].Points[0], l.Capacities[0]

@@ -107,6 +107,7 @@ func (l *lineDrawer) Plot(c draw.Canvas, p *plot.Plot) {
 	inside := func(v float64) bool { return v >= p.Y.Min && v <= p.Y.Max }
 	var labels []int
 	var ends []vg.Length
+	inks := make([]color.Color, len(l.lines))
 	contender := 0
 	for i, line := range l.lines {
 		stroke, mark := style(contender)
@@ -115,6 +116,7 @@ func (l *lineDrawer) Plot(c draw.Canvas, p *plot.Plot) {
 		} else {
 			contender++
 		}
+		inks[i] = stroke.Color
 		var path []vg.Point
 		for _, q := range line.Points {
 			path = append(path, vg.Point{X: x(q.X), Y: y(q.Y)})
@@ -134,17 +136,10 @@ func (l *lineDrawer) Plot(c draw.Canvas, p *plot.Plot) {
 		}
 	}
 	text := textStyle(draw.XLeft, draw.YCenter)
-	contender = 0
 	for n, at := range spread(ends, lineHeight, c.Min.Y, c.Max.Y) {
 		line := l.lines[labels[n]]
 		last := line.Points[len(line.Points)-1]
-		ink := color.Color(chart.Grey)
-		if !line.Bound {
-			s, _ := style(contender)
-			ink = s.Color
-			contender++
-		}
-		c.StrokeLine2(draw.LineStyle{Color: ink, Width: vg.Points(0.5)}, x(last.X), ends[n], c.Max.X+3*labelGap, at)
+		c.StrokeLine2(draw.LineStyle{Color: inks[labels[n]], Width: vg.Points(0.5)}, x(last.X), ends[n], c.Max.X+3*labelGap, at)
 		c.FillText(text, vg.Point{X: c.Max.X + 3.5*labelGap, Y: at + rise}, shown(line.Name))
 	}
 }
