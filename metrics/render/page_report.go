@@ -31,26 +31,14 @@ func ReportPage(w io.Writer, finding string, r *table.Report, figures []PageFigu
 	}
 	for _, t := range r.Tables {
 		body.put("<section class=\"figure table\"><h3>%s</h3>\n<div class=\"controls\"></div>\n<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"%s\">%s</div>\n", t.Title, t.Title, markup(t.HTML()))
-		body.list(t.Notes)
+		body.notes(t.Notes)
 		body.put("</section>\n")
 	}
 	if len(r.Footnotes) > 0 {
 		body.put("<h3>Notes</h3>\n")
-		body.list(r.Footnotes)
+		body.notes(r.Footnotes)
 	}
 	body.put("</section>\n")
 	_, err := w.Write(shell(r.Title, body.Bytes(), source, "Without JavaScript the tables do not sort.", "", "", pageFile("page.js")))
 	return err
-}
-
-// list writes notes.
-func (p *page) list(notes []string) {
-	if len(notes) == 0 {
-		return
-	}
-	p.put("<ul class=\"notes\">\n")
-	for _, n := range notes {
-		p.put("<li>%s</li>\n", n)
-	}
-	p.put("</ul>\n")
 }

@@ -63,13 +63,8 @@ func RankingFigure(b *board.Board, chosen []string, view View) (figure.Drawing, 
 		row.Value, row.Low, row.High = interval(f, of.unit.scale)
 		d.Rows = append(d.Rows, row)
 	}
-	for _, l := range t.Bounds {
-		if l.Policy != board.OptPolicy || l.Pooled == nil {
-			continue
-		}
-		if f := t.Key.Of(l.Pooled); f != nil {
-			d.Marks = append(d.Marks, figure.Row{Name: "OPT", Value: of.unit.scale * f.Value})
-		}
+	if f := optimumOf(t); f != nil {
+		d.Marks = append(d.Marks, figure.Row{Name: "OPT", Value: of.unit.scale * f.Value})
 	}
 	return d, nil
 }

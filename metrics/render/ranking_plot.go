@@ -44,13 +44,8 @@ func RankingPlot(w io.Writer, b *board.Board, view View, dark bool) error {
 		}
 		dots.Rows = append(dots.Rows, dot)
 	}
-	for _, l := range t.Bounds {
-		if l.Policy != board.OptPolicy || l.Pooled == nil {
-			continue
-		}
-		if f := t.Key.Of(l.Pooled); f != nil {
-			dots.Lines = append(dots.Lines, chart.Mark{Name: "OPT", Value: of.unit.scale * f.Value})
-		}
+	if f := optimumOf(t); f != nil {
+		dots.Lines = append(dots.Lines, chart.Mark{Name: "OPT", Value: of.unit.scale * f.Value})
 	}
 	svg, err := dots.Draw()
 	if err != nil {
@@ -58,6 +53,16 @@ func RankingPlot(w io.Writer, b *board.Board, view View, dark bool) error {
 	}
 	_, err = w.Write(svg)
 	return err
+}
+
+// optimumOf returns the figure of OPT by which the ranking ranks, nil without one.
+func optimumOf(t *board.Ranking) *board.Figure {
+	for _, l := range t.Bounds {
+		if l.Policy == board.OptPolicy && l.Pooled != nil {
+			return t.Key.Of(l.Pooled)
+		}
+	}
+	return nil
 }
 
 // HasRankingPlot reports whether the board ranks exact policies, which RankingPlot draws.
