@@ -36,6 +36,7 @@ type boardFlags struct {
 	time        boardTimeFlags
 	source      render.PageSource
 	split       string
+	table       policies.Table
 }
 
 func leaderboardCommand(table policies.Table) command {
@@ -77,7 +78,7 @@ and selections.`,
 			f.time.define(fl)
 		},
 		run: func(c *call) error {
-			f.view.Defaults = defaultsOf(table)
+			f.view.Defaults, f.table = defaultsOf(table), table
 			return f.run(c)
 		},
 		next:     last,
@@ -132,6 +133,13 @@ func (f *boardFlags) run(c *call) error {
 		return usagef("--format %s holds one board, but the rows make two: add --where warmup=cold or "+
 			"--where warmup!=cold, or write both with --out", f.format)
 	}
+	if isPage || f.out != "" {
+		for i := range boards {
+			if boards[i].steps, err = timelines(c, paths, boards[i].Board, f.table); err != nil {
+				return err
+			}
+		}
+	}
 	if isPage && f.out != "" {
 		return cmp.Or(f.writePage(c.stderr, boards), errorOf(selected.incomplete))
 	}
@@ -181,6 +189,7 @@ type startBoard struct {
 	title  string // empty for the only board
 	suffix string // of its files
 	rows   []result.Row
+	steps  []render.PageFigure
 }
 
 func newBoards(rows []result.Row, o board.Options) ([]startBoard, error) {
@@ -202,7 +211,7 @@ func newBoards(rows []result.Row, o board.Options) ([]startBoard, error) {
 		if err != nil {
 			return nil, err
 		}
-		boards = append(boards, startBoard{b, p.title, p.suffix, p.rows})
+		boards = append(boards, startBoard{Board: b, title: p.title, suffix: p.suffix, rows: p.rows})
 	}
 	if len(boards) == 1 {
 		boards[0].title, boards[0].suffix = "", ""
@@ -224,7 +233,7 @@ func bestOf(boards []startBoard) (best []string) {
 func (f *boardFlags) renderAll(w io.Writer, boards []startBoard, format string) error {
 	if format == "html" {
 		return render.Page(w, slice.Map(boards, func(b startBoard) render.PageBoard {
-			return render.PageBoard{Board: b.Board, Title: b.title, Suffix: b.suffix, Rows: b.rows}
+			return render.PageBoard{Board: b.Board, Title: b.title, Suffix: b.suffix, Rows: b.rows, Steps: b.steps}
 		}), f.source, f.view)
 	}
 	for i, b := range boards {

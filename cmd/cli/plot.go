@@ -2,8 +2,10 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -324,9 +326,7 @@ func (f *plotFlags) steps(c *call) error {
 	if err := f.check(c, filesOf(c.args, ".parquet")); err != nil {
 		return err
 	}
-	d := &figure.Lines{X: "decode step", Y: "misses ÷ demand"}
-	sums := map[string][]stepSum{}
-	var order []string
+	var all []*pipeline.Profile
 	for _, arg := range c.args {
 		path, err := profileIn(arg)
 		if err != nil {
@@ -343,23 +343,30 @@ func (f *plotFlags) steps(c *call) error {
 		if err != nil {
 			return err
 		}
-		for _, p := range profiles {
-			name := p.Cell.String()
-			if sums[name] == nil {
-				order = append(order, name)
-			}
-			sums[name] = addSteps(sums[name], p)
-		}
+		all = append(all, profiles...)
 	}
-	short := render.View{Defaults: defaultsOf(f.table)}.PolicyNames(slice.Map(order, func(s string) string { p, _, _ := strings.Cut(s, " @ "); return p }))
-	oneCapacity := len(text.Union(slice.Map(order, func(s string) string { _, capacity, _ := strings.Cut(s, " @ "); return capacity }))) == 1
-	for _, name := range order {
-		policy, capacity, _ := strings.Cut(name, " @ ")
-		line := figure.Line{Name: short[policy], Bare: true, Bound: policy == board.OptPolicy}
-		if !oneCapacity {
-			line.Name += " @ " + capacity
+	return f.draw(c, "Misses of each decode step", stepsDrawing(all, f.table))
+}
+
+// stepsDrawing plots the misses of each step of profiles. Profiles of a cell are pooled.
+func stepsDrawing(profiles []*pipeline.Profile, table policies.Table) figure.Drawing {
+	sums, capacities := map[pipeline.Cell][]stepSum{}, map[string]bool{}
+	var order []pipeline.Cell
+	for _, p := range profiles {
+		if sums[p.Cell] == nil {
+			order = append(order, p.Cell)
 		}
-		for i, s := range sums[name] {
+		sums[p.Cell] = addSteps(sums[p.Cell], p)
+		capacities[p.Cell.Capacity] = true
+	}
+	d := &figure.Lines{X: "decode step", Y: "misses ÷ demand"}
+	short := render.View{Defaults: defaultsOf(table)}.PolicyNames(slice.Map(order, func(c pipeline.Cell) string { return c.Policy }))
+	for _, cell := range order {
+		line := figure.Line{Name: short[cell.Policy], Bare: true, Bound: cell.Policy == board.OptPolicy}
+		if len(capacities) > 1 {
+			line.Name += " @ " + cell.Capacity
+		}
+		for i, s := range sums[cell] {
 			if s.demand > 0 {
 				share := float64(s.misses) / float64(s.demand)
 				line.Points = append(line.Points, figure.Point{X: float64(i), Y: share, Low: share, High: share})
@@ -367,7 +374,57 @@ func (f *plotFlags) steps(c *call) error {
 		}
 		d.Lines = append(d.Lines, line)
 	}
-	return f.draw(c, "Misses of each decode step", d)
+	return d
+}
+
+// mostTimelines is the number of profiles whose steps a page shows.
+const mostTimelines = 8
+
+// timelines plots the steps of the profiles in the folders of rows, at the first capacity of each. It
+// shows the policies that the board shows at first. It leaves out profiles that cannot be read, and
+// says so.
+func timelines(c *call, paths []string, b *board.Board, table policies.Table) (figures []render.PageFigure, err error) {
+	if len(paths) == 0 {
+		paths = []string{resultsFolder}
+	}
+	shown := render.Contenders(b)
+	for _, path := range paths {
+		if info, err := os.Stat(path); err != nil || !info.IsDir() {
+			continue
+		}
+		found, err := files.Matching(path, "*.profile-*.parquet")
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range found[:min(len(found), mostTimelines-len(figures))] {
+			profiles, err := firstProfiles(c.Context(), file, shown)
+			if stopped := c.Context().Err(); stopped != nil {
+				return nil, stopped
+			}
+			if err != nil {
+				fmt.Fprintf(c.stderr, "kvreplay: the page leaves out misses by step: %v\n", err)
+			}
+			if len(profiles) > 0 {
+				title := "Misses of each decode step: " + profiles[0].Meta.Trace + " at " + profiles[0].Cell.Capacity
+				figures = append(figures, render.PageFigure{Title: title, Drawing: stepsDrawing(profiles, table)})
+			}
+		}
+	}
+	return figures, nil
+}
+
+// firstProfiles reads the cells of some policies at the first capacity of a profile.
+func firstProfiles(ctx context.Context, file string, shown []string) ([]*pipeline.Profile, error) {
+	cells, err := pipeline.Cells(ctx, file)
+	if err != nil || len(cells) == 0 {
+		return nil, err
+	}
+	first := cells[0].Capacity
+	cells = slices.DeleteFunc(cells, func(c pipeline.Cell) bool { return c.Capacity != first || !slices.Contains(shown, c.Policy) })
+	if len(cells) == 0 {
+		return nil, nil
+	}
+	return pipeline.ReadProfiles(ctx, file, cells)
 }
 
 // stepSum is the counts of a decode step.

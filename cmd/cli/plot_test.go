@@ -111,3 +111,28 @@ func wantRefused(t *testing.T, code int, want string, args ...string) {
 		t.Errorf("kvreplay %v: exit code %d, %q, expected %d with %q", args, got, stderr, code, want)
 	}
 }
+
+// The page of a folder with a profile shows the misses of each step. Without a profile, and with one
+// that is damaged, it says how to get them.
+func TestPageShowsSteps(t *testing.T) {
+	out := t.TempDir()
+	if code, _, stderr := run("replay", newsTrace, "--policy", "lru,fifo,opt", "--capacity", "2x", "--profile", "--out", out); code != 0 {
+		t.Fatal(stderr)
+	}
+	const title, hint = "Misses of each decode step: smollm2_multi_news_8k.parquet at 2x", "Replay with <code>--profile</code>"
+	code, page, stderr := run("leaderboard", out, "--format", "html")
+	if code != 0 || !strings.Contains(page, title) || strings.Contains(page, hint) || !strings.Contains(page, ">decode step<") {
+		t.Errorf("exit code %d, %s: the page has no figure of steps", code, stderr)
+	}
+	profiles, err := filepath.Glob(filepath.Join(out, "*.profile-*.parquet"))
+	if err != nil || len(profiles) != 1 {
+		t.Fatal(profiles, err)
+	}
+	if err := os.WriteFile(profiles[0], []byte("PAR1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, page, stderr = run("leaderboard", out, "--format", "html")
+	if code != 0 || strings.Contains(page, title) || !strings.Contains(page, hint) || !strings.Contains(stderr, "the page leaves out misses by step: profile ") {
+		t.Errorf("exit code %d, %s: a damaged profile", code, stderr)
+	}
+}

@@ -39,6 +39,8 @@ type PageBoard struct {
 	Title, Suffix string
 	// Rows are those of the board. Rows by layer or stream make heat maps.
 	Rows []result.Row
+	// Steps are figures of the misses of each step. Without any, the page says how to get them.
+	Steps []PageFigure
 }
 
 // PageSource is what reproduces a page.
@@ -159,6 +161,14 @@ func (p *page) board(b *PageBoard, n int, source PageSource, view View) error {
 		p.put("</section>\n")
 	}
 	p.put("</div>\n")
+	for _, f := range b.Steps {
+		if err := p.drawn(&f); err != nil {
+			return err
+		}
+	}
+	if b.Steps == nil {
+		p.put("<h3>%sMisses of each decode step</h3>\n<p>The folder of the rows has no profile of a shown policy. Replay with <code>--profile</code> to see the steps here.</p>\n", start)
+	}
 	p.tables(b.Board, n, start)
 	p.put("<script type=\"application/json\" class=\"data\">%s</script>\n</section>\n", markup(data))
 	return nil

@@ -23,11 +23,9 @@ func ReportPage(w io.Writer, finding string, r *table.Report, figures []PageFigu
 	var body page
 	body.put("<section aria-labelledby=\"finding\"><h2 id=\"finding\">Finding</h2>\n<p class=\"finding\">%s</p>\n", finding)
 	for _, f := range figures {
-		svg, err := (&figure.Figure{Drawing: f.Drawing, Title: f.Title, Size: figure.Size{Width: pageWidth}}).Draw(".svg")
-		if err != nil {
+		if err := body.drawn(&f); err != nil {
 			return err
 		}
-		body.put("<figure class=\"drawn\"><figcaption><h3>%s</h3></figcaption>\n<div class=\"scroll\" role=\"img\" tabindex=\"0\" aria-label=\"%s\">%s</div></figure>\n", f.Title, f.Title, markup(svg))
 	}
 	for _, t := range r.Tables {
 		body.put("<section class=\"figure table\"><h3>%s</h3>\n<div class=\"controls\"></div>\n<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"%s\">%s</div>\n", t.Title, t.Title, markup(t.HTML()))
@@ -41,4 +39,14 @@ func ReportPage(w io.Writer, finding string, r *table.Report, figures []PageFigu
 	body.put("</section>\n")
 	_, err := w.Write(shell(r.Title, body.Bytes(), source, "Without JavaScript the tables do not sort.", "", "", pageFile("page.js")))
 	return err
+}
+
+// drawn writes a figure.
+func (p *page) drawn(f *PageFigure) error {
+	svg, err := (&figure.Figure{Drawing: f.Drawing, Title: f.Title, Size: figure.Size{Width: pageWidth}}).Draw(".svg")
+	if err != nil {
+		return err
+	}
+	p.put("<figure class=\"drawn\"><figcaption><h3>%s</h3></figcaption>\n<div class=\"scroll\" role=\"img\" tabindex=\"0\" aria-label=\"%s\">%s</div></figure>\n", f.Title, f.Title, markup(svg))
+	return nil
 }

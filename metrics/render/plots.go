@@ -159,6 +159,15 @@ func contenders(t *board.Ranking) (lines []board.Line) {
 	return lines
 }
 
+// Contenders returns the policies that figures of the board show if the user names none.
+func Contenders(b *board.Board) (policies []string) {
+	t, err := onlyRanking(b)
+	if err != nil {
+		return nil
+	}
+	return slice.Map(contenders(t), func(l board.Line) string { return l.Policy })
+}
+
 // chooseLines returns the lines of policies that the user names, in the user's order. A name may leave
 // out options, and "all" names all.
 func chooseLines(lines []board.Line, chosen []string, view View) (found []board.Line, err error) {
