@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -284,5 +283,5 @@ func (f *adviseFlags) open() (*trace.File, error) {
 	if f.trace != "" {
 		return trace.Open(f.trace)
 	}
-	return trace.OpenReader(corpus.EmbeddedFile, bytes.NewReader(corpus.Embedded), int64(len(corpus.Embedded)))
+	return openEmbedded()
 }

@@ -50,19 +50,21 @@ var whereToPut = map[string]string{
 // values returns the words that shells complete, for the arguments typed so far.
 type values func(args []string) []string
 
-// completeValues has shells complete the flags and arguments of c, and of the commands below it.
-func completeValues(c *cobra.Command, table policies.Table) {
+// completeValues has shells complete the flags and arguments of all commands.
+func completeValues(root *cobra.Command, table policies.Table) {
 	names := func(list func() []string) values { return func([]string) []string { return list() } }
-	items := func(k hardware.Kind) values {
-		return names(func() []string {
+	items := func(kinds ...hardware.Kind) values {
+		return names(func() (all []string) {
 			lib, err := new(hardwareFlags).load()
 			if err != nil {
 				return nil
 			}
-			return lib.Names(k)
+			for _, k := range kinds {
+				all = append(all, lib.Names(k)...)
+			}
+			return all
 		})
 	}
-	policyNames := names(func() []string { return slice.Map(table, func(e policies.Entry) string { return e.Name }) })
 	systemNames := names(func() []string {
 		lib, err := systems.Load("", table)
 		if err != nil {
@@ -71,51 +73,38 @@ func completeValues(c *cobra.Command, table policies.Table) {
 		return append(lib.Names(), "all")
 	})
 	flags := map[string]values{
-		"policy":   func(args []string) []string { return append(policyNames(args), groups...) },
+		"policy":   names(func() []string { return append(table.Names(), groups...) }),
 		"hardware": items(hardware.KindMachine), "model": items(hardware.KindModel), "gpu": items(hardware.KindGPU), "link": items(hardware.KindLink),
 		"schedule": names(pipeline.ScheduleNames), "engine": names(pipeline.EngineNames), "systems": systemNames,
 		"layers": layersOf, "capacity": names(func() []string { return []string{"1x", "1.5x", "2x", "3x", "4x"} }),
 	}
-	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
-		of := flags[f.Name]
-		if e, ok := f.Value.(enum); ok {
-			of = names(func() []string { return e.known })
-		}
-		if kind := f.Value.Type(); of == nil || kind == "bool" || kind == "int" {
-			return
-		}
-		_ = c.RegisterFlagCompletionFunc(f.Name, func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-			before, _ := cutLast(typed, ",")
-			words := slice.Map(of(args), func(word string) string { return before + word })
-			return words, cobra.ShellCompDirectiveNoFileComp
-		})
-	})
-	arguments := map[string]values{
-		"policies describe": policyNames,
-		"hardware show": func(args []string) (all []string) {
-			for _, k := range hardware.Kinds {
-				all = append(all, items(k)(args)...)
+	arguments := map[string]values{"policies describe": names(table.Names), "hardware show": items(hardware.Kinds...)}
+	var complete func(c *cobra.Command)
+	complete = func(c *cobra.Command) {
+		c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			of := flags[f.Name]
+			if e, ok := f.Value.(enum); ok {
+				of = names(func() []string { return e.known })
 			}
-			return all
-		},
-	}
-	if of := arguments[commandName(c)]; of != nil {
-		c.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return of(args), cobra.ShellCompDirectiveNoFileComp
+			if kind := f.Value.Type(); of == nil || kind == "bool" || kind == "int" {
+				return
+			}
+			_ = c.RegisterFlagCompletionFunc(f.Name, func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+				before := typed[:strings.LastIndex(typed, ",")+1]
+				words := slice.Map(of(args), func(word string) string { return before + word })
+				return words, cobra.ShellCompDirectiveNoFileComp
+			})
+		})
+		if of := arguments[commandName(c)]; of != nil {
+			c.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+				return of(args), cobra.ShellCompDirectiveNoFileComp
+			}
+		}
+		for _, below := range c.Commands() {
+			complete(below)
 		}
 	}
-	for _, below := range c.Commands() {
-		completeValues(below, table)
-	}
-}
-
-// cutLast divides a text after the last separator.
-func cutLast(text, sep string) (before, after string) {
-	i := strings.LastIndex(text, sep) + len(sep)
-	if i < len(sep) {
-		return "", text
-	}
-	return text[:i], text[i:]
+	complete(root)
 }
 
 // layersOf returns the layers of the traces among the arguments. It leaves out files that it cannot

@@ -29,7 +29,7 @@ It needs no files and takes a second.`,
 }
 
 func demo(c *call, table policies.Table) error {
-	t, err := trace.OpenReader(corpus.EmbeddedFile, bytes.NewReader(corpus.Embedded), int64(len(corpus.Embedded)))
+	t, err := openEmbedded()
 	if err != nil {
 		return err
 	}
@@ -58,15 +58,10 @@ func demo(c *call, table policies.Table) error {
 	if err != nil {
 		return err
 	}
-	meta, requests := t.Meta(), map[string]bool{}
-	for _, s := range t.Streams() {
-		requests[s.Request] = true
-	}
+	meta := t.Meta()
 	fmt.Fprintf(c.stdout, "%s, %d requests: a step selects K = %d entries of the KV cache per layer.\n"+
-		"The GPU keeps 1.5, 2 or 4 × K entries. Selected entries that it lacks are misses and cross PCIe.\n\n", meta.Model, len(requests), meta.TopK)
-	report := render.Board(b, render.View{Defaults: defaultsOf(table)})
-	report.Footnotes = report.Footnotes[:len(report.Footnotes)-1] // names flags that the demo lacks
-	if err := report.Text(c.stdout); err != nil {
+		"The GPU keeps 1.5, 2 or 4 × K entries. Selected entries that it lacks are misses and cross PCIe.\n\n", meta.Model, *b.Traces[0].RequestCount, meta.TopK)
+	if err := render.Board(b, render.View{Fixed: true, Defaults: defaultsOf(table)}).Text(c.stdout); err != nil {
 		return err
 	}
 	_, err = fmt.Fprint(c.stdout, `
@@ -75,4 +70,9 @@ Your own policy:  kvreplay policies new NAME
 Time and memory:  kvreplay advise --hardware h100 --model llama-3.1-8b --context 64K
 `)
 	return err
+}
+
+// openEmbedded opens the trace of the corpus that is part of this program.
+func openEmbedded() (*trace.File, error) {
+	return trace.OpenReader(corpus.EmbeddedFile, bytes.NewReader(corpus.Embedded), int64(len(corpus.Embedded)))
 }

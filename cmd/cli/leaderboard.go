@@ -116,16 +116,7 @@ func (f *boardFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	boards, err := unlessStopped(c.Context(), func() ([]startBoard, error) {
-		o := board.Options{Seed: f.seed, Timer: timer, By: f.time.by, Incomplete: selected.incomplete, Corpus: origin}
-		return newBoards(selected.rows, o)
-	})
-	if stopped := c.Context().Err(); stopped != nil {
-		return stopped // cells without times are no board
-	}
-	if errors.Is(err, board.ErrNoOptimum) {
-		return selected.missing(err, "opt")
-	}
+	boards, err := selected.boards(c.Context(), board.Options{Seed: f.seed, Timer: timer, By: f.time.by, Corpus: origin})
 	if err != nil {
 		return err
 	}
@@ -190,6 +181,19 @@ type startBoard struct {
 	suffix string // of its files
 	rows   []result.Row
 	steps  []render.PageFigure
+}
+
+// boards computes the boards of the selected rows.
+func (s *selection) boards(ctx context.Context, o board.Options) ([]startBoard, error) {
+	o.Incomplete = s.incomplete
+	boards, err := unlessStopped(ctx, func() ([]startBoard, error) { return newBoards(s.rows, o) })
+	if stopped := ctx.Err(); stopped != nil {
+		return nil, stopped // cells without times are no board
+	}
+	if errors.Is(err, board.ErrNoOptimum) {
+		return nil, s.missing(err, "opt")
+	}
+	return boards, err
 }
 
 func newBoards(rows []result.Row, o board.Options) ([]startBoard, error) {

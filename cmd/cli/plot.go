@@ -102,12 +102,7 @@ func (f *plotFlags) board(c *call) (*board.Board, *result.Incomplete, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	boards, err := unlessStopped(c.Context(), func() ([]startBoard, error) {
-		return newBoards(selected.rows, board.Options{Seed: f.seed, Incomplete: selected.incomplete})
-	})
-	if errors.Is(err, board.ErrNoOptimum) {
-		return nil, nil, selected.missing(err, "opt")
-	}
+	boards, err := selected.boards(c.Context(), board.Options{Seed: f.seed})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -207,6 +202,7 @@ outputs of kvreplay systems --format json, for example at several --gpu-memory.`
 				}
 				rows = append(rows, of...)
 			}
+			systems.MarkFront(rows) // of all files together
 			d, err := pareto(rows)
 			if err != nil {
 				return err
@@ -217,9 +213,8 @@ outputs of kvreplay systems --format json, for example at several --gpu-memory.`
 	}
 }
 
-// pareto plots the systems that fit.
+// pareto plots the systems that fit, with the marked front.
 func pareto(rows []*systems.Row) (figure.Drawing, error) {
-	systems.MarkFront(rows)
 	rows = systems.ByKind(rows)
 	d := &figure.Points{X: "GPU memory (GB)", Y: "time per output token (ms)", LogY: true}
 	for _, r := range rows {

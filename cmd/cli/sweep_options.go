@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
@@ -82,8 +83,8 @@ func (f *sweepFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(specs, func(s policies.Spec) bool { return s.Name() == usual.Name() }) {
-		specs = append(specs, usual)
+	if specs, err = f.and(specs, usual.Name()); err != nil {
+		return err
 	}
 	rows, err := f.replay(c, specs)
 	if err != nil {
@@ -105,17 +106,17 @@ func (f *sweepFlags) run(c *call) error {
 	return f.print(c, all, varied)
 }
 
+// and adds named policies to specs that lack them.
+func (f *sweepFlags) and(specs []policies.Spec, names ...string) ([]policies.Spec, error) {
+	all, _, err := parsePolicies(f.table, append(slice.Map(specs, policies.Spec.Name), names...))
+	return all, err
+}
+
 // replay replays the variants, LRU and OPT on all traces.
 func (f *sweepFlags) replay(c *call, specs []policies.Spec) (rows []result.Row, err error) {
-	o := replay.Options{Per: replay.PerRequest, Policies: specs}
-	for _, name := range []string{"lru", board.OptPolicy} {
-		spec, err := f.table.Parse(name)
-		if err != nil {
-			return nil, err
-		}
-		if !slices.ContainsFunc(o.Policies, func(s policies.Spec) bool { return s.Name() == spec.Name() }) {
-			o.Policies = append(o.Policies, spec)
-		}
+	o := replay.Options{Per: replay.PerRequest}
+	if o.Policies, err = f.and(specs, "lru", board.OptPolicy); err != nil {
+		return nil, err
 	}
 	if o.Capacities, err = replay.ParseCapacities(f.capacities); err != nil {
 		return nil, errUsage{err}

@@ -169,7 +169,7 @@ func (f *systemsFlags) run(c *call) error {
 	return errors.New("no system has times: the last column says why")
 }
 
-// systemsPage writes the page of a comparison. If fewer than two systems fit, it has no plot.
+// systemsPage writes the page of a comparison. If no system fits, it has no plot.
 func systemsPage(c *call, q *systems.Question, rows []*systems.Row) error {
 	var figures []render.PageFigure
 	if d, err := pareto(rows); err == nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // versionsFile lists the ranked traces of every version with their digests.
@@ -24,11 +25,9 @@ type Version struct {
 }
 
 // Versions returns all versions, in ascending order.
-func Versions() []Version { return versions }
+func Versions() []Version { return versions() }
 
-var versions = mustVersions()
-
-func mustVersions() (all []Version) {
+var versions = sync.OnceValue(func() (all []Version) {
 	for i, line := range strings.Split(strings.TrimSpace(string(versionsFile)), "\n") {
 		fields := strings.Split(line, ",")
 		if i == 0 {
@@ -44,7 +43,7 @@ func mustVersions() (all []Version) {
 		all[n-1].Digests[fields[1]] = fields[2]
 	}
 	return all
-}
+})
 
 // Split is a part of a version.
 type Split string
@@ -85,12 +84,11 @@ func (v *Version) Part(s Split) []string {
 // Find returns the latest version and the part that has exactly the given traces, digests by file name.
 // It returns nil if there is none.
 func Find(digests map[string]string) (*Version, Split) {
-	for i := range slices.Backward(versions) {
-		v := &versions[i]
+	for _, v := range slices.Backward(versions()) {
 		for _, s := range []Split{Whole, Open, HeldOut} {
 			part := v.Part(s)
 			if len(part) == len(digests) && !slices.ContainsFunc(part, func(name string) bool { return digests[name] != v.Digests[name] }) {
-				return v, s
+				return &v, s
 			}
 		}
 	}

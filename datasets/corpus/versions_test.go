@@ -11,7 +11,8 @@ import (
 
 // The latest version has the digests of the ranked traces that lie here.
 func TestLatestVersion(t *testing.T) {
-	v := versions[len(versions)-1]
+	all := versions()
+	v := all[len(all)-1]
 	have := map[string]string{}
 	for _, pattern := range []string{"deep_*.parquet", "wide_*.parquet"} {
 		paths, err := filepath.Glob(pattern)
@@ -37,7 +38,7 @@ func TestLatestVersion(t *testing.T) {
 // The parts are disjoint and have all traces. They do not depend on the order of the file, and another
 // version holds out other traces.
 func TestParts(t *testing.T) {
-	v := &versions[0]
+	v := &versions()[0]
 	open, held := v.Part(Open), v.Part(HeldOut)
 	if len(open) != 4 || len(held) != 3 || !slices.Equal(slices.Sorted(slices.Values(slices.Concat(open, held))), v.Part(Whole)) {
 		t.Errorf("open %v, held out %v", open, held)

@@ -164,7 +164,7 @@ func (d *pageData) addPolicies(t *board.Ranking, names map[string]string, index 
 		case i >= len(t.Ranked)+len(t.Unranked):
 			p.Kind = pageBound
 		}
-		p.Focus = i < min(focused, len(t.Ranked)) || l.Policy == board.OptPolicy || l.Policy == lruPolicy
+		p.Focus = inFocus(t, i, l.Policy)
 		index.policies[l.Policy] = len(d.Policies)
 		d.Policies = append(d.Policies, p)
 	}

@@ -152,11 +152,16 @@ func onlyRanking(b *board.Board) (*board.Ranking, error) {
 // contenders returns the best ranked policies, LRU and OPT.
 func contenders(t *board.Ranking) (lines []board.Line) {
 	for i, l := range t.Lines() {
-		if i < min(focused, len(t.Ranked)) || l.Policy == board.OptPolicy || l.Policy == lruPolicy {
+		if inFocus(t, i, l.Policy) {
 			lines = append(lines, l)
 		}
 	}
 	return lines
+}
+
+// inFocus reports whether figures show the policy of the i-th line if the user names none.
+func inFocus(t *board.Ranking, i int, policy string) bool {
+	return i < min(focused, len(t.Ranked)) || policy == board.OptPolicy || policy == lruPolicy
 }
 
 // Contenders returns the policies that figures of the board show if the user names none.
@@ -222,7 +227,7 @@ func pooledOverK(b *board.Board, t *board.Ranking) map[string]float64 {
 // HeatFigure plots the hit rate, or the misses, of each layer and head of rows by stream or layer. The
 // rows have one policy and one capacity.
 func HeatFigure(rows []result.Row, misses bool) (figure.Drawing, error) {
-	h := newPageHeat(slice.Map(rows, func(r result.Row) *result.Row { return &r }))
+	h := newPageHeat(result.Pointers(rows))
 	d := &figure.Heat{X: "layer", Y: "head", Scale: "hit rate"}
 	if misses {
 		d.Scale = "misses"

@@ -34,13 +34,9 @@ func RankingPlot(w io.Writer, b *board.Board, view View, dark bool) error {
 	for i, f := range figures {
 		policy := t.Ranked[i].Policy
 		dot := chart.Dot{Name: names[policy], Label: u.text(f), Highlight: policy == lruPolicy}
-		dot.Value, dot.Low, dot.High = of.unit.scale*f.Value, of.unit.scale*f.Value, of.unit.scale*f.Value
+		dot.Value, dot.Low, dot.High = interval(f, of.unit.scale)
 		if f.Bounded() {
-			dot.Low = of.unit.scale * *f.Low
 			dot.Label += " " + u.interval(f)
-			if f.High != nil {
-				dot.High = of.unit.scale * *f.High
-			}
 		}
 		dots.Rows = append(dots.Rows, dot)
 	}

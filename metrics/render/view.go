@@ -25,6 +25,8 @@ type View struct {
 	PerTrace bool
 	// Notes shows all notes in full.
 	Notes bool
+	// Fixed leaves out the names of flags that show the rest, for commands without these flags.
+	Fixed bool
 	// Defaults returns a policy with its default options by its name: "lrfu:gamma=0.95" for
 	// "lrfu". Narrow tables leave these options out. If it is nil, they show all options.
 	Defaults func(name string) string
@@ -77,7 +79,11 @@ func (v View) footnotes(notes []string, flags string) []string {
 	if v.Wide && v.Notes {
 		return notes
 	}
-	return append(v.notes(notes, mostNotes-1), "more: "+flags)
+	shown := v.notes(notes, mostNotes-1)
+	if v.Fixed {
+		return shown
+	}
+	return append(shown, "more: "+flags)
 }
 
 // fit cuts the texts of some columns of a narrow table.

@@ -198,7 +198,7 @@ func (s *profileSteps) observer(c int) cache.Observer {
 		text := plan.capacity.String()
 		row.Capacity = &text
 	}
-	clustered := s.plan.layout.Clustered
+	clustered, picked := s.plan.layout.Clustered, s.plan.layout.HasPicked()
 	return func(r *cache.StepReport) {
 		if r.T < 0 {
 			return
@@ -207,7 +207,7 @@ func (s *profileSteps) observer(c int) cache.Observer {
 		row.SeqLen = info.PromptLen + row.Step + 1
 		row.Demand, row.Misses, row.MissRuns = int32(r.Demand), int32(len(r.Misses)), int32(runsOf(r.Misses))
 		row.Listed = int64(r.Demand)
-		if s.plan.layout.HasPicked() {
+		if picked {
 			row.Listed = r.DemandEntries
 		}
 		if clustered { // numbers of clusters do not state their places

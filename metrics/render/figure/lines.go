@@ -85,8 +85,8 @@ func (l *Lines) draw(c draw.Canvas) error {
 	}
 	if l.LogX && x[0] > 0 && x[1] > x[0] {
 		p.X.Scale = plot.LogScale{}
-		p.X.Tick.Marker = chart.Ticks(l.Ticks...)
-	} else if l.Ticks != nil {
+	}
+	if l.Ticks != nil {
 		p.X.Tick.Marker = chart.Ticks(l.Ticks...)
 	}
 	p.Y.Tick.Marker = plot.ConstantTicks(chart.RoundTicks(p.Y.Min, p.Y.Max))
