@@ -21,7 +21,7 @@ LDFLAGS := -s -w -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT) -X $(CL
 # With the same flags everywhere, vet, tests, and the builds of tests compile each package once.
 export GOFLAGS := $(strip $(GOFLAGS) $(if $(findstring -trimpath,$(GOFLAGS)),,-trimpath))
 
-.PHONY: help build release image screenshots leaderboard corpus systems-corpus test test-all programs check fmt vet staticcheck tidy portable race bench bench-once fuzz clean
+.PHONY: help build site release image screenshots leaderboard corpus systems-corpus test test-all programs check fmt vet staticcheck tidy portable race bench bench-once fuzz clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,10 @@ help: ## list the targets
 # The tag has the plotting library leave out PDF, EPS, TeX and bitmaps: charts are SVG.
 build: ## build bin/kvreplay
 	@$(GO) build -trimpath -tags minimal -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/kvreplay
+
+site: leaderboard ## the web site into site/: board with submissions, systems, all documents (RESULTS=)
+	@rm -rf site
+	@$(GO) run ./scripts/site -program $(BIN) -results $(RESULTS) -out site
 
 release: ## archives, bills of materials and checksums for every platform into dist/
 	@$(GO) run ./scripts/release

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -33,9 +34,18 @@ type Entry struct {
 	Example string   // options for tests, and for the help if an option is required: "2"
 	Doc     string   // package comment of its source (PackageComment), for `policies describe`. May be empty
 	Traits  Traits
+	// Submitted is true for a policy that was submitted to the board. The groups all and lossy leave it
+	// out.
+	Submitted bool
 	// New parses the text after the colon, "" without one. It returns a factory of instances and the
 	// canonical text of the options, which parses back.
 	New func(options string) (make func() Policy, canonical string, err error)
+}
+
+// Submission returns the entry of a submitted policy.
+func Submission(e Entry) Entry {
+	e.Submitted = true
+	return e
 }
 
 // Spec is a policy with its options. It can make instances.
@@ -76,6 +86,11 @@ func NewTable(entries ...Entry) Table {
 		}
 	}
 	return t
+}
+
+// Own returns the table without submitted policies.
+func (t Table) Own() Table {
+	return slices.DeleteFunc(slices.Clone(t), func(e Entry) bool { return e.Submitted })
 }
 
 // Names lists the table's names.

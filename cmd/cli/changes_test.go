@@ -15,10 +15,10 @@ import (
 	"github.com/kvreplay/kvreplay/policies/random"
 )
 
-// runWith runs kvreplay with one more policy in the table, lru2, which follows the rule of e.
+// runWith runs kvreplay with one more policy in the table, edited, which follows the rule of e.
 func runWith(e policies.Entry, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	e.Name = "lru2"
+	e.Name = "edited"
 	code = cli.Main(policies.NewTable(append(all.Table(), e)...), args, &out, &errs)
 	return code, out.String(), errs.String()
 }
@@ -27,7 +27,7 @@ func runWith(e policies.Entry, args ...string) (code int, stdout, stderr string)
 // refuses rows from before and after the edit.
 func TestReplayAfterAnEdit(t *testing.T) {
 	path, out := smallTrace(t, small), t.TempDir()
-	args := []string{"replay", path, "--policy", "lru2,opt", "--capacity", "1.5x,2x", "--tier", "dram=lru2@4x", "--out", out, "--format", "csv"}
+	args := []string{"replay", path, "--policy", "edited,opt", "--capacity", "1.5x,2x", "--tier", "dram=edited@4x", "--out", out, "--format", "csv"}
 	code, before, stderr := runWith(lru.Entry, args...)
 	if code != 0 || strings.Contains(stderr, "changed") {
 		t.Fatalf("exit code %d: %s", code, stderr)
@@ -37,7 +37,7 @@ func TestReplayAfterAnEdit(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, after, stderr := runWith(fifo.Entry, args...)
-	if want := "kvreplay: lru2 changed since the rows were written: replayed 6 cells again\n"; code != 0 || strings.Count(stderr, want) != 1 || !strings.Contains(stderr, "(0 cells were already in it)") {
+	if want := "kvreplay: edited changed since the rows were written: replayed 6 cells again\n"; code != 0 || strings.Count(stderr, want) != 1 || !strings.Contains(stderr, "(0 cells were already in it)") {
 		t.Errorf("exit code %d, expected %q: %s", code, want, stderr)
 	}
 	_, fresh, _ := runWith(fifo.Entry, append(args[:len(args)-4:len(args)-4], "--format", "csv")...)
@@ -50,7 +50,7 @@ func TestReplayAfterAnEdit(t *testing.T) {
 	if code, _, stderr = run("leaderboard", out); code != 0 {
 		t.Errorf("the board of the folder: %s", stderr)
 	}
-	if code, _, stderr = run("leaderboard", out, old); code != 1 || !strings.Contains(stderr, "policy lru2 was edited between these replays") || !strings.Contains(stderr, "--where 'policy_fingerprint!=") {
+	if code, _, stderr = run("leaderboard", out, old); code != 1 || !strings.Contains(stderr, "policy edited was edited between these replays") || !strings.Contains(stderr, "--where 'policy_fingerprint!=") {
 		t.Errorf("the board of both: exit code %d: %s", code, stderr)
 	}
 }
@@ -59,7 +59,7 @@ func TestReplayAfterAnEdit(t *testing.T) {
 // incomplete until the same command has finished.
 func TestStoppedAfterAnEdit(t *testing.T) {
 	path, out := smallTrace(t, small), t.TempDir()
-	args := []string{"replay", path, "--policy", "lru2,fifo,opt", "--capacity", "2x", "--out", out}
+	args := []string{"replay", path, "--policy", "edited,fifo,opt", "--capacity", "2x", "--out", out}
 	runWith(lru.Entry, args...)
 	before := rowsOf(t, out)
 	if code, _, stderr := runWith(random.Entry, args...); code != 0 {
@@ -69,18 +69,18 @@ func TestStoppedAfterAnEdit(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, stdout, stderr := run("leaderboard", out)
-	if code != 3 || !strings.Contains(stderr, "small.parquet (1 of 3 cells)") || !strings.Contains(stdout, "fifo") || strings.Contains(stdout, "lru2") {
+	if code != 3 || !strings.Contains(stderr, "small.parquet (1 of 3 cells)") || !strings.Contains(stdout, "fifo") || strings.Contains(stdout, "edited") {
 		t.Errorf("exit code %d: %s%s", code, stderr, stdout)
 	}
 	for _, c := range [][]string{
-		{"compare", "fifo", "lru2", out}, {"leaderboard", out, "--where", "policy=lru2"}, {"allocate", out, "--policy", "lru2", "--memory", "2x"},
+		{"compare", "fifo", "edited", out}, {"leaderboard", out, "--where", "policy=edited"}, {"allocate", out, "--policy", "edited", "--memory", "2x"},
 	} {
 		fails(t, 3, "INCOMPLETE: 0 of 1 trace", c...)
 	}
 	if code, _, stderr := runWith(random.Entry, args...); code != 0 || !strings.Contains(stderr, "(3 cells were already in it)") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
-	if code, stdout, stderr := run("leaderboard", out); code != 0 || !strings.Contains(stdout, "lru2") {
+	if code, stdout, stderr := run("leaderboard", out); code != 0 || !strings.Contains(stdout, "edited") {
 		t.Errorf("exit code %d: %s%s", code, stderr, stdout)
 	}
 }
@@ -88,7 +88,7 @@ func TestStoppedAfterAnEdit(t *testing.T) {
 // A profile from before an edit is not priced after its cells were replayed without a profile.
 func TestProfileFromBeforeAnEdit(t *testing.T) {
 	path, out := smallTrace(t, small), t.TempDir()
-	args := []string{"replay", path, "--policy", "lru2,fifo", "--capacity", "2x,3x", "--out", out}
+	args := []string{"replay", path, "--policy", "edited,fifo", "--capacity", "2x,3x", "--out", out}
 	profiled := append(args[:len(args):len(args)], "--profile")
 	price := func(command, policy string) (int, string) {
 		code, _, stderr := run(command, out, "--policy", policy, "--hardware", "h100", "--model", "llama-3-8b", "--layer-map", "nearest")
@@ -99,22 +99,22 @@ func TestProfileFromBeforeAnEdit(t *testing.T) {
 			t.Fatal(stderr)
 		}
 	}
-	if code, stderr := price("plan", "lru2"); code != 0 {
+	if code, stderr := price("plan", "edited"); code != 0 {
 		t.Errorf("before the edit: exit code %d: %s", code, stderr)
 	}
 	runWith(random.Entry, append(args[:len(args):len(args)], "--capacity", "2x")...)
-	if code, stderr := price("plan", "lru2"); code != 1 || !strings.Contains(stderr, "is older than a change of a policy of lru2 @ 2x: repeat its replay command with --profile") {
+	if code, stderr := price("plan", "edited"); code != 1 || !strings.Contains(stderr, "is older than a change of a policy of edited @ 2x: repeat its replay command with --profile") {
 		t.Errorf("after the edit: exit code %d: %s", code, stderr)
 	}
 	if code, stderr := price("plan", "fifo"); code != 0 {
 		t.Errorf("another policy: exit code %d: %s", code, stderr)
 	}
 	runWith(random.Entry, profiled...)
-	if code, stderr := price("plan", "lru2"); code != 0 {
+	if code, stderr := price("plan", "edited"); code != 0 {
 		t.Errorf("profiled again: exit code %d: %s", code, stderr)
 	}
 	out = t.TempDir()
-	args = []string{"replay", path, "--policy", "fifo", "--capacity", "2x", "--tier", "dram=lru2@4x", "--out", out}
+	args = []string{"replay", path, "--policy", "fifo", "--capacity", "2x", "--tier", "dram=edited@4x", "--out", out}
 	runWith(lru.Entry, append(args[:len(args):len(args)], "--profile")...)
 	if code, stderr := price("plan", "fifo"); code != 0 {
 		t.Errorf("a tier before the edit: exit code %d: %s", code, stderr)

@@ -82,11 +82,10 @@ func newRoot(table policies.Table) *cobra.Command {
 	d := command{
 		use:   "kvreplay",
 		short: "Replay Top-K traces through KV-cache policies",
-		long: `kvreplay replays recorded Top-K selections of long-context decoding through KV-cache policies.
-It counts the misses, which cross PCIe, and ranks the policies against the exact optimum.`,
-		next: always("datasets", "extract", embeddedName, "-o", "t.parquet"),
+		long:  `kvreplay replays recorded Top-K selections of LLMs through KV-cache policies and counts the misses.`,
+		next:  always("datasets", "extract", embeddedName, "-o", "t.parquet"),
 		groups: []group{
-			{"Run", []command{demoCommand(table), replayCommand(table), policiesCommand(table), allocateCommand(table)}},
+			{"Run", []command{demoCommand(table), replayCommand(table), policiesCommand(table), submitCommand(table), allocateCommand(table)}},
 			{"Look", []command{leaderboardCommand(table), compareCommand(table), plotCommand(table), sweepOptionsCommand(table), inspectCommand()}},
 			{"Time", []command{timeCommand(table), planCommand(table), adviseCommand(table), systemsCommand(table), hardwareCommand()}},
 			{"Traces and workloads", []command{importCommand(), deriveCommand(), clustersCommand(), datasetsCommand()}},

@@ -260,7 +260,7 @@ func commandLine(args ...string) string {
 // given returns the flags that the user gave and that the command of a name has too, except
 // some, as arguments.
 func (c *call) given(name string, except ...string) (args []string) {
-	to, _, err := c.Root().Find([]string{name})
+	to, _, err := c.Root().Find(strings.Fields(name))
 	if err != nil {
 		panic(err) // a bug: no such command
 	}

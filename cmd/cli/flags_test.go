@@ -90,7 +90,7 @@ func TestFilesOfFlags(t *testing.T) {
 		{"datasets make synthetic --dials PROFILE -o x.parquet", 1, "expected dials, as `kvreplay datasets fit -o` writes them"},
 		{"replay PROFILE", 1, "is a replay profile, expected a trace. `kvreplay time` and `kvreplay plan` read profiles"},
 		{"datasets fit PROFILE", 1, "is a replay profile, expected a trace"},
-		{"leaderboard rows.jsonl.gz", 1, "rows.jsonl.gz: is compressed with gzip: gunzip it first"},
+		{"leaderboard rows.jsonl.gz", 1, "rows.jsonl.gz: the gzip data ends too early"},
 		{"datasets card TRACE nowhere.parquet -o CARD.md", 1, "nowhere.parquet"},
 		{"datasets card TRACE -o CARD.md", 1, "card: card is a file, expected a folder or a new name"},
 		{"completion bash extra", 2, `completion bash: unexpected argument "extra"`},

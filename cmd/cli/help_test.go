@@ -113,7 +113,7 @@ func TestHelpExamples(t *testing.T) {
 		t.Skip("runs the examples of every command")
 	}
 	onlyRead := regexp.MustCompile("make (longbench|ruler|offline|synthetic)|reproduce|" + // downloads and minutes
-		"policies new|hardware check|datasets (card|verify)|import |clusters|" + // a checkout, files of one's own, captures
+		"policies new|submit|hardware check|datasets (card|verify)|import |clusters|" + // a checkout, files of one's own, captures
 		"--judge|--heads|--from 28KiB|fit real|sel_") // several requests or heads, points of a link, traces of selectors
 	commands := helpCommands(t)
 	copies := map[string]string{"t.parquet": newsTrace, "a.parquet": newsTrace, "b.parquet": newsTrace, "traces/t.parquet": newsTrace, "points.csv": points,

@@ -153,8 +153,7 @@ func (f *boardFlags) splitRows(s *selection) (string, error) {
 		digests[s.rows[i].Trace] = s.rows[i].TraceDigest
 	}
 	if f.split != string(corpus.Whole) {
-		all := corpus.Versions()
-		latest := all[len(all)-1]
+		latest := corpus.Latest()
 		part := latest.Part(corpus.Split(f.split))
 		kept := map[string]string{}
 		for _, name := range part {

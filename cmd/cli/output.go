@@ -111,7 +111,7 @@ func filesOf(paths []string, extensions ...string) (found []string) {
 
 // page prints a report as an HTML page that states its command and version.
 func (c *call) page(name, finding string, r *table.Report, figures ...render.PageFigure) error {
-	source := render.PageSource{Command: commandLine(slices.Concat([]string{name}, c.args, c.given(name))...), Version: versionText()}
+	source := render.PageSource{Command: commandLine(slices.Concat(strings.Fields(name), c.args, c.given(name))...), Version: versionText()}
 	return render.ReportPage(c.stdout, finding, r, figures, source)
 }
 

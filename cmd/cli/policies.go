@@ -75,6 +75,8 @@ type policyLine struct {
 	NeedsWindows    bool `json:"needs_windows"`
 	// DividesRequest is for lossy methods that divide the memory of a request themselves.
 	DividesRequest bool `json:"divides_request"`
+	// Submitted policies are on the board by their submission.
+	Submitted bool `json:"submitted"`
 	// MemoryPerBlock is state per block of the context, CostPerChange work per block
 	// that enters or leaves the demand, both as text.
 	MemoryPerBlock string `json:"memory_per_block"`
@@ -97,7 +99,7 @@ func describe(e *policies.Entry, options string) (policyLine, error) {
 	return policyLine{Name: e.Name, Aliases: e.Aliases, Summary: e.Summary, Source: e.Source, Usage: e.Usage, Exact: !t.Lossy, Offline: t.Offline,
 		Bypasses: t.Bypasses, Windowed: t.Windowed, Random: t.Random, Stack: t.Stack,
 		NeedsRanks: needs&policies.NeedCandidates != 0, UsesRanks: needs&policies.WantCandidates != 0, NeedsScores: needs&policies.NeedScores != 0, NeedsFuture: needs&policies.NeedNext != 0, NeedsEntries: needs&policies.NeedPicked != 0,
-		NeedsAttention: needs&policies.NeedAttention != 0, NeedsPromptMass: needs&policies.NeedPromptMass != 0, NeedsWindows: needs&policies.NeedWindows != 0, DividesRequest: divides,
+		NeedsAttention: needs&policies.NeedAttention != 0, NeedsPromptMass: needs&policies.NeedPromptMass != 0, NeedsWindows: needs&policies.NeedWindows != 0, DividesRequest: divides, Submitted: e.Submitted,
 		MemoryPerBlock: t.Memory, CostPerChange: t.Cost, Documentation: e.Doc, options: options}, nil
 }
 
@@ -110,7 +112,7 @@ func (p *policyLine) needs() string {
 // traits lists the traits that the policy claims.
 func (p *policyLine) traits() string {
 	return listed("", word{"exact", p.Exact}, word{"lossy", !p.Exact}, word{"bound", p.Offline}, word{"stack", p.Stack},
-		word{"bypasses", p.Bypasses}, word{"no capacity", p.Windowed}, word{"draws", p.Random}, word{"divides a request", p.DividesRequest})
+		word{"bypasses", p.Bypasses}, word{"no capacity", p.Windowed}, word{"draws", p.Random}, word{"divides a request", p.DividesRequest}, word{"submitted", p.Submitted})
 }
 
 type word struct {
@@ -224,7 +226,7 @@ func (p *policyLine) write(w io.Writer) error {
 }
 
 // groups of policies that --policy takes.
-var groups = []string{"all", "lossy"}
+var groups = []string{"all", "lossy", "submitted"}
 
 // parsePolicies reads --policy values. "all" stands for the exact policies of the table,
 // with its windowed policies at the sizes that KVDrive sweeps (Figs. 3, 16), and "lossy" for
@@ -240,7 +242,7 @@ func parsePolicies(table policies.Table, typed []string) (specs []policies.Spec,
 			return nil, false, err
 		}
 		if slices.Contains(groups, name) {
-			expanded, skip = everyPolicy(table, name == "lossy"), true
+			expanded, skip = everyPolicy(table, name), true
 		}
 		for _, one := range expanded {
 			spec, err := table.Parse(one)
@@ -296,10 +298,10 @@ func windowRange(name string) ([]string, error) {
 // mostWindow is the last window of a range.
 const mostWindow = 1024
 
-func everyPolicy(table policies.Table, lossy bool) []string {
+func everyPolicy(table policies.Table, group string) []string {
 	var names []string
 	for _, e := range table {
-		if e.Traits.Lossy != lossy {
+		if e.Submitted != (group == "submitted") || !e.Submitted && e.Traits.Lossy != (group == "lossy") {
 			continue
 		}
 		if e.Name == "window" {

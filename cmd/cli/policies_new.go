@@ -18,6 +18,7 @@ import (
 	"golang.org/x/mod/modfile"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/metrics/submission"
 	"github.com/kvreplay/kvreplay/policies"
 )
 
@@ -54,7 +55,7 @@ Lossy policies have another contract, which policies/LOSSY.md describes.`,
 				return err
 			}
 			if register {
-				err = registerPolicy(filepath.Join("policies", "all", "all.go"), s.Import, s.Package)
+				err = registerPolicy(s.Import, s.Package+".Entry")
 			}
 			fmt.Fprint(c.stdout, s.advice(register && err == nil))
 			return err
@@ -126,7 +127,10 @@ func moduleAt(dir, otherwise string) (string, error) {
 // write writes the files. A package that exists is an error. After an error no file is left.
 func (s *sketch) write() (err error) {
 	texts := map[string][]byte{}
-	templates := map[string]string{"policy.go.tmpl": s.Package + ".go", "policy_test.go.tmpl": s.Package + "_test.go", "reference_test.go.tmpl": "reference_test.go", "main.go.tmpl": ""}
+	templates := map[string]string{"policy.go.tmpl": s.Package + ".go", "policy_test.go.tmpl": s.Package + "_test.go", "reference_test.go.tmpl": "reference_test.go", "main.go.tmpl": "", "card.yaml.tmpl": ""}
+	if s.own {
+		templates["card.yaml.tmpl"] = submission.CardFile
+	}
 	for from := range templates { // all of them before the first folder
 		if texts[from], err = s.fill(from); err != nil {
 			return err
@@ -173,7 +177,7 @@ func (s *sketch) write() (err error) {
 	return nil
 }
 
-// fill returns the Go source of a skeleton, with this policy's names. text/template would have
+// fill returns the text of a skeleton, with this policy's names. text/template would have
 // the linker keep every exported method of the program.
 func (s *sketch) fill(from string) ([]byte, error) {
 	text, err := skeleton.ReadFile("skeleton/" + from)
@@ -181,7 +185,11 @@ func (s *sketch) fill(from string) ([]byte, error) {
 		return nil, err
 	}
 	names := map[string]string{"Name": s.Name, "Package": s.Package, "Import": s.Import}
-	return format.Source([]byte(os.Expand(string(text), func(name string) string { return names[name] })))
+	filled := []byte(os.Expand(string(text), func(name string) string { return names[name] }))
+	if path.Ext(strings.TrimSuffix(from, ".tmpl")) != ".go" {
+		return filled, nil
+	}
+	return format.Source(filled)
 }
 
 // writeNew writes a file whole or not at all. A file that exists is an error.
@@ -197,14 +205,18 @@ func writeNew(name string, text []byte) error {
 	return err
 }
 
+// policyTable is the file with the table of policies, from the root of the repository.
+var policyTable = filepath.Join("policies", "all", "all.go")
+
 // registerPolicy adds a package's import and entry to the table's file.
-func registerPolicy(file, importPath, name string) error {
+func registerPolicy(importPath, entry string) error {
+	file := policyTable
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("register: %w", err)
 	}
 	source := string(text)
-	for _, in := range []struct{ behind, line string }{{"import (\n", fmt.Sprintf("\t%q\n", importPath)}, {"policies.NewTable(\n", "\t\t" + name + ".Entry,\n"}} {
+	for _, in := range []struct{ behind, line string }{{"import (\n", fmt.Sprintf("\t%q\n", importPath)}, {"policies.NewTable(\n", "\t\t" + entry + ",\n"}} {
 		before, after, ok := strings.Cut(source, in.behind)
 		if !ok {
 			return fmt.Errorf("register: %s has no line %q; add the policy by hand", file, strings.TrimSpace(in.behind))

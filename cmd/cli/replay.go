@@ -51,9 +51,10 @@ func replayCommand(table policies.Table) command {
 The default output is a summary. --out keeps the rows of each trace, for kvreplay leaderboard.
 The same command continues a run with --out that was stopped. Further runs into the folder
 replay only the cells that it lacks.`,
-		details: `Policies: kvreplay policies lists them. Three groups stand for several:
+		details: `Policies: kvreplay policies lists them. These stand for several:
   all                   every exact policy that the trace can serve, with window:1 to window:4
   lossy                 every lossy policy that the trace can serve
+  submitted             every policy of policies/submissions
   window:1-16           windows of 1 to 16 steps
 
 Capacities, for each stream:

@@ -121,7 +121,12 @@ func (f *sweepFlags) replay(c *call, specs []policies.Spec) (rows []result.Row, 
 	if o.Capacities, err = replay.ParseCapacities(f.capacities); err != nil {
 		return nil, errUsage{err}
 	}
-	if err := checkNames(c.args[1:], "into one table"); err != nil {
+	return replayAll(c, c.args[1:], o)
+}
+
+// replayAll replays several traces with the same options and returns all rows.
+func replayAll(c *call, paths []string, o replay.Options) (rows []result.Row, err error) {
+	if err := checkNames(paths, "into one table"); err != nil {
 		return nil, err
 	}
 	bar := newBar(c.stderr)
@@ -129,7 +134,7 @@ func (f *sweepFlags) replay(c *call, specs []policies.Spec) (rows []result.Row, 
 	o.Progress = bar.add
 	var jobs []*replay.Job
 	work := int64(0)
-	for _, path := range c.args[1:] {
+	for _, path := range paths {
 		t, err := trace.Open(path)
 		if err != nil {
 			return nil, err

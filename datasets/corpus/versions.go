@@ -27,6 +27,9 @@ type Version struct {
 // Versions returns all versions, in ascending order.
 func Versions() []Version { return versions() }
 
+// Latest returns the last version.
+func Latest() *Version { return &versions()[len(versions())-1] }
+
 var versions = sync.OnceValue(func() (all []Version) {
 	for i, line := range strings.Split(strings.TrimSpace(string(versionsFile)), "\n") {
 		fields := strings.Split(line, ",")
@@ -44,6 +47,9 @@ var versions = sync.OnceValue(func() (all []Version) {
 	}
 	return all
 })
+
+// Capacities are those of the board of every version, in multiples of K.
+var Capacities = []string{"1.25x", "1.5x", "2x", "3x", "4x"}
 
 // Split is a part of a version.
 type Split string

@@ -29,6 +29,7 @@ var allowed = []struct {
 	{"metrics/render", []string{"metrics/board", "metrics/render/chart", "metrics/render/figure", "metrics/result"}},
 	{"metrics/render/chart", nil},
 	{"metrics/render/figure", []string{"metrics/render/chart"}},
+	{"metrics/submission", []string{"datasets", "metrics/board", "metrics/result"}},
 	{"metrics/rowstest", []string{"metrics/result"}},
 	{"policies", nil},
 	{"policies/all", []string{"policies"}},
@@ -56,8 +57,8 @@ var allowed = []struct {
 	{"datasets/card", []string{"datasets", "metrics/render/chart", "policies/all", "replay", "trace"}},
 	{"datasets/synthetic", []string{"trace"}},
 	{"datasets/synthetic/twin", []string{"datasets/synthetic", "metrics/result", "policies", "replay", "trace"}},
-	{"scripts", nil},
-	{"cmd", []string{"datasets", "datasets/card", "datasets/synthetic", "datasets/synthetic/twin", "metrics/board", "metrics/render", "metrics/render/figure", "metrics/result",
+	{"scripts", []string{"metrics/render"}},
+	{"cmd", []string{"datasets", "datasets/card", "datasets/synthetic", "datasets/synthetic/twin", "metrics/board", "metrics/render", "metrics/render/figure", "metrics/result", "metrics/submission",
 		"policies", "policies/all", "replay", "replay/advice", "replay/allocate", "replay/collective", "replay/hardware", "replay/kernel", "replay/pipeline", "replay/reproduce", "replay/serial", "replay/setting", "replay/systems", "replay/transfer", "replay/transfer/fit", "replay/verify", "trace"}},
 }
 

@@ -32,6 +32,9 @@ func pageFile(name string) string {
 	return string(content)
 }
 
+// Style returns the CSS of all pages.
+func Style() string { return pageFile("page.css") }
+
 // PageBoard is a board of a page.
 type PageBoard struct {
 	*board.Board
@@ -80,7 +83,7 @@ func shell(title string, body []byte, source PageSource, withoutScripts string, 
 	out.put("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")
 	out.put("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src%s; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n", markup(hashes))
 	out.put("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n")
-	out.put("<title>%s</title>\n<style>%s\n%s</style>\n</head>\n<body>\n", title, markup(style), markup(pageFile("page.css")))
+	out.put("<title>%s</title>\n<style>%s\n%s</style>\n</head>\n<body>\n", title, markup(style), markup(Style()))
 	out.put("<a class=\"skip\" href=\"#main\">Skip to the content</a>\n<header><p class=\"brand\">kvreplay</p><h1>%s</h1>\n"+
 		"<button type=\"button\" id=\"theme\" aria-pressed=\"false\" hidden>Dark</button></header>\n<main id=\"main\">\n", title)
 	out.put("<noscript><p>%s</p></noscript>\n", withoutScripts)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/browsertest"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 	"github.com/kvreplay/kvreplay/trace/tracetest"
@@ -33,11 +34,7 @@ func examplePage(t *testing.T) string {
 // On phones, tablets and screens, in both schemes, axe-core finds no fault. The page is no wider
 // than the window, reports no error and asks for nothing.
 func TestPageIsAccessible(t *testing.T) {
-	b := newBrowser(t)
-	axe, err := os.ReadFile("testdata/axe-4.14.1.min.js")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := browsertest.New(t)
 	pages := map[string]string{
 		"example": examplePage(t), "windows": pageOf(t, rowstest.Synthetic(), 200),
 		"two boards": pageOf(t, rowstest.Synthetic(), 200, "Warmed caches", "Cold starts"),
@@ -48,32 +45,16 @@ func TestPageIsAccessible(t *testing.T) {
 		if testing.Short() && name != "example" {
 			continue
 		}
-		b.open(pageFile(t, page))
-		b.eval(string(axe)+"; 0", nil)
-		for _, width := range []int{375, 1024, 1920} {
-			for _, scheme := range []string{"light", "dark"} {
-				if name != "example" && width != 375 {
-					continue
-				}
-				b.size(width, 900)
-				b.prefer(scheme)
-				at := fmt.Sprintf("%s, %d px, %s", name, width, scheme)
-				var wide int
-				if b.eval("document.documentElement.scrollWidth", &wide); wide > width {
-					t.Errorf("%s: the page is %d px wide", at, wide)
-				}
-				var violations []struct {
-					ID, Help string
-					Nodes    []struct{ HTML, FailureSummary string }
-				}
-				b.eval(`axe.run({resultTypes: ["violations"]}).then((r) => r.violations)`, &violations)
-				for _, v := range violations {
-					t.Errorf("%s: %s: %s: %.300s %s", at, v.ID, v.Help, v.Nodes[0].HTML, v.Nodes[0].FailureSummary)
-				}
-			}
+		b.Open(pageFile(t, page))
+		widths := []int{375}
+		if name == "example" {
+			widths = []int{375, 1024, 1920}
+		}
+		for _, text := range b.Violations(widths...) {
+			t.Errorf("%s: %s", name, text)
 		}
 	}
-	for _, text := range b.complaints() {
+	for _, text := range b.Complaints() {
 		t.Error(text)
 	}
 }
@@ -82,13 +63,13 @@ func TestPageIsAccessible(t *testing.T) {
 const columnScript = `[...document.querySelectorAll("[data-figure=table] tbody tr")].map((r) => r.children[%d].textContent)`
 
 // set changes a control of a figure, by its label.
-func (b *browser) set(figure, label, value string) {
-	b.t.Helper()
+func set(t *testing.T, b *browsertest.Browser, figure, label, value string) {
+	t.Helper()
 	arguments, err := json.Marshal([]string{figure, label, value})
 	if err != nil {
-		b.t.Fatal(err)
+		t.Fatal(err)
 	}
-	b.eval(fmt.Sprintf(`(([figure, label, value]) => {
+	b.Eval(fmt.Sprintf(`(([figure, label, value]) => {
 		const l = [...document.querySelectorAll("[data-figure=" + figure + "] .controls label")].find((l) => l.firstChild.data === label);
 		const c = l.querySelector("select, input");
 		c.value = c.tagName === "SELECT" ? [...c.options].find((o) => o.text === value).value : value;
@@ -97,15 +78,15 @@ func (b *browser) set(figure, label, value string) {
 }
 
 func TestPageTable(t *testing.T) {
-	b := newBrowser(t)
-	b.size(1024, 900)
-	b.open(pageFile(t, examplePage(t)))
+	b := browsertest.New(t)
+	b.Size(1024, 900)
+	b.Open(pageFile(t, examplePage(t)))
 	column := func(n int) (texts []string) {
-		b.eval(fmt.Sprintf(columnScript, n), &texts)
+		b.Eval(fmt.Sprintf(columnScript, n), &texts)
 		return texts
 	}
 	click := func(n int) {
-		b.eval(fmt.Sprintf(`document.querySelectorAll("[data-figure=table] th button")[%d].click()`, n), nil)
+		b.Eval(fmt.Sprintf(`document.querySelectorAll("[data-figure=table] th button")[%d].click()`, n), nil)
 	}
 	if got := column(1); len(got) != 12 || !slices.Contains(got, "opt") {
 		t.Errorf("pooled lines of %q, expected 12 policies", got)
@@ -121,28 +102,28 @@ func TestPageTable(t *testing.T) {
 		t.Errorf("another click gives the order %q", got)
 	}
 	var sort string
-	if b.eval(`document.querySelectorAll("[data-figure=table] thead th")[1].getAttribute("aria-sort")`, &sort); sort != "descending" {
+	if b.Eval(`document.querySelectorAll("[data-figure=table] thead th")[1].getAttribute("aria-sort")`, &sort); sort != "descending" {
 		t.Errorf("aria-sort is %q", sort)
 	}
-	b.set("table", "Kind", "lossy")
+	set(t, b, "table", "Kind", "lossy")
 	if got := column(2); !slices.Equal(got, []string{"lossy"}) {
 		t.Errorf("the kind lossy shows %q", got)
 	}
-	b.set("table", "Kind", "exact, lossy and bounds")
-	b.set("table", "Trace", "each")
-	b.set("table", "Capacity", "2x")
+	set(t, b, "table", "Kind", "exact, lossy and bounds")
+	set(t, b, "table", "Trace", "each")
+	set(t, b, "table", "Capacity", "2x")
 	if got := column(4); len(got) != 36 || slices.ContainsFunc(got, func(c string) bool { return c != "2x" }) {
 		t.Errorf("2x on each trace shows the capacities %q", got)
 	}
-	b.set("table", "Policy", "LRU, op")
+	set(t, b, "table", "Policy", "LRU, op")
 	if got := column(1); len(got) != 6 {
 		t.Errorf("parts of two names show %q", got)
 	}
 	var status string
-	if b.eval(`document.querySelector("[data-figure=table] [role=status]").textContent`, &status); status != "6 of 6 lines" {
+	if b.Eval(`document.querySelector("[data-figure=table] [role=status]").textContent`, &status); status != "6 of 6 lines" {
 		t.Errorf("status %q", status)
 	}
-	for _, text := range b.complaints() {
+	for _, text := range b.Complaints() {
 		t.Error(text)
 	}
 }
@@ -159,112 +140,112 @@ const csvScript = `(async () => {
 })()`
 
 func TestPageCurves(t *testing.T) {
-	b := newBrowser(t)
-	b.size(1024, 900)
-	b.open(pageFile(t, examplePage(t)))
+	b := browsertest.New(t)
+	b.Size(1024, 900)
+	b.Open(pageFile(t, examplePage(t)))
 	painted := func() (text string) {
-		b.settle()
-		b.eval(`document.querySelector("[data-figure=curves] canvas").toDataURL()`, &text)
+		b.Settle()
+		b.Eval(`document.querySelector("[data-figure=curves] canvas").toDataURL()`, &text)
 		return text
 	}
 	label := func() (text string) {
-		b.eval(`document.querySelector("[data-figure=curves] .plot").getAttribute("aria-label")`, &text)
+		b.Eval(`document.querySelector("[data-figure=curves] .plot").getAttribute("aria-label")`, &text)
 		return text
 	}
 	first := painted()
 	if got := label(); !strings.Contains(got, "all traces, pooled: 6 policies at 4 capacities") { // five, with LRU, and OPT
 		t.Errorf("label %q", got)
 	}
-	b.eval(`document.querySelector("[data-figure=curves] fieldset input:not(:checked)").click()`, nil)
+	b.Eval(`document.querySelector("[data-figure=curves] fieldset input:not(:checked)").click()`, nil)
 	if got := label(); painted() == first || !strings.Contains(got, ": 7 policies") {
 		t.Errorf("another check box does not change the curves: %q", got)
 	}
-	b.set("curves", "Trace", plainName(12))
+	set(t, b, "curves", "Trace", plainName(12))
 	pooled := painted()
 	if got := label(); pooled == first || !strings.Contains(got, plainName(12)) {
 		t.Errorf("label %q", got)
 	}
-	b.eval(`document.getElementById("theme").click()`, nil)
+	b.Eval(`document.getElementById("theme").click()`, nil)
 	var dark string
-	b.eval(`getComputedStyle(document.body).backgroundColor + document.getElementById("theme").getAttribute("aria-pressed")`, &dark)
+	b.Eval(`getComputedStyle(document.body).backgroundColor + document.getElementById("theme").getAttribute("aria-pressed")`, &dark)
 	if dark != "rgb(13, 17, 23)true" || painted() == pooled {
 		t.Errorf("a click on Dark gives %s", dark)
 	}
 	for _, figure := range []string{"curves", "memory", "recall", "table"} {
 		var file [2]string
-		b.eval(fmt.Sprintf(csvScript, "[data-figure="+figure+"] .csv"), &file)
+		b.Eval(fmt.Sprintf(csvScript, "[data-figure="+figure+"] .csv"), &file)
 		records, err := csv.NewReader(strings.NewReader(file[1])).ReadAll()
 		if err != nil || len(records) < 5 || file[0] != "leaderboard-"+figure+".csv" {
 			t.Errorf("%s: %v: %q", figure, err, file)
 		}
 	}
-	for _, text := range b.complaints() {
+	for _, text := range b.Complaints() {
 		t.Error(text)
 	}
 }
 
 // A page prints in light colours, also in the dark scheme.
 func TestPagePrints(t *testing.T) {
-	b := newBrowser(t)
-	b.size(1024, 900)
-	b.prefer("dark")
-	b.open(pageFile(t, examplePage(t)))
-	b.eval(`window.printed = []; addEventListener("beforeprint", () => printed.push(getComputedStyle(document.body).backgroundColor)); 0`, nil)
+	b := browsertest.New(t)
+	b.Size(1024, 900)
+	b.Prefer("dark")
+	b.Open(pageFile(t, examplePage(t)))
+	b.Eval(`window.printed = []; addEventListener("beforeprint", () => printed.push(getComputedStyle(document.body).backgroundColor)); 0`, nil)
 	var pdf struct{ Data string }
-	b.call("Page.printToPDF", map[string]any{"printBackground": true, "paperWidth": 8.27, "paperHeight": 11.7}, &pdf)
+	b.Call("Page.printToPDF", map[string]any{"printBackground": true, "paperWidth": 8.27, "paperHeight": 11.7}, &pdf)
 	text, err := base64.StdEncoding.DecodeString(pdf.Data)
 	if err != nil || !strings.HasPrefix(string(text), "%PDF") || len(text) < 20_000 {
 		t.Errorf("%d bytes of PDF, %v", len(text), err)
 	}
 	var during []string
-	if b.eval("printed", &during); len(during) != 1 || during[0] != "rgb(255, 255, 255)" {
+	if b.Eval("printed", &during); len(during) != 1 || during[0] != "rgb(255, 255, 255)" {
 		t.Errorf("the background while printing is %q", during)
 	}
 	var after string
-	if b.eval("getComputedStyle(document.body).backgroundColor", &after); after != "rgb(13, 17, 23)" {
+	if b.Eval("getComputedStyle(document.body).backgroundColor", &after); after != "rgb(13, 17, 23)" {
 		t.Errorf("the background after printing is %q", after)
 	}
-	for _, text := range b.complaints() {
+	for _, text := range b.Complaints() {
 		t.Error(text)
 	}
 }
 
 // No name of a trace or policy runs, adds an element or asks for anything, in any view.
 func TestPageHostileInBrowser(t *testing.T) {
-	b := newBrowser(t)
-	b.size(1024, 900)
+	b := browsertest.New(t)
+	b.Size(1024, 900)
 	hostile := func(i int) string { return fmt.Sprintf("%s%d", tracetest.Hostile[i%len(tracetest.Hostile)], i) }
 	var counts [2]map[string]int
 	for i, name := range []func(int) string{hostile, plainName} {
-		b.open(pageFile(t, pageOf(t, pageRows(12, 40, 2, 10, name), 20)))
-		b.set("table", "Trace", "each")
-		b.set("table", "Capacity", "each")
-		b.eval(`document.querySelectorAll("fieldset input:not(:checked)").forEach((e) => e.click())`, nil)
-		b.settle()
-		b.eval(`Object.fromEntries(Object.entries(Object.groupBy(document.querySelectorAll("*"), (e) => e.tagName)).map(([k, v]) => [k, v.length]))`, &counts[i])
+		b.Open(pageFile(t, pageOf(t, pageRows(12, 40, 2, 10, name), 20)))
+		set(t, b, "table", "Trace", "each")
+		set(t, b, "table", "Capacity", "each")
+		b.Eval(`document.querySelectorAll("fieldset input:not(:checked)").forEach((e) => e.click())`, nil)
+		b.Settle()
+		b.Eval(`Object.fromEntries(Object.entries(Object.groupBy(document.querySelectorAll("*"), (e) => e.tagName)).map(([k, v]) => [k, v.length]))`, &counts[i])
 	}
 	if fmt.Sprint(counts[0]) != fmt.Sprint(counts[1]) {
 		t.Errorf("hostile names give the elements %v, expected %v", counts[0], counts[1])
 	}
-	for _, text := range b.complaints() {
+	for _, text := range b.Complaints() {
 		t.Error(text)
 	}
 }
 
 // The largest page opens and sorts.
 func TestPageLargest(t *testing.T) {
-	b := newBrowser(t)
-	b.open(pageFile(t, largest(t)))
+	b := browsertest.New(t)
+	b.Open(pageFile(t, largest(t)))
 	var opened float64
-	b.eval(`performance.getEntriesByType("navigation")[0].loadEventEnd`, &opened)
-	b.set("table", "Trace", "each")
-	b.set("table", "Capacity", "each")
+	b.Eval(`performance.getEntriesByType("navigation")[0].loadEventEnd`, &opened)
+	set(t, b, "table", "Trace", "each")
+	set(t, b, "table", "Capacity", "each")
 	var status string
-	if b.eval(`document.querySelector("[data-figure=table] [role=status]").textContent`, &status); status != "200 of 30000 lines" {
+	if b.Eval(`document.querySelector("[data-figure=table] [role=status]").textContent`, &status); status != "200 of 30000 lines" {
 		t.Errorf("status %q", status)
 	}
 	t.Logf("open after %.0f ms", opened)
-	for _, text := range b.complaints() {
+	for _, text := range b.Complaints() {
 		t.Error(text)
 	}
 }

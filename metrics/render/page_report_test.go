@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/browsertest"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/metrics/render/figure"
@@ -50,13 +51,13 @@ func TestReportPage(t *testing.T) {
 
 // Headers sort by number and unit, and lines without a number come last. The filter hides lines.
 func TestReportPageSorts(t *testing.T) {
-	b := newBrowser(t)
-	b.open(pageFile(t, reportPage(t)))
+	b := browsertest.New(t)
+	b.Open(pageFile(t, reportPage(t)))
 	names := func() (texts []string) {
-		b.eval(`[...document.querySelectorAll("section.table tbody tr:not([hidden])")].map((r) => r.cells[0].textContent.slice(0, 6))`, &texts)
+		b.Eval(`[...document.querySelectorAll("section.table tbody tr:not([hidden])")].map((r) => r.cells[0].textContent.slice(0, 6))`, &texts)
 		return texts
 	}
-	click := func() { b.eval(`document.querySelectorAll("section.table th button")[1].click()`, nil) }
+	click := func() { b.Eval(`document.querySelectorAll("section.table th button")[1].click()`, nil) }
 	click()
 	if got := names(); !slices.Equal(got, []string{"fast", "middle", "slow", "</scri"}) {
 		t.Errorf("ascending: %q", got)
@@ -65,11 +66,11 @@ func TestReportPageSorts(t *testing.T) {
 	if got := names(); !slices.Equal(got, []string{"slow", "middle", "fast", "</scri"}) {
 		t.Errorf("descending: %q", got)
 	}
-	b.eval(`(() => { const f = document.querySelector("section.table input"); f.value = "FAS"; f.dispatchEvent(new Event("input")); })()`, nil)
+	b.Eval(`(() => { const f = document.querySelector("section.table input"); f.value = "FAS"; f.dispatchEvent(new Event("input")); })()`, nil)
 	if got := names(); !slices.Equal(got, []string{"fast"}) {
 		t.Errorf("filtered: %q", got)
 	}
-	for _, text := range b.complaints() {
+	for _, text := range b.Complaints() {
 		t.Error(text)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // ErrNoRows is the error of a folder without files of rows.
@@ -24,8 +25,8 @@ func (e *RowError) Error() string { return fmt.Sprintf("read rows: %s:%d: %v", e
 // Unwrap returns the cause.
 func (e *RowError) Unwrap() error { return e.Err }
 
-// ReadRows reads result rows from files, JSON lines or CSV by their content, and from every *.jsonl
-// of folders in the order of names. It is strict and never leaves out rows. Errors are an unknown,
+// ReadRows reads result rows from files, JSON lines or CSV by their content, and from folders. It
+// reads every *.jsonl and *.jsonl.gz of a folder in the order of names. Files may be compressed with gzip. It is strict and never leaves out rows. Errors are an unknown,
 // missing or repeated field, an unknown schema, counts that cannot be true (Row.Check), and a
 // truncated last line. They name file and line.
 func ReadRows(paths ...string) ([]Row, error) {
@@ -65,7 +66,7 @@ func rowFiles(path string) (names []string, err error) {
 		return nil, fmt.Errorf("read rows: %w", err)
 	}
 	for _, e := range entries {
-		if !e.IsDir() && filepath.Ext(e.Name()) == ".jsonl" {
+		if !e.IsDir() && filepath.Ext(strings.TrimSuffix(e.Name(), ".gz")) == ".jsonl" {
 			names = append(names, filepath.Join(path, e.Name()))
 		}
 	}

@@ -1,7 +1,6 @@
 package result
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/gunzip"
 )
 
 // decoder collects the rows of several inputs.
@@ -34,12 +34,12 @@ func (d *decoder) file(path string) error {
 }
 
 func (d *decoder) decode(r io.Reader, name string) error {
-	b := bufio.NewReader(r)
+	b, err := gunzip.Reader(r)
+	if err != nil {
+		return fmt.Errorf("read rows: %s: %w", name, err)
+	}
 	if magic, _ := b.Peek(4); string(magic) == "PAR1" {
 		return fmt.Errorf("read rows: %s: is Parquet (a trace, a profile or rows.parquet), expected rows as JSON lines or CSV, as kvreplay replay writes them", name)
-	}
-	if magic, _ := b.Peek(2); string(magic) == "\x1f\x8b" {
-		return fmt.Errorf("read rows: %s: is compressed with gzip: gunzip it first", name)
 	}
 	if begin, _ := b.Peek(512); bytes.IndexByte(begin, 0) >= 0 {
 		return fmt.Errorf("read rows: %s: is not text, expected rows as JSON lines or CSV, as kvreplay replay writes them", name)

@@ -1,5 +1,5 @@
-// Package all is the table of the policies that kvreplay ships. A new policy is one
-// package and one line here.
+// Package all is the table of the policies that kvreplay ships, its own and submitted ones. A new
+// policy is one package and one line here.
 package all
 
 import (
@@ -30,6 +30,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies/snapkv"
 	"github.com/kvreplay/kvreplay/policies/static"
 	"github.com/kvreplay/kvreplay/policies/streamingllm"
+	"github.com/kvreplay/kvreplay/policies/submissions/lru2"
 	"github.com/kvreplay/kvreplay/policies/twoq"
 	"github.com/kvreplay/kvreplay/policies/window"
 )
@@ -65,5 +66,6 @@ func Table() policies.Table {
 		streamingllm.Entry,
 		twoq.Entry,
 		window.Entry,
+		policies.Submission(lru2.Entry),
 	)
 }

@@ -33,7 +33,7 @@ func TestConflictsDocumented(t *testing.T) {
 		fmt.Fprintf(&want, "| %s | %s | %s |\n", named(c.A), named(c.With...), c.Why)
 	}
 	want.WriteString("\n| kind | policies |\n|---|---|\n")
-	for _, k := range Kinds(all.Table()) {
+	for _, k := range Kinds(all.Table().Own()) {
 		fmt.Fprintf(&want, "| %s | `%s` |\n", k.Mechanism, strings.Join(k.Policies, "`, `"))
 	}
 	if table == want.String() {
@@ -90,7 +90,7 @@ func TestConflictsOfPolicies(t *testing.T) {
 	}
 	for m, want := range refused {
 		var got []string
-		for _, e := range all.Table() {
+		for _, e := range all.Table().Own() {
 			if Unfit(specOf(t, e), m) != "" {
 				got = append(got, e.Name)
 			}

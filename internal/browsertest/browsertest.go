@@ -1,7 +1,9 @@
-package render_test
+// Package browsertest drives a headless Chromium in tests of HTML pages.
+package browsertest
 
 import (
 	"bufio"
+	_ "embed" // axe-core
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,9 +20,9 @@ const requireBrowser = "KVREPLAY_REQUIRE_BROWSER"
 // browserTime is the longest that a browser may take for one command.
 const browserTime = 60 * time.Second
 
-// A browser is a headless Chromium with one tab. It obeys the commands of the DevTools Protocol,
+// A Browser is a headless Chromium with one tab. It obeys the commands of the DevTools Protocol,
 // version 1.3, over pipes, as JSON that ends in a zero byte.
-type browser struct {
+type Browser struct {
 	t       *testing.T
 	to      *os.File
 	from    *os.File
@@ -41,9 +43,9 @@ type message struct {
 	} `json:"error,omitempty"`
 }
 
-// newBrowser starts Chromium with an empty tab. Without Chromium the test is skipped, unless
+// New starts Chromium with an empty tab. Without Chromium the test is skipped, unless
 // KVREPLAY_REQUIRE_BROWSER=1.
-func newBrowser(t *testing.T) *browser {
+func New(t *testing.T) *Browser {
 	t.Helper()
 	program, err := chromium()
 	switch {
@@ -67,7 +69,7 @@ func newBrowser(t *testing.T) *browser {
 	}
 	theirIn.Close()
 	theirOut.Close()
-	b := &browser{t: t, to: to, from: from, replies: bufio.NewReader(from)}
+	b := &Browser{t: t, to: to, from: from, replies: bufio.NewReader(from)}
 	t.Cleanup(func() {
 		b.session = ""
 		_ = b.send("Browser.close", nil)
@@ -78,12 +80,12 @@ func newBrowser(t *testing.T) *browser {
 		from.Close()
 	})
 	var target struct{ TargetID string }
-	b.call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	b.Call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
 	var attached struct{ SessionID string }
-	b.call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
+	b.Call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
 	b.session = attached.SessionID
 	for _, domain := range []string{"Page", "Runtime", "Log", "Network"} {
-		b.call(domain+".enable", nil, nil)
+		b.Call(domain+".enable", nil, nil)
 	}
 	return b
 }
@@ -98,7 +100,7 @@ func chromium() (string, error) {
 	return "", errors.New("none of chromium, chromium-browser and google-chrome is installed")
 }
 
-func (b *browser) send(method string, params any) error {
+func (b *Browser) send(method string, params any) error {
 	b.last++
 	command := map[string]any{"id": b.last, "method": method}
 	if params != nil {
@@ -115,8 +117,8 @@ func (b *browser) send(method string, params any) error {
 	return err
 }
 
-// call sends a command, keeps the events that arrive before its reply, and reads the result.
-func (b *browser) call(method string, params, result any) {
+// Call sends a command, keeps the events that arrive before its reply, and reads the result.
+func (b *Browser) Call(method string, params, result any) {
 	b.t.Helper()
 	if err := b.send(method, params); err != nil {
 		b.t.Fatalf("%s: %v", method, err)
@@ -140,7 +142,7 @@ func (b *browser) call(method string, params, result any) {
 	}
 }
 
-func (b *browser) read(doing string) (m message) {
+func (b *Browser) read(doing string) (m message) {
 	b.t.Helper()
 	if err := b.from.SetReadDeadline(time.Now().Add(browserTime)); err != nil {
 		b.t.Fatal(err)
@@ -155,22 +157,22 @@ func (b *browser) read(doing string) (m message) {
 	return m
 }
 
-// open shows a file and waits until its scripts have run.
-func (b *browser) open(path string) {
+// Open shows a file and waits until its scripts have run.
+func (b *Browser) Open(path string) {
 	b.t.Helper()
-	b.call("Page.navigate", map[string]any{"url": "file://" + path}, nil)
-	b.eval(`new Promise((done) => document.readyState === "complete" ? done() : addEventListener("load", done))`, nil)
-	b.settle()
+	b.Call("Page.navigate", map[string]any{"url": "file://" + path}, nil)
+	b.Eval(`new Promise((done) => document.readyState === "complete" ? done() : addEventListener("load", done))`, nil)
+	b.Settle()
 }
 
-// settle waits until observers have run and the page is drawn.
-func (b *browser) settle() {
+// Settle waits until observers have run and the page is drawn.
+func (b *Browser) Settle() {
 	b.t.Helper()
-	b.eval(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`, nil)
+	b.Eval(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`, nil)
 }
 
-// eval runs JavaScript, waits for its promise, and reads its value.
-func (b *browser) eval(script string, value any) {
+// Eval runs JavaScript, waits for its promise, and reads its value.
+func (b *Browser) Eval(script string, value any) {
 	b.t.Helper()
 	var reply struct {
 		Result           struct{ Value json.RawMessage }
@@ -179,7 +181,7 @@ func (b *browser) eval(script string, value any) {
 			Exception struct{ Description string }
 		}
 	}
-	b.call("Runtime.evaluate", map[string]any{"expression": script, "awaitPromise": true, "returnByValue": true}, &reply)
+	b.Call("Runtime.evaluate", map[string]any{"expression": script, "awaitPromise": true, "returnByValue": true}, &reply)
 	if e := reply.ExceptionDetails; e != nil {
 		b.t.Fatalf("%.100s: %s %s", script, e.Text, e.Exception.Description)
 	}
@@ -191,22 +193,22 @@ func (b *browser) eval(script string, value any) {
 	}
 }
 
-// size sets the size of the tab in CSS pixels.
-func (b *browser) size(width, height int) {
+// Size sets the size of the tab in CSS pixels.
+func (b *Browser) Size(width, height int) {
 	b.t.Helper()
-	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}, nil)
-	b.settle()
+	b.Call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}, nil)
+	b.Settle()
 }
 
-// prefer sets the colour scheme of the system.
-func (b *browser) prefer(scheme string) {
+// Prefer sets the colour scheme of the system.
+func (b *Browser) Prefer(scheme string) {
 	b.t.Helper()
-	b.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
-	b.settle()
+	b.Call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+	b.Settle()
 }
 
-// complaints returns the errors that the page reported, and its requests other than the file.
-func (b *browser) complaints() (texts []string) {
+// Complaints returns the errors that the page reported, and its requests other than the file.
+func (b *Browser) Complaints() (texts []string) {
 	for _, e := range b.events {
 		var p struct {
 			Type    string
@@ -229,6 +231,38 @@ func (b *browser) complaints() (texts []string) {
 			}
 		case "Page.javascriptDialogOpening":
 			texts = append(texts, "a dialog: "+string(e.Params))
+		}
+	}
+	return texts
+}
+
+// axe is axe-core 4.14.1 (MPL-2.0), which checks accessibility.
+//
+//go:embed axe-4.14.1.min.js
+var axe string
+
+// Violations checks the open page with axe-core at some widths, in CSS pixels, in the light and the
+// dark scheme. It returns the faults, and the widths at which the page is wider than the window.
+func (b *Browser) Violations(widths ...int) (texts []string) {
+	b.t.Helper()
+	b.Eval(axe+"; 0", nil)
+	for _, width := range widths {
+		for _, scheme := range []string{"light", "dark"} {
+			b.Size(width, 900)
+			b.Prefer(scheme)
+			at := fmt.Sprintf("%d px, %s", width, scheme)
+			var wide int
+			if b.Eval("document.documentElement.scrollWidth", &wide); wide > width {
+				texts = append(texts, fmt.Sprintf("%s: the page is %d px wide", at, wide))
+			}
+			var violations []struct {
+				ID, Help string
+				Nodes    []struct{ HTML, FailureSummary string }
+			}
+			b.Eval(`axe.run({resultTypes: ["violations"]}).then((r) => r.violations)`, &violations)
+			for _, v := range violations {
+				texts = append(texts, fmt.Sprintf("%s: %s: %s: %.300s %s", at, v.ID, v.Help, v.Nodes[0].HTML, v.Nodes[0].FailureSummary))
+			}
 		}
 	}
 	return texts
