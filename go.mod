@@ -28,7 +28,10 @@ require (
 
 require github.com/yuin/goldmark v1.8.7
 
-require github.com/creack/pty v1.1.24
+require (
+	github.com/creack/pty v1.1.24
+	github.com/mattn/go-shellwords v1.0.16
+)
 
 require (
 	github.com/cpuguy83/go-md2man/v2 v2.0.6 // indirect

@@ -16,6 +16,7 @@
 //	Peeker    names its next victim ahead, for prefetchers that swap into the cache
 //	Sweeper   answers all capacities in one pass, if it is a stack algorithm
 //	Follower  follows a pool by the changes of each stream
+//	Failer    may fail to answer, because another program does
 //	Lossy     drops for good, and manages the demand too (another contract: lossy.go)
 //	Divider   a Lossy that divides a budget among the streams of a request
 //
@@ -159,6 +160,11 @@ type Admitter interface {
 	Bypasser
 	Admits()
 }
+
+// Failer is a policy whose answers come from elsewhere, such as from another program. If it names too
+// few victims, the engine reports the error of Err. If it is an io.Closer too, Close is called when a
+// worker needs it no more.
+type Failer interface{ Err() error }
 
 // NeedsOf returns the columns that p needs.
 func NeedsOf(p Policy) Needs {

@@ -20,6 +20,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/external"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -49,6 +50,7 @@ func usagef(format string, args ...any) error { return errUsage{fmt.Errorf(forma
 func Main(table policies.Table, args []string, stdout, stderr io.Writer) int {
 	ctx, stop := untilSignal()
 	defer stop()
+	defer external.StopAll()
 	ignoreSizeLimit()
 	root := newRoot(table)
 	root.SetArgs(args)

@@ -11,6 +11,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/external"
 	"github.com/kvreplay/kvreplay/replay"
 )
 
@@ -157,6 +158,7 @@ stack: a larger capacity never misses more. bypasses: may keep demanded blocks o
 divides a request: sets a budget for each stream, within the capacity of the request.
 draws: depends on --seed. memory: per block of the context.
 Details: kvreplay policies describe NAME
+A policy in another program: replay --policy exec:'COMMAND', see policies/external/PROTOCOL.md
 Names ignore case. Other names: %s
 `, t.Text(), strings.Join(spelled, ", "))
 	return err
@@ -264,9 +266,13 @@ func parsePolicies(table policies.Table, typed []string) (specs []policies.Spec,
 	return specs, skip, nil
 }
 
-// splitPolicies splits the values of --policy at commas, except within options.
+// splitPolicies splits the values of --policy at commas, except within options and commands.
 func splitPolicies(names []string) (all []string) {
 	for _, name := range names {
+		if strings.HasPrefix(name, external.Name+":") {
+			all = append(all, name)
+			continue
+		}
 		items := strings.Split(name, ",")
 		for i := range items {
 			items[i] = strings.TrimSpace(items[i])
@@ -298,6 +304,13 @@ func windowRange(name string) ([]string, error) {
 // mostWindow is the last window of a range.
 const mostWindow = 1024
 
+// withPrograms returns the table with policies in other programs. Parsing such a name starts a
+// program, so only names that a user typed are looked up in it.
+func withPrograms(table policies.Table) policies.Table {
+	return policies.NewTable(append(slices.Clone(table), external.Entry)...)
+}
+
+// everyPolicy lists the policies of a group.
 func everyPolicy(table policies.Table, group string) []string {
 	var names []string
 	for _, e := range table {
@@ -306,7 +319,7 @@ func everyPolicy(table policies.Table, group string) []string {
 		}
 		if e.Name == "window" {
 			names = append(names, "window:1", "window:2", "window:3", "window:4")
-		} else {
+		} else if _, _, err := e.New(""); err == nil { // it needs no options
 			names = append(names, e.Name)
 		}
 	}

@@ -30,20 +30,25 @@ const moduleOf = "github.com/kvreplay/kvreplay"
 
 func newPolicyCommand(known policies.Table) command {
 	var dir string
-	var register bool
+	var register, python bool
 	return command{
 		use:   "new NAME",
 		short: "Write the skeleton of a new policy, with its test",
 		long: `Write an exact policy that compiles and passes the conformance kit, for you to change.
-It goes to policies/NAME in this repository, or to a module of its own with --dir.
+It goes to policies/NAME in this repository, or to a module of its own with --dir. With --python
+it is the file NAME.py, which needs the package of scripts/python.
 Lossy policies have another contract, which policies/LOSSY.md describes.`,
-		example: "  kvreplay policies new mine --register\n  kvreplay policies new mine --dir ../mine",
+		example: "  kvreplay policies new mine --register\n  kvreplay policies new mine --dir ../mine\n  kvreplay policies new mine --python",
 		args:    exactlyOne("name of the policy"),
 		flags: func(fl *flagSet) {
 			fl.StringVar(&dir, "dir", "", "write a module of its own to this `FOLDER`")
 			fl.BoolVar(&register, "register", false, "add the policy to policies/all/all.go")
+			fl.BoolVar(&python, "python", false, "write a policy in Python, to this folder or that of --dir")
 		},
 		run: func(c *call) error {
+			if python {
+				return newPython(c, known, dir, register)
+			}
 			s, err := newSketch(known, c.args[0], dir)
 			if err != nil {
 				return err
@@ -62,6 +67,37 @@ Lossy policies have another contract, which policies/LOSSY.md describes.`,
 		},
 		next: last,
 	}
+}
+
+// newPython writes the skeleton of a policy in Python.
+func newPython(c *call, known policies.Table, dir string, register bool) error {
+	name := c.args[0]
+	switch {
+	case register:
+		return usagef("--register has no effect with --python: the table has policies in Go")
+	case !sketchName.MatchString(name):
+		return usagef("policy name %q: expected lower case words with hyphens, as in lru or opt-bypass", name)
+	}
+	file := filepath.Join(dir, strings.ReplaceAll(name, "-", "_")+".py")
+	class := ""
+	for word := range strings.SplitSeq(name, "-") {
+		class += strings.ToUpper(word[:1]) + word[1:]
+	}
+	text, err := filled("policy.py.tmpl", map[string]string{"Name": name, "File": file, "Class": class})
+	if err != nil {
+		return err
+	}
+	if dir != "" {
+		if err := files.MakeFolder(dir); err != nil {
+			return err
+		}
+	}
+	if err := writeNew(file, text); err != nil {
+		return fmt.Errorf("write the policy: %w", err)
+	}
+	_, err = fmt.Fprintf(c.stdout, "wrote %s\n\nnext:\n  pip install ./scripts/python    in a clone of kvreplay\n"+
+		"  kvreplay replay TRACE --policy lru --policy opt --policy \"exec:python3 %s\"\n", file, file)
+	return err
 }
 
 // sketch is a policy to be written.
@@ -180,16 +216,20 @@ func (s *sketch) write() (err error) {
 // fill returns the text of a skeleton, with this policy's names. text/template would have
 // the linker keep every exported method of the program.
 func (s *sketch) fill(from string) ([]byte, error) {
+	return filled(from, map[string]string{"Name": s.Name, "Package": s.Package, "Import": s.Import})
+}
+
+// filled returns the text of a skeleton with names in the place of ${Key}.
+func filled(from string, names map[string]string) ([]byte, error) {
 	text, err := skeleton.ReadFile("skeleton/" + from)
 	if err != nil {
 		return nil, err
 	}
-	names := map[string]string{"Name": s.Name, "Package": s.Package, "Import": s.Import}
-	filled := []byte(os.Expand(string(text), func(name string) string { return names[name] }))
+	out := []byte(os.Expand(string(text), func(name string) string { return names[name] }))
 	if path.Ext(strings.TrimSuffix(from, ".tmpl")) != ".go" {
-		return filled, nil
+		return out, nil
 	}
-	return format.Source(filled)
+	return format.Source(out)
 }
 
 // writeNew writes a file whole or not at all. A file that exists is an error.

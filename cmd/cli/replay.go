@@ -43,7 +43,7 @@ type replayFlags struct {
 }
 
 func replayCommand(table policies.Table) command {
-	f := replayFlags{table: table}
+	f := replayFlags{table: withPrograms(table)}
 	return command{
 		use:   "replay TRACE...",
 		short: "Replay traces through policies and count their misses",
@@ -56,6 +56,7 @@ replay only the cells that it lacks.`,
   lossy                 every lossy policy that the trace can serve
   submitted             every policy of policies/submissions
   window:1-16           windows of 1 to 16 steps
+  exec:'COMMAND'        a policy in another program (policies/external/PROTOCOL.md)
 
 Capacities, for each stream:
   1.5x                  1.5 × K entries

@@ -23,6 +23,7 @@ type verifyFlags struct {
 	sample, format string
 	seed           uint64
 	allowMissing   bool
+	runPrograms    bool
 }
 
 func verifyCommand(table policies.Table) command {
@@ -45,6 +46,7 @@ be replayed here (--allow-missing accepts that).`,
 			fl.Uint64Var(&f.seed, "seed", 0, "seed of the sample (default: a random one, which is printed)")
 			fl.where(&f.where, whereUsage)
 			fl.format(&f.format, "", "table", "json")
+			fl.BoolVar(&f.runPrograms, "run-programs", false, "run the commands that rows of exec policies name: only for rows that you trust")
 			fl.BoolVar(&f.allowMissing, "allow-missing", false, "accept rows that cannot be replayed here")
 		},
 		run:  f.run,
@@ -104,6 +106,9 @@ func (f *verifyFlags) run(c *call) error {
 // options checks the flags.
 func (f *verifyFlags) options(ctx context.Context) (verify.Options, error) {
 	o := verify.Options{Policies: f.table, Traces: f.traces, Seed: f.seed, Workers: runtime.GOMAXPROCS(0), Sample: verify.All, Where: f.where.conditions}
+	if f.runPrograms {
+		o.Policies = withPrograms(f.table)
+	}
 	if f.sample != "all" {
 		n, err := strconv.Atoi(f.sample)
 		if err != nil || n < 1 {

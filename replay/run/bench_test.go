@@ -16,11 +16,13 @@ import (
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/policies/external"
 	"github.com/kvreplay/kvreplay/replay/cache"
 	"github.com/kvreplay/kvreplay/replay/demand"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
 	"github.com/kvreplay/kvreplay/replay/setting"
 	"github.com/kvreplay/kvreplay/trace"
+	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
 
 // The synthetic stream of the speed targets: K = 2048, M = 2560, 90 % overlap, 32K context.
@@ -169,7 +171,8 @@ func BenchmarkPolicy(b *testing.B) {
 
 // BenchmarkLRU compares LRU at 2 × K with hashicorp's simplelru. kvreplay reads a Parquet file and
 // verifies rules and checksums, simplelru reads from memory. A second file also has the candidates
-// behind each demand. LRU does not need them, but kvreplay decodes and checks every index.
+// behind each demand. LRU does not need them, but kvreplay decodes and checks every index. exec-c and
+// exec-numpy are LRU in other programs.
 func BenchmarkLRU(b *testing.B) {
 	for _, file := range []struct {
 		engine string
@@ -180,6 +183,20 @@ func BenchmarkLRU(b *testing.B) {
 			o := Options{Policies: specs(b, "lru"), Capacities: capacities(b, "2x")}
 			perRun(b, f, o)
 		})
+		if file.m != benchK {
+			continue
+		}
+		for engine, command := range map[string]func(testing.TB) string{"exec-c": lruInC, "exec-numpy": lruInNumPy} {
+			b.Run("engine="+engine, func(b *testing.B) {
+				spec, err := policies.NewTable(external.Entry).Parse("exec:" + command(b))
+				if err != nil {
+					b.Fatal(err)
+				}
+				Fingerprint(spec) // before the clock starts
+				b.ResetTimer()
+				perRun(b, f, Options{Policies: []policies.Spec{spec}, Capacities: capacities(b, "2x")})
+			})
+		}
 	}
 	b.Run("engine=simplelru", func(b *testing.B) {
 		perPeer(b, func() func(int32) {
@@ -208,6 +225,21 @@ func BenchmarkLRU(b *testing.B) {
 		})
 	})
 	b.Run("engine=Python-OrderedDict", pythonLRU)
+}
+
+// lruInC compiles LRU over the protocol of package external, the least work that a child can do.
+func lruInC(t testing.TB) string {
+	program := filepath.Join(t.TempDir(), "lru")
+	if out, err := exec.Command("cc", "-O2", "-o", program, "../../policies/external/example/lru.c").CombinedOutput(); err != nil {
+		t.Skipf("no C compiler: %v: %s", err, out)
+	}
+	return program
+}
+
+// lruInNumPy is LRU of the Python package.
+func lruInNumPy(t testing.TB) string {
+	python := tracetest.Python(t, tracetest.Environment{Name: "python", Requirements: "../../scripts/python/requirements.txt", Imports: "numpy, pandas, sklearn, mypy, pytest"})
+	return "env PYTHONPATH=../../scripts/python " + python + " ../../scripts/python/examples/lru.py"
 }
 
 // perPeer calls another cache for each access of the synthetic stream, which is in memory.

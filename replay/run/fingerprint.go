@@ -94,6 +94,7 @@ func (f *fingerprinter) run() string {
 	}
 	f.attempt(func() { f.passes(all) })
 	f.attempt(func() { f.divisions() })
+	release(f.policy)
 	f.sum.Write(f.text)
 	return hex.EncodeToString(f.sum.Sum(nil)[:fingerprintBytes])
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
@@ -111,7 +112,25 @@ func (p *plan) attention() demand.Attention {
 	return demand.AttentionOf(p.meta, p.file.HasAttentionMass(), p.file.HasScores(), p.file.HasCoveredMass() && whole)
 }
 
-func (w *worker) close() { w.reader.Close() }
+func (w *worker) close() {
+	w.reader.Close()
+	for _, r := range w.runners {
+		for r != nil {
+			release(r.Policy)
+			if r.Lower == nil {
+				break
+			}
+			r = r.Lower.Cell
+		}
+	}
+}
+
+// release tells a policy that it is needed no more, if it wants to know.
+func release(p policies.Policy) {
+	if c, ok := p.(io.Closer); ok {
+		_ = c.Close() // all answers have been checked
+	}
+}
 
 // replay reads the streams of a cache, derives its demand and runs every cell.
 func (w *worker) replay(c span) (err error) {

@@ -1,0 +1,131 @@
+package cli_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/trace/tracetest"
+)
+
+// pythonPackage is the folder of the package kvreplay for Python.
+const pythonPackage = "../../scripts/python"
+
+// withPackage returns a Python that has the package and its requirements.
+func withPackage(t *testing.T) string {
+	t.Helper()
+	interpreter := tracetest.Python(t, tracetest.Environment{Name: "python", Requirements: filepath.Join(pythonPackage, "requirements.txt"), Imports: "numpy, pandas, sklearn, mypy, pytest"})
+	path, err := filepath.Abs(pythonPackage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PYTHONPATH", path)
+	return interpreter
+}
+
+// countsOf replays two small traces and returns the rows of each policy without its name.
+func countsOf(t *testing.T, policy string) string {
+	t.Helper()
+	code, out, errs := run("replay", newsTrace, bundledNiah, "--policy", policy, "--capacity", "1.5x,3x", "--format", "jsonl")
+	if code != 0 {
+		t.Fatalf("%s: %s", policy, errs)
+	}
+	var misses []string
+	for line := range strings.Lines(out) {
+		_, counts, _ := strings.Cut(line, `"streams":`)
+		misses = append(misses, counts)
+	}
+	return strings.Join(misses, "")
+}
+
+const bundledNiah = "../../datasets/bundled/smollm2_niah_1k_sglang.parquet"
+
+// The examples in Python give the rows of the same policies in Go.
+func TestPythonExamples(t *testing.T) {
+	python := withPackage(t)
+	for _, name := range []string{"lru", "lfu"} {
+		if got, want := countsOf(t, "exec:"+python+" "+filepath.Join(pythonPackage, "examples", name+".py")), countsOf(t, name); got != want {
+			t.Errorf("%s in Python has the rows\n%s\nexpected\n%s", name, got, want)
+		}
+	}
+}
+
+// The policy that `policies new --python` writes is LRU.
+func TestPythonSkeleton(t *testing.T) {
+	python, dir := withPackage(t), t.TempDir()
+	if code, out, errs := run("policies", "new", "my-policy", "--python", "--dir", dir); code != 0 || !strings.Contains(out, "my_policy.py") {
+		t.Fatal(out, errs)
+	}
+	if got, want := countsOf(t, "exec:"+python+" "+filepath.Join(dir, "my_policy.py")), countsOf(t, "lru"); got != want {
+		t.Errorf("the skeleton has the rows\n%s\nexpected\n%s", got, want)
+	}
+	if code, _, errs := run("policies", "new", "my-policy", "--python", "--dir", dir); code != 1 || !strings.Contains(errs, "exists") {
+		t.Errorf("a second time: exit code %d: %s", code, errs)
+	}
+}
+
+// An error of a policy in Python ends the replay with its traceback and the step.
+func TestPythonError(t *testing.T) {
+	python, file := withPackage(t), filepath.Join(t.TempDir(), "wrong.py")
+	write(t, file, "import kvreplay\nclass Wrong(kvreplay.Policy):\n    def reset(self, scope): print('a print does no harm')\n    def update(self, step): pass\n    def evict(self, n): return [1] * (n // 0)\nkvreplay.serve(Wrong())\n")
+	code, out, errs := run("replay", newsTrace, "--policy", "exec:"+python+" "+file, "--capacity", "1x")
+	if code != 1 || out != "" || !strings.Contains(errs, "ZeroDivisionError") || !strings.Contains(errs, "step ") || !strings.Contains(errs, "a print does no harm") {
+		t.Errorf("exit code %d, %s: %s", code, out, errs)
+	}
+}
+
+// The tests of the package pass, and mypy finds no fault in it.
+func TestPythonPackage(t *testing.T) {
+	python := withPackage(t)
+	if testing.Short() {
+		t.Skip("compiles kvreplay, runs pytest and mypy")
+	}
+	program := filepath.Join(t.TempDir(), "kvreplay")
+	if out, err := exec.Command("go", "build", "-trimpath", "-o", program, "../../cmd/kvreplay").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, args := range [][]string{{"-m", "pytest", "-q", "-p", "no:cacheprovider"}, {"-m", "mypy", "--cache-dir", os.DevNull}} {
+		c := exec.Command(python, args...)
+		c.Dir, c.Env = pythonPackage, append(os.Environ(), "KVREPLAY="+program, "PYTHONDONTWRITEBYTECODE=1")
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("python %v: %v\n%s", args, err, out)
+		}
+	}
+}
+
+// LRU in C gives the rows of LRU in Go.
+func TestExampleInC(t *testing.T) {
+	compiler, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler")
+	}
+	program := filepath.Join(t.TempDir(), "lru")
+	if out, err := exec.Command(compiler, "-O2", "-Wall", "-Werror", "-o", program, "../../policies/external/example/lru.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if got, want := countsOf(t, "exec:"+program), countsOf(t, "lru"); got != want {
+		t.Errorf("LRU in C has the rows\n%s\nexpected\n%s", got, want)
+	}
+}
+
+// The commands in rows run only if --run-programs allows it.
+func TestVerifyRunsNoPrograms(t *testing.T) {
+	python, dir := withPackage(t), t.TempDir()
+	policy := "exec:" + python + " " + filepath.Join(pythonPackage, "examples", "lru.py")
+	if code, _, errs := run("replay", newsTrace, "--policy", policy, "--capacity", "2x", "--out", dir); code != 0 {
+		t.Fatal(errs)
+	}
+	verify := []string{"leaderboard", "verify", dir, "--traces", newsTrace, "--sample", "all"}
+	if code, out, errs := run(verify...); code != 1 || !strings.Contains(out+errs, "cannot be verified here") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+	if code, out, errs := run(append(verify, "--run-programs")...); code != 0 || !strings.Contains(out, "1 hold") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+	code, _, errs := run("replay", newsTrace, "--policy", policy, "--policy", "exec:no-such-program", "--capacity", "2x")
+	if code == 0 || !strings.Contains(errs, "the program does not start") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}

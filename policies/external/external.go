@@ -1,0 +1,352 @@
+// Package external asks another program for victims. The program is a child process, in any
+// language, that speaks the protocol of PROTOCOL.md over its standard input and output.
+//
+// Idea: the engine keeps residency, counts and checks, as for policies in Go. The child gets the same
+// lists and names the victims.
+//
+// Rule: that of the program. Steps without victims need no answer and are sent together with the
+// next step that needs one. The program is started when a command line names it, and once for each
+// worker. One child replays many streams, one after the other.
+//
+// Options: the command, with words in the quotes of a shell. timeout=T before it is the longest time
+// for an answer, such as 10s (default 1m). Cost: one message each way for a step with victims.
+// Memory: that of the program. Stack property: not claimed. It loses time against a policy in Go.
+package external
+
+import (
+	_ "embed" // the package comment is the policy's documentation
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mattn/go-shellwords"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+//go:embed external.go
+var source string
+
+// Name is the policy's name, which a command follows.
+const Name = "exec"
+
+// Entry is the policy's line in the table. Its New starts the program, so the table must only parse
+// names that a user typed.
+var Entry = policies.Entry{
+	Name:    Name,
+	Summary: "asks another program for victims",
+	Source:  "policies/external/PROTOCOL.md",
+	Usage:   "exec:[timeout=T] COMMAND, as in exec:'python3 mine.py', T at least 1ms, default 1m",
+	Example: "python3 mine.py",
+	Doc:     policies.PackageComment(source),
+	Traits:  policies.Traits{Sized: true, Memory: "its own", Cost: "a message per step"},
+	New:     parse,
+}
+
+// Protocol is the version of the protocol.
+const Protocol = 1
+
+// defaultTimeout is the longest time for an answer.
+const defaultTimeout = time.Minute
+
+// The types of messages.
+const (
+	hello   = 'H' // both ways, JSON
+	reset   = 'R' // JSON of a scope
+	update  = 'U' // the lists of a step
+	evict   = 'E' // the number of victims
+	victims = 'V' // the answer to evict
+)
+
+// column is an optional list of an update.
+type column struct {
+	name  string
+	needs policies.Needs
+	list  func(*policies.Step) []int32
+}
+
+// columns are the optional lists of an update, in their order in messages. A child names those that
+// it needs.
+var columns = []column{
+	{"candidates", policies.NeedCandidates, func(s *policies.Step) []int32 { return s.Candidates }},
+	{"candidates?", policies.WantCandidates, func(s *policies.Step) []int32 { return s.Candidates }},
+	{"demand", policies.NeedDemand, func(s *policies.Step) []int32 { return s.Members }},
+	{"picked", policies.NeedPicked | policies.NeedDemand, func(s *policies.Step) []int32 { return s.Picked }},
+	{"scores", policies.NeedScores, func(s *policies.Step) []int32 { return s.List }}, // and the scores
+}
+
+// program is a command with the children that it started.
+type program struct {
+	text    string // canonical
+	words   []string
+	timeout time.Duration
+	needs   policies.Needs
+
+	mu   sync.Mutex
+	idle []*child
+	all  []*child
+}
+
+// programs are those of this process, by timeout and text. They outlive the policies, so that a child is used
+// again by the next one.
+var programs = struct {
+	sync.Mutex
+	of map[string]*program
+}{of: map[string]*program{}}
+
+// parse starts the program and reads its needs.
+func parse(text string) (func() policies.Policy, string, error) {
+	programs.Lock()
+	defer programs.Unlock()
+	p, err := newProgram(text)
+	if err != nil {
+		return nil, "", err
+	}
+	key := p.timeout.String() + " " + p.text
+	if known, ok := programs.of[key]; ok {
+		p = known
+	} else {
+		c, err := p.start()
+		if err != nil {
+			return nil, "", err
+		}
+		p.idle = append(p.idle, c)
+		programs.of[key] = p
+	}
+	return func() policies.Policy { return &Policy{program: p} }, p.text, nil
+}
+
+func newProgram(text string) (*program, error) {
+	p := &program{text: strings.TrimSpace(text), timeout: defaultTimeout}
+	if first, rest, ok := strings.Cut(p.text, " "); ok {
+		if value, ok := strings.CutPrefix(first, "timeout="); ok {
+			d, err := time.ParseDuration(value)
+			if err != nil || d < time.Millisecond {
+				return nil, fmt.Errorf("timeout %q: expected a time of at least 1ms, such as 10s", value)
+			}
+			p.timeout, p.text = d, strings.TrimSpace(rest)
+		}
+	}
+	var err error
+	if p.words, err = shellwords.Parse(p.text); err != nil {
+		return nil, fmt.Errorf("command %q: %w: close its quotes", p.text, err)
+	}
+	if len(p.words) == 0 {
+		return nil, errors.New("the command is missing")
+	}
+	return p, nil
+}
+
+// StopAll ends all children.
+func StopAll() {
+	programs.Lock()
+	defer programs.Unlock()
+	for _, p := range programs.of {
+		p.mu.Lock()
+		for _, c := range p.all {
+			c.stop()
+		}
+		p.idle, p.all = nil, nil
+		p.mu.Unlock()
+	}
+	clear(programs.of)
+}
+
+// mostChildren is the number of children from which take looks for those of policies that were
+// dropped without Close.
+const mostChildren = 32
+
+// take returns an idle child, or a new one.
+func (p *program) take() (*child, error) {
+	for try := 0; ; try++ {
+		p.mu.Lock()
+		n, started := len(p.idle), len(p.all)
+		if n > 0 {
+			c := p.idle[n-1]
+			p.idle = p.idle[:n-1]
+			p.mu.Unlock()
+			return c, nil
+		}
+		p.mu.Unlock()
+		if started < mostChildren || try == 10 {
+			return p.start()
+		}
+		runtime.GC() // runs the cleanups of dropped policies
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// give returns a child that works.
+func (p *program) give(c *child) {
+	if c.ended.Load() {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = append(p.idle, c)
+}
+
+// start starts a child and exchanges greetings.
+func (p *program) start() (*child, error) {
+	c, err := p.launch()
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	p.all = append(p.all, c)
+	p.mu.Unlock()
+	text, err := json.Marshal(map[string]any{"protocol": Protocol})
+	if err != nil {
+		return nil, err
+	}
+	c.begin(hello)
+	c.unsent = append(c.unsent, text...)
+	c.end()
+	answer, err := c.ask(hello, mostHello)
+	if err != nil {
+		return nil, fmt.Errorf("the program does not greet: %w", err)
+	}
+	var said struct {
+		Protocol int      `json:"protocol"`
+		Needs    []string `json:"needs"`
+	}
+	if err := json.Unmarshal(answer, &said); err != nil || said.Protocol != Protocol {
+		c.stop()
+		return nil, fmt.Errorf("the program greets with %.100q, expected {\"protocol\": %d}", answer, Protocol)
+	}
+	needs := policies.Needs(0)
+	for _, name := range said.Needs {
+		i := slices.IndexFunc(columns, func(c column) bool { return c.name == name })
+		if i < 0 {
+			c.stop()
+			return nil, fmt.Errorf("the program needs %q, expected candidates, candidates?, demand, picked or scores", name)
+		}
+		needs |= columns[i].needs
+	}
+	p.needs = needs
+	return c, nil
+}
+
+// Policy asks a child.
+type Policy struct {
+	program *program
+	child   *child
+	err     error
+	dropped runtime.Cleanup // gives the child back
+	at      int32           // T of the last update
+	blocks  int
+	lists   [][]int32 // of the last update
+}
+
+// Needs returns the columns that the program named in its greeting.
+func (p *Policy) Needs() policies.Needs { return p.program.needs }
+
+// Reset starts a stream.
+func (p *Policy) Reset(sc *policies.Scope) error {
+	if p.err != nil {
+		return p.err
+	}
+	if p.child == nil {
+		if p.child, p.err = p.program.take(); p.err != nil {
+			return p.err
+		}
+		p.dropped = runtime.AddCleanup(p, p.program.give, p.child)
+	}
+	p.blocks = sc.Blocks
+	c := p.child
+	c.begin(reset)
+	for i, f := range []struct {
+		name  string
+		value uint64
+	}{{"blocks", uint64(sc.Blocks)}, {"capacity", uint64(sc.Capacity)}, {"steps", uint64(sc.Steps)}, {"windows", uint64(sc.Windows)},
+		{"demand", uint64(sc.Demand)}, {"seed", sc.Seed}, {"updates", uint64(sc.Updates())}} {
+		c.unsent = append(append(append(c.unsent, "{,"[min(i, 1)], '"'), f.name...), '"', ':')
+		c.unsent = strconv.AppendUint(c.unsent, f.value, 10)
+	}
+	c.unsent = append(c.unsent, '}')
+	c.end()
+	return nil
+}
+
+// Update sends a step. Messages are sent together, see Evict.
+func (p *Policy) Update(s *policies.Step) {
+	if p.err != nil || p.child == nil {
+		return
+	}
+	c := p.child
+	p.at = s.T
+	c.begin(update)
+	c.number(s.T, int32(s.Demand))
+	lists := append(p.lists[:0], s.Offered, s.Hit, s.Miss, s.Exit, s.Pass)
+	for _, column := range columns {
+		if p.program.needs&column.needs == column.needs {
+			lists = append(lists, column.list(s))
+		}
+	}
+	p.lists = lists
+	for _, list := range lists {
+		c.number(int32(len(list)))
+	}
+	for _, list := range lists {
+		c.number(list...)
+	}
+	if p.program.needs&policies.NeedScores != 0 { // parallel to the last list
+		for _, x := range s.Scores {
+			c.unsent = binary.LittleEndian.AppendUint32(c.unsent, math.Float32bits(x))
+		}
+	}
+	c.end()
+	if len(c.unsent) > mostBuffered {
+		p.failed(c.flush())
+	}
+}
+
+// Evict asks for n victims. It asks nothing if n is 0.
+func (p *Policy) Evict(n int, dst []int32) []int32 {
+	if n == 0 || p.err != nil || p.child == nil {
+		return dst
+	}
+	c := p.child
+	c.begin(evict)
+	c.number(int32(n))
+	c.end()
+	answer, err := c.ask(victims, 4*p.blocks)
+	if err == nil && len(answer)%4 != 0 {
+		err = c.broken(fmt.Sprintf("the program names victims in %d bytes, expected 4 for each", len(answer)))
+	}
+	if err != nil {
+		p.failed(err)
+		return dst
+	}
+	for ; len(answer) > 0; answer = answer[4:] {
+		dst = append(dst, int32(binary.LittleEndian.Uint32(answer)))
+	}
+	return dst
+}
+
+func (p *Policy) failed(err error) {
+	if err != nil {
+		p.err = fmt.Errorf("policy %s: step %d: %w", Name, p.at, err)
+	}
+}
+
+// Err returns why the program gave no answer.
+func (p *Policy) Err() error { return p.err }
+
+// Close lets another policy use the child.
+func (p *Policy) Close() error {
+	if p.child != nil {
+		p.dropped.Stop()
+		p.program.give(p.child)
+	}
+	p.child = nil
+	return p.err
+}

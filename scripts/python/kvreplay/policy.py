@@ -1,0 +1,198 @@
+"""The policy's side of the protocol: policies/external/PROTOCOL.md in the repository."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import struct
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import BinaryIO, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Blocks = NDArray[np.int32]
+
+#: The version of the protocol.
+PROTOCOL = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The cache of a stream. Block ids are 0 … blocks-1."""
+
+    blocks: int
+    capacity: int  # blocks that may stay between steps, without pinned ones
+    steps: int  # of the stream, prompt windows included
+    windows: int  # prompt windows: t runs from -windows to steps-windows-1
+    demand: int  # the largest number of demanded blocks of a step
+    seed: int  # the only source of randomness
+    updates: int  # updates of each decode step: 1, or in a pool one for each stream
+
+
+class Step:
+    """The changes of a step. Lists are ascending arrays of block ids, and valid until the next step.
+
+    ``offered`` became resident without a fetch. ``hit`` and ``miss`` entered the demand and were
+    resident or not. ``exit`` left the demand. ``passed`` are demanded blocks that the engine drops.
+    The other lists are empty unless ``Policy.needs`` names them.
+    """
+
+    __slots__ = ("t", "demand", "offered", "hit", "miss", "exit", "passed", "candidates", "members", "picked", "list", "scores")
+
+    t: int
+    demand: int
+    offered: Blocks
+    hit: Blocks
+    miss: Blocks
+    exit: Blocks
+    passed: Blocks
+    candidates: Blocks
+    members: Blocks
+    picked: Blocks
+    list: Blocks
+    scores: NDArray[np.float32]
+
+
+class Policy:
+    """A cache policy. Subclasses define ``reset``, ``update`` and ``evict``.
+
+    The set E has the resident blocks outside the demand. The engine keeps it, and a policy mirrors it:
+    E ← (((E ∪ offered) without hit) ∪ exit) without victims.
+    """
+
+    #: Further lists of Step: candidates, candidates?, demand, picked, scores.
+    needs: ClassVar[Sequence[str]] = ()
+
+    def reset(self, scope: Scope) -> None:
+        """Forget everything and start a stream."""
+        raise NotImplementedError
+
+    def update(self, step: Step) -> None:
+        """Take note of the changes of a step."""
+        raise NotImplementedError
+
+    def evict(self, n: int) -> Blocks | Sequence[int]:
+        """Return at least n distinct members of E and forget them. It is called if n > 0."""
+        raise NotImplementedError
+
+
+class Queue:
+    """Block ids in the order of their insertion. All operations take arrays."""
+
+    def __init__(self, blocks: int) -> None:
+        self._place = np.full(blocks, -1, np.int64)  # of each id in _ids, -1 outside
+        self._ids = np.empty(1 << 12, np.int32)
+        self._head = self._end = 0
+
+    def push(self, blocks: Blocks) -> None:
+        """Append ids that are not in the queue."""
+        n = len(blocks)
+        if self._end + n > len(self._ids):
+            places = np.arange(self._head, self._end)
+            alive = self._ids[self._head : self._end]
+            alive = alive[self._place[alive] == places]
+            self._ids = np.empty(max(len(self._ids), 2 * (len(alive) + n)), np.int32)
+            self._ids[: len(alive)] = alive
+            self._place[alive] = np.arange(len(alive))
+            self._head, self._end = 0, len(alive)
+        self._ids[self._end : self._end + n] = blocks
+        self._place[blocks] = np.arange(self._end, self._end + n)
+        self._end += n
+
+    def remove(self, blocks: Blocks) -> None:
+        """Remove ids."""
+        self._place[blocks] = -1
+
+    def pop(self, n: int) -> Blocks:
+        """Remove the n first ids and return them."""
+        out: list[Blocks] = []
+        while n > 0 and self._head < self._end:
+            behind = min(self._head + n, self._end)
+            ids = self._ids[self._head : behind]
+            ids = ids[self._place[ids] == np.arange(self._head, behind)]
+            out.append(ids)
+            n -= len(ids)
+            self._head = behind
+        all_ids = np.concatenate(out) if out else np.empty(0, np.int32)
+        self._place[all_ids] = -1
+        return all_ids
+
+
+_EMPTY: Blocks = np.empty(0, np.int32)
+_NO_SCORES: NDArray[np.float32] = np.empty(0, np.float32)
+
+# The optional lists in the order of the protocol, with the needs that ask for them.
+_COLUMNS = (
+    ("candidates", ("candidates", "candidates?")),
+    ("members", ("demand", "picked")),
+    ("picked", ("picked",)),
+    ("list", ("scores",)),
+)
+
+
+def serve(policy: Policy) -> None:
+    """Answer kvreplay on stdin and stdout until it closes stdin. Prints go to stderr."""
+    source = os.fdopen(os.dup(0), "rb", buffering=1 << 20)
+    answers = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
+    os.dup2(2, 1)  # a print must not look like an answer
+    try:
+        _answer(policy, source, answers)
+    except BrokenPipeError:
+        pass
+
+
+def _send(answers: BinaryIO, kind: bytes, payload: bytes) -> None:
+    answers.write(struct.pack("<I", len(payload) + 1) + kind + payload)
+    answers.flush()
+
+
+def _answer(policy: Policy, source: BinaryIO, answers: BinaryIO) -> None:
+    columns = ["offered", "hit", "miss", "exit", "passed"]
+    columns += [name for name, asked in _COLUMNS if set(asked) & set(policy.needs)]
+    with_scores = "scores" in policy.needs
+    step = Step()
+    for name in ("candidates", "members", "picked", "list"):
+        setattr(step, name, _EMPTY)
+    step.scores = _NO_SCORES
+    read, unpack = source.read, struct.Struct("<IB").unpack
+    while len(head := read(5)) == 5:
+        length, kind = unpack(head)
+        payload = read(length - 1)
+        if kind == 0x55:  # U, the lists of a step
+            numbers = np.frombuffer(payload, np.int32)
+            step.t, step.demand = int(numbers[0]), int(numbers[1])
+            at = 2 + len(columns)
+            for name, n in zip(columns, numbers[2:at].tolist(), strict=True):
+                setattr(step, name, numbers[at : at + n])
+                at += n
+            if with_scores:
+                step.scores = numbers[at:].view(np.float32)
+            policy.update(step)
+        elif kind == 0x45:  # E, the number of victims
+            (n,) = struct.unpack("<I", payload)
+            _send(answers, b"V", np.ascontiguousarray(policy.evict(n), "<i4").tobytes())
+        elif kind == 0x52:  # R, a stream begins
+            policy.reset(Scope(**json.loads(payload)))
+        elif kind == 0x48:  # H, kvreplay greets
+            _send(answers, b"H", json.dumps({"protocol": PROTOCOL, "needs": list(policy.needs)}).encode())
+        else:
+            raise RuntimeError(f"kvreplay sent a message of the unknown type {kind:#x}: update the package kvreplay")
+
+
+def load(target: str) -> type[Policy]:
+    """Return the class that FILE.py:CLASS names."""
+    path, _, name = target.rpartition(":")
+    spec = importlib.util.spec_from_file_location("kvreplay_policy", path)
+    if not path.endswith(".py") or spec is None or spec.loader is None:
+        raise SystemExit(f"{target}: expected FILE.py:CLASS")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["kvreplay_policy"] = module
+    spec.loader.exec_module(module)
+    found = getattr(module, name, None)
+    if not isinstance(found, type) or not issubclass(found, Policy):
+        raise SystemExit(f"{path} has no subclass of kvreplay.Policy named {name}")
+    return found

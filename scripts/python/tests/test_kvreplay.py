@@ -1,0 +1,121 @@
+"""Tests of the package, with the program that KVREPLAY names."""
+
+import io
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kvreplay
+from kvreplay.policy import _answer
+
+ROOT = Path(__file__).parents[3]
+TRACE = ROOT / "datasets/bundled/smollm2_niah_1k_sglang.parquet"
+LRU = ROOT / "scripts/python/examples/lru.py"
+
+
+def test_replay_is_a_data_frame():
+    rows = kvreplay.replay(TRACE, ["lru", "opt", f"{LRU}:LRU"], ["1.5x", "2x"])
+    assert len(rows) == 6 and set(rows["policy"]) == {"lru", "opt", f"{LRU}:LRU"}
+    misses = rows.pivot(index="capacity", columns="policy", values="misses")
+    assert (misses["lru"] == misses[f"{LRU}:LRU"]).all() and (misses["opt"] < misses["lru"]).all()
+
+
+def test_board_time_and_comparison(tmp_path):
+    trace = ROOT / "datasets/bundled/smollm2_multi_news_8k.parquet"
+    rows = tmp_path / "rows"
+    kvreplay.replay(trace, ["lru", "opt", "fifo"], ["2x"], per="request", profile=True, out=rows)
+    board = kvreplay.leaderboard(rows)
+    assert {"lru", "fifo", "opt"} <= set(board["policy"])
+    assert len(kvreplay.time(rows, policy="lru", hardware="h100", batch=4, layer_map="stretch")) > 0
+
+
+def test_errors_are_the_programs():
+    with pytest.raises(kvreplay.Error, match="no such file"):
+        kvreplay.replay("nowhere.parquet", ["lru"])
+    with pytest.raises(kvreplay.Error, match="has no subclass of kvreplay.Policy named Missing"):
+        kvreplay.replay(TRACE, [f"{LRU}:Missing"])
+
+
+class Recorder(kvreplay.Policy):
+    needs = ("candidates", "picked", "scores")
+
+    def reset(self, scope):
+        self.scope, self.steps = scope, []
+
+    def update(self, step):
+        self.steps.append({name: np.copy(getattr(step, name)).tolist() for name in kvreplay.Step.__slots__})
+
+    def evict(self, n):
+        return list(range(n))
+
+
+def message(kind, payload):
+    return struct.pack("<I", len(payload) + 1) + kind + payload
+
+
+def test_messages():
+    scope = {"blocks": 9, "capacity": 4, "steps": 3, "windows": 1, "demand": 2, "seed": 2**64 - 1, "updates": 1}
+    lists = [[1], [2, 3], [], [4], [], [7, 8], [2, 5], [1, 1], [5, 2, 7]]
+    numbers = [-1, 2, *map(len, lists), *(x for one in lists for x in one)]
+    step = struct.pack(f"<{len(numbers)}i", *numbers) + struct.pack("<3f", 0.5, 0.25, 0.125)
+    sent = message(b"H", b'{"protocol": 1}') + message(b"R", json.dumps(scope).encode()) + message(b"U", step) + message(b"E", struct.pack("<I", 2))
+    policy, answers = Recorder(), io.BytesIO()
+    _answer(policy, io.BytesIO(sent), answers)
+    hello = json.dumps({"protocol": 1, "needs": ["candidates", "picked", "scores"]}).encode()
+    assert answers.getvalue() == message(b"H", hello) + message(b"V", struct.pack("<2i", 0, 1))
+    assert policy.scope == kvreplay.Scope(**scope)
+    names = ["offered", "hit", "miss", "exit", "passed", "candidates", "members", "picked", "list"]
+    assert policy.steps == [{"t": -1, "demand": 2, **dict(zip(names, lists, strict=True)), "scores": [0.5, 0.25, 0.125]}]
+
+
+def test_queue_is_a_list():
+    rng = np.random.default_rng(1)
+    queue, model = kvreplay.Queue(300), []
+    for _ in range(3000):
+        free = np.setdiff1d(np.arange(300), model)
+        new = rng.choice(free, min(len(free), rng.integers(0, 40)), replace=False).astype(np.int32)
+        queue.push(new)
+        model += new.tolist()
+        gone = rng.choice(model, rng.integers(0, len(model) // 3 + 1), replace=False) if model else new[:0]
+        queue.remove(gone)
+        model = [x for x in model if x not in set(gone.tolist())]
+        n = int(rng.integers(0, 20))
+        assert queue.pop(n).tolist() == model[:n]
+        del model[:n]
+
+
+def test_learned_policy_runs():
+    learned = ROOT / "scripts/python/examples/learned.py"
+    rows = kvreplay.replay(TRACE, ["random", f"{learned}:Learned"], ["2x"], layers="0-3").set_index("policy")["misses"]
+    assert 0 < rows[f"{learned}:Learned"] < rows["random"]
+
+
+def test_interrupt_leaves_no_child(tmp_path):
+    slow = tmp_path / "slow.py"
+    slow.write_text(LRU.read_text().replace("return self.queue.pop(n)", "__import__('time').sleep(0.2); return self.queue.pop(n)"))
+    run = subprocess.Popen([kvreplay.program(), "replay", TRACE, "--policy", f"exec:{sys.executable} {slow}", "--capacity", "1x"], stderr=subprocess.PIPE, text=True)
+    time.sleep(3)
+    os.kill(run.pid, signal.SIGINT)
+    try:
+        run.wait(20)
+    except subprocess.TimeoutExpired:
+        os.kill(run.pid, signal.SIGINT)  # the second one ends it at once
+        run.wait(20)
+    time.sleep(0.5)
+    left = [p for p in Path("/proc").glob("[0-9]*/cmdline") if str(slow).encode() in _read(p)]
+    assert run.returncode != 0 and not left
+
+
+def _read(path):
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
