@@ -81,17 +81,26 @@ func goComments(t *testing.T, path string) (all []string) {
 	return all
 }
 
-// count adds the matches of each rule in a paragraph.
-func count(counts map[string]int, kind, paragraph string) {
+// matches are the texts that a rule found, with their files, by kind of text and rule.
+type matches map[string][]string
+
+// add adds the matches of each rule in a paragraph.
+func (m matches) add(kind, file, paragraph string) {
 	for _, r := range rules {
+		var found []string
 		if r.pattern != nil {
-			counts[kind+" "+r.name] += len(r.pattern.FindAllString(paragraph, -1))
-			continue
-		}
-		for _, s := range sentence.Split(paragraph, -1) {
-			if len(strings.Fields(s)) > mostWords {
-				counts[kind+" "+r.name]++
+			for _, at := range r.pattern.FindAllStringIndex(paragraph, -1) {
+				found = append(found, paragraph[at[0]:min(len(paragraph), at[1]+40)])
 			}
+		} else {
+			for _, s := range sentence.Split(paragraph, -1) {
+				if len(strings.Fields(s)) > mostWords {
+					found = append(found, s)
+				}
+			}
+		}
+		for _, text := range found {
+			m[kind+" "+r.name] = append(m[kind+" "+r.name], fmt.Sprintf("%s: %q: %s", file, text, r.remedy))
 		}
 	}
 }
@@ -99,7 +108,7 @@ func count(counts map[string]int, kind, paragraph string) {
 // The counts of the whole repository stay within limits.txt, whose figures only fall. Generated
 // documents and test data are left out.
 func TestProse(t *testing.T) {
-	root, counts := filepath.Join("..", ".."), map[string]int{}
+	root, all := filepath.Join("..", ".."), matches{}
 	generated := map[string]bool{"replay/REPRODUCTION.md": true, "replay/pipeline/BLIND.md": true, "replay/transfer/POINTS.md": true, "datasets/CARD.md": true, "datasets/BOARD.md": true}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -116,11 +125,11 @@ func TestProse(t *testing.T) {
 				return err
 			}
 			for _, p := range paragraphs(string(text)) {
-				count(counts, documents, p)
+				all.add(documents, name, p)
 			}
 		case strings.HasSuffix(name, ".go"):
 			for _, p := range goComments(t, path) {
-				count(counts, comments, p)
+				all.add(comments, name, p)
 			}
 		}
 		return nil
@@ -131,7 +140,7 @@ func TestProse(t *testing.T) {
 	var found strings.Builder
 	for _, kind := range []string{documents, comments} {
 		for _, r := range rules {
-			fmt.Fprintf(&found, "%s %s %d\n", kind, r.name, counts[kind+" "+r.name])
+			fmt.Fprintf(&found, "%s %s %d\n", kind, r.name, len(all[kind+" "+r.name]))
 		}
 	}
 	const path = "limits.txt"
@@ -150,8 +159,8 @@ func TestProse(t *testing.T) {
 		if _, err := fmt.Sscan(line, &kind, &rule, &limit); err != nil {
 			t.Fatalf("%s: %q: %v", path, line, err)
 		}
-		if n := counts[kind+" "+rule]; n > limit {
-			t.Errorf("%s: rule %s matches %d times, at most %d are allowed: rewrite the new text", kind, rule, n, limit)
+		if found := all[kind+" "+rule]; len(found) > limit {
+			t.Errorf("%s: rule %s matches %d times, at most %d are allowed: rewrite the new text\n%s", kind, rule, len(found), limit, strings.Join(found, "\n"))
 		}
 	}
 }
@@ -173,12 +182,12 @@ func TestRules(t *testing.T) {
 		"See [the page](a;b).":                        "",
 		strings.Repeat("word ", mostWords-1) + "end. " + strings.Repeat("more ", 20): "",
 	} {
-		counts := map[string]int{}
+		all := matches{}
 		for _, p := range paragraphs(text) {
-			count(counts, documents, p)
+			all.add(documents, "", p)
 		}
 		for _, r := range rules {
-			n := counts[documents+" "+r.name]
+			n := len(all[documents+" "+r.name])
 			if (n > 0) != (r.name == want) {
 				t.Errorf("%q: rule %s matches %d times, expected %q", text, r.name, n, want)
 			}
