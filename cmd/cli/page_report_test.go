@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Pages of compare, time and systems state their finding, command and version.
+// Pages of compare, time, systems and reproduce state their finding, command and version.
 func TestReportPages(t *testing.T) {
 	out := t.TempDir()
 	if code, _, stderr := run("replay", newsTrace, "--policy", "lru,fifo", "--capacity", "2x", "--per", "request", "--profile", "--out", out); code != 0 {
@@ -17,6 +17,7 @@ func TestReportPages(t *testing.T) {
 		"Every policy against lru.":        {"compare", "--all", "lru", out},
 		"on h100 with schedule da.":        {"time", out, "--policy", "lru", "--hardware", "h100,rtx4090", "--schedule", "da,dba", "--batch", "4", "--model", "llama-3-8b", "--layer-map", "stretch"},
 		"ess is the fastest sparse system": {"systems", trace, "--systems", "ess,dense-gpu", "--model", "llama-3-8b", "--context", "32768"},
+		"kvreplay checks":                  {"reproduce", "kvpr"},
 	} {
 		code, page, stderr := run(append(args, "--format", "html")...)
 		_, finding, _ := strings.Cut(page, `<p class="finding">`)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/datasets/synthetic"
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 	"github.com/kvreplay/kvreplay/replay/reproduce/papers"
 )
@@ -49,7 +50,7 @@ The exit code is 1 if a figure misses its gate, the largest error allowed, for n
 			fl.StringVar(&f.hardware, "hardware-dir", "", "replace bundled machines and models by the YAML files of this `FOLDER`")
 			fl.StringSliceVar(&f.sections, "section", nil, "compute only these `SECTIONS`, each NAME or PAPER/NAME (default: all)")
 			fl.out(&f.out, "write the report, "+reproduce.FileName+", and its figures to this `FOLDER` too")
-			fl.format(&f.format, "", "table", "markdown", "csv", "json")
+			fl.format(&f.format, "", "table", "markdown", "csv", "json", "html")
 		},
 		run: f.run,
 		next: func(c *call) []string {
@@ -189,6 +190,16 @@ func (f *reproduceFlags) render(c *call, r *reproduce.Report) error {
 		return r.RenderCSV(w)
 	case "json":
 		return r.RenderJSON(w)
+	case "html":
+		var figures []render.PageFigure
+		for _, p := range r.Papers {
+			for _, s := range p.Sections {
+				for _, f := range s.Figures {
+					figures = append(figures, render.PageFigure{Title: f.Alt, SVG: f.SVG})
+				}
+			}
+		}
+		return c.page("reproduce", r.Headline(), r.Tables(), figures...)
 	}
 	return r.RenderTable(w)
 }

@@ -12,6 +12,8 @@ type PageFigure struct {
 	// Title heads the figure and describes it for readers who cannot see it.
 	Title string
 	figure.Drawing
+	// SVG is the figure if it is drawn already. Drawing is then nil.
+	SVG []byte
 }
 
 // pageWidth is the width of figures of a page, in millimetres.
@@ -43,9 +45,12 @@ func ReportPage(w io.Writer, finding string, r *table.Report, figures []PageFigu
 
 // drawn writes a figure.
 func (p *page) drawn(f *PageFigure) error {
-	svg, err := (&figure.Figure{Drawing: f.Drawing, Title: f.Title, Size: figure.Size{Width: pageWidth}}).Draw(".svg")
-	if err != nil {
-		return err
+	svg := f.SVG
+	if svg == nil {
+		var err error
+		if svg, err = (&figure.Figure{Drawing: f.Drawing, Title: f.Title, Size: figure.Size{Width: pageWidth}}).Draw(".svg"); err != nil {
+			return err
+		}
 	}
 	p.put("<figure class=\"drawn\"><figcaption><h3>%s</h3></figcaption>\n<div class=\"scroll\" role=\"img\" tabindex=\"0\" aria-label=\"%s\">%s</div></figure>\n", f.Title, f.Title, markup(svg))
 	return nil

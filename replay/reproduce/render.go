@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 )
@@ -28,6 +29,7 @@ type printer struct {
 	strings.Builder
 	markdown bool
 	figures  bool // the figures are next to the Markdown
+	notes    bool // tables have the notes of lines, as in Markdown
 }
 
 // RenderTable writes the report for a terminal: the counts by kind and by paper, the papers, and
@@ -108,11 +110,7 @@ func (p *printer) section(s *Section) {
 		fmt.Fprintf(p, "%s (%s)\n  %s\n", s.Title, s.Name, s.Method)
 	}
 	p.list("Assumptions", "assumption: ", s.Assumptions)
-	var constants []string
-	for _, c := range s.Constants {
-		constants = append(constants, fmt.Sprintf("%s = %s (%s)", c.Name, figure(c.Value, c.Unit, -1), c.From))
-	}
-	p.list("Constants", "constant: ", constants)
+	p.list("Constants", "constant: ", s.constants())
 	switch {
 	case !p.markdown:
 		p.WriteString(p.lines(s).Text())
@@ -138,6 +136,42 @@ func (p *printer) section(s *Section) {
 	}
 }
 
+// Tables returns the report as tables: the counts by kind, paper and section, then the lines of each
+// section with their method, assumptions, constants, origins and contradictions as notes.
+func (r *Report) Tables() *table.Report {
+	kinds, all, sections := r.byKind(), r.byPaper(), r.bySection(&printer{})
+	kinds.Title, all.Title, sections.Title = "By kind", "By paper", "By section"
+	report := &table.Report{Title: "Published figures, recomputed by kvreplay", Tables: []*table.Table{kinds, all, sections}}
+	if gaps := r.gaps(); gaps != "" {
+		report.Footnotes = append(report.Footnotes, gaps)
+	}
+	for _, paper := range r.Papers {
+		report.Footnotes = append(report.Footnotes, paper.Name+": "+paper.Citation)
+		for i := range paper.Sections {
+			s := &paper.Sections[i]
+			t := (&printer{notes: true}).lines(s)
+			t.Title = paper.Name + ", " + s.Title
+			t.Notes = slices.Concat([]string{s.Method}, labelled("Assumption: ", s.Assumptions), labelled("Constant: ", s.constants()),
+				s.references(), labelled("Contradiction within the paper: ", s.Contradictions), []string{s.Summary.String() + "."})
+			report.Tables = append(report.Tables, t)
+		}
+	}
+	return report
+}
+
+// labelled returns items with a label before each.
+func labelled(label string, items []string) []string {
+	return slice.Map(items, func(item string) string { return label + item })
+}
+
+// constants states the constants of a section.
+func (s *Section) constants() (texts []string) {
+	for _, c := range s.Constants {
+		texts = append(texts, fmt.Sprintf("%s = %s (%s)", c.Name, figure(c.Value, c.Unit, -1), c.From))
+	}
+	return texts
+}
+
 // list writes items, in Markdown below a heading. Without a heading they are paragraphs.
 func (p *printer) list(heading, label string, items []string) {
 	for i, item := range items {
@@ -155,11 +189,11 @@ func (p *printer) list(heading, label string, items []string) {
 	}
 }
 
-// lines is the table of a section. It has a column of references if a line has one, and in
-// Markdown a column of notes if a line has one.
+// lines is the table of a section. It has a column of references if a line has one, and except at a
+// terminal a column of notes if a line has one.
 func (p *printer) lines(s *Section) *table.Table {
 	references := slices.ContainsFunc(s.Lines, func(l Line) bool { return l.From != "" })
-	notes := p.markdown && slices.ContainsFunc(s.Lines, func(l Line) bool { return l.Note != "" })
+	notes := (p.markdown || p.notes) && slices.ContainsFunc(s.Lines, func(l Line) bool { return l.Note != "" })
 	columns := func(all ...string) []string {
 		if !notes {
 			all = all[:len(all)-1]
