@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -381,8 +382,9 @@ func TestTimeTensorParallel(t *testing.T) {
 func TestTimeFirstToken(t *testing.T) {
 	args := []string{"time", "--prompt", "2048", "--generate", "4", "--model", "llama-3.1-8b", "--batch", "4", "--schedule", "dense"}
 	type priced struct {
-		TTFT   float64 `json:"ttft_s"`
-		Memory struct {
+		TTFT     float64           `json:"ttft_s"`
+		Interval pipeline.Interval `json:"ttft_interval"`
+		Memory   struct {
 			Reserve float64 `json:"reserve_bytes"`
 		}
 	}
@@ -390,15 +392,20 @@ func TestTimeFirstToken(t *testing.T) {
 		return decoded[[]priced](t, slices.Concat(args, more, []string{"--format", "json"})...)[0]
 	}
 	once, chunks := with(), with("--prefill-chunk", "256")
+	if v := once.Interval; !(v.Low > 0 && v.Low < once.TTFT && v.High > once.TTFT) {
+		t.Errorf("TTFT of %g s in %+v", once.TTFT, v)
+	}
 	if !(once.TTFT > 0 && chunks.TTFT > once.TTFT && chunks.Memory.Reserve > once.Memory.Reserve) {
 		t.Errorf("%+v at once, %+v in chunks: expected chunks to take longer, and memory for them", once, chunks)
 	}
 	code, stdout, stderr := run(args...)
-	if code != 0 || !strings.Contains(stdout, " TTFT ") {
-		t.Errorf("exit %d, no TTFT in %s%s", code, stdout, stderr)
+	if code != 0 || !regexp.MustCompile(` TTFT +\S+ \S+ ±\d+ %, of all 4 requests`).MatchString(stdout) {
+		t.Errorf("exit %d, no TTFT with ± in %s%s", code, stdout, stderr)
 	}
 	code, stdout, stderr = run(append(slices.Clone(args), "--format", "csv")...)
-	if code != 0 || records(t, stdout)[0]["ttft_s"] != strconv.FormatFloat(once.TTFT, 'g', -1, 64) {
+	text := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+	r := records(t, stdout)[0]
+	if code != 0 || r["ttft_s"] != text(once.TTFT) || r["ttft_low_s"] != text(once.Interval.Low) || r["ttft_high_s"] != text(once.Interval.High) {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)
 	}
 	out := profiled(t)

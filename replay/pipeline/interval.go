@@ -85,30 +85,76 @@ type Interval struct {
 	Submodels map[string]Effect `json:"submodels"`
 }
 
-// interval sets the range of the TPOT. Each submodel of the median step is slowed and sped up by
-// its factor in turn, and the schedule places the step again. The effects of independent submodels add
-// up in quadrature.
-func (r *runner) interval(result *Result) error {
+// interval sets the ranges of the TPOT and of the TTFT. The schedule places the median step again for
+// each stretched submodel.
+func (r *runner) interval(result *Result, first *prompts) error {
 	if result.median != r.batch.Steps-1 { // run placed the last step
 		if err := r.place(result.median); err != nil {
 			return err
 		}
 	}
-	base, again, v := r.timeline.End(), NewTimeline(), &result.Interval
+	base, again := r.timeline.End(), NewTimeline()
+	result.Interval = r.factors.around(result.TPOT, base, func(m Submodel, factor float64) float64 {
+		if !r.timeline.uses(m) {
+			return base
+		}
+		return r.timeline.stretched(again, &r.step, m, factor)
+	})
+	if first != nil {
+		v := r.factors.of(first.seconds)
+		result.TTFTInterval = &v
+	}
+	return nil
+}
+
+// around returns the range of a time. stretched returns what the time base becomes if one submodel
+// takes a factor as long. Each submodel is slowed and sped up by its factor in turn. The effects of
+// independent submodels add up in quadrature.
+func (u *Uncertainty) around(seconds, base float64, stretched func(m Submodel, factor float64) float64) (v Interval) {
 	v.Submodels = map[string]Effect{}
 	for m := range submodels {
-		if !r.timeline.uses(m) {
-			continue
-		}
-		slow := r.timeline.stretched(again, &r.step, m, r.factors[m])/base - 1
-		fast := 1 - r.timeline.stretched(again, &r.step, m, 1/r.factors[m])/base
+		slow := stretched(m, u[m])/base - 1
+		fast := 1 - stretched(m, 1/u[m])/base
 		if effect := (Effect{decimals(slow), decimals(fast)}); effect != (Effect{}) {
 			v.Submodels[m.String()] = effect
 		}
 	}
+	v.spread(seconds)
+	return v
+}
+
+// asModelled stretches nothing.
+var asModelled = Uncertainty{1, 1, 1, 1, 1, 1}
+
+// of returns the range of a time that follows from a factor for each submodel.
+func (u *Uncertainty) of(seconds func(by *Uncertainty) float64) Interval {
+	base := seconds(&asModelled)
+	return u.around(base, base, func(m Submodel, factor float64) float64 {
+		by := asModelled
+		by[m] = factor
+		return seconds(&by)
+	})
+}
+
+// spread sets the ends of the range of a time from the effects of the submodels.
+func (v *Interval) spread(seconds float64) {
 	slow, fast := v.apart(&Interval{})
-	v.Low, v.High = rounded(result.TPOT*(1-min(1, fast))), rounded(result.TPOT*(1+slow))
-	return nil
+	v.Low, v.High = rounded(seconds*(1-min(1, fast))), rounded(seconds*(1+slow))
+}
+
+// Plus returns the range of the sum of two times, a with the range v and b with the range o. An error
+// of a submodel that both depend on lengthens or shortens both.
+func (v *Interval) Plus(o *Interval, a, b float64) Interval {
+	sum := Interval{Submodels: map[string]Effect{}}
+	for _, name := range SubmodelNames {
+		x, y := v.Submodels[name], o.Submodels[name]
+		effect := Effect{decimals((a*x.Slow + b*y.Slow) / (a + b)), decimals((a*x.Fast + b*y.Fast) / (a + b))}
+		if effect != (Effect{}) {
+			sum.Submodels[name] = effect
+		}
+	}
+	sum.spread(a + b)
+	return sum
 }
 
 // decimals returns a change of at least 0 to nine decimals. Processors differ in further ones.
@@ -139,10 +185,16 @@ func (v *Interval) HalfWidth(seconds float64) float64 { return (v.High - v.Low) 
 // HalfWidth returns half of the interval's width, as a share of TPOT.
 func (r *Result) HalfWidth() float64 { return r.Interval.HalfWidth(r.TPOT) }
 
-// tpot returns TPOT with half of the interval's width, as in "12 ms ±8 %".
-func (r *Result) tpot() string {
-	return fmt.Sprintf("%s ±%.0f %%", seconds(r.TPOT), 100*r.HalfWidth())
+// text returns a time with half of its interval's width, as in "12 ms ±8 %".
+func (v *Interval) text(s float64) string {
+	return fmt.Sprintf("%s ±%.0f %%", seconds(s), 100*v.HalfWidth(s))
 }
+
+// tpot returns TPOT with its interval.
+func (r *Result) tpot() string { return r.Interval.text(r.TPOT) }
+
+// ttft returns TTFT with its interval.
+func (r *Result) ttft() string { return r.TTFTInterval.text(r.TTFT) }
 
 // uses reports whether an operation of a submodel takes time.
 func (t *Timeline) uses(m Submodel) bool {

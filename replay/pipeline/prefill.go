@@ -55,20 +55,69 @@ type pass struct {
 	last             bool    // the prompts end, and their first tokens are sampled
 }
 
-// firstTokens returns the time until all requests have their first token, in seconds. Their prompts
-// arrive together. Without chunks they are one pass, or one for each stage of a pipeline. With chunks
-// a pass has as many whole prompts as fit, or a part of one prompt.
-func (r *runner) firstTokens() (float64, error) {
-	var sum, longest, most float64 // times of all passes and of one, tokens of one
+// prompts are the priced passes over the prompts of a batch.
+type prompts struct {
+	passes []passPrice
+	stages float64 // of a pipeline, 1 without
+	send   float64 // of the largest pass to the next stage, s
+}
+
+// passPrice is the time of a pass by submodel, in seconds.
+type passPrice struct {
+	times           float64 // equal passes
+	layers          []layersPrice
+	embed           float64 // all-reduce after the embedding
+	kernels, gather float64 // logits of the first tokens, or what an engine does between passes
+}
+
+// layersPrice is the time of one of some equal layers of a pass by submodel, in seconds.
+type layersPrice struct {
+	number    float64
+	kernels   float64
+	network   float64 // follows the kernels
+	least     float64 // of an engine
+	transfers float64 // overlap all of these
+}
+
+// seconds returns the time of a pass if each submodel takes its factor as long.
+func (x *passPrice) seconds(by *Uncertainty) float64 {
+	sum := x.embed * by[NetworkModel]
+	for _, l := range x.layers {
+		busy := max(l.kernels*by[KernelModel]+l.network*by[NetworkModel], l.least*by[KernelModel])
+		sum += l.number * max(busy, l.transfers*by[LinkModel])
+	}
+	return sum + x.kernels*by[KernelModel] + x.gather*by[NetworkModel]
+}
+
+// seconds returns the time until all requests have their first token, if each submodel takes its
+// factor as long.
+func (p *prompts) seconds(by *Uncertainty) float64 {
+	var sum, longest float64
+	for i := range p.passes {
+		seconds := p.passes[i].seconds(by)
+		sum, longest = sum+p.passes[i].times*seconds, max(longest, seconds)
+	}
+	if n := p.stages; n > 1 { // a stage has an n-th of each pass
+		sum = (sum+(n-1)*longest)/n + (n-1)*p.send*by[NetworkModel]
+	}
+	return sum
+}
+
+// firstTokens prices the time until all requests have their first token. Their prompts arrive
+// together. Without chunks they are one pass, or one for each stage of a pipeline. With chunks a
+// pass has as many whole prompts as fit, or a part of one prompt.
+func (r *runner) firstTokens() (*prompts, error) {
+	p, most := &prompts{stages: 1}, 0. // tokens of a pass
 	err := r.passes(func(times int64, x pass) error {
-		seconds, err := r.pass(x)
-		sum, longest, most = sum+float64(times)*seconds, max(longest, seconds), max(most, x.requests*x.tokens)
+		price, err := r.pass(x)
+		price.times, most = float64(times), max(most, x.requests*x.tokens)
+		p.passes = append(p.passes, price)
 		return errors.Join(err, r.ctx.Err())
 	})
-	if n := float64(r.PipelineParallel); r.stages != nil { // a stage has an n-th of each pass
-		sum = (sum+(n-1)*longest)/n + (n-1)*r.stages.Send(most*float64(r.Model.Hidden.Value)*halfBytes)
+	if r.stages != nil {
+		p.stages, p.send = float64(r.PipelineParallel), r.stages.Send(most*float64(r.Model.Hidden.Value)*halfBytes)
 	}
-	return sum, err
+	return p, err
 }
 
 // passes calls f for the passes of the batch, with the number of equal ones.
@@ -95,47 +144,45 @@ func (r *runner) passes(f func(times int64, x pass) error) (err error) {
 	return err
 }
 
-// pass returns the time of a pass.
-func (r *runner) pass(x pass) (float64, error) {
+// pass prices a pass.
+func (r *runner) pass(x pass) (price passPrice, err error) {
 	all, dense := x.requests*x.tokens, 0
 	if m := r.Model.MoE; m != nil {
 		dense = int(m.DenseLayers.Value)
 	}
 	layers := int(r.Model.Layers.Value)
 	load := Load{Requests: x.requests, Again: all, Pairs: all * (x.before + (x.tokens+1)/2)}
-	sum := r.allReduce(all)
+	price.embed = r.allReduce(all)
 	for _, kind := range []struct{ number, layer int }{{dense, 0}, {layers - dense, layers - 1}} {
 		if kind.number == 0 {
 			continue
 		}
 		o, err := r.computer.Layer(kind.layer, &load)
 		if err != nil {
-			return 0, err
+			return price, err
 		}
-		seconds := o.Again + 2*r.allReduce(all)
+		l := layersPrice{number: float64(kind.number), kernels: o.Again, network: 2 * r.allReduce(all), transfers: r.passTransfers(x, kind.layer)}
 		if kind.layer >= dense { // the exchange is nil without experts on other GPUs
 			dispatch, combine := r.exchange.seconds(all)
-			seconds += dispatch + combine
+			l.network += dispatch + combine
 		}
 		if r.Engine != nil {
-			seconds = max(seconds, r.Engine.Layer)
+			l.least = r.Engine.Layer
 		}
-		sum += float64(kind.number) * max(seconds, r.passTransfers(x, kind.layer))
+		price.layers = append(price.layers, l)
 	}
 	switch {
 	case x.last:
-		output, err := r.computer.Output(x.requests)
-		if err != nil {
-			return 0, err
+		if price.kernels, err = r.computer.Output(x.requests); err != nil {
+			return price, err
 		}
-		sum += output
 		if r.network != nil {
-			sum += r.network.AllGather(r.TensorParallel, x.requests*r.vocabulary*halfBytes)
+			price.gather = r.network.AllGather(r.TensorParallel, x.requests*r.vocabulary*halfBytes)
 		}
 	case r.Engine != nil:
-		sum += r.Engine.Step
+		price.kernels = r.Engine.Step
 	}
-	return sum, nil
+	return price, nil
 }
 
 // passTransfers returns the longer of both directions of the link for a layer of a pass.

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -59,6 +60,51 @@ func TestFirstTokensByKernels(t *testing.T) {
 	whole, small := prefilled(t, 2, 0, fitted).TTFT, prefilled(t, 2, 64, fitted).TTFT
 	if roofline := prefilled(t, 2, 0, nil).TTFT; whole < roofline || whole > 2*roofline || small < 1.5*whole {
 		t.Errorf("%g s at once, %g s in chunks of 64, roofline %g s", whole, small, roofline)
+	}
+}
+
+// By hand: two equal passes of three layers. A layer computes for 2 s, communicates for 1 s, and moves
+// for 4 s meanwhile. Embedding and gather take 1 s each, logits 5 s.
+func TestPromptsStretched(t *testing.T) {
+	pass := passPrice{times: 2, embed: 1, kernels: 5, gather: 1, layers: []layersPrice{{number: 3, kernels: 2, network: 1, least: 2.5, transfers: 4}}}
+	p := &prompts{passes: []passPrice{pass}, stages: 1}
+	for _, c := range []struct {
+		model  Submodel
+		factor float64
+		want   float64
+	}{
+		{KernelModel, 1, 38}, // 2 × (1 + 3×4 + 5 + 1)
+		{KernelModel, 2, 54}, // layers of 2×2 + 1 s
+		{KernelModel, 0.5, 33}, {LinkModel, 2, 62},
+		{LinkModel, 0.5, 32}, // of transfers of 2 s, all hide
+		{NetworkModel, 2, 42}, {DriveModel, 2, 38},
+	} {
+		by := asModelled
+		by[c.model] = c.factor
+		if got := p.seconds(&by); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%s × %g: %g s, expected %g", c.model, c.factor, got, c.want)
+		}
+	}
+	staged := &prompts{passes: p.passes, stages: 2, send: 3}
+	near(t, "two stages", staged.seconds(&asModelled), (38+19)/2.+3)
+	// Kernels of 2 and the link of 2 lengthen 38 s by 16 and 24 s, and shorten it by 5 and 6 s.
+	v := (&Uncertainty{2, 1, 1, 2, 1, 1}).of(p.seconds)
+	near(t, "high", v.High, 38+math.Hypot(16, 24))
+	near(t, "low", v.Low, 38-math.Hypot(5, 6))
+}
+
+// On the roofline, TTFT is too long or short by the factor of kernels alone.
+func TestFirstTokensInterval(t *testing.T) {
+	r := prefilled(t, 1, 0, nil)
+	near(t, "high", r.TTFTInterval.High, rooflineFactor*r.TTFT)
+	near(t, "low", r.TTFTInterval.Low, r.TTFT/rooflineFactor)
+	hosted := prefilled(t, 1, 64, func(o *Options) { o.Schedule = schedule(t, "flexgen:weights=host") })
+	link := hosted.TTFTInterval.Submodels["link"]
+	if link.Slow < 0.35 || link.Slow > linkFactor-1 {
+		t.Errorf("small passes with weights on the host: the link lengthens TTFT by %g, expected almost %g", link.Slow, linkFactor-1)
+	}
+	if alone := prefilled(t, 1, 0, func(o *Options) { o.Prefill = Prefill{} }); alone.TTFTInterval != nil {
+		t.Errorf("without a prompt TTFT is in %v", alone.TTFTInterval)
 	}
 }
 

@@ -322,14 +322,16 @@ func (r *runner) run() (*Result, error) {
 	result.Tokens = float64(r.Batch) * result.OTPS / float64(r.TensorParallel*r.PipelineParallel)
 	result.Memory = r.memory(r.staging)
 	result.Schedule = r.Schedule.Name()
+	var first *prompts
 	if r.Prefill.Prompt > 0 {
 		var err error
-		if result.TTFT, err = r.firstTokens(); err != nil {
+		if first, err = r.firstTokens(); err != nil {
 			return nil, err
 		}
+		result.TTFT = first.seconds(&asModelled)
 	}
 	result.round()
-	if err := r.interval(result); err != nil {
+	if err := r.interval(result, first); err != nil {
 		return nil, err
 	}
 	b := r.basis()

@@ -36,7 +36,7 @@ func Report(results []*Result) *table.Report {
 	for _, r := range results {
 		row := []string{r.Machine, r.scheduleText(labels), seconds(r.P50), seconds(r.P95), seconds(r.P99), r.tpot()}
 		if first.TTFT > 0 {
-			row = append(row, seconds(r.TTFT))
+			row = append(row, r.ttft())
 		}
 		t.AddTexts(append(row, fmt.Sprintf("%.4g", r.OTPS), fmt.Sprintf("%.4g", r.Tokens), seconds(r.Causes.transfers()), size(r.Memory.GPU), r.Memory.Verdict))
 	}
@@ -63,7 +63,7 @@ func writeOne(w io.Writer, r *Result) error {
 	line("step", "p50 %s  p95 %s  p99 %s  mean %s, of %d steps", seconds(r.P50), seconds(r.P95), seconds(r.P99), seconds(r.Mean), r.Steps)
 	line("TPOT", "%s at %g tokens a step", r.tpot(), r.Accept)
 	if r.TTFT > 0 {
-		line("TTFT", "%s, of all %d requests", seconds(r.TTFT), r.Batch)
+		line("TTFT", "%s, of all %d requests", r.ttft(), r.Batch)
 	}
 	line("tokens/s", "%.4g a request, %.4g a GPU", r.OTPS, r.Tokens)
 	for i, v := range r.Causes.values() {
@@ -188,7 +188,7 @@ func WriteJSON(w io.Writer, results []*Result) error { return text.WriteJSON(w, 
 // WriteCSV writes one line per result. Times are seconds, sizes bytes.
 func WriteCSV(w io.Writer, results []*Result) error {
 	c := csv.NewWriter(w)
-	header := []string{"machine", "model", "schedule", "policy", "capacity", "batch", "steps", "tokens_per_step", "step_mean_s", "step_p50_s", "step_p95_s", "step_p99_s", "tpot_s", "tokens_per_s_request", "tokens_per_s_gpu", "tpot_low_s", "tpot_high_s", "ttft_s"}
+	header := []string{"machine", "model", "schedule", "policy", "capacity", "batch", "steps", "tokens_per_step", "step_mean_s", "step_p50_s", "step_p95_s", "step_p99_s", "tpot_s", "tokens_per_s_request", "tokens_per_s_gpu", "tpot_low_s", "tpot_high_s", "ttft_s", "ttft_low_s", "ttft_high_s"}
 	for _, name := range CauseNames {
 		header = append(header, "exposed_"+strings.ReplaceAll(name, "-", "_")+"_s")
 	}
@@ -199,11 +199,13 @@ func WriteCSV(w io.Writer, results []*Result) error {
 	text := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 	for _, r := range results {
 		row := []string{r.Machine, r.Model, r.Schedule, r.Policy, r.Capacity, strconv.Itoa(r.Batch), strconv.Itoa(r.Steps), text(r.Accept)}
-		for _, v := range []float64{r.Mean, r.P50, r.P95, r.P99, r.TPOT, r.OTPS, r.Tokens, r.Interval.Low, r.Interval.High, r.TTFT} {
+		for _, v := range []float64{r.Mean, r.P50, r.P95, r.P99, r.TPOT, r.OTPS, r.Tokens, r.Interval.Low, r.Interval.High} {
 			row = append(row, text(v))
 		}
-		if r.TTFT == 0 { // a replay states no prompt
-			row[len(row)-1] = ""
+		if v := r.TTFTInterval; v != nil {
+			row = append(row, text(r.TTFT), text(v.Low), text(v.High))
+		} else { // a replay states no prompt
+			row = append(row, "", "", "")
 		}
 		for _, v := range r.Causes.values() {
 			row = append(row, text(v))

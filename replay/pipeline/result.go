@@ -44,10 +44,12 @@ type Result struct {
 	Reads    float64  `json:"ssd_reads_per_step"`
 	// TTFT is the time until all requests have their first token, if their prompts arrive together. It
 	// is 0 if no prompt is priced.
-	TTFT   float64  `json:"ttft_s,omitempty"`
-	Memory Memory   `json:"memory"`
-	Notes  []string `json:"notes"`
-	median int      // the step whose time is P50
+	TTFT float64 `json:"ttft_s,omitempty"`
+	// TTFTInterval is the range of TTFT that the errors of the model allow, nil if no prompt is priced.
+	TTFTInterval *Interval `json:"ttft_interval,omitempty"`
+	Memory       Memory    `json:"memory"`
+	Notes        []string  `json:"notes"`
+	median       int       // the step whose time is P50
 
 	// Recomputed is the number of positions of a request that are recomputed, averaged over layers
 	// and steps.

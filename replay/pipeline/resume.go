@@ -49,45 +49,62 @@ const (
 	ByHidden Resumption = "hidden"
 )
 
-// Resume returns the seconds in which one request of some tokens leaves the GPU and comes back. bytes
-// come back over the link. The KV lies in blocks of block tokens, for each layer apart, as in paged
-// attention.
-func Resume(ctx context.Context, way Resumption, tokens, block int64, o Options) (seconds, bytes float64, err error) {
+// Resumed is the price of a request that leaves the GPU and comes back.
+type Resumed struct {
+	Seconds float64
+	Bytes   float64 // that come back over the link
+	// Interval is the range of Seconds that the errors of the model allow.
+	Interval Interval
+}
+
+// Resume prices one request of some tokens that leaves the GPU and comes back. The KV lies in blocks
+// of block tokens, for each layer apart, as in paged attention.
+func Resume(ctx context.Context, way Resumption, tokens, block int64, o Options) (*Resumed, error) {
 	if tokens < 1 || block < 1 {
-		return 0, 0, fmt.Errorf("a request of %d tokens in blocks of %d, expected at least 1", tokens, block)
+		return nil, fmt.Errorf("a request of %d tokens in blocks of %d, expected at least 1", tokens, block)
 	}
 	p, scaling, err := Decoding(int(tokens), 2, false, o.Model)
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
 	o.Schedule, o.Scaling, o.Batch, o.Context, o.Steps, o.mosts = OnGPU{Dense: true}, scaling, 1, 0, 0, nil
 	o.Prefill = Prefill{Prompt: tokens}
 	r, err := newRunner(ctx, p, o)
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
 	layers, blocks := float64(o.Model.Layers.Value), (tokens+block-1)/block
 	moved := func(path transfer.Path, bytes float64) float64 {
 		return path.Time(transfer.Request{Descriptors: blocks * max(1, r.Fragments), Bytes: int64(bytes) * blocks * block, Launches: 1})
 	}
+	resumed := func(bytes float64, seconds func(by *Uncertainty) float64) (*Resumed, error) {
+		return &Resumed{seconds(&asModelled), bytes, r.factors.of(seconds)}, nil
+	}
 	switch way {
 	case ByRecompute:
-		seconds, err = r.firstTokens()
-		return seconds, 0, err
+		first, err := r.firstTokens()
+		if err != nil {
+			return nil, err
+		}
+		return resumed(0, first.seconds)
 	case BySwap:
 		entry := float64(o.Model.Entry.Value)
-		return layers * (moved(r.store, entry) + moved(r.fetch, entry)), layers * float64(tokens) * entry, nil
+		seconds := layers * (moved(r.store, entry) + moved(r.fetch, entry))
+		return resumed(layers*float64(tokens)*entry, func(by *Uncertainty) float64 { return seconds * by[LinkModel] })
 	case ByHidden:
 		if !keysAndValues(o.Model) {
-			return 0, 0, fmt.Errorf("resume by hidden states: %s does not cache K and V in FP16: choose swap", o.Model.Name)
+			return nil, fmt.Errorf("resume by hidden states: %s does not cache K and V in FP16: choose swap", o.Model.Name)
 		}
 		e, err := ParseEntry("hidden", o.Model)
 		if err != nil {
-			return 0, 0, err
+			return nil, err
 		}
 		fetch := moved(r.fetch, e.Bytes(o.Model))
 		project := e.project(r.roofline, arrivals{requests: 1, entries: float64(tokens), heads: 1})
-		return layers*max(fetch, project) + min(fetch, project), layers * float64(tokens) * e.Bytes(o.Model), nil // the first layer overlaps nothing
+		return resumed(layers*float64(tokens)*e.Bytes(o.Model), func(by *Uncertainty) float64 {
+			fetch, project := fetch*by[LinkModel], project*by[KernelModel]
+			return layers*max(fetch, project) + min(fetch, project) // the first layer overlaps nothing
+		})
 	}
-	return 0, 0, fmt.Errorf("resume by %q: expected recompute, swap or hidden", way)
+	return nil, fmt.Errorf("resume by %q: expected recompute, swap or hidden", way)
 }

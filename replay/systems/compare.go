@@ -364,16 +364,16 @@ func (c *comparison) dense(ctx context.Context, o pipeline.Options) error {
 	if low == 0 {
 		return nil
 	}
-	seconds, moved, err := pipeline.Resume(ctx, c.system.Preempt, c.Context, pageTokens, o)
+	resume, err := pipeline.Resume(ctx, c.system.Preempt, c.Context, pageTokens, o)
 	if err != nil {
 		return c.refused(ctx, err)
 	}
-	hosted := moved * float64(max(1, o.Machine.GPUs)) * float64(c.Batch)
+	hosted := resume.Bytes * float64(max(1, o.Machine.GPUs)) * float64(c.Batch)
 	if c.system.Preempt == pipeline.BySwap { // only of the requests that wait
 		hosted *= float64(c.Batch-low) / float64(c.Batch)
 	}
 	c.row.take(best, false)
-	c.row.preempt(best.Result, c.Batch, c.Turn, seconds, moved, hosted)
+	c.row.preempt(best.Result, c.Batch, c.Turn, resume, hosted)
 	return nil
 }
 

@@ -117,21 +117,19 @@ func (r *Row) take(m *measured, cached bool) {
 }
 
 // preempt changes the times of p, which has fewer requests than batch. All requests take turns: each
-// generates turn tokens, then leaves the GPU, waits and comes back, which takes resume seconds of the
-// GPU's time. moved is the bytes of a request that come back over the link, and hosted those that
-// host memory holds for all requests.
-func (r *Row) preempt(p *pipeline.Result, batch, turn int, resume, moved, hosted float64) {
-	seconds := p.TPOT/float64(p.Batch) + resume/float64(turn) // of the GPU for one token
-	factor := seconds * float64(batch) / p.TPOT
-	r.TPOT, r.Tokens = seconds*float64(batch), 1/seconds
-	r.Interval.Low, r.Interval.High = r.Interval.Low*factor, r.Interval.High*factor
-	r.H2D += moved * float64(p.Batch) / float64(turn)
+// generates turn tokens, then leaves the GPU, waits and comes back. That takes the GPU's time, too.
+// hosted are the bytes that host memory holds for all requests.
+func (r *Row) preempt(p *pipeline.Result, batch, turn int, resume *pipeline.Resumed, hosted float64) {
+	step, back := p.TPOT/float64(p.Batch), resume.Seconds/float64(turn) // of the GPU for one token
+	r.TPOT, r.Tokens = (step+back)*float64(batch), 1/(step+back)
+	r.Interval = p.Interval.Plus(&resume.Interval, step*float64(batch), back*float64(batch))
+	r.H2D += resume.Bytes * float64(p.Batch) / float64(turn)
 	if r.Memory.Host += hosted; r.Memory.Host > r.Memory.HostHas {
 		r.Verdict = fmt.Sprintf("host needs %s of %s", hardware.Bytes(r.Memory.Host), hardware.Bytes(r.Memory.HostHas))
 		r.TPOT, r.P50, r.P99, r.Tokens, r.H2D, r.Running, r.Interval = 0, 0, 0, 0, 0, 0, pipeline.Interval{}
 		return
 	}
-	r.Notes = append(r.Notes, fmt.Sprintf("%d of %d requests run at once; each leaves the GPU after %d tokens and comes back in %s", p.Batch, batch, turn, hardware.Seconds(resume)))
+	r.Notes = append(r.Notes, fmt.Sprintf("%d of %d requests run at once; each leaves the GPU after %d tokens and comes back in %s", p.Batch, batch, turn, hardware.Seconds(resume.Seconds)))
 }
 
 // WriteTimeline writes the median step of a row in the Trace Event Format, as `kvreplay time` does. A

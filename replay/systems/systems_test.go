@@ -249,11 +249,11 @@ func TestPreemption(t *testing.T) {
 	step := compare(t, two, nil, false, "dense-gpu")["dense-gpu"].TPOT
 	for way, r := range map[pipeline.Resumption]*Row{pipeline.BySwap: rows["vllm-swap"], pipeline.ByRecompute: rows["vllm-recompute"], pipeline.ByHidden: rows["hcache"]} {
 		o := q.Options
-		resume, _, err := pipeline.Resume(t.Context(), way, 32768, 16, o)
+		resume, err := pipeline.Resume(t.Context(), way, 32768, 16, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := 4 * (step/2 + resume/512)
+		want := 4 * (step/2 + resume.Seconds/512)
 		switch kv := 32768 * 131072.; way { // of a request
 		case pipeline.BySwap:
 			if r.Memory.Host != 2*kv || math.Abs(r.H2D/(2*kv/512)-1) > 1e-9 {
@@ -276,9 +276,18 @@ func TestPreemption(t *testing.T) {
 	if r := compare(t, q, nil, false, "hcache")["hcache"]; r.Fits() || r.Tokens != 0 || !strings.Contains(r.Verdict, "host needs") {
 		t.Errorf("HCache on a small host: %q, %g tokens/s", r.Verdict, r.Tokens)
 	}
-	swap, _, err := pipeline.Resume(t.Context(), pipeline.BySwap, 32768, 16, q.Options)
-	if bytes := 2 * 32768 * 131072.; err != nil || swap < bytes/32e9 || swap > bytes/16e9 { // PCIe 4 ×16 moves 20 to 27 GB/s
-		t.Errorf("swap takes %g s, %v", swap, err)
+	swap, err := pipeline.Resume(t.Context(), pipeline.BySwap, 32768, 16, q.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes := 2 * 32768 * 131072.; swap.Seconds < bytes/32e9 || swap.Seconds > bytes/16e9 { // PCIe 4 ×16 moves 20 to 27 GB/s
+		t.Errorf("swap takes %g s", swap.Seconds)
+	}
+	// Only the link moves the swap, and only kernels the steps.
+	back := 4 * swap.Seconds / 512
+	share := back / (back + 2*step)
+	if r := rows["vllm-swap"]; math.Abs(r.Interval.Submodels["link"].Slow-0.4*share) > 1e-6 {
+		t.Errorf("the link lengthens a token by %v, expected 0.4 of the %.3f that swap takes", r.Interval.Submodels["link"], share)
 	}
 }
 

@@ -103,11 +103,14 @@ func (b *bench) section(name string) {
 	}
 }
 
-// interval returns the least and the largest of our figures at the ends of TPOT's interval. Times to
-// the first token and memory have none.
+// interval returns the least and the largest of our figures at the ends of TPOT's or TTFT's interval.
+// Memory has none.
 func interval(row reproduce.Row, m *hardware.Model, r *pipeline.Result) (ends [2]float64) {
-	if m := row.Text("measure"); m == "ttft" || m == "room" {
+	switch row.Text("measure") {
+	case "room":
 		return ends
+	case "ttft":
+		return [2]float64{1e3 * r.TTFTInterval.Low, 1e3 * r.TTFTInterval.High}
 	}
 	for i, tpot := range []float64{r.Interval.Low, r.Interval.High} {
 		end := *r

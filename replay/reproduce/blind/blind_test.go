@@ -55,7 +55,8 @@ func TestMeasure(t *testing.T) {
 // By hand: TPOT of 10 ms lies between 8 and 12.5 ms. 8 × 100 tokens in 100 steps are 800 tokens/s, 1000
 // or 640. With a printed time to the first token, only the 100 later steps change.
 func TestInterval(t *testing.T) {
-	r := &pipeline.Result{Mean: 0.01, TPOT: 0.01, Tokens: 80, Interval: pipeline.Interval{Low: 0.008, High: 0.0125}}
+	r := &pipeline.Result{Mean: 0.01, TPOT: 0.01, Tokens: 80, Interval: pipeline.Interval{Low: 0.008, High: 0.0125},
+		TTFT: 0.02, TTFTInterval: &pipeline.Interval{Low: 0.015, High: 0.03}}
 	for _, c := range []struct {
 		row       reproduce.Row
 		low, high float64
@@ -63,7 +64,8 @@ func TestInterval(t *testing.T) {
 		{reproduce.Row{"batch": 8, "generate": 100}, 640, 1000},
 		{reproduce.Row{"batch": 8, "generate": 101, "first": 1., "measure": "latency"}, 1800, 2250},
 		{reproduce.Row{"batch": 8, "budget": 1024}, 64, 100},
-		{reproduce.Row{"batch": 8, "generate": 100, "measure": "ttft"}, 0, 0},
+		{reproduce.Row{"batch": 8, "generate": 100, "measure": "ttft"}, 15, 30},
+		{reproduce.Row{"batch": 8, "generate": 100, "measure": "room"}, 0, 0},
 	} {
 		ends := interval(c.row, &hardware.Model{}, r)
 		if math.Abs(ends[0]-c.low) > 1e-9 || math.Abs(ends[1]-c.high) > 1e-9 {
