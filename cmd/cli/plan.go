@@ -182,5 +182,5 @@ func (f *planFlags) profiles(ctx context.Context, path string) ([]*pipeline.Prof
 				Reason: "sees the future: --policy " + name + " lists it apart"})
 		}
 	}
-	return pipeline.ReadProfiles(ctx, path, cells)
+	return pipeline.ReadPlaced(ctx, path, cells, f.storage.layout)
 }

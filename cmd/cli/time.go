@@ -38,6 +38,7 @@ type timeFlags struct {
 	machineNames        []string
 	shape               *hardware.Model
 	decoding            decodingFlags
+	storage             storageFlags
 }
 
 func timeCommand(known policies.Table) command {
@@ -126,6 +127,8 @@ func (f *timeFlags) define(fl *flagSet) {
 	fl.Int64Var(&o.Fragments, "fragments", 1, "pieces per block, 2 if K and V are stored apart")
 	fl.Float64Var(&o.Ahead.Accuracy, "read-ahead", 0, "predict this `SHARE` of the SSD reads before the selection (default: none)")
 	fl.BoolVar(&o.Ahead.Direct, "gpudirect", false, "let the SSD write into the GPU (GPUDirect Storage)")
+	f.storage.define(fl)
+	fl.BoolVar(&o.Mapped, "mapped", false, "read the SSD by page faults of a mapped file, not into pinned buffers")
 	fl.positive("topk", "context", "positions", "accept", "tensor-parallel", "pipeline-parallel")
 }
 
@@ -170,7 +173,7 @@ func (f *timeFlags) profileOrDecoding(c *cobra.Command, args []string) error {
 	if f.decoding.prompt < 1 || f.decoding.generate < 2 {
 		return usagef("--prompt %d --generate %d: expected at least 1 and 2 tokens (prefill generates the first)", f.decoding.prompt, f.decoding.generate)
 	}
-	for _, name := range []string{"policy", "capacity", "layer-map", "topk", "context", "seed"} {
+	for _, name := range []string{"policy", "capacity", "layer-map", "topk", "context", "seed", "extent", "ssd-order", "pack", "mapped"} {
 		if c.Flags().Changed(name) {
 			return usagef("--%s needs a profile: remove it, or --prompt and --generate", name)
 		}
@@ -247,6 +250,9 @@ func (f *timeFlags) check(c *call) (err error) {
 	}
 	if err := f.options.Bounds(); err != nil {
 		return errUsage{err}
+	}
+	if err := f.storage.set(c); err != nil {
+		return err
 	}
 	for name, list := range map[string][]string{"schedule": f.schedules, "hardware": f.machines} {
 		if len(list) > 1 && slices.Contains(list, "all") {
@@ -358,9 +364,11 @@ func (f *timeFlags) load(c *call) error {
 	if err != nil {
 		return errUsage{err}
 	}
-	if f.profile, err = pipeline.ReadProfile(ctx, path, cell); err != nil {
+	profiles, err := pipeline.ReadPlaced(ctx, path, []pipeline.Cell{cell}, f.storage.layout)
+	if err != nil {
 		return err
 	}
+	f.profile = profiles[0]
 	f.dropSchedules(c.stderr)
 	return f.scale()
 }
@@ -437,10 +445,14 @@ const (
 
 // inputs are the files that flags name.
 func (f *timeFlags) inputs() []string {
-	if f.kernels == rooflineKernels || f.kernels == publishedKernels {
-		return nil
+	var paths []string
+	if f.kernels != rooflineKernels && f.kernels != publishedKernels {
+		paths = append(paths, f.kernels)
 	}
-	return []string{f.kernels}
+	if f.storage.pack != "" {
+		paths = append(paths, f.storage.pack)
+	}
+	return paths
 }
 
 // readKernels sets the kernel model. It reads the measurements that --kernels names once.

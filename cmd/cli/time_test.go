@@ -131,7 +131,56 @@ func TestTimeOfAnSSD(t *testing.T) {
 	if one := min(means[1], means[2]); max(means[1], means[2]) >= means[0] || means[3] >= one {
 		t.Errorf("a step takes %g s, direct %g, ahead %g, both %g", means[0], means[1], means[2], means[3])
 	}
+	says(t, 1, "replay with --profile-indices", "time", out, "--hardware", "l40s", "--layer-map", "nearest", "--extent", "4")
 	says(t, 1, "h100 has no gpudirect rate", "time", out, "--hardware", "h100", "--layer-map", "nearest", "--gpudirect")
+}
+
+// Extents reach the timeline: larger ones need fewer reads of more bytes, and the order on the SSD
+// decides which blocks are adjacent. A step differs from the one before in its reads.
+func TestTimeOfExtents(t *testing.T) {
+	out, traced := filepath.Join(t.TempDir(), "results"), "../../datasets/bundled/smollm2_multi_news_8k.parquet"
+	code, _, stderr := run("replay", traced, "--policy", "lru", "--capacity", "1x", "--tier", "dram=lru@2x", "--out", out, "--profile", "--profile-indices")
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	args := []string{"time", out, "--hardware", "l40s", "--layer-map", "nearest", "--schedule", "sequential"}
+	type priced struct {
+		Mean  float64 `json:"step_mean_s"`
+		P50   float64 `json:"step_p50_s"`
+		P99   float64 `json:"step_p99_s"`
+		SSD   float64 `json:"ssd_bytes_per_step"`
+		Reads float64 `json:"ssd_reads_per_step"`
+	}
+	with := func(more ...string) priced {
+		return decoded[[]priced](t, slices.Concat(args, more, []string{"--format", "json"})...)[0]
+	}
+	blocks, one, four, token := with(), with("--extent", "1"), with("--extent", "4"), with("--ssd-order", "token")
+	if !(blocks.Reads > one.Reads && one.Reads > four.Reads) || blocks.SSD != one.SSD || four.SSD <= one.SSD || four.Mean >= one.Mean || one.P50 == one.P99 {
+		t.Errorf("blocks %+v, extents of 1 %+v and of 4 %+v", blocks, one, four)
+	}
+	if token.Reads != blocks.Reads { // blocks of one layer are never adjacent
+		t.Errorf("by token: %+v, expected the reads of single blocks, %+v", token, blocks)
+	}
+	if packed := with("--extent", "4", "--pack", traced); packed.Reads == four.Reads || packed.Mean == four.Mean {
+		t.Errorf("packed %+v as without, %+v", packed, four)
+	}
+	if mapped := with("--mapped"); mapped.Mean <= blocks.Mean || mapped.Reads != blocks.Reads {
+		t.Errorf("mapped %+v, pinned %+v", mapped, blocks)
+	}
+	says(t, 1, "the profile is of another trace, smollm2_multi_news_8k.parquet", append(args, "--pack", "../../datasets/bundled/smollm2_niah_multikey_3_4k.parquet")...)
+	says(t, 2, "blocks of a stream side by side", append(args, "--pack", traced, "--ssd-order", "layer")...)
+	says(t, 1, "--mapped has no effect", "time", profiled(t), "--policy", "lru", "--layer-map", "nearest", "--mapped")
+	says(t, 1, "the profile has none: replay with a tier", "time", profiled(t), "--policy", "lru", "--layer-map", "nearest", "--extent", "2")
+	plan := func(extent string) string {
+		code, stdout, stderr := run("plan", out, "--hardware", "l40s", "--layer-map", "nearest", "--schedule", "sequential", "--max-batch", "2", "--steps", "2", "--extent", extent)
+		if code != 0 {
+			t.Fatal(stderr)
+		}
+		return stdout
+	}
+	if plan("1") == plan("16") {
+		t.Errorf("extents do not change the plan: %s", plan("16"))
+	}
 }
 
 func TestTimeRefuses(t *testing.T) {

@@ -100,6 +100,8 @@ func (b *Batch) sum(requests []share, layer, step int, s *Scaling, context, posi
 		t.SSDMisses += n * c.SSDMisses
 		t.SSDMoved += n * c.SSDMoved
 		t.SSDRuns += n * c.SSDRuns
+		t.SSDReads += n * c.SSDReads
+		t.SSDBlocks += n * c.SSDBlocks
 		t.Positions += n * queries
 		t.SeqLen += n * length
 		t.Prompt += n * prompt

@@ -95,14 +95,19 @@ func (r *runner) writeBack(t *sums, entry float64, l *Layer, traffic *Traffic) {
 }
 
 // moveMisses prices the misses of a cache: from host memory, and from the SSD through host memory
-// or directly.
+// or directly. Only the missed blocks of an extent go on to the GPU, unless the
+// SSD writes there.
 func (r *runner) moveMisses(t *sums, l *Layer, traffic *Traffic) {
 	dram := r.pieces(t.Misses-t.SSDMisses, hostRuns(t.Runs, t.SSDRuns), t.Moved-t.SSDMoved)
 	drive := r.pieces(t.SSDMisses, t.SSDRuns, t.SSDMoved)
-	fetch, hop := dram.cost(r.fetch), drive.cost(r.fetch)
+	read := r.reads(t, drive)
+	if r.Ahead.Direct { // whole extents reach the GPU
+		drive = read
+	}
+	fetch, hop := dram.cost(r.fetch), drive.cost(r.hop)
 	l.Fetch, l.Loads.Fetch = Transfer{fetch.Seconds, fetch.By.Launch}, fetch.Load
 	l.Hop, l.Loads.Hop = Transfer{hop.Seconds, hop.By.Launch}, hop.Load
-	l.Read = drive.cost(r.ssd).Seconds
+	l.Read = read.cost(r.ssd).Seconds
 	l.Ahead = r.Ahead
 	l.Gather = max(r.smShare(&fetch), r.smShare(&hop))
 	if t.entries > 0 {
@@ -113,8 +118,8 @@ func (r *runner) moveMisses(t *sums, l *Layer, traffic *Traffic) {
 	if r.Ahead.Direct {
 		passes = reads
 	}
-	traffic.H2D, traffic.SSD = dram.bytes+passes*drive.bytes, reads*drive.bytes
-	traffic.Descriptors, traffic.SSDRequests = dram.count+passes*drive.count, reads*drive.count
+	traffic.H2D, traffic.SSD = dram.bytes+passes*drive.bytes, reads*read.bytes
+	traffic.Descriptors, traffic.SSDRequests = dram.count+passes*drive.count, reads*read.count
 }
 
 // restore adds the work that makes K and V of the fetched entries. The part that needs no moved

@@ -46,6 +46,47 @@ func TestPiecesByHand(t *testing.T) {
 	}
 }
 
+// By hand: four blocks of 768 B miss on the SSD, in two extents of eight blocks. Only the missed blocks
+// pass the link, unless the SSD writes into the GPU. Page faults read whole pages of 4 KiB.
+func TestReadsOfExtents(t *testing.T) {
+	p := read(t, realProfile(t))
+	p.Tiered, p.Placed = true, true
+	s := sums{Counts: Counts{Misses: 10, Runs: 6, Moved: 10, SSDMisses: 4, SSDRuns: 3, SSDMoved: 4, SSDReads: 2, SSDBlocks: 16, Demand: 256, Positions: 1, SeqLen: 8192},
+		requests: 1, entries: 256}
+	o := options(t, p, "sequential")
+	o.Machine, _ = parts(t, "l40s", "deepseek-v3.2")
+	priced := func(change func(*Options)) (l Layer, moved Traffic) {
+		own := o
+		change(&own)
+		r, err := newRunner(t.Context(), p, own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l, moved, err = r.layer(0, &s); err != nil {
+			t.Fatal(err)
+		}
+		return l, moved
+	}
+	pinned, moved := priced(func(*Options) {})
+	if moved.SSDRequests != 2 || moved.SSD != 16*768 || moved.H2D != 10*768 || moved.Descriptors != 10 {
+		t.Errorf("%+v, expected 2 reads of 16 blocks, and 10 blocks over the link", moved)
+	}
+	if _, moved = priced(func(o *Options) { o.Ahead.Direct = true }); moved.SSDRequests != 2 || moved.H2D != (6+16)*768 || moved.Descriptors != 6+2 {
+		t.Errorf("%+v, expected 2 reads that write 16 blocks into the GPU", moved)
+	}
+	mapped, moved := priced(func(o *Options) { o.Mapped = true })
+	if moved.SSDRequests != 2 || moved.SSD != 2*8192 || moved.H2D != 10*768 {
+		t.Errorf("%+v, expected 2 reads of 6,144 B in two pages each", moved)
+	}
+	if mapped.Read < pinned.Read || mapped.Hop.Seconds <= pinned.Hop.Seconds || mapped.Fetch != pinned.Fetch {
+		t.Errorf("mapped %+v, pinned %+v", mapped, pinned)
+	}
+	o.Mapped, o.Ahead.Direct = true, true
+	if _, err := newRunner(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "choose one") {
+		t.Errorf("mapped and direct: %v", err)
+	}
+}
+
 // From pageable memory a step takes longer, and the note says why.
 func TestPageableMemory(t *testing.T) {
 	p := read(t, realProfile(t))

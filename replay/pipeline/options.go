@@ -42,6 +42,7 @@ type Options struct {
 	Fragments int64   // pieces of a block in memory, 0 for 1
 	Depth     int64   // reads in flight to the drives, over all GPUs that share them, 0: the machine's
 	Ahead     ReadAhead
+	Mapped    bool // the SSD's file is mapped into memory, and reads are page faults. Otherwise they fill pinned buffers
 	// Prefill, if it has a prompt, is priced before the steps.
 	Prefill Prefill
 	// Kernels returns the kernel model of the machine's GPU. If it is nil or returns nil, operators
@@ -146,6 +147,10 @@ func (o *Options) check(p *Profile) error {
 		return fmt.Errorf("%d GPUs for the routed experts of %s, expected at most %g, one per expert", o.Experts, o.Model.Name, o.Model.MoE.Experts.Value)
 	case o.Ahead != ReadAhead{} && !p.Tiered:
 		return errors.New("--read-ahead and --gpudirect have no effect, because the profile reads from no SSD: replay with a tier of host memory (--tier)")
+	case o.Mapped && !p.Tiered:
+		return errors.New("--mapped has no effect, because the profile reads from no SSD: replay with a tier of host memory (--tier)")
+	case o.Mapped && o.Ahead.Direct:
+		return errors.New("--mapped and --gpudirect: page faults read into host memory: choose one")
 	case o.Ahead.Direct && !o.Machine.GPUDirect.Known():
 		return fmt.Errorf("machine %s has no gpudirect rate: add one to its file, or remove --gpudirect", o.Machine.Name)
 	case p.Tiered && o.Machine.Drive == nil:

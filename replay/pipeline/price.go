@@ -75,6 +75,7 @@ type runner struct {
 	roofline   *Roofline
 	moved      float64       // bytes of a moved entry
 	fetch      transfer.Path // host to device
+	hop        transfer.Path // host to device, of blocks that the SSD has read
 	store      transfer.Path // device to host
 	ssd        transfer.Path
 	recomputed float64 // largest number of positions that a layer recomputed (KVPR)
@@ -244,7 +245,13 @@ func (r *runner) divideExperts() {
 // memory and drives evenly.
 func (r *runner) choosePaths() error {
 	gpus := max(1, int64(r.Machine.GPUs))
-	drives := transfer.NewSSD(r.Machine.Drive, r.Machine.Drives, max(1, cmp.Or(r.Depth, int64(r.Machine.ReadsInFlight))/gpus))
+	depth := max(1, cmp.Or(r.Depth, int64(r.Machine.ReadsInFlight))/gpus)
+	if r.Mapped {
+		depth = min(depth, int64(cmp.Or(r.Threads, r.Machine.Host.Threads())))
+		r.note("the SSD is read by faults of a mapped file: whole pages of 4 KiB without readahead, one for each of %d threads, and over PCIe the CPU stages the copy at %.4g GB/s (derived)",
+			cmp.Or(r.Threads, r.Machine.Host.Threads()), transfer.StagingRate/1e9)
+	}
+	drives := transfer.NewSSD(r.Machine.Drive, r.Machine.Drives, depth)
 	drives.IOPS /= float64(gpus)
 	drives.Bandwidth /= float64(gpus)
 	if r.ssd = drives; r.Ahead.Direct {
@@ -267,6 +274,9 @@ func (r *runner) choosePaths() error {
 	}
 	share := float64(r.Machine.Host.StreamBandwidth.Value) / float64(r.Machine.GPUs)
 	r.fetch, r.store = transfer.Capped(fetch, share), transfer.Capped(link.Fastest(transfer.DeviceToHost), share)
+	if r.hop = r.fetch; r.Mapped {
+		r.hop = transfer.Capped(link.Pageable().Fastest(transfer.HostToDevice), share)
+	}
 	return nil
 }
 

@@ -35,6 +35,8 @@ type Counts struct {
 	SSDMisses int64 // missed blocks that the tier below did not have
 	SSDMoved  int64 // entries
 	SSDRuns   int64
+	SSDReads  int64 // reads of whole extents, if a Layout is known
+	SSDBlocks int64 // blocks in them
 	Below     int64 // blocks resident in the tier below
 	Positions int64 // decoded positions of one head
 	SeqLen    int64 // tokens
@@ -62,6 +64,7 @@ type Profile struct {
 	Layers   []int32 // ascending
 	Heads    int     // heads with separate rows, 1 if a layer shares its selection
 	Tiered   bool    // the misses of a tier below the GPU's cache are known
+	Placed   bool    // the reads of a Layout are known
 }
 
 // Request holds the steps of one request.
@@ -305,6 +308,12 @@ func ReadProfile(ctx context.Context, path string, cell Cell) (*Profile, error) 
 
 // ReadProfiles reads several cells of a profile in one pass.
 func ReadProfiles(ctx context.Context, path string, cells []Cell) (profiles []*Profile, err error) {
+	return ReadPlaced(ctx, path, cells, nil)
+}
+
+// ReadPlaced reads several cells of a profile in one pass. If a layout is given, it counts the reads
+// of an SSD with this layout. The profile then has the missed blocks of a tier.
+func ReadPlaced(ctx context.Context, path string, cells []Cell, layout *Layout) (profiles []*Profile, err error) {
 	p, err := openProfile(path)
 	if err != nil {
 		return nil, err
@@ -315,9 +324,18 @@ func ReadProfiles(ctx context.Context, path string, cells []Cell) (profiles []*P
 			return nil, cmp.Or(err, fmt.Errorf("profile %s is older than a change of a policy of %s: repeat its replay command with --profile", path, c))
 		}
 	}
+	var pack Packer
+	if layout != nil && layout.Packing != nil {
+		if pack, err = layout.Packing(&p.meta); err != nil {
+			return nil, err
+		}
+	}
 	gatherers := make([]*gatherer, len(cells))
 	for i, c := range cells {
-		gatherers[i] = &gatherer{profile: &Profile{Meta: p.meta, Cell: c}, streams: map[streamKey][]Counts{}, heads: map[int32]bool{}}
+		gatherers[i] = &gatherer{profile: &Profile{Meta: p.meta, Cell: c, Placed: layout != nil}, streams: map[streamKey][]Counts{}, heads: map[int32]bool{}}
+		if layout != nil {
+			gatherers[i].placed = &placed{layout, pack, map[streamKey][][]int32{}}
+		}
 	}
 	err = p.each(ctx, func(r *replay.ProfileRow) error {
 		for i, c := range cells {
@@ -359,6 +377,7 @@ type gatherer struct {
 	streams map[streamKey][]Counts
 	order   []string // requests in order
 	heads   map[int32]bool
+	placed  *placed // nil without a layout
 }
 
 func (g *gatherer) add(r *replay.ProfileRow) error {
@@ -393,6 +412,11 @@ func (g *gatherer) add(r *replay.ProfileRow) error {
 	}
 	c := Counts{Demand: int64(r.Demand), Listed: r.Listed, Misses: int64(r.Misses) + prefetched, Runs: int64(r.MissRuns) + prefetched, Moved: r.Moved, Resident: int64(r.Resident),
 		Positions: int64(r.Positions), SeqLen: int64(r.SeqLen), Prompt: int64(r.SeqLen - r.Step - 1)}
+	if g.placed != nil && r.Tier == 1 {
+		if err := g.placed.add(key, r.Misses, slices.Clone(r.MissedIndices)); err != nil {
+			return err
+		}
+	}
 	g.streams[key] = append(steps, c)
 	if !slices.Contains(g.profile.Layers, r.LayerID) {
 		g.profile.Layers = append(g.profile.Layers, r.LayerID)
@@ -407,12 +431,20 @@ func (g *gatherer) finish() error {
 	slices.Sort(p.Layers)
 	p.Heads = len(g.heads)
 	heads := slices.Sorted(maps.Keys(g.heads))
+	if g.placed != nil && !p.Tiered {
+		return errors.New("extents need reads from an SSD, and the profile has none: replay with a tier of host memory (--tier)")
+	}
 	for _, id := range g.order {
 		q := Request{ID: id}
-		for _, layer := range p.Layers {
+		for i, layer := range p.Layers {
 			steps, err := g.layer(id, layer, heads)
 			if err != nil {
 				return err
+			}
+			if g.placed != nil {
+				if err := g.placed.count(g, id, i, heads, steps); err != nil {
+					return err
+				}
 			}
 			if len(q.Steps) > 0 && len(steps) != len(q.Steps[0]) {
 				return fmt.Errorf("request %s has %d steps in layer %d and %d in layer %d", id, len(q.Steps[0]), p.Layers[0], len(steps), layer)

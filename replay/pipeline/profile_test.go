@@ -12,6 +12,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
 // Attention reads the listed entries of clusters. Each missing cluster is a piece of its own size, and
@@ -67,6 +68,67 @@ func TestHeadsAddUp(t *testing.T) {
 	if _, err := ReadProfile(t.Context(), writeRows(t, rows, `{"schema":3,"topk":12}`), Cell{"lru", "2x"}); err == nil || !strings.Contains(err.Error(), "4 misses in 5 runs contradict a demand of 10") {
 		t.Errorf("more runs than misses: %v", err)
 	}
+}
+
+// By hand: two heads of a context of 8 blocks. Head 0 misses blocks 1, 2 and 7 on the SSD, head 1
+// misses 0 and 5. By stream they lie at 1, 2, 7 and 8, 13, so 7 and 8 are adjacent. By layer they lie
+// at 2, 4, 14 and 1, 11. Packed, head 0 has its blocks in the order 7 1 2 0 3 4 5 6.
+func TestLayouts(t *testing.T) {
+	two := "2x"
+	row := func(head, tier int32, missed ...int32) replay.ProfileRow {
+		n := int32(len(missed))
+		r := replay.ProfileRow{RequestID: "r", Head: &head, Policy: "lru", Capacity: &two, Tier: tier, SeqLen: 15,
+			Demand: 8, Misses: n, MissRuns: n, Moved: int64(2 * n), Resident: 1, Positions: 1, MissedIndices: missed}
+		if tier > 0 {
+			r.Above = "lru@2x"
+		}
+		return r
+	}
+	rows := []replay.ProfileRow{row(0, 0, 1, 2, 3, 7), row(0, 1, 1, 2, 7), row(1, 0, 0, 5, 6), row(1, 1, 0, 5)}
+	path := writeRows(t, rows, `{"schema":3,"topk":12,"block_tokens":2,"shared_heads":1}`)
+	pack := func(*replay.ProfileMeta) (Packer, error) {
+		return func(request string, layer, head int32, blocks int64) ([]int32, error) {
+			if request != "r" || layer != 0 || blocks != 8 {
+				t.Errorf("pack %q, layer %d, %d blocks", request, layer, blocks)
+			}
+			if head == 1 {
+				return []int32{0, 1, 2, 3, 4, 5, 6, 7}, nil
+			}
+			return []int32{7, 1, 2, 0, 3, 4, 5, 6}, nil
+		}, nil
+	}
+	for _, c := range []struct {
+		layout        Layout
+		reads, blocks int64
+	}{
+		{Layout{Extent: 1}, 3, 5},                           // 1 2 | 7 8 | 13
+		{Layout{Extent: 4}, 1, 16},                          // extents 0 1 2 3
+		{Layout{Extent: 1, Order: transfer.ByLayer}, 4, 5},  // 1 2 | 4 | 11 | 14
+		{Layout{Extent: 4, Order: transfer.ByLayer}, 1, 16}, // extents 0 1 2 3
+		{Layout{Extent: 1, Packing: pack}, 3, 5},            // 0 1 2 | 8 | 13
+		{Layout{Extent: 4, Packing: pack}, 2, 12},           // extents 0 | 2 3
+		{Layout{Extent: 1 << 20, Order: transfer.ByToken}, 1, 1 << 20},
+	} {
+		all, err := ReadPlaced(t.Context(), path, []Cell{{"lru", "2x"}}, &c.layout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := all[0].Requests[0].Steps[0][0]; n.SSDReads != c.reads || n.SSDBlocks != c.blocks {
+			t.Errorf("extents of %d in order %d: %d reads of %d blocks, expected %d of %d", c.layout.Extent, c.layout.Order, n.SSDReads, n.SSDBlocks, c.reads, c.blocks)
+		}
+	}
+	refuse := func(why string, rows []replay.ProfileRow) {
+		t.Helper()
+		path := writeRows(t, rows, `{"schema":3,"topk":12,"block_tokens":2}`)
+		if _, err := ReadPlaced(t.Context(), path, []Cell{{"lru", "2x"}}, &Layout{Extent: 1}); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%v, expected %q", err, why)
+		}
+	}
+	refuse("reads from an SSD, and the profile has none", rows[:1])
+	rows[1].MissedIndices[2] = 8
+	refuse("missed block 8 of a context of 8 blocks", rows)
+	rows[1].MissedIndices = nil
+	refuse("replay with --profile-indices", rows)
 }
 
 // Any flipped bit of a profile causes an error or changes nothing.

@@ -24,7 +24,7 @@ func JoinProfiles(profiles []*Profile) (*Profile, error) {
 		switch {
 		case a.TopK != b.TopK || a.BlockTokens != b.BlockTokens || a.ListTokens != b.ListTokens || a.Sink != b.Sink || a.Local != b.Local || a.SharedHeads != b.SharedHeads || a.StepTokens != b.StepTokens:
 			return nil, fmt.Errorf("profiles of %s and %s differ in K, blocks, pins or positions: price them apart", a.Trace, b.Trace)
-		case joined.Heads != p.Heads || !slices.Equal(joined.Layers, p.Layers) || joined.Tiered != p.Tiered:
+		case joined.Heads != p.Heads || !slices.Equal(joined.Layers, p.Layers) || joined.Tiered != p.Tiered || joined.Placed != p.Placed:
 			return nil, fmt.Errorf("profiles of %s and %s differ in layers, heads or tiers: price them apart", a.Trace, b.Trace)
 		}
 		for _, r := range p.Requests {

@@ -89,6 +89,53 @@ type survey struct {
 	places        []int64
 }
 
+// Packing learns the packed order of every stream from the prompt windows of a trace. k is the K of
+// the demand. Blocks have unit tokens. If shared is set, the heads of a layer demand blocks
+// together. The returned function packs a number of blocks of a stream.
+func Packing(ctx context.Context, f *trace.File, k, unit int, shared bool) (func(key trace.Key, blocks int64) ([]int32, error), error) {
+	s, err := newSurvey(f, Options{TopK: k, Extents: []int64{1}})
+	if err != nil {
+		return nil, fmt.Errorf("packing by %s: %w", f.Path(), err)
+	}
+	learned := map[trace.Key][][]int32{}
+	reader := f.NewReader(0)
+	defer reader.Close()
+	var stream trace.Stream
+	for i := range f.Streams() {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("packing by %s: %w", f.Path(), err)
+		}
+		if err := reader.Read(i, &stream); err != nil {
+			return nil, err
+		}
+		key := stream.Key
+		if shared {
+			key.Head = trace.NoHead
+		}
+		all := learned[key]
+		for w := range stream.Windows {
+			blocks := s.demand(&stream, w)
+			for i, x := range blocks {
+				blocks[i] = int32(int(x) * s.meta.BlockTokens / unit)
+			}
+			if w == len(all) {
+				all = append(all, nil)
+			}
+			all[w] = append(all[w], blocks...)
+			slices.Sort(all[w])
+			all[w] = slices.Compact(all[w])
+		}
+		learned[key] = all
+	}
+	return func(key trace.Key, blocks int64) ([]int32, error) {
+		demands, ok := learned[key]
+		if !ok {
+			return nil, fmt.Errorf("%s has no %s", f.Path(), key)
+		}
+		return transfer.Pack(blocks, demands), nil
+	}, nil
+}
+
 func newSurvey(f *trace.File, o Options) (*survey, error) {
 	s := &survey{meta: f.Meta(), topK: o.TopK, history: o.History, extents: o.Extents}
 	if s.topK == 0 {

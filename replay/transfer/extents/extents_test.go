@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/replay/transfer"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -203,4 +204,36 @@ func TestRealTrace(t *testing.T) {
 		t.Errorf("reads a block: %v", reads)
 	}
 	t.Logf("reads a demanded block: %v", reads)
+}
+
+// Packed by its windows, each list of the survey's test is one read. In blocks of 2 tokens, the lists
+// are 1 4 8 and 2 15.
+func TestPacking(t *testing.T) {
+	f, err := trace.Open(write(t, 4, [][]int32{{3, 9, 17}, {4, 5, 30}}, 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for unit, lists := range map[int][][]int32{1: {{3, 9, 17}, {4, 5, 30}}, 2: {{1, 4, 8}, {2, 15}}} {
+		pack, err := Packing(t.Context(), f, 3, unit, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		order, err := pack(trace.Key{Request: "r", Layer: 1, Head: trace.NoHead}, 40)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := transfer.NewPlacement(transfer.ByStream, 1, 1, 40)
+		if err := p.Order(0, 0, order); err != nil {
+			t.Fatal(err)
+		}
+		for _, list := range lists {
+			if reads, blocks := transfer.Extents(p.Places(0, 0, list, nil), 1); reads != 1 || blocks != int64(len(list)) {
+				t.Errorf("blocks of %d: %v takes %d reads of %d blocks", unit, list, reads, blocks)
+			}
+		}
+		if _, err := pack(trace.Key{Request: "s", Head: trace.NoHead}, 40); err == nil || !strings.Contains(err.Error(), `has no request "s" layer 0`) {
+			t.Errorf("an unknown request: %v", err)
+		}
+	}
 }
