@@ -119,7 +119,7 @@ func (f *timeFlags) define(fl *flagSet) {
 	fl.StringVar(&f.entry, "entry", "auto", "move the KV of a token in this `FORM`, as in v:rank=160 or int4")
 	fl.IntVar(&o.Positions, "positions", 0, "positions that a step decodes per request (default: the profile's)")
 	fl.Float64Var(&o.Accept, "accept", 0, "tokens that a step yields (required with several positions)")
-	fl.IntVar(&o.TensorParallel, "tensor-parallel", 1, "number of GPUs that divide every layer and decode one batch, with schedule dense")
+	fl.IntVar(&o.TensorParallel, "tensor-parallel", 1, "number of GPUs that divide every layer and decode one batch, with schedule dense or gpu")
 	fl.IntVar(&o.PipelineParallel, "pipeline-parallel", 1, "number of GPUs that divide the layers and decode one batch, with schedule dense")
 	fl.StringVar(&o.Lookup, "lookup", "page", "look up blocks in this `STRUCTURE`: page, hash, sorted or list")
 	fl.StringVar(&o.Path, "path", "fastest", "transfer path of fetches: fastest, call, batch, kernel, or pageable host memory")

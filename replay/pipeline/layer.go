@@ -190,14 +190,17 @@ func (t *Timeline) experts(l *Layer, layer, part int, dispatched Op) Op {
 	return t.Add(Combine, layer, part, l.Combine, last)
 }
 
-// attendDensely adds a layer that attends to the whole context, after its KV has arrived. With
-// tensor parallelism an all-reduce follows the output projection and another the FFN. These two are
-// one operation here, so both all-reduces follow it.
+// attendDensely adds a layer that attends to the whole context, after its KV has arrived.
 func (t *Timeline) attendDensely(l *Layer, layer int, last, arrived Op) Op {
 	last = t.Add(Project, layer, 0, l.Project, last)
 	last = t.Add(Pre, layer, 0, l.Pre, last)
 	last = t.Add(Attend, layer, 0, l.Dense.Attend, last, arrived)
-	last = t.finish(l, layer, 0, last)
+	return t.reduce(l, layer, t.finish(l, layer, 0, last))
+}
+
+// reduce adds the two all-reduces of a layer with tensor parallelism. One follows the output
+// projection and another the FFN. These two are one operation here, so both all-reduces follow it.
+func (t *Timeline) reduce(l *Layer, layer int, last Op) Op {
 	last = t.Add(AllReduce, layer, 0, l.Reduce, last)
 	return t.Add(AllReduce, layer, 0, l.Reduce, last)
 }

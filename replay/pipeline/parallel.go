@@ -15,6 +15,12 @@ import (
 // Shoeybi et al. 2019, section 3). Each has a part of the attention heads with their KV, of the
 // FFN's width, and of the vocabulary. The sums of the parts are all-reduced after the attention's
 // output projection, after the FFN, and after the embedding. The logits are gathered.
+//
+// Each GPU has a part of the width of every expert, and the whole router (vLLM's FusedMoE, SGLang and
+// gpt-fast). The FFN of a layer has one all-reduce, as without experts. Heads of latent attention
+// share one entry, so each GPU has all entries. Projections to the latents are whole, and those of
+// heads are divided (vLLM's DeepseekV2MLAAttention). Each GPU runs the whole indexer, and other
+// selections for its own heads.
 
 // checkParallel refuses degrees that a model, a schedule or the measurements do not allow.
 func (o *Options) checkParallel() error {
@@ -27,14 +33,16 @@ func (o *Options) checkParallel() error {
 	}
 	g, whole := hardware.Number(n), func(v hardware.Number) bool { return v == hardware.Number(math.Trunc(float64(v))) }
 	switch {
-	case o.Schedule != OnGPU{Dense: true}:
-		return refuse("schedule %s runs on one GPU: choose dense", o.Schedule.Name())
-	case m.MoE != nil || m.Latent != nil:
-		return refuse("%s has routed experts or latent attention, which are not divided: choose another model", m.Name)
+	case o.Schedule != OnGPU{Dense: true} && o.Schedule != OnGPU{}:
+		return refuse("schedule %s runs on one GPU: choose dense or gpu", o.Schedule.Name())
+	case o.Experts > 1:
+		return refuse("each GPU has a part of every expert, and --expert-gpus %d divides whole experts: choose one", o.Experts)
 	case !whole(m.QueryHeads.Value/g) || !whole(m.FFN.Value/g),
-		!whole(m.KVHeads.Value/g) && !whole(g/m.KVHeads.Value):
+		m.Latent == nil && !whole(m.KVHeads.Value/g) && !whole(g/m.KVHeads.Value):
 		return refuse("it does not divide %g query heads, %g KV heads and an FFN of %g evenly",
 			m.QueryHeads.Value, m.KVHeads.Value, m.FFN.Value)
+	case m.MoE != nil && !whole(m.MoE.FFN.Value/g):
+		return refuse("it does not divide experts of a width of %g evenly", m.MoE.FFN.Value)
 	case o.Network == nil:
 		return errors.New("tensor parallelism needs a network between the GPUs")
 	}
@@ -42,14 +50,21 @@ func (o *Options) checkParallel() error {
 }
 
 // shard returns the part of a model that one of n GPUs has. If a model has fewer KV heads than
-// GPUs, several GPUs have the same one.
+// GPUs, several GPUs have the same one. All have the entries of latent attention.
 func shard(m *hardware.Model, n int) *hardware.Model {
 	part, g := *m, hardware.Number(n)
 	part.QueryHeads.Value /= g
 	part.KVHeads.Value = max(1, m.KVHeads.Value/g)
 	part.FFN.Value /= g
 	part.Vocabulary.Value = hardware.Number(math.Ceil(float64(m.Vocabulary.Value / g)))
-	part.Entry.Value *= hardware.Bytes(part.KVHeads.Value / m.KVHeads.Value)
+	if m.Latent == nil {
+		part.Entry.Value *= hardware.Bytes(part.KVHeads.Value / m.KVHeads.Value)
+	}
+	if m.MoE != nil {
+		experts := *m.MoE
+		experts.FFN.Value /= g
+		part.MoE = &experts
+	}
 	return &part
 }
 
@@ -63,7 +78,13 @@ func (r *runner) parallelize() (err error) {
 		return err
 	}
 	r.vocabulary = float64(r.Model.Vocabulary.Value)
-	r.Model = shard(r.Model, r.TensorParallel)
+	whole := r.Model
+	r.Model = shard(whole, r.TensorParallel)
+	if whole.Latent == nil { // a GPU selects for its own heads
+		own, share := *r.Scaling, float64(r.Model.KVHeads.Value/whole.KVHeads.Value)
+		own.Heads, own.Factor = own.Heads*share, own.Factor*share
+		r.Scaling = &own
+	}
 	r.note("tensor parallelism: %d GPUs decode one batch, memory and tokens/s are those of each", r.TensorParallel)
 	r.note("all-reduce: constants of %s, about %s for a call. The gather of the logits is derived",
 		strings.Join(r.network.Basis, " and "), hardware.Seconds(r.network.Constants.Call))

@@ -152,20 +152,96 @@ func h100(t *testing.T) *hardware.Machine {
 // Degrees that cannot be priced are errors that say why.
 func TestTensorParallelRefused(t *testing.T) {
 	for want, change := range map[string]func(o *Options){
-		"does not divide 64 query heads":     func(o *Options) { o.TensorParallel = 3 },
-		"tensor-parallel GPUs 16":            func(o *Options) { o.TensorParallel = 16 },
-		"tensor-parallel GPUs -1":            func(o *Options) { o.TensorParallel = -1 },
-		"schedule gpu runs on one GPU":       func(o *Options) { o.Schedule = OnGPU{} },
-		"runs on one GPU: choose dense":      func(o *Options) { o.Schedule = schedule(t, "kvpr") },
-		"routed experts or latent attention": func(o *Options) { o.Model = routedModel(t) },
-		"needs a network between":            func(o *Options) { o.Network = nil },
-		"an FFN of 28671 evenly":             func(o *Options) { m := *o.Model; m.FFN.Value--; o.Model = &m },
-		"divide 64 query heads, 6 KV heads":  func(o *Options) { m := *o.Model; m.KVHeads.Value = 6; o.Model = &m },
+		"does not divide 64 query heads":       func(o *Options) { o.TensorParallel = 3 },
+		"tensor-parallel GPUs 16":              func(o *Options) { o.TensorParallel = 16 },
+		"tensor-parallel GPUs -1":              func(o *Options) { o.TensorParallel = -1 },
+		"runs on one GPU: choose dense or gpu": func(o *Options) { o.Schedule = schedule(t, "kvpr") },
+		"--expert-gpus 2 divides whole":        func(o *Options) { o.Model, o.Experts = routedModel(t), 2 },
+		"experts of a width of 1406 evenly":    func(o *Options) { o.Model = narrow(routedModel(t)) },
+		"needs a network between":              func(o *Options) { o.Network = nil },
+		"an FFN of 28671 evenly":               func(o *Options) { m := *o.Model; m.FFN.Value--; o.Model = &m },
+		"divide 64 query heads, 6 KV heads":    func(o *Options) { m := *o.Model; m.KVHeads.Value = 6; o.Model = &m },
 	} {
 		p, o := parallelOptions(t, "llama-2-70b", 4)
 		change(&o)
 		if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %s", err, want)
+		}
+	}
+}
+
+// narrow returns a model whose experts have a width that is 2 smaller.
+func narrow(m *hardware.Model) *hardware.Model {
+	own, experts := *m, *m.MoE
+	experts.FFN.Value -= 2
+	own.MoE = &experts
+	return &own
+}
+
+// DeepSeek-V3 on 8 GPUs, by hand. A GPU has 16 of 128 query heads, and all entries of 1152 B. It has an
+// eighth of the width of 256 experts and of the shared one. The down-projections of 7168 × (512 + 64 +
+// 1536) and the router of 7168 × 256 are whole.
+func TestTensorParallelOfExperts(t *testing.T) {
+	m, err := library(t).Model("deepseek-v3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := shard(m, 8)
+	if s.QueryHeads.Value != 16 || s.MoE.FFN.Value != 256 || s.FFN.Value != 2304 || s.Entry != m.Entry || m.MoE.FFN.Value != 2048 {
+		t.Errorf("1 of 8 GPUs has %g heads, experts of %g, an FFN of %g and entries of %s", s.QueryHeads.Value, s.MoE.FFN.Value, s.FFN.Value, s.Entry.Value)
+	}
+	first, second, out := projections(s, false)
+	near(t, "before attention", first, 7168*(512+64+1536))
+	near(t, "heads", second+out, 16*128*512+1536*16*(128+64)+16*128*(512+7168))
+	stored, active := s.FFNParameters(60)
+	near(t, "stored", stored, 257*3*7168*256+7168*256)
+	near(t, "active", active, 9*3*7168*256+7168*256)
+
+	p, o := parallelOptions(t, "deepseek-v3", 8)
+	o.Machine = machine(t, "h200")
+	got := priceParallel(t, p, o)
+	one := o
+	one.TensorParallel, one.Experts, one.Model = 1, 1, shard(o.Model, 8)
+	alone := priceParallel(t, p, one)
+	// 16 tokens of 7168 numbers of 2 B are 229,376 B. Each GPU sends 1.75 of that at 50 GB/s, after 10 µs and
+	// 2 × 3 hops.
+	reduce, gather := 16e-6+1.75*229376/50e9, 11e-6+0.875*16*129280*2/50e9
+	near(t, "all-reduce", got.Causes.AllReduce, (2*61+1)*reduce+gather)
+	near(t, "compute", got.Causes.Compute, alone.Causes.Compute)
+	near(t, "cache", got.Memory.Cache, 16*1027*1152*61)
+	if got.Experts != 1 || got.Causes.Dispatch != 0 {
+		t.Errorf("%d GPUs share experts, and dispatch takes %g s", got.Experts, got.Causes.Dispatch)
+	}
+}
+
+// Sparse attention on two GPUs: a layer of one GPU is a layer of half the heads, with half of the
+// demand. With latent attention both select everything, and half of the heads attend to it.
+func TestTensorParallelOfSparseAttention(t *testing.T) {
+	p := read(t, realProfile(t))
+	for model, half := range map[string]bool{"llama-2-7b": true, "deepseek-v3.2": false} {
+		_, o := parallelOptions(t, model, 2)
+		o.Machine, o.Schedule = machine(t, "h200"), OnGPU{}
+		var err error
+		if o.Scaling, err = NewScaling(p, o.Model, "stretch", 2048); err != nil {
+			t.Fatal(err)
+		}
+		if o.Selection, err = ParseSelection("auto", o.Model); err != nil {
+			t.Fatal(err)
+		}
+		got := priceParallel(t, p, o)
+		own := *o.Scaling
+		if half {
+			own.Heads, own.Factor = own.Heads/2, own.Factor/2
+		}
+		one := o
+		one.TensorParallel, one.Experts, one.Model, one.Scaling = 1, 1, shard(o.Model, 2), &own
+		alone := priceParallel(t, p, one)
+		near(t, model+" compute", got.Causes.Compute, alone.Causes.Compute)
+		near(t, model+" selection", got.Causes.Selection, alone.Causes.Selection)
+		near(t, model+" step", got.Mean, alone.Mean+got.Causes.AllReduce)
+		one.Model, one.Scaling = o.Model, o.Scaling
+		if all := priceParallel(t, p, one); (got.Causes.Selection < all.Causes.Selection) != half || got.Causes.AllReduce == 0 || got.Causes.Compute >= all.Causes.Compute {
+			t.Errorf("%s: %+v on two GPUs, %+v on one", model, got.Causes, all.Causes)
 		}
 	}
 }

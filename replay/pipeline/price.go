@@ -224,7 +224,7 @@ func (r *runner) note(format string, args ...any) {
 // divideExperts sets the number of GPUs that share routed experts. By default it is the least power
 // of two with which the weights take at most half of a GPU. It is at most one GPU per expert.
 func (r *runner) divideExperts() {
-	if r.Model.MoE == nil {
+	if r.Model.MoE == nil || r.TensorParallel > 1 { // a GPU of those has a part of every expert
 		r.Experts = 1
 		return
 	}

@@ -90,7 +90,7 @@ func (g OnGPU) Place(t *Timeline, s *Step) {
 		last = t.Add(Select, i, 0, l.Select, last)
 		last = t.Add(Pre, i, 0, l.Pre, last)
 		last = t.Add(Attend, i, 0, l.Attend, last)
-		return t.finish(l, i, 0, last)
+		return t.reduce(l, i, t.finish(l, i, 0, last))
 	})
 }
 
@@ -100,7 +100,7 @@ func (g OnGPU) Closed(s *Step) float64 {
 		if g.Dense {
 			return l.Project + l.Pre + l.Dense.Attend + l.finishing() + 2*l.Reduce
 		}
-		return l.Project + l.Select + l.Pre + l.Attend + l.finishing()
+		return l.Project + l.Select + l.Pre + l.Attend + l.finishing() + 2*l.Reduce
 	})
 }
 

@@ -48,6 +48,7 @@ var groups = []group{
 	{"offloading and sparse attention", []string{"shadowkv", "flexgen", "zero-inference", "h2o",
 		"h2o-latency", "headinfer"}},
 	{"mixture of experts", []string{"qwen3-moe", "qwen3-moe-a100", "glm-5.1", "large-ep"}},
+	{"mixture of experts, tensor parallelism", []string{"gpt-fast-moe", "vllm-moe-tp", "vllm-dbrx", "sglang-deepseek-tp", "sglang-r1-tp"}},
 	{"gains of one system over another", []string{"shadowkv-gain", "offload-gain", "tp-gain"}},
 	{"first tokens", []string{"tensorrt-llm-first", "lmdeploy-first", "lmdeploy-first-batch"}},
 	{"memory", []string{"rtx4090-room", "rtx4090-room-prefill"}},
