@@ -35,6 +35,12 @@ type (
 	Interrupted = run.Interrupted
 )
 
+// Parts of a job, see run.Job.Count.
+type (
+	Checkpoint = run.Checkpoint
+	Counting   = run.Counting
+)
+
 // Pooling of a cell's rows, see run.Detail.
 const (
 	PerCell    = run.PerCell

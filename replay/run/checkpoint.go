@@ -22,12 +22,11 @@ import (
 // much work. Results do not depend on it.
 const DefaultCheckpoint = 2 * time.Second
 
-// checkpoint is one worker's part of an unfinished pass: its finished units and their pooled
-// counts.
-type checkpoint struct {
+// Checkpoint is a part of an unfinished pass: its finished units and their pooled counts.
+type Checkpoint struct {
 	Policies string        `json:"policies"` // digest of the behaviours of all cells
-	Units    []int         `json:"units"`
-	Cells    []int         `json:"cells"` // counted cells, by position in the plan
+	Units    []int         `json:"units"`    // finished units, by position in Job.Units
+	Cells    []int         `json:"cells"`    // counted cells, by position in the plan
 	Tallies  []keptTallies `json:"tallies"`
 }
 
@@ -41,36 +40,62 @@ type keptTallies struct {
 	Whole  int64        `json:"whole"`
 }
 
-// pass is one pass over a trace: its finished units and the folder that records them.
+func (k *keptTallies) tally() *tally {
+	return &tally{counts: k.Counts, minEntries: k.Min, maxEntries: k.Max, whole: k.Whole}
+}
+
+func (t *tally) kept(cell, part int) keptTallies {
+	return keptTallies{cell, part, t.counts, t.minEntries, t.maxEntries, t.whole}
+}
+
+// pass is one pass over a trace, or over some of its units.
 type pass struct {
-	dir   string // empty if the pass is not kept
-	of    string // digest of the behaviours of all cells
-	todo  []int  // cells of the pass
-	every time.Duration
-	done  map[int]bool
+	from, to int    // the units of the pass
+	of       string // digest of the behaviours of all cells
+	todo     []int  // cells of the pass
+	every    time.Duration
+	done     map[int]bool
+	save     func(name string, c *Checkpoint) error // keeps the counts of a worker. Nil keeps none
 
 	unchanged func() error // an error if the trace has changed since it was opened
 }
 
+// newPass returns a pass over the units [from, to) that keeps nothing.
+func (p *plan) newPass(from, to int) *pass {
+	return &pass{from: from, to: to, of: p.behaviourDigest(), todo: p.todo, every: cmp.Or(p.opt.Checkpoint, DefaultCheckpoint),
+		done: map[int]bool{}, unchanged: func() error { return p.file.Unchanged(p.digest) }}
+}
+
+// open lists the units that remain.
+func (ps *pass) open() (units []int) {
+	for u := ps.from; u < ps.to; u++ {
+		if !ps.done[u] {
+			units = append(units, u)
+		}
+	}
+	return units
+}
+
 // openPass finds the counts of earlier runs of the same pass and pools them into total.
 func (p *plan) openPass(units [][2]int, total [][]tally) (*pass, error) {
-	ps := &pass{todo: p.todo, done: map[int]bool{}, every: cmp.Or(p.opt.Checkpoint, DefaultCheckpoint), unchanged: func() error { return p.file.Unchanged(p.digest) }}
+	ps := p.newPass(0, len(units))
 	if p.opt.Store == nil || len(units) < 2 || p.opt.Profile != nil || p.opt.Referee {
 		return ps, nil
 	}
-	ps.dir, ps.of = p.passDir(units), p.behaviourDigest()
+	dir := p.passDir(units)
+	ps.save = func(name string, c *Checkpoint) error { return saveCheckpoint(filepath.Join(dir, name+".json"), c) }
 	if p.opt.Fresh {
 		p.tidy()
 	}
-	if err := makeFolder(ps.dir); err != nil {
+	if err := makeFolder(dir); err != nil {
 		return nil, fmt.Errorf("keep results: %w", err)
 	}
-	kept, err := files.Matching(ps.dir, "*.json")
+	kept, err := files.Matching(dir, "*.json")
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range kept { // sorted by name
-		ps.resume(f, len(units), total)
+		ps.resume(f, total)
 	}
 	return ps, nil
 }
@@ -81,28 +106,38 @@ func (p *plan) passDir(units [][2]int) string {
 	return filepath.Join(p.opt.Store.dir, "partial", hashOf([]any{units, p.keys()}))
 }
 
-// resume pools one saved file. It skips a file that is damaged, lacks a cell, or overlaps pooled
-// units because two runs worked on the same pass.
-func (ps *pass) resume(path string, units int, total [][]tally) {
+// resume pools one saved file. It skips a file that is damaged or that the pass cannot use.
+func (ps *pass) resume(path string, total [][]tally) {
 	text, err := readKept(path)
 	if err != nil {
 		return
 	}
-	var c checkpoint
-	if text, ok := unseal(filepath.Base(path), text); !ok || json.Unmarshal(text, &c) != nil {
-		return
+	var c Checkpoint
+	if text, ok := files.Unseal(filepath.Base(path), text); ok && json.Unmarshal(text, &c) == nil {
+		_ = ps.pool(&c, total) // without it, the run counts these units again
 	}
-	if c.Policies != ps.of { // a policy has changed since
-		return
+}
+
+// pool adds the counts of c to total, and its units to the finished ones. It returns an error, and
+// changes nothing, if a policy has changed since, if c lacks a cell, or if two runs worked on the
+// same pass and c has units that are pooled already.
+func (ps *pass) pool(c *Checkpoint, total [][]tally) error {
+	if c.Policies != ps.of {
+		return errors.New("the counts are of policies that decide differently")
 	}
-	for _, u := range c.Units {
-		if u < 0 || u >= units || ps.done[u] {
-			return
+	for i, u := range c.Units {
+		if u < ps.from || u >= ps.to || ps.done[u] || i > 0 && u == c.Units[i-1] {
+			return fmt.Errorf("unit %d is counted twice, or is not one of %d to %d", u, ps.from, ps.to-1)
 		}
 	}
 	for _, cell := range ps.todo {
 		if !slices.Contains(c.Cells, cell) {
-			return
+			return fmt.Errorf("the counts lack cell %d", cell)
+		}
+	}
+	for _, k := range c.Tallies {
+		if k.Cell < 0 || k.Part < 0 {
+			return fmt.Errorf("counts of part %d of cell %d", k.Part, k.Cell)
 		}
 	}
 	for _, u := range c.Units {
@@ -110,54 +145,65 @@ func (ps *pass) resume(path string, units int, total [][]tally) {
 	}
 	for _, k := range c.Tallies {
 		if k.Cell < len(total) && k.Part < len(total[k.Cell]) { // false for a cell that is finished
-			total[k.Cell][k.Part].merge(&tally{counts: k.Counts, minEntries: k.Min, maxEntries: k.Max, whole: k.Whole})
+			total[k.Cell][k.Part].merge(k.tally())
 		}
 	}
+	return nil
+}
+
+// checkpoint returns the counts of some units.
+func (ps *pass) checkpoint(units []int, tallies [][]tally) *Checkpoint {
+	c := &Checkpoint{Policies: ps.of, Units: units, Cells: ps.todo}
+	for i := range tallies {
+		for j, t := range tallies[i] {
+			if t.counts.Streams > 0 {
+				c.Tallies = append(c.Tallies, t.kept(i, j))
+			}
+		}
+	}
+	return c
 }
 
 // keeper saves the progress of one worker.
 type keeper struct {
 	pass  *pass
-	path  string
+	name  string
 	units []int
 	last  time.Time
 }
 
 func (ps *pass) keeper() *keeper {
-	return &keeper{pass: ps, path: filepath.Join(ps.dir, uuid.NewString()+".json"), last: time.Now()}
+	return &keeper{pass: ps, name: uuid.NewString(), last: time.Now()}
 }
 
 // finished records a unit, and saves all counts if the checkpoint interval has passed.
 func (k *keeper) finished(unit int, tallies [][]tally) error {
 	k.units = append(k.units, unit)
-	if k.pass.dir == "" || time.Since(k.last) < k.pass.every {
+	if k.pass.save == nil || time.Since(k.last) < k.pass.every {
 		return nil
 	}
 	return k.keep(tallies)
 }
 
-// keep writes the worker's counts and replaces those that it wrote before.
+// keep saves the worker's counts and replaces those that it saved before.
 func (k *keeper) keep(tallies [][]tally) error {
-	if k.pass.dir == "" || len(k.units) == 0 {
+	if k.pass.save == nil || len(k.units) == 0 {
 		return nil
 	}
 	if err := k.pass.unchanged(); err != nil {
 		return err
 	}
-	c := checkpoint{Policies: k.pass.of, Units: k.units, Cells: k.pass.todo}
-	for i := range tallies {
-		for j, t := range tallies[i] {
-			if t.counts.Streams > 0 {
-				c.Tallies = append(c.Tallies, keptTallies{i, j, t.counts, t.minEntries, t.maxEntries, t.whole})
-			}
-		}
-	}
+	k.last = time.Now()
+	return k.pass.save(k.name, k.pass.checkpoint(slices.Clone(k.units), tallies))
+}
+
+// saveCheckpoint writes a file that resume reads.
+func saveCheckpoint(path string, c *Checkpoint) error {
 	text, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
-	k.last = time.Now()
-	if err := writeSealed(k.path, append(text, '\n')); !errors.Is(err, fs.ErrNotExist) {
+	if err := writeSealed(path, append(text, '\n')); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil // another run has finished the same pass, kept its cells and tidied up
@@ -194,18 +240,19 @@ type Interrupted struct {
 }
 
 // interrupted returns the error of a cancelled run with its progress.
-func (p *plan) interrupted(units [][2]int, finished map[int]bool, ps *pass, err error) error {
-	e := &Interrupted{Trace: p.file.Path(), Kept: ps.dir != "" && len(finished) > 0, Err: err}
-	for u, unit := range units {
+func (p *plan) interrupted(units [][2]int, ps *pass, err error) error {
+	e := &Interrupted{Trace: p.file.Path(), Kept: ps.save != nil && len(ps.done) > 0, Err: err}
+	for u := ps.from; u < ps.to; u++ {
+		unit := units[u]
 		for _, c := range p.caches[unit[0]:unit[1]] {
 			streams := c.streams() * p.layout.Heads
-			if e.Streams += streams; finished[u] {
+			if e.Streams += streams; ps.done[u] {
 				e.Done += streams
 			}
 		}
 	}
 	switch {
-	case p.opt.Store == nil:
+	case p.opt.Store == nil && ps.save == nil:
 	case p.opt.Profile != nil:
 		e.Why = "profiles are written only for whole traces (finished traces are kept)"
 	case p.opt.Referee:

@@ -125,7 +125,7 @@ func readRequested(path string) ([]requestedCell, error) {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	damaged := fmt.Errorf("%s is damaged. Remove it and repeat the replay commands of this folder (finished cells are kept)", path)
-	text, ok := unseal(filepath.Base(path), text)
+	text, ok := files.Unseal(filepath.Base(path), text)
 	if !ok {
 		return nil, damaged
 	}

@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -160,9 +159,7 @@ func Run(ctx context.Context, f *trace.File, o Options) (*Result, error) {
 func (j *Job) Run(ctx context.Context) (*Result, error) {
 	p := j.plan
 	p.opt.Profile.bind(p)
-	r := &Result{FromStore: len(p.cells) - len(p.todo), Notes: p.notes, LeftOut: p.leftOut}
-	p.noteChanged(r)
-	total := p.newTallies()
+	r, total := j.newResult(), p.newTallies()
 	if len(p.todo) > 0 {
 		units := p.units()
 		ps, err := p.openPass(units, total)
@@ -176,13 +173,26 @@ func (j *Job) Run(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 	}
-	var err error
-	if r.Rows, err = p.rows(total); err != nil {
+	if err := j.keepRows(r, total); err != nil {
 		return nil, err
 	}
-	j.rows = r.Rows
 	p.tidy()
 	return r, nil
+}
+
+// newResult returns the result without its rows.
+func (j *Job) newResult() *Result {
+	p := j.plan
+	r := &Result{FromStore: len(p.cells) - len(p.todo), Notes: p.notes, LeftOut: p.leftOut}
+	p.noteChanged(r)
+	return r
+}
+
+// keepRows makes the rows of the counts and keeps the new cells.
+func (j *Job) keepRows(r *Result, total [][]tally) (err error) {
+	r.Rows, err = j.plan.rows(total)
+	j.rows = r.Rows
+	return err
 }
 
 // unitIndices is the size of a unit of work in indices. A unit is a run of streams within a row
@@ -221,17 +231,11 @@ func (f *failure) note(stream int, err error) {
 	f.any.Store(true)
 }
 
-// execute replays the unfinished units and adds their counts to total.
+// execute replays the unfinished units of the pass and adds their counts to total.
 func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]tally) error {
-	var open []int
-	for u := range units {
-		if !ps.done[u] {
-			open = append(open, u)
-		}
-	}
+	open := ps.open()
 	var merge sync.Mutex
 	var next atomic.Int64
-	finished := maps.Clone(ps.done)
 	var failed failure
 	var g errgroup.Group
 	for range min(max(1, p.opt.Workers), len(open)) {
@@ -246,10 +250,14 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 				}
 				if stream, err := w.unit(units[open[i]]); err != nil {
 					failed.note(stream, err)
+					if w.begun {
+						p.opt.Profile.stop()
+						return nil // the tallies have counts of a unit that is not finished
+					}
 					break
 				}
 				merge.Lock()
-				finished[open[i]] = true
+				ps.done[open[i]] = true
 				merge.Unlock()
 				if err := keep.finished(open[i], w.tallies); err != nil {
 					return err
@@ -271,8 +279,8 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 	if failed.err != nil {
 		return failed.err
 	}
-	if err := ctx.Err(); err != nil && len(finished) < len(units) {
-		return p.interrupted(units, finished, ps, err)
+	if err := ctx.Err(); err != nil && len(ps.done) < ps.to-ps.from {
+		return p.interrupted(units, ps, err)
 	}
 	return nil
 }
@@ -284,5 +292,6 @@ func (w *worker) unit(u [2]int) (stream int, err error) {
 			return c.from, err
 		}
 	}
+	w.begun = false
 	return 0, nil
 }

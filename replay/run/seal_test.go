@@ -99,8 +99,11 @@ func TestCellIsNoFile(t *testing.T) {
 
 // A run ignores a kept pass with a flipped bit.
 func TestDamagedPass(t *testing.T) {
-	kept := &pass{dir: t.TempDir(), todo: []int{0}, done: map[int]bool{}, unchanged: func() error { return nil }}
+	dir := t.TempDir()
+	kept := &pass{to: 2, todo: []int{0}, done: map[int]bool{}, unchanged: func() error { return nil }}
+	kept.save = func(name string, c *Checkpoint) error { return saveCheckpoint(filepath.Join(dir, name), c) }
 	k := kept.keeper()
+	path := filepath.Join(dir, k.name)
 	k.units = []int{1}
 	tallies := [][]tally{make([]tally, 1)}
 	tallies[0][0].add(&cache.Counts{Streams: 3, Steps: 9, Demand: 70, Misses: 12}, 4, 4, 2)
@@ -108,22 +111,22 @@ func TestDamagedPass(t *testing.T) {
 		t.Fatal(err)
 	}
 	resume := func() (done int, total [][]tally) {
-		ps := &pass{dir: kept.dir, todo: kept.todo, done: map[int]bool{}}
+		ps := &pass{to: 2, todo: kept.todo, done: map[int]bool{}}
 		total = [][]tally{make([]tally, 1)}
-		ps.resume(k.path, 2, total)
+		ps.resume(path, total)
 		return len(ps.done), total
 	}
 	if done, total := resume(); done != 1 || !reflect.DeepEqual(total, tallies) {
 		t.Fatalf("%d units resumed, %+v", done, total)
 	}
-	good, err := os.ReadFile(k.path)
+	good, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for bit := range 8 * len(good) {
 		flipped := bytes.Clone(good)
 		flipped[bit/8] ^= 1 << (bit % 8)
-		if err := os.WriteFile(k.path, flipped, 0o644); err != nil {
+		if err := os.WriteFile(path, flipped, 0o644); err != nil {
 			t.Fatal(err)
 		}
 		if done, total := resume(); done != 0 || total[0][0].counts.Streams != 0 {

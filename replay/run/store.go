@@ -147,7 +147,7 @@ func readKept(path string) ([]byte, error) {
 
 // unsealRows returns the rows of a sealed file, or none if it is damaged.
 func unsealRows(path string, text []byte) []result.Row {
-	text, ok := unseal(filepath.Base(path), text)
+	text, ok := files.Unseal(filepath.Base(path), text)
 	if !ok {
 		return nil
 	}
@@ -205,4 +205,9 @@ func writeWhole(path string, text []byte) error {
 		return fmt.Errorf("keep results: %w", err)
 	}
 	return nil
+}
+
+// writeSealed writes a file with a seal, whole or not at all.
+func writeSealed(path string, text []byte) error {
+	return writeWhole(path, append(text, files.Seal(filepath.Base(path), text)...))
 }

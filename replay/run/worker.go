@@ -29,6 +29,7 @@ type worker struct {
 	runners []*cache.Cell // one per policy, for all of its capacities
 	groups  []*group      // cells that are replayed together, windowed policies first
 	tallies [][]tally
+	begun   bool // the tallies have counts of a unit that is not finished
 	peaks   map[string]int64
 	windows map[int]*cache.Cell // by N, for plans that set windows
 }
@@ -148,6 +149,7 @@ func (w *worker) replay(c span) (err error) {
 		return err
 	}
 	steps := p.opt.Profile.begin(c)
+	w.begun = true
 	for _, g := range w.groups {
 		if cell, err := w.runGroup(c.from, g, steps); err != nil {
 			return fmt.Errorf("%s: %s: %s: %w", p.file.Path(), w.name(), p.cells[cell].name(), err)
