@@ -22,6 +22,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/external"
 	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/batch"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -29,7 +30,7 @@ import (
 const (
 	exitOK          = 0
 	exitFailed      = 1   // the work failed: bad input, disk, a violated rule
-	exitUsage       = 2   // the command line is wrong
+	exitUsage       = 2   // the command line is wrong, or another attempt at a shard would fail too
 	exitIncomplete  = 3   // results were printed, but lack cells of their replay command
 	exitInterrupted = 130 // Ctrl-C; another signal has 128 + its number
 )
@@ -61,6 +62,7 @@ func Main(table policies.Table, args []string, stdout, stderr io.Writer) int {
 	addCompletion(root, table)
 	err := explainForeign(cmp.Or(root.ExecuteContext(ctx), out.close()))
 	var usage errUsage
+	var permanent *batch.Permanent
 	var target *files.TargetError
 	var incomplete *result.Incomplete
 	switch {
@@ -69,7 +71,7 @@ func Main(table policies.Table, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintf(stderr, "kvreplay: %s\n", interruptedText(err))
 		return exitOf(ctx)
-	case errors.As(err, &usage), errors.As(err, &target):
+	case errors.As(err, &usage), errors.As(err, &target), errors.As(err, &permanent):
 		fmt.Fprintf(stderr, "kvreplay: %s\n", indented(err))
 		return exitUsage
 	case errors.As(err, &incomplete):
@@ -87,7 +89,7 @@ func newRoot(table policies.Table) *cobra.Command {
 		long:  `kvreplay replays recorded Top-K selections of LLMs through KV-cache policies and counts the misses.`,
 		next:  always("datasets", "extract", embeddedName, "-o", "t.parquet"),
 		groups: []group{
-			{"Run", []command{demoCommand(table), replayCommand(table), policiesCommand(table), submitCommand(table), allocateCommand(table)}},
+			{"Run", []command{demoCommand(table), replayCommand(table), batchCommand(table), policiesCommand(table), submitCommand(table), allocateCommand(table)}},
 			{"Look", []command{leaderboardCommand(table), compareCommand(table), plotCommand(table), sweepOptionsCommand(table), inspectCommand()}},
 			{"Time", []command{timeCommand(table), planCommand(table), adviseCommand(table), systemsCommand(table), hardwareCommand()}},
 			{"Traces and workloads", []command{importCommand(), deriveCommand(), clustersCommand(), datasetsCommand()}},

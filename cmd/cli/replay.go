@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
@@ -97,15 +98,7 @@ kvreplay help combinations lists the flags that do not combine.`,
   kvreplay replay t.parquet --policy lru,opt,window:2 --capacity 1.5x,2x --per request --out results`,
 		args: atLeast(1, "trace"),
 		flags: func(fl *flagSet) {
-			fl.StringArrayVar(&f.policies, "policy", []string{"all"}, "replay these policies, each `NAME[:OPTIONS]`, or a group: all, lossy")
-			fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "3x", "4x"},
-				"capacity of each stream, `SIZE` as in 2x (of K), 0.2ctx, 6400 or 64MiB")
-			fl.IntVar(&f.setting.TopK, "topk", 0, "`K`, the list entries that a step reads (default: the trace's)")
-			fl.StringVar(&f.setting.Warmup, "warmup", "auto", "choose the blocks resident before step 0 by this `METHOD`")
-			fl.StringSliceVar(&f.layers, "layers", nil, "replay only these `LAYERS`, as in 0,5,10-20 (default: all)")
-			fl.StringSliceVar(&f.requests, "requests", nil, "replay only the requests of these `IDS` (default: all)")
-			fl.enum(&f.per, "per", string(replay.PerCell), "count one row per `cell`, request, layer or stream",
-				string(replay.PerCell), string(replay.PerRequest), string(replay.PerLayer), string(replay.PerStream))
+			f.defineCommon(fl)
 			fl.out(&f.out, "keep rows, and profiles, in this `FOLDER`, one file per trace")
 			fl.enum(&f.format, "format", "", "print a `summary`, or all rows as table, jsonl or csv (default: nothing with --out)",
 				"summary", "table", "jsonl", "csv")
@@ -113,34 +106,52 @@ kvreplay help combinations lists the flags that do not combine.`,
 			fl.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "number of workers (no effect on the rows)")
 			fl.positive("parallel")
 			fl.more()
-			fl.IntVar(&f.setting.Candidates, "candidates", 0, "`M`, the list entries that policies see (default: the trace's)")
-			fl.IntVar(&f.setting.Sink, "sink", 0, "pin the first `N` tokens of the context (default: the trace's, or 0)")
-			fl.IntVar(&f.setting.Local, "local", 0, "pin the last `N` tokens, with the one being decoded (default: the trace's, or 1)")
-			sizeVar(fl, &f.bytes, "entry-bytes", 0, mostBytes, "size of an entry (default: the trace's)")
-			fl.IntVar(&f.setting.BlockTokens, "block-tokens", 0, "tokens per block, the unit of the cache (default: the trace's)")
-			fl.BoolVar(&f.shareHeads, "share-heads", false, "join the heads of a layer in one cache, with blocks that hold all heads")
-			fl.IntVar(&f.setting.StepTokens, "mtp", 1, "decode this many consecutive positions per step and join their demands")
-			fl.StringVar(&f.setting.Clusters, "clusters", "", "cache units of unequal size, from the lists or a `FILE`")
-			fl.StringVar(&f.setting.Outliers, "outliers", "", "keep these blocks on the GPU outside the capacity, as in windows:64")
-			fl.StringVar(&f.setting.Pool, "pool", "", "share one cache among the streams of a `request` or of a layer (default: each has its own)")
-			fl.StringVar(&f.setting.Prefetch, "prefetch", "", "fetch ahead from `SOURCE`, as in predicted:64 or candidates:64")
-			fl.StringArrayVar(&f.tiers, "tier", nil, "add a cache below the GPU's, `NAME=POLICY@CAPACITY` as in dram=lru@8x, fastest first")
-			fl.BoolVar(&f.inclusive, "inclusive", false, "keep copies in tiers of the blocks that pass through them")
-			fl.StringVar(&f.allocation, "allocation", "", "use the sizes in this `PLAN` of kvreplay allocate instead of --capacity")
-			fl.StringVar(&f.setting.Reallocation, "reallocate", "",
-				"divide the plan's memory again every `STEPS[:METHOD]` decode steps (default method 2d-greedy)")
-			fl.Uint64Var(&f.setting.Seed, "seed", 0, "seed of policies that draw at random (default 0)")
-			fl.BoolVar(&f.explain, "explain", false, "print why each policy of a group is left out")
+			f.defineMore(fl)
 			fl.BoolVar(&f.fresh, "fresh", false, "replay also the cells that --out already has")
 			fl.DurationVar(&f.checkpoint, "checkpoint", replay.DefaultCheckpoint, "time between saves of the progress within a trace")
 			fl.BoolVar(&f.referee, "referee", false, "check every step with a slow second engine and stop at the first difference")
 			fl.BoolVar(&f.indices, "profile-indices", false, "add the missed indices of every step to the profile")
-			fl.positive("topk", "candidates", "block-tokens", "mtp", "local", "entry-bytes")
 			fl.goWith(outFlag, "fresh", "checkpoint")
 		},
 		run:  f.run,
 		next: f.next,
 	}
+}
+
+// defineCommon defines the flags that choose policies, capacities, streams and the rows.
+func (f *replayFlags) defineCommon(fl *flagSet) {
+	fl.StringArrayVar(&f.policies, "policy", []string{"all"}, "replay these policies, each `NAME[:OPTIONS]`, or a group: all, lossy")
+	fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "3x", "4x"},
+		"capacity of each stream, `SIZE` as in 2x (of K), 0.2ctx, 6400 or 64MiB")
+	fl.IntVar(&f.setting.TopK, "topk", 0, "`K`, the list entries that a step reads (default: the trace's)")
+	fl.StringVar(&f.setting.Warmup, "warmup", "auto", "choose the blocks resident before step 0 by this `METHOD`")
+	fl.StringSliceVar(&f.layers, "layers", nil, "replay only these `LAYERS`, as in 0,5,10-20 (default: all)")
+	fl.StringSliceVar(&f.requests, "requests", nil, "replay only the requests of these `IDS` (default: all)")
+	fl.enum(&f.per, "per", string(replay.PerCell), "count one row per `cell`, request, layer or stream",
+		string(replay.PerCell), string(replay.PerRequest), string(replay.PerLayer), string(replay.PerStream))
+}
+
+// defineMore defines the flags that few replays need.
+func (f *replayFlags) defineMore(fl *flagSet) {
+	fl.IntVar(&f.setting.Candidates, "candidates", 0, "`M`, the list entries that policies see (default: the trace's)")
+	fl.IntVar(&f.setting.Sink, "sink", 0, "pin the first `N` tokens of the context (default: the trace's, or 0)")
+	fl.IntVar(&f.setting.Local, "local", 0, "pin the last `N` tokens, with the one being decoded (default: the trace's, or 1)")
+	sizeVar(fl, &f.bytes, "entry-bytes", 0, mostBytes, "size of an entry (default: the trace's)")
+	fl.IntVar(&f.setting.BlockTokens, "block-tokens", 0, "tokens per block, the unit of the cache (default: the trace's)")
+	fl.BoolVar(&f.shareHeads, "share-heads", false, "join the heads of a layer in one cache, with blocks that hold all heads")
+	fl.IntVar(&f.setting.StepTokens, "mtp", 1, "decode this many consecutive positions per step and join their demands")
+	fl.StringVar(&f.setting.Clusters, "clusters", "", "cache units of unequal size, from the lists or a `FILE`")
+	fl.StringVar(&f.setting.Outliers, "outliers", "", "keep these blocks on the GPU outside the capacity, as in windows:64")
+	fl.StringVar(&f.setting.Pool, "pool", "", "share one cache among the streams of a `request` or of a layer (default: each has its own)")
+	fl.StringVar(&f.setting.Prefetch, "prefetch", "", "fetch ahead from `SOURCE`, as in predicted:64 or candidates:64")
+	fl.StringArrayVar(&f.tiers, "tier", nil, "add a cache below the GPU's, `NAME=POLICY@CAPACITY` as in dram=lru@8x, fastest first")
+	fl.BoolVar(&f.inclusive, "inclusive", false, "keep copies in tiers of the blocks that pass through them")
+	fl.StringVar(&f.allocation, "allocation", "", "use the sizes in this `PLAN` of kvreplay allocate instead of --capacity")
+	fl.StringVar(&f.setting.Reallocation, "reallocate", "",
+		"divide the plan's memory again every `STEPS[:METHOD]` decode steps (default method 2d-greedy)")
+	fl.Uint64Var(&f.setting.Seed, "seed", 0, "seed of policies that draw at random (default 0)")
+	fl.BoolVar(&f.explain, "explain", false, "print why each policy of a group is left out")
+	fl.positive("topk", "candidates", "block-tokens", "mtp", "local", "entry-bytes")
 }
 
 // run replays every trace in turn. It keeps the rows of a finished trace whatever happens to the
@@ -168,7 +179,7 @@ func (f *replayFlags) run(c *call) error {
 			return err
 		}
 	}
-	f.printNotes(c.stderr, tasks)
+	f.printNotes(c.stderr, slice.Map(tasks, func(t *task) planned { return planned{t.file.Path(), t.job.Notes(), t.job.LeftOut()} }))
 	steps, cells := int64(0), 0
 	for _, t := range tasks {
 		steps += t.job.Work()
@@ -431,36 +442,42 @@ func closeAll(tasks []*task) {
 	}
 }
 
+// planned is a trace with the remarks of its plan.
+type planned struct {
+	path    string
+	notes   []string
+	leftOut []replay.LeftOut
+}
+
 // printNotes prints the notes that the user should read before the work, each text once for all
 // of its traces.
-func (f *replayFlags) printNotes(w io.Writer, tasks []*task) {
+func (f *replayFlags) printNotes(w io.Writer, traces []planned) {
 	var texts []string
 	about := map[string][]string{} // traces by text
-	add := func(t *task, text string) {
+	add := func(t planned, text string) {
 		if about[text] == nil {
 			texts = append(texts, text)
 		}
-		about[text] = append(about[text], t.file.Path())
+		about[text] = append(about[text], t.path)
 	}
-	for _, t := range tasks {
-		for _, note := range t.job.Notes() {
+	for _, t := range traces {
+		for _, note := range t.notes {
 			add(t, note)
 		}
-		left := t.job.LeftOut()
 		if f.explain {
-			for _, l := range left {
+			for _, l := range t.leftOut {
 				add(t, l.String())
 			}
-		} else if len(left) > 0 {
-			add(t, replay.SummaryOf(left)+"; --explain lists them")
+		} else if len(t.leftOut) > 0 {
+			add(t, replay.SummaryOf(t.leftOut)+"; --explain lists them")
 		}
 	}
 	for _, text := range texts {
 		of := strings.Join(about[text], ", ")
-		if n := len(about[text]); n > 1 && n == len(tasks) {
+		if n := len(about[text]); n > 1 && n == len(traces) {
 			of = fmt.Sprintf("all %d traces", n)
 		} else if n > 1 && !f.explain {
-			of = fmt.Sprintf("%s and %d of the other %d traces", about[text][0], n-1, len(tasks)-1)
+			of = fmt.Sprintf("%s and %d of the other %d traces", about[text][0], n-1, len(traces)-1)
 		}
 		fmt.Fprintf(w, "kvreplay: %s: %s\n", of, text)
 	}

@@ -50,6 +50,7 @@ var allowed = []struct {
 	{"replay/pipeline", []string{"metrics/result", "policies", "replay", "replay/collective", "replay/hardware", "replay/kernel", "replay/transfer"}},
 	{"replay/advice", []string{"metrics/board", "metrics/result", "replay/hardware", "replay/pipeline"}},
 	{"replay/serial", []string{"metrics/result", "policies", "policies/all", "replay", "replay/setting", "trace"}},
+	{"replay/batch", []string{"replay", "trace"}},
 	{"replay/verify", []string{"metrics/board", "metrics/result", "policies", "replay", "replay/allocate", "replay/setting", "trace"}},
 	{"replay/reproduce", []string{"metrics/render/chart", "metrics/result", "policies/all", "replay", "replay/allocate", "replay/hardware", "replay/kernel", "replay/pipeline", "replay/transfer", "replay/transfer/fit", "trace"}},
 	{"replay/systems", []string{"metrics/result", "policies", "replay", "replay/allocate", "replay/hardware", "replay/pipeline", "trace"}},
@@ -59,7 +60,7 @@ var allowed = []struct {
 	{"datasets/synthetic/twin", []string{"datasets/synthetic", "metrics/result", "policies", "replay", "trace"}},
 	{"scripts", []string{"metrics/render"}},
 	{"cmd", []string{"datasets", "datasets/card", "datasets/synthetic", "datasets/synthetic/twin", "metrics/board", "metrics/render", "metrics/render/figure", "metrics/result", "metrics/submission",
-		"policies", "policies/all", "replay", "replay/advice", "replay/allocate", "replay/collective", "replay/hardware", "replay/kernel", "replay/pipeline", "replay/reproduce", "replay/serial", "replay/setting", "replay/systems", "replay/transfer", "replay/transfer/fit", "replay/verify", "trace"}},
+		"policies", "policies/all", "replay", "replay/advice", "replay/allocate", "replay/batch", "replay/collective", "replay/hardware", "replay/kernel", "replay/pipeline", "replay/reproduce", "replay/serial", "replay/setting", "replay/systems", "replay/transfer", "replay/transfer/fit", "replay/verify", "trace"}},
 }
 
 // forbidden are the libraries that replay and the policies do not link: plots, PDF, fonts and

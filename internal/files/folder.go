@@ -90,7 +90,7 @@ func Locked(path string, f func() error) error {
 const staleAfter = time.Hour
 
 // unfinished matches the names of temporary files.
-var unfinished = regexp.MustCompile(`^\..+\.(jsonl|json|parquet|sha256)[0-9]+$`)
+var unfinished = regexp.MustCompile(`^\..+\.(jsonl|json|parquet|sha256|zst)[0-9]+$`)
 
 // lock marks the file as one of a running program. The mark ends with the program.
 func lock(f *os.File) {

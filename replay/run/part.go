@@ -1,9 +1,11 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -59,10 +61,7 @@ func (j *Job) Count(ctx context.Context, c Counting) (*Checkpoint, error) {
 		}
 	}
 	if c.Save != nil {
-		ps.every = max(c.Every, 0)
-		if c.Every == 0 {
-			ps.every = DefaultCheckpoint
-		}
+		ps.every = cmp.Or(c.Every, DefaultCheckpoint)
 		workers := &snapshots{plan: p, begun: c.Begun, of: map[string]*Checkpoint{}, every: ps.every, last: time.Now(), save: c.Save}
 		ps.save = workers.put
 	}
@@ -73,12 +72,7 @@ func (j *Job) Count(ctx context.Context, c Counting) (*Checkpoint, error) {
 	if changed := p.file.Unchanged(p.digest); changed != nil {
 		return nil, changed
 	}
-	var done []int
-	for u := range ps.done {
-		done = append(done, u)
-	}
-	slices.Sort(done)
-	return ps.checkpoint(done, total), err
+	return ps.checkpoint(slices.Sorted(maps.Keys(ps.done)), total), err
 }
 
 // snapshots pools the latest counts of every worker.
@@ -138,6 +132,7 @@ func (c *Checkpoint) Add(o *Checkpoint) error {
 		t.merge(k.tally())
 		c.Tallies[i] = t.kept(k.Cell, k.Part)
 	}
+	slices.SortFunc(c.Tallies, func(a, b keptTallies) int { return cmp.Or(a.Cell-b.Cell, a.Part-b.Part) })
 	c.Units = append(c.Units, o.Units...)
 	slices.Sort(c.Units)
 	return nil

@@ -1,0 +1,285 @@
+// Package batch divides a replay of many traces into shards that machines of a cluster count, and
+// merges their counts into the rows of one machine. An engine such as Slurm or Kubernetes starts,
+// repeats and watches the shards. A batch has no scheduler, queue or daemon of its own.
+//
+// A batch file lists the traces and the shards. A shard is some units of some traces, with every
+// policy and capacity of the replay. An attempt at a shard writes one pack, a file with its counts.
+// Counts are integers, so the rows do not depend on the cut, on the order, or on the number of
+// attempts. FORMAT.md describes both files.
+package batch
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// Schema is the version of batch files and packs.
+const Schema = 1
+
+// Batch is the content of a batch file.
+type Batch struct {
+	Arguments []string // flags of `kvreplay replay` that state policies, capacities and mechanisms
+	Engine    string   // version of the replay semantics
+	Traces    []Trace
+	Shards    []Shard // the largest first
+
+	folder string // of the batch file, where relative paths of traces begin
+	digest string
+}
+
+// Trace is a trace of a batch.
+type Trace struct {
+	Path    string `json:"trace"` // with slashes. A relative path begins at the folder of the batch file
+	Bytes   int64  `json:"bytes"`
+	Digest  string `json:"digest"`
+	Pass    string `json:"pass"`    // see replay.Job.Pass
+	Streams int    `json:"streams"` // in the trace
+	Cells   int    `json:"cells"`
+	Units   int    `json:"units"`
+	Work    int64  `json:"work"` // indices × cells
+}
+
+// Shard is the work of one task.
+type Shard struct {
+	Number int    `json:"shard"`
+	Work   int64  `json:"work"`  // indices × cells
+	Bytes  int64  `json:"bytes"` // estimate of the bytes to read
+	Parts  []Part `json:"parts"`
+}
+
+// Part is a run of units of a trace.
+type Part struct {
+	Trace int `json:"trace"` // index in Batch.Traces
+	From  int `json:"from"`  // first unit
+	To    int `json:"to"`    // unit after the last
+}
+
+// Permanent marks an error that another attempt meets again.
+type Permanent struct{ Err error }
+
+// Error returns the text of the cause.
+func (p *Permanent) Error() string { return p.Err.Error() }
+
+// Unwrap returns the cause.
+func (p *Permanent) Unwrap() error { return p.Err }
+
+func permanentf(format string, args ...any) error { return &Permanent{fmt.Errorf(format, args...)} }
+
+// Digest returns the digest of a batch that was written or read. It names the batch in packs.
+func (b *Batch) Digest() string { return b.digest }
+
+// Cells returns the number of cells of all traces.
+func (b *Batch) Cells() (cells int) {
+	for _, t := range b.Traces {
+		cells += t.Cells
+	}
+	return cells
+}
+
+// Bytes returns the size of all traces.
+func (b *Batch) Bytes() (bytes int64) {
+	for _, t := range b.Traces {
+		bytes += t.Bytes
+	}
+	return bytes
+}
+
+// Work returns the work of all shards in indices × cells.
+func (b *Batch) Work() (work int64) {
+	for _, s := range b.Shards {
+		work += s.Work
+	}
+	return work
+}
+
+// header is the first line of a batch file.
+type header struct {
+	Schema    int      `json:"schema"`
+	Engine    string   `json:"engine"`
+	Arguments []string `json:"arguments"`
+	Traces    int      `json:"traces"`
+	Shards    int      `json:"shards"`
+}
+
+// sealName is the name in the seal of a batch file, which may be renamed.
+const sealName = "kvreplay batch"
+
+// encode returns the bytes of the batch file and sets the digest.
+func (b *Batch) encode() []byte {
+	var text bytes.Buffer
+	line := json.NewEncoder(&text)
+	line.SetEscapeHTML(false)
+	write := func(v any) {
+		if err := line.Encode(v); err != nil {
+			panic(err) // cannot happen: v holds only texts and numbers
+		}
+	}
+	write(header{Schema, b.Engine, b.Arguments, len(b.Traces), len(b.Shards)})
+	for _, t := range b.Traces {
+		write(t)
+	}
+	for _, s := range b.Shards {
+		write(s)
+	}
+	b.digest = digestOf(text.Bytes())
+	return append(text.Bytes(), files.Seal(sealName, text.Bytes())...)
+}
+
+func digestOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// Write writes the batch file, whole or not at all.
+func (b *Batch) Write(path string) error {
+	b.folder = filepath.Dir(path)
+	return files.Write(path, b.encode())
+}
+
+// Read reads a batch file. Its error is Permanent if the file is damaged or of another version.
+func Read(path string) (*Batch, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read batch file: %w", err)
+	}
+	b, err := decode(text)
+	if err != nil {
+		return nil, &Permanent{fmt.Errorf("batch file %s: %w", path, err)}
+	}
+	b.folder = filepath.Dir(path)
+	return b, nil
+}
+
+// decode reads the bytes of a batch file.
+func decode(text []byte) (*Batch, error) {
+	text, ok := files.Unseal(sealName, text)
+	if !ok {
+		return nil, errors.New("is damaged or is no batch file: make it again with kvreplay batch plan")
+	}
+	b := &Batch{digest: digestOf(text)}
+	line := json.NewDecoder(bytes.NewReader(text))
+	var h header
+	if err := line.Decode(&h); err != nil {
+		return nil, err
+	}
+	switch {
+	case h.Schema != Schema:
+		return nil, fmt.Errorf("has schema %d, this program reads %d: use the program that made it", h.Schema, Schema)
+	case h.Traces < 0 || h.Shards < 0 || h.Traces+h.Shards > bytes.Count(text, []byte("\n"))-1:
+		return nil, fmt.Errorf("states %d traces and %d shards, and has fewer lines", h.Traces, h.Shards)
+	}
+	b.Arguments, b.Engine, b.Traces, b.Shards = h.Arguments, h.Engine, make([]Trace, h.Traces), make([]Shard, h.Shards)
+	for i := range b.Traces {
+		if err := line.Decode(&b.Traces[i]); err != nil {
+			return nil, err
+		}
+	}
+	for i := range b.Shards {
+		if err := line.Decode(&b.Shards[i]); err != nil {
+			return nil, err
+		}
+	}
+	return b, b.check()
+}
+
+// check reports whether the shards cover every unit of every trace once.
+func (b *Batch) check() error {
+	parts := make([][]Part, len(b.Traces))
+	for i, s := range b.Shards {
+		if s.Number != i {
+			return fmt.Errorf("shard %d is called %d", i, s.Number)
+		}
+		for _, p := range s.Parts {
+			if p.Trace < 0 || p.Trace >= len(b.Traces) || p.From < 0 || p.From >= p.To {
+				return fmt.Errorf("shard %d has the part %+v", i, p)
+			}
+			parts[p.Trace] = append(parts[p.Trace], p)
+		}
+	}
+	for i, t := range b.Traces {
+		slices.SortFunc(parts[i], func(p, q Part) int { return p.From - q.From })
+		at := 0
+		for _, p := range parts[i] {
+			if p.From != at {
+				return fmt.Errorf("the shards count unit %d of %s twice or never", min(at, p.From), t.Path)
+			}
+			at = p.To
+		}
+		if at != t.Units || at == 0 {
+			return fmt.Errorf("the shards count %d of %d units of %s", at, t.Units, t.Path)
+		}
+	}
+	return nil
+}
+
+// checkEngine returns an error if another version of the engine planned the batch.
+func (b *Batch) checkEngine() error {
+	if b.Engine != replay.EngineVersion {
+		return permanentf("the batch file is of engine version %s, this program has version %s: use one version of kvreplay for the whole batch", b.Engine, replay.EngineVersion)
+	}
+	return nil
+}
+
+// open opens a trace of the batch and plans its replay. An error is Permanent if the trace or the
+// program is not the one of the plan.
+func (b *Batch) open(t *Trace, o replay.Options) (*trace.File, *replay.Job, error) {
+	f, err := openTrace(b.path(t))
+	if err != nil {
+		return nil, nil, lasting(err)
+	}
+	job, err := b.plan(t, f, o)
+	if err != nil {
+		f.Close()
+		return nil, nil, lasting(err)
+	}
+	return f, job, nil
+}
+
+func (b *Batch) plan(t *Trace, f *trace.File, o replay.Options) (*replay.Job, error) {
+	if f.StoredDigest() != t.Digest {
+		return nil, permanentf("trace %s has the digest %q, the batch file pins %s: restore the trace, or plan again", f.Path(), f.StoredDigest(), t.Digest)
+	}
+	job, err := replay.Plan(f, o)
+	if err != nil {
+		return nil, err
+	}
+	if pass := job.Pass(); pass != t.Pass {
+		return nil, permanentf("this program replays %s differently from the one that planned (pass %s, expected %s): "+
+			"use one version of kvreplay for the whole batch, and leave the files that the flags name as they were", f.Path(), pass, t.Pass)
+	}
+	return job, nil
+}
+
+// path returns the path of a trace.
+func (b *Batch) path(t *Trace) string {
+	path := filepath.FromSlash(t.Path)
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(b.folder, path)
+}
+
+// lasting marks errors that lie in a trace or in the options as Permanent. Errors of the file system
+// may pass.
+func lasting(err error) error {
+	var plan *replay.PlanError
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return err
+	}
+	if errors.As(err, &plan) || trace.AsError(err) != nil {
+		return &Permanent{err}
+	}
+	return err
+}

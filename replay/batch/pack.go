@@ -1,0 +1,183 @@
+package batch
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/replay"
+)
+
+// pack is the content of a pack: the counts of an attempt at a shard.
+type pack struct {
+	packHeader
+	counts []partCounts
+}
+
+// packHeader is the first line of a pack.
+type packHeader struct {
+	Schema   int       `json:"schema"`
+	Batch    string    `json:"batch"` // digest of the batch file
+	Shard    int       `json:"shard"`
+	Engine   string    `json:"engine"`
+	Program  string    `json:"program"`
+	Host     string    `json:"host"`
+	Attempts int       `json:"attempts"` // that worked on the counts
+	Workers  int       `json:"workers"`
+	Seconds  float64   `json:"seconds"` // of all attempts
+	Written  time.Time `json:"written"`
+	Parts    int       `json:"parts"` // number of lines that follow
+}
+
+// partCounts are the counts of a part.
+type partCounts struct {
+	Part   int                `json:"part"`
+	Counts *replay.Checkpoint `json:"counts"`
+}
+
+// packName is the name of the pack of a finished shard.
+func packName(shard int) string { return fmt.Sprintf("shard-%06d.jsonl.zst", shard) }
+
+// begunName is the name of the pack of an attempt that is not finished.
+func begunName(shard int) string { return fmt.Sprintf("shard-%06d.begun.jsonl.zst", shard) }
+
+// differsName is the name of a pack whose counts differ from those of another attempt.
+func differsName(shard int) string { return fmt.Sprintf("shard-%06d.differs.jsonl.zst", shard) }
+
+var compressor, _ = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1)) // fails only for wrong options
+
+// mostPack is the largest content of a pack in bytes.
+const mostPack = 4 << 30
+
+var decompressor, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(mostPack))
+
+// encodePack returns the bytes of a pack with a name.
+func encodePack(name string, p *pack) ([]byte, error) {
+	var text bytes.Buffer
+	line := json.NewEncoder(&text)
+	p.Parts = len(p.counts)
+	if err := line.Encode(p.packHeader); err != nil {
+		return nil, err
+	}
+	for _, c := range p.counts {
+		if err := line.Encode(c); err != nil {
+			return nil, err
+		}
+	}
+	return compressor.EncodeAll(append(text.Bytes(), files.Seal(name, text.Bytes())...), nil), nil
+}
+
+// errForeign marks the error of a pack that belongs to another batch.
+var errForeign = errors.New("a pack of another batch")
+
+// decodePack reads the bytes of a pack with a name.
+func decodePack(name string, packed []byte) (*pack, error) {
+	text, err := decompressor.DecodeAll(packed, nil)
+	if err != nil {
+		return nil, fmt.Errorf("is damaged: %w", err)
+	}
+	text, ok := files.Unseal(name, text)
+	if !ok {
+		return nil, errors.New("is damaged: its digest is not the one that it states")
+	}
+	p, line := new(pack), json.NewDecoder(bytes.NewReader(text))
+	if err := line.Decode(&p.packHeader); err != nil {
+		return nil, err
+	}
+	for range p.Parts {
+		var c partCounts
+		if err := line.Decode(&c); err != nil {
+			return nil, err
+		}
+		if c.Counts == nil {
+			return nil, errors.New("has a part without counts")
+		}
+		p.counts = append(p.counts, c)
+	}
+	return p, nil
+}
+
+// readPack reads a pack and checks that it belongs to the shard. A pack that does not exist is an
+// fs.ErrNotExist.
+func (b *Batch) readPack(at place, name string, shard int) (*pack, error) {
+	packed, err := at.get(name)
+	if err != nil {
+		return nil, err
+	}
+	p, err := decodePack(name, packed)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s %w", at.name(name), err)
+	case p.Batch != b.digest || p.Schema != Schema:
+		return nil, fmt.Errorf("%s is %w", at.name(name), errForeign)
+	case p.Engine != b.Engine:
+		return nil, fmt.Errorf("%s is of engine version %s, the batch of %s", at.name(name), p.Engine, b.Engine)
+	case p.Shard != shard:
+		return nil, fmt.Errorf("%s is of shard %d", at.name(name), p.Shard)
+	}
+	if err := b.checkParts(p, shard); err != nil {
+		return nil, fmt.Errorf("%s %w", at.name(name), err)
+	}
+	return p, nil
+}
+
+// checkParts checks that the counts are of units of the shard's parts.
+func (b *Batch) checkParts(p *pack, shard int) error {
+	parts := b.Shards[shard].Parts
+	for i, c := range p.counts {
+		if c.Part < 0 || c.Part >= len(parts) || i > 0 && c.Part <= p.counts[i-1].Part {
+			return fmt.Errorf("has a part %d of %d", c.Part, len(parts))
+		}
+		for n, u := range c.Counts.Units {
+			if u < parts[c.Part].From || u >= parts[c.Part].To || n > 0 && u <= c.Counts.Units[n-1] {
+				return fmt.Errorf("has unit %d in part %d", u, c.Part)
+			}
+		}
+	}
+	return nil
+}
+
+// units returns the number of counted units.
+func (p *pack) units() (n int) {
+	for _, c := range p.counts {
+		n += len(c.Counts.Units)
+	}
+	return n
+}
+
+// units returns the number of units of a shard.
+func (s *Shard) units() (n int) {
+	for _, p := range s.Parts {
+		n += p.To - p.From
+	}
+	return n
+}
+
+// readFinished reads the pack of a finished shard.
+func (b *Batch) readFinished(at place, shard int) (*pack, error) {
+	name := packName(shard)
+	p, err := b.readPack(at, name, shard)
+	if err != nil {
+		return nil, err
+	}
+	if n, want := p.units(), b.Shards[shard].units(); n != want {
+		return nil, fmt.Errorf("%s has %d of %d units", at.name(name), n, want)
+	}
+	if _, err := at.get(differsName(shard)); !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s differs from %s: one of their hosts computes wrongly. Remove both", at.name(name), differsName(shard))
+	}
+	return p, nil
+}
+
+// equalCounts reports whether two packs have the same counts.
+func equalCounts(p, q *pack) bool {
+	a, errA := json.Marshal(p.counts)
+	b, errB := json.Marshal(q.counts)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
+}

@@ -1,0 +1,169 @@
+package batch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/kvreplay/kvreplay/replay"
+)
+
+// DefaultCheckpoint is the interval at which an attempt saves its counts. A kill costs at most this
+// much work of the shard.
+const DefaultCheckpoint = time.Minute
+
+// Attempt is one attempt at a shard.
+type Attempt struct {
+	Packs   string         // folder of the packs
+	Shard   int            // from 0
+	Options replay.Options // of Batch.Arguments, with the number of workers
+	Every   time.Duration  // interval of saves. Zero means DefaultCheckpoint
+	Program string         // version of the program, for the pack
+}
+
+// Outcome is the result of an attempt that ended well.
+type Outcome struct {
+	Pack    string // path of the pack
+	Before  bool   // an earlier attempt had finished the shard
+	Resumed int    // units that earlier attempts had counted
+	Units   int    // units of the shard
+}
+
+// Run counts a shard and writes its pack. It continues from the counts of an earlier attempt. Other
+// attempts at the shard may run at the same time. If ctx is cancelled, Run saves the counts so far
+// and returns a *replay.Interrupted. An error is Permanent if another attempt would meet it again.
+func (b *Batch) Run(ctx context.Context, a Attempt) (*Outcome, error) {
+	if err := b.checkEngine(); err != nil {
+		return nil, err
+	}
+	if a.Shard < 0 || a.Shard >= len(b.Shards) {
+		return nil, permanentf("shard %d: the batch has shards 0 to %d", a.Shard, len(b.Shards)-1)
+	}
+	at, err := openPlace(a.Packs)
+	if err != nil {
+		return nil, err
+	}
+	out := &Outcome{Pack: at.name(packName(a.Shard)), Units: b.Shards[a.Shard].units()}
+	if _, err := b.readFinished(at, a.Shard); err == nil {
+		out.Before = true
+		return out, at.remove(begunName(a.Shard))
+	}
+	w := b.newAttempt(a, at)
+	out.Resumed = w.pack.units()
+	for i := range b.Shards[a.Shard].Parts {
+		if err := w.count(ctx, i); err != nil {
+			return nil, lasting(err)
+		}
+	}
+	return out, w.finish()
+}
+
+// attempt is an attempt at work.
+type attempt struct {
+	Attempt
+	batch *Batch
+	at    place
+	pack  pack
+	begun time.Time
+	spent float64 // seconds of earlier attempts
+}
+
+// newAttempt returns the attempt with the counts of an earlier one, if there are any.
+func (b *Batch) newAttempt(a Attempt, at place) *attempt {
+	w := &attempt{Attempt: a, batch: b, at: at, begun: time.Now()}
+	if p, err := b.readPack(at, begunName(a.Shard), a.Shard); err == nil {
+		w.pack = *p // otherwise the attempt begins from nothing
+	}
+	w.spent = w.pack.Seconds
+	host, _ := os.Hostname()
+	w.pack.packHeader = packHeader{Schema: Schema, Batch: b.digest, Shard: a.Shard, Engine: b.Engine,
+		Program: a.Program, Host: host, Attempts: w.pack.Attempts + 1, Workers: max(1, a.Options.Workers)}
+	return w
+}
+
+// count counts the units of a part that remain.
+func (w *attempt) count(ctx context.Context, part int) error {
+	p := w.batch.Shards[w.Shard].Parts[part]
+	before := w.counted(part)
+	if before != nil && len(before.Units) == p.To-p.From {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return errors.Join(w.save(), err)
+	}
+	f, job, err := w.batch.open(&w.batch.Traces[p.Trace], w.Options)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	counts, err := job.Count(ctx, replay.Counting{From: p.From, To: p.To, Begun: before, Every: cmp.Or(w.Every, DefaultCheckpoint),
+		Save: func(c *replay.Checkpoint) error {
+			w.set(part, c)
+			return w.save()
+		}})
+	if counts != nil && len(counts.Units) > 0 {
+		w.set(part, counts)
+	}
+	if stopped := (*replay.Interrupted)(nil); errors.As(err, &stopped) {
+		return cmp.Or(w.save(), err)
+	}
+	return err
+}
+
+// counted returns the counts of a part so far, or nil.
+func (w *attempt) counted(part int) *replay.Checkpoint {
+	for _, c := range w.pack.counts {
+		if c.Part == part {
+			return c.Counts
+		}
+	}
+	return nil
+}
+
+// set replaces the counts of a part.
+func (w *attempt) set(part int, counts *replay.Checkpoint) {
+	at := 0
+	for at < len(w.pack.counts) && w.pack.counts[at].Part < part {
+		at++
+	}
+	if at == len(w.pack.counts) || w.pack.counts[at].Part != part {
+		w.pack.counts = append(w.pack.counts[:at:at], append([]partCounts{{Part: part}}, w.pack.counts[at:]...)...)
+	}
+	w.pack.counts[at].Counts = counts
+}
+
+// save writes the counts so far, unless another attempt has finished the shard.
+func (w *attempt) save() error {
+	if _, err := w.at.get(packName(w.Shard)); err == nil || w.pack.units() == 0 {
+		return nil
+	}
+	return w.put(begunName(w.Shard))
+}
+
+func (w *attempt) put(name string) error {
+	w.pack.Written = time.Now().UTC().Truncate(time.Second)
+	w.pack.Seconds = w.spent + time.Since(w.begun).Seconds()
+	text, err := encodePack(name, &w.pack)
+	if err != nil {
+		return err
+	}
+	return w.at.put(name, text)
+}
+
+// finish writes the pack. If another attempt has written other counts, finish keeps both packs for
+// the user and returns an error.
+func (w *attempt) finish() error {
+	if other, err := w.batch.readFinished(w.at, w.Shard); err == nil && !equalCounts(other, &w.pack) {
+		if err := w.put(differsName(w.Shard)); err != nil {
+			return err
+		}
+		return permanentf("shard %d: the counts of this host (%s) differ from those of %s in %s: one of the two computes wrongly. "+
+			"Remove both packs and repeat the shard elsewhere", w.Shard, w.pack.Host, other.Host, w.at.name(packName(w.Shard)))
+	}
+	if err := w.put(packName(w.Shard)); err != nil {
+		return err
+	}
+	return w.at.remove(begunName(w.Shard))
+}
