@@ -4,8 +4,9 @@
 // 64 buckets at a time. A heap would cost ten times as much per event.
 //
 // A bucket's ids are stored in chunks, and each chunk names the next. Removing an id is one store:
-// its place stays behind, empty. Chunks that were read are used again. Ids are pushed and removed
-// by the list, as a step names them. No loop has a branch that depends on the id.
+// its place stays behind, empty. Chunks that were read are used again. If most places are empty, the
+// buckets are closed up. Ids are pushed and removed by the list, as a step names them. No loop has a
+// branch that depends on the id.
 package bucket
 
 import (
@@ -25,7 +26,10 @@ type Queue struct {
 	low   int      // no bucket in a word below is in use
 	high  int      // no bucket in a word above is in use
 	size  int
+	taken int     // number of places in chunks that buckets use
+	limit int     // number of taken places beyond which the buckets are closed up
 	by    []int32 // scratch of PushBy
+	moved []int32 // scratch of closeUp
 }
 
 // ends are the places of a bucket's first id and behind its last one. The last place of a chunk holds
@@ -36,6 +40,7 @@ const (
 	none  = -1
 	chunk = 32        // places
 	link  = chunk - 1 // the last place of a chunk
+	slack = 4096      // places that a queue may have before it is closed up
 )
 
 // Reset empties the queue for ids 0 … ids-1 and the given number of buckets.
@@ -44,7 +49,7 @@ func (q *Queue) Reset(ids, buckets int) {
 	q.ids = policies.Fill(q.ids, chunk, none)
 	q.ends = policies.Fill(q.ends, buckets, ends{link, link})
 	q.used = policies.Fill(q.used, buckets>>6+1, 0)
-	q.free, q.low, q.high, q.size = 0, 0, 0, 0
+	q.free, q.low, q.high, q.size, q.taken, q.limit = 0, 0, 0, 0, 0, slack
 }
 
 // Len returns the number of ids held.
@@ -55,11 +60,27 @@ func (q *Queue) Has(x int32) bool { return q.ids[q.place[x]] == x }
 
 // Push appends ids, none of which may be held, to bucket b.
 func (q *Queue) Push(b int32, ids ...int32) {
-	q.by = slices.Grow(q.by[:0], len(ids))[:len(ids)]
-	for i := range q.by {
-		q.by[i] = b
+	q.closeUp()
+	q.push(int(b), ids)
+	q.size += len(ids)
+}
+
+// push stores ids in bucket b.
+func (q *Queue) push(b int, ids []int32) {
+	b = min(b, len(q.ends)-1)
+	for len(ids) > 0 {
+		at := q.ends[b].behind
+		if at&link == link {
+			at = q.extend(b, at)
+		}
+		n := min(len(ids), int(link-at&link))
+		copy(q.ids[at:], ids[:n])
+		for i, x := range ids[:n] {
+			q.place[x] = at + int32(i)
+		}
+		q.ends[b].behind = at + int32(n)
+		ids = ids[n:]
 	}
-	q.PushAll(q.by, ids)
 }
 
 // PushBy appends each id x, none of which may be held, to bucket of[x].
@@ -74,6 +95,7 @@ func (q *Queue) PushBy(of, ids []int32) {
 // PushAll appends each id, none of which may be held, to the bucket at the same index of buckets. A
 // number past the last bucket means the last.
 func (q *Queue) PushAll(buckets, ids []int32) {
+	q.closeUp()
 	buckets = buckets[:len(ids)]
 	ends := q.ends
 	for i, x := range ids {
@@ -90,6 +112,7 @@ func (q *Queue) PushAll(buckets, ids []int32) {
 
 // extend puts a chunk behind the place at which bucket b ends, and returns its first.
 func (q *Queue) extend(b int, at int32) int32 {
+	q.taken += chunk
 	next := q.free
 	if next == 0 {
 		next = int32(len(q.ids))
@@ -105,6 +128,24 @@ func (q *Queue) extend(b int, at int32) int32 {
 		q.low, q.high = min(q.low, w), max(q.high, w)
 	}
 	return next
+}
+
+// closeUp moves the ids of each bucket to new chunks, if the places have passed the limit. The limit
+// then allows for four times the places. Every place is moved O(1) times.
+func (q *Queue) closeUp() {
+	if q.taken <= q.limit {
+		return
+	}
+	room := q.size + 1 + chunk // take then reads each bucket to its end
+	q.moved = slices.Grow(q.moved[:0], room)[:room]
+	for w := q.low; w <= q.high; w++ {
+		for rest := q.used[w]; rest != 0; rest &= rest - 1 {
+			b := w<<6 | bits.TrailingZeros64(rest)
+			n := q.take(b, q.moved)
+			q.push(b, q.moved[:n])
+		}
+	}
+	q.limit = 4*q.taken + slack
 }
 
 // Remove takes ids, which must be held, out of their buckets.
@@ -265,6 +306,7 @@ func squeeze(ids, out []int32) (n int) {
 // next frees the chunk of bucket b that was read up to a place. It returns the first place of the
 // following chunk. If there is none, the bucket is out of use.
 func (q *Queue) next(b, at int32) int32 {
+	q.taken -= chunk
 	e, behind := &q.ends[b], q.ids[at|link]
 	q.ids[at|link], q.free = q.free, at&^link
 	if e.behind|link == at|link {

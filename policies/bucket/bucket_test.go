@@ -56,6 +56,9 @@ func TestAgainstSlices(t *testing.T) {
 		q.Reset(ids, buckets)
 		w := &twin{make([][]int32, buckets), map[int32]int32{}}
 		for range 200 {
+			if seed%2 == 0 {
+				q.limit = r.IntN(500) // closes up early
+			}
 			switch r.IntN(7) {
 			case 0:
 				b, list := int32(r.IntN(buckets)), w.some(r, ids, false)
@@ -105,6 +108,27 @@ func TestAgainstSlices(t *testing.T) {
 				t.Fatalf("seed %d: has %v, len %d; twin %v, %d", seed, q.Has(x), q.Len(), held, len(w.where))
 			}
 		}
+	}
+}
+
+// Ids that come and go in a bucket that is never popped take no more memory with time.
+func TestCloseUp(t *testing.T) {
+	const ids = 1000
+	var q Queue
+	q.Reset(ids, 10)
+	all, most := make([]int32, ids), 0
+	for i := range all {
+		all[i] = int32(i)
+	}
+	for i := range 1000 {
+		b := int32(5 + i%3)
+		q.Push(b, all[:ids-1]...)
+		q.PushAll([]int32{9}, all[ids-1:])
+		q.Remove(all...)
+		most = max(most, len(q.ids))
+	}
+	if limit := slack + 5*(ids+4*chunk); most > limit || most <= slack {
+		t.Errorf("%d places for %d ids, expected at most %d, and more than %d", most, ids, limit, slack)
 	}
 }
 

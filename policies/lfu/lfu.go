@@ -15,6 +15,7 @@ package lfu
 
 import (
 	_ "embed" // the package comment is the policy's documentation
+	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/bucket"
@@ -38,7 +39,8 @@ type Policy struct {
 	queue bucket.Queue
 	// count of a block outside the demand is its demanded steps since insertion. While the block is
 	// inside, the step at which it entered is subtracted. A change then touches one place in memory.
-	count []int32
+	count   []int32
+	buckets []int32 // of the blocks that left the demand
 }
 
 // Reset starts a stream.
@@ -50,10 +52,12 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 
 // Update applies a step.
 func (p *Policy) Update(s *policies.Step) {
-	for _, x := range s.Exit {
+	p.buckets = slices.Grow(p.buckets[:0], len(s.Exit))[:len(s.Exit)]
+	for i, x := range s.Exit {
 		p.count[x] += s.T
+		p.buckets[i] = p.count[x]
 	}
-	p.queue.PushBy(p.count, s.Exit)
+	p.queue.PushAll(p.buckets, s.Exit)
 	p.queue.Push(0, s.Offered...)
 	for _, x := range s.Offered {
 		p.count[x] = 0

@@ -146,12 +146,14 @@ func (c *Counts) Add(o *Counts) {
 type counter struct {
 	streams []Counts // one for each stream that shares the cache
 	stride  int32
-	size    []int // number of resident blocks of each stream, in a pool
-	peak    int64 // largest number of resident blocks of all streams together, in a pool
+	divide  demand.Divider // by stride
+	size    []int          // number of resident blocks of each stream, in a pool
+	peak    int64          // largest number of resident blocks of all streams together, in a pool
 }
 
 func (n *counter) reset(x *demand.Extent, unit int64, placed []int32) {
 	n.streams, n.stride = policies.Fill(n.streams, x.Streams, Counts{Streams: 1}), x.Stride
+	n.divide = demand.DivideBy(max(1, int(x.Stride)))
 	for i, blocks := range x.PinnedPeaks {
 		n.streams[i].PinnedPeak = int64(blocks) * unit
 	}
@@ -162,7 +164,7 @@ func (n *counter) reset(x *demand.Extent, unit int64, placed []int32) {
 }
 
 func (n *counter) pooled() bool      { return len(n.streams) > 1 }
-func (n *counter) owner(b int32) int { return int(b / n.stride) }
+func (n *counter) owner(b int32) int { return int(n.divide.Quotient(uint32(b))) }
 
 // observe adds a step. In a pool it sets r.Resident to the resident blocks of the row's stream.
 func (n *counter) observe(r *StepReport) {
@@ -198,21 +200,21 @@ func (n *counter) observe(r *StepReport) {
 
 // share counts arriving and leaving blocks for the streams to which they belong.
 func (n *counter) share(r *StepReport) {
+	counted := int64(0)
+	if r.T >= 0 {
+		counted = 1
+		n.peak = max(n.peak, int64(r.Resident))
+	}
 	n.size[r.Stream] += r.own
 	for _, b := range r.arrived {
-		n.size[n.owner(b)]++
+		owner := n.owner(b)
+		n.size[owner]++
+		n.streams[owner].Births += counted
 	}
 	for _, b := range r.Victims {
-		n.size[n.owner(b)]--
-	}
-	if r.T >= 0 {
-		for _, b := range r.arrived {
-			n.streams[n.owner(b)].Births++
-		}
-		for _, b := range r.Victims {
-			n.streams[n.owner(b)].Evictions++
-		}
-		n.peak = max(n.peak, int64(r.Resident))
+		owner := n.owner(b)
+		n.size[owner]--
+		n.streams[owner].Evictions += counted
 	}
 	r.Resident = n.size[r.Stream]
 }

@@ -22,7 +22,7 @@ type Joiner struct {
 	Checks bool // Join checks the rules for lists, because the reader has not
 
 	clusters *clustering // of the stream. Nil if units are blocks of one size
-	divide   divider
+	divide   Divider
 
 	heads  []trace.Stream // the joined streams
 	starts []int32        // first recorded row of each row, and at the end the number of recorded rows
@@ -90,7 +90,7 @@ func (j *Joiner) reset(heads []trace.Stream) {
 	}
 	j.ranking.reset(units)
 	j.picked, j.predicted = policies.Fill(j.picked, units, 0), policies.Fill(j.predicted, units, 0)
-	j.present, j.divide = policies.Fill(j.present, info.MaxSeqLen()>>6+1, 0), divideBy(j.Factor)
+	j.present, j.divide = policies.Fill(j.present, info.MaxSeqLen()>>6+1, 0), DivideBy(j.Factor)
 }
 
 // add appends a row without its list.
@@ -176,7 +176,7 @@ func (j *Joiner) count(set []uint64, entries []int32, row int) (n int) {
 	if j.clusters == nil {
 		v := j.divide
 		for _, x := range entries {
-			countUnit(set, picked, v.quotient(uint32(x)))
+			countUnit(set, picked, v.Quotient(uint32(x)))
 		}
 		return len(entries)
 	}
@@ -259,18 +259,3 @@ func (j *Joiner) span(row int) int {
 	steps := j.heads[0].Steps
 	return int(steps[j.starts[row+1]-1]-steps[j.starts[row]]) + 1
 }
-
-// divider divides numbers below 2³¹ by a fixed number, with one multiplication and a shift. See
-// Granlund and Montgomery, "Division by invariant integers using multiplication", PLDI 1994, theorem
-// 4.2.
-type divider struct {
-	factor uint64
-	shift  uint
-}
-
-func divideBy(d int) divider {
-	shift := uint(31 + bits.Len64(uint64(d)-1))
-	return divider{(1<<shift + uint64(d) - 1) / uint64(d), shift}
-}
-
-func (v divider) quotient(x uint32) uint32 { return uint32(uint64(x) * v.factor >> v.shift) }

@@ -14,11 +14,11 @@ import (
 func TestDivider(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 98))
 	for d := 1; d <= 64; d++ {
-		v := divideBy(d)
+		v := DivideBy(d)
 		for range 2000 {
 			x := uint32(r.Int32())
 			for _, x := range []uint32{x, x / uint32(d) * uint32(d), x | (1<<31 - 1), 0} {
-				if got := v.quotient(x); got != x/uint32(d) {
+				if got := v.Quotient(x); got != x/uint32(d) {
 					t.Fatalf("%d ÷ %d = %d, not %d", x, d, x/uint32(d), got)
 				}
 			}

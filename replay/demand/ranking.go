@@ -124,7 +124,7 @@ func (j *Joiner) unitsOf(entries []int32) []int32 {
 	}
 	v := j.divide
 	for i, x := range entries {
-		merged[i] = int32(v.quotient(uint32(x)))
+		merged[i] = int32(v.Quotient(uint32(x)))
 	}
 	return merged
 }
