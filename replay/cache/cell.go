@@ -2,7 +2,6 @@ package cache
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/demand"
@@ -66,6 +65,7 @@ type Cell struct {
 	following demand.Change // of the next row, for policies that see the future
 
 	left, leftNext, merged, ones []int32
+	sorter                       demand.Sorter
 }
 
 // missRule is the part of a step that depends on the kind of cache.
@@ -204,6 +204,7 @@ func (c *Cell) reset(v demand.View, st Start) error {
 	if c.picked {
 		c.held = policies.Fill(c.held, x.Blocks, 0)
 	}
+	c.sorter.Reset(x.Blocks)
 	c.counter.reset(x, st.Unit, st.Placed)
 	c.last = StepReport{}
 	if c.lossy != nil {
@@ -283,7 +284,7 @@ func (fetch) arrive(c *Cell, v demand.View, i int) error {
 		if err := c.swapIn(i); err != nil {
 			return err
 		}
-		c.step.Offered = c.staging.offer(born)
+		c.step.Offered = c.offer(born)
 	}
 	for _, x := range born {
 		c.state[x] = outside
@@ -402,7 +403,7 @@ func (c *Cell) report(v demand.View, i int, observer Observer) {
 	}
 	r.Step, r.Pinned, r.KeptOut = v.Step(i), v.Pinned(i), c.step.Members
 	if !c.emptied {
-		slices.Sort(c.passed)
+		c.passed = c.sorter.Sort(c.passed)
 		r.KeptOut = c.passed
 	}
 	observer(r)

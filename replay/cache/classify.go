@@ -114,26 +114,13 @@ func (c *Cell) returnPassed() {
 		n += int(out)
 		state[x] -= (keptOut - demanded) * out
 	}
-	if again = again[:n]; n > 0 {
-		slices.Sort(again)
-		c.merged = mergeSorted(c.merged[:0], c.miss, again)
-		c.miss, c.merged = c.merged, c.miss
+	if n > 0 {
+		c.miss = c.sorter.Sort(append(c.miss, again[:n]...))
 	}
 }
 
 // isKeptOut returns 1 for keptOut and 0 for every other state.
 func isKeptOut(state uint8) uint8 { return state & (state >> 1) & 1 }
-
-func mergeSorted(dst, a, b []int32) []int32 {
-	for len(a) > 0 && len(b) > 0 {
-		if a[0] < b[0] {
-			dst, a = append(dst, a[0]), a[1:]
-		} else {
-			dst, b = append(dst, b[0]), b[1:]
-		}
-	}
-	return append(append(dst, a...), b...)
-}
 
 // columns fills the fields of the step that the policy needs.
 func (c *Cell) columns(v demand.View, i int) {

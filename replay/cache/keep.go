@@ -114,8 +114,7 @@ func (c *Cell) markMembers() {
 
 // notKept returns the members of D_t that the step did not keep, ascending.
 func (c *Cell) notKept() []int32 {
-	c.merged = append(c.merged[:0], c.pass[:c.leftOut]...)
-	slices.Sort(c.merged)
+	c.merged = c.sorter.Sort(append(c.merged[:0], c.pass[:c.leftOut]...))
 	return c.merged
 }
 

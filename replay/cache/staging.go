@@ -2,7 +2,6 @@ package cache
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/demand"
@@ -173,7 +172,6 @@ func (c *Cell) swapIn(i int) error {
 		g.state[x], g.rank[x] = unstaged, 0
 	}
 	g.counts.Moved = int64(len(g.next))
-	slices.Sort(g.next)
 	return nil
 }
 
@@ -196,9 +194,10 @@ func (c *Cell) oust(rank int32) (bool, error) {
 	return true, err
 }
 
-// offer merges the swapped blocks with the step's births.
-func (g *staging) offer(born []int32) []int32 {
-	g.offered = mergeSorted(g.offered[:0], g.next, born)
+// offer returns the swapped blocks and the step's births.
+func (c *Cell) offer(born []int32) []int32 {
+	g := &c.staging
+	g.offered = c.sorter.Sort(append(append(g.offered[:0], g.next...), born...))
 	return g.offered
 }
 

@@ -3,6 +3,8 @@ package demand
 import (
 	"math/bits"
 	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
 )
 
 // mark adds the list to the set. It reports whether the set has room for all indices. The set has
@@ -132,3 +134,40 @@ func appendBits(dst []int32, base int32, set uint64) int {
 	}
 	return n
 }
+
+// Sorter sorts lists of blocks with a bitset, which takes less time than comparing them.
+type Sorter struct {
+	set []uint64 // empty between calls
+}
+
+// Reset makes room for the blocks 0 … blocks-1.
+func (s *Sorter) Reset(blocks int) { s.set = policies.Fill(s.set, blocks>>6+1, 0) }
+
+// Sort returns the list in ascending order, in its memory if that has room. The blocks must be
+// distinct.
+func (s *Sorter) Sort(list []int32) []int32 {
+	if len(list) == 0 {
+		return list
+	}
+	low, high := list[0], list[0]
+	for _, x := range list {
+		low, high = min(low, x), max(high, x)
+	}
+	first := low >> 6
+	set := s.set[first : high>>6+1]
+	if len(list) < len(set)/sparse {
+		slices.Sort(list)
+		return list
+	}
+	for _, x := range list {
+		set[x>>6-first] |= 1 << (x & 63)
+	}
+	n := len(list)
+	list = slices.Grow(list, spare)[:n+spare]
+	writeMembers(list, first<<6, set, n)
+	clear(set)
+	return list[:n]
+}
+
+// sparse is the number of words for each member beyond which comparing members is faster.
+const sparse = 8

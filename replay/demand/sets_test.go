@@ -33,3 +33,24 @@ func TestMembersOfSets(t *testing.T) {
 		}
 	}
 }
+
+// A Sorter sorts as package slices does, lists of every density, one after the other.
+func TestSorter(t *testing.T) {
+	var s Sorter
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 23))
+		blocks := 1 + r.IntN(2000)
+		s.Reset(blocks)
+		for range 3 {
+			var list []int32
+			from, most := r.IntN(blocks), r.IntN(blocks)
+			for _, x := range r.Perm(blocks - from)[:min(most, blocks-from)] {
+				list = append(list, int32(from+x))
+			}
+			want := slices.Sorted(slices.Values(list))
+			if got := s.Sort(slices.Clip(list)); !slices.Equal(got, want) {
+				t.Fatalf("seed %d: %v, want %v", seed, got, want)
+			}
+		}
+	}
+}
