@@ -20,6 +20,9 @@ const (
 	mostBuffered = 1 << 16
 	// mostHello is the length of the longest greeting.
 	mostHello = 1 << 16
+	// threads is the variable that limits the threads of NumPy, scikit-learn and LightGBM. Each worker has a
+	// child, so that more threads only take processors from other workers.
+	threads = "OMP_NUM_THREADS"
 	// mostStderr is the number of bytes that an error shows of a child's stderr, the last ones.
 	mostStderr = 2000
 )
@@ -46,6 +49,9 @@ type child struct {
 func (p *program) launch() (*child, error) {
 	c := &child{cmd: exec.Command(p.words[0], p.words[1:]...), messages: new(tail), timeout: p.timeout}
 	c.cmd.Stderr, c.cmd.WaitDelay = c.messages, time.Second
+	if _, set := os.LookupEnv(threads); !set {
+		c.cmd.Env = append(os.Environ(), threads+"=1")
+	}
 	isolate(c.cmd)
 	theirIn, in, err := os.Pipe()
 	if err != nil {

@@ -88,7 +88,7 @@ type program struct {
 	text    string // canonical
 	words   []string
 	timeout time.Duration
-	needs   policies.Needs
+	needs   policies.Needs // of the first greeting
 
 	mu   sync.Mutex
 	idle []*child
@@ -114,11 +114,11 @@ func parse(text string) (func() policies.Policy, string, error) {
 	if known, ok := programs.of[key]; ok {
 		p = known
 	} else {
-		c, err := p.start()
+		c, needs, err := p.start()
 		if err != nil {
 			return nil, "", err
 		}
-		p.idle = append(p.idle, c)
+		p.needs, p.idle = needs, append(p.idle, c)
 		programs.of[key] = p
 	}
 	return func() policies.Policy { return &Policy{program: p} }, p.text, nil
@@ -145,17 +145,31 @@ func newProgram(text string) (*program, error) {
 	return p, nil
 }
 
-// StopAll ends all children.
+// graceAtEnd is the time in which idle children may end by themselves, for example to write a profile.
+const graceAtEnd = time.Second
+
+// StopAll ends all children. It closes the input of idle ones first, and kills those that run on.
 func StopAll() {
 	programs.Lock()
 	defer programs.Unlock()
+	var all []*child
 	for _, p := range programs.of {
 		p.mu.Lock()
-		for _, c := range p.all {
-			c.stop()
+		for _, c := range p.idle {
+			c.in.Close()
+			time.AfterFunc(graceAtEnd, c.kill)
 		}
+		for _, c := range p.all {
+			if !slices.Contains(p.idle, c) {
+				c.kill()
+			}
+		}
+		all = append(all, p.all...)
 		p.idle, p.all = nil, nil
 		p.mu.Unlock()
+	}
+	for _, c := range all {
+		c.wait()
 	}
 	clear(programs.of)
 }
@@ -177,7 +191,12 @@ func (p *program) take() (*child, error) {
 		}
 		p.mu.Unlock()
 		if started < mostChildren || try == 10 {
-			return p.start()
+			c, needs, err := p.start()
+			if err == nil && needs != p.needs {
+				c.kill()
+				err = errors.New("the program needs other columns than when it was started first: it must always greet alike")
+			}
+			return c, err
 		}
 		runtime.GC() // runs the cleanups of dropped policies
 		time.Sleep(time.Millisecond)
@@ -194,25 +213,24 @@ func (p *program) give(c *child) {
 	p.idle = append(p.idle, c)
 }
 
-// start starts a child and exchanges greetings.
-func (p *program) start() (*child, error) {
-	c, err := p.launch()
-	if err != nil {
-		return nil, err
+// start starts a child and exchanges greetings. It returns the columns that the child needs.
+func (p *program) start() (c *child, needs policies.Needs, err error) {
+	if c, err = p.launch(); err != nil {
+		return nil, 0, err
 	}
 	p.mu.Lock()
 	p.all = append(p.all, c)
 	p.mu.Unlock()
 	text, err := json.Marshal(map[string]any{"protocol": Protocol})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	c.begin(hello)
 	c.unsent = append(c.unsent, text...)
 	c.end()
 	answer, err := c.ask(hello, mostHello)
 	if err != nil {
-		return nil, fmt.Errorf("the program does not greet: %w", err)
+		return nil, 0, fmt.Errorf("the program does not greet: %w", err)
 	}
 	var said struct {
 		Protocol int      `json:"protocol"`
@@ -220,19 +238,17 @@ func (p *program) start() (*child, error) {
 	}
 	if err := json.Unmarshal(answer, &said); err != nil || said.Protocol != Protocol {
 		c.stop()
-		return nil, fmt.Errorf("the program greets with %.100q, expected {\"protocol\": %d}", answer, Protocol)
+		return nil, 0, fmt.Errorf("the program greets with %.100q, expected {\"protocol\": %d}", answer, Protocol)
 	}
-	needs := policies.Needs(0)
 	for _, name := range said.Needs {
 		i := slices.IndexFunc(columns, func(c column) bool { return c.name == name })
 		if i < 0 {
 			c.stop()
-			return nil, fmt.Errorf("the program needs %q, expected candidates, candidates?, demand, picked or scores", name)
+			return nil, 0, fmt.Errorf("the program needs %q, expected candidates, candidates?, demand, picked or scores", name)
 		}
 		needs |= columns[i].needs
 	}
-	p.needs = needs
-	return c, nil
+	return c, needs, nil
 }
 
 // Policy asks a child.

@@ -72,6 +72,9 @@ func beChild(how string) {
 	for steps := 0; ; {
 		var head [5]byte
 		if _, err := io.ReadFull(in, head[:]); err != nil {
+			if path, ok := strings.CutPrefix(how, "write "); ok {
+				os.WriteFile(path, []byte(os.Getenv("OMP_NUM_THREADS")), 0o644)
+			}
 			return
 		}
 		payload := append([]byte(nil), head[:0]...)
@@ -287,6 +290,18 @@ func TestWrongAnswers(t *testing.T) {
 		if err == nil || rows != nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "step ") && !strings.Contains(err.Error(), "policy named") {
 			t.Errorf("%s: %v, expected %q", how, err, want)
 		}
+	}
+}
+
+// Children end by themselves when their input ends. They have one thread each.
+func TestGracefulEnd(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "end")
+	if _, err := run(t, external.Entry, child(t, "write "+file)); err != nil {
+		t.Fatal(err)
+	}
+	external.StopAll()
+	if text, err := os.ReadFile(file); err != nil || string(text) != "1" {
+		t.Errorf("the child wrote %q, expected 1: %v", text, err)
 	}
 }
 

@@ -186,17 +186,7 @@ func BenchmarkLRU(b *testing.B) {
 		if file.m != benchK {
 			continue
 		}
-		for engine, command := range map[string]func(testing.TB) string{"exec-c": lruInC, "exec-numpy": lruInNumPy} {
-			b.Run("engine="+engine, func(b *testing.B) {
-				spec, err := policies.NewTable(external.Entry).Parse("exec:" + command(b))
-				if err != nil {
-					b.Fatal(err)
-				}
-				Fingerprint(spec) // before the clock starts
-				b.ResetTimer()
-				perRun(b, f, Options{Policies: []policies.Spec{spec}, Capacities: capacities(b, "2x")})
-			})
-		}
+		inPrograms(b, f)
 	}
 	b.Run("engine=simplelru", func(b *testing.B) {
 		perPeer(b, func() func(int32) {
@@ -225,6 +215,35 @@ func BenchmarkLRU(b *testing.B) {
 		})
 	})
 	b.Run("engine=Python-OrderedDict", pythonLRU)
+}
+
+// BenchmarkLRUShort is BenchmarkLRU on a trace of the corpus, whose steps demand 24 entries each. There the
+// cost of a step matters, not that of an access. The board of the corpus has 16 times as many steps.
+func BenchmarkLRUShort(b *testing.B) {
+	f, err := trace.Open("../../datasets/corpus/deep_vt.parquet")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	b.Run("engine=kvreplay", func(b *testing.B) {
+		perRun(b, f, Options{Policies: specs(b, "lru"), Capacities: capacities(b, "2x"), Workers: 2})
+	})
+	inPrograms(b, f)
+}
+
+// inPrograms measures LRU in other programs.
+func inPrograms(b *testing.B, f *trace.File) {
+	for engine, command := range map[string]func(testing.TB) string{"exec-c": lruInC, "exec-numpy": lruInNumPy} {
+		b.Run("engine="+engine, func(b *testing.B) {
+			spec, err := policies.NewTable(external.Entry).Parse("exec:" + command(b))
+			if err != nil {
+				b.Fatal(err)
+			}
+			Fingerprint(spec) // before the clock starts
+			b.ResetTimer()
+			perRun(b, f, Options{Policies: []policies.Spec{spec}, Capacities: capacities(b, "2x"), Workers: 2})
+		})
+	}
 }
 
 // lruInC compiles LRU over the protocol of package external, the least work that a child can do.

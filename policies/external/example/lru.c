@@ -36,6 +36,7 @@ static void fail(const char *why) {
 int main(void) {
 	uint32_t length, room = 0;
 	char *content = NULL;
+	setvbuf(stdin, NULL, _IOFBF, 1 << 16); // one read for most steps
 	while (fread(&length, 4, 1, stdin) == 1) {
 		int type = fgetc(stdin);
 		if (length > room && !(content = realloc(content, (room = length) + 1)))

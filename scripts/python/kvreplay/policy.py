@@ -91,35 +91,40 @@ class Queue:
     def push(self, blocks: Blocks) -> None:
         """Append ids that are not in the queue."""
         n = len(blocks)
+        if n == 0:
+            return
         if self._end + n > len(self._ids):
-            places = np.arange(self._head, self._end)
             alive = self._ids[self._head : self._end]
-            alive = alive[self._place[alive] == places]
+            alive = alive[self._place[alive] == np.arange(self._head, self._end)]
             self._ids = np.empty(max(len(self._ids), 2 * (len(alive) + n)), np.int32)
             self._ids[: len(alive)] = alive
             self._place[alive] = np.arange(len(alive))
             self._head, self._end = 0, len(alive)
-        self._ids[self._end : self._end + n] = blocks
-        self._place[blocks] = np.arange(self._end, self._end + n)
-        self._end += n
+        end = self._end + n
+        self._ids[self._end : end] = blocks
+        self._place[blocks] = np.arange(self._end, end)
+        self._end = end
 
     def remove(self, blocks: Blocks) -> None:
         """Remove ids."""
         self._place[blocks] = -1
 
     def pop(self, n: int) -> Blocks:
-        """Remove the n first ids and return them."""
-        out: list[Blocks] = []
-        while n > 0 and self._head < self._end:
-            behind = min(self._head + n, self._end)
+        """Remove the n first ids and return them, or all if there are fewer."""
+        if n <= 0:
+            return self._ids[:0]
+        look = 2 * n + 64  # removed ids are passed over
+        while True:
+            behind = min(self._head + look, self._end)
             ids = self._ids[self._head : behind]
-            ids = ids[self._place[ids] == np.arange(self._head, behind)]
-            out.append(ids)
-            n -= len(ids)
-            self._head = behind
-        all_ids = np.concatenate(out) if out else np.empty(0, np.int32)
-        self._place[all_ids] = -1
-        return all_ids
+            alive = (self._place[ids] == np.arange(self._head, behind)).nonzero()[0]
+            if len(alive) >= n or behind == self._end:
+                break
+            look *= 4
+        first = ids[alive[:n]]
+        self._head = self._head + int(alive[n - 1]) + 1 if len(alive) >= n else behind
+        self._place[first] = -1
+        return first
 
 
 _EMPTY: Blocks = np.empty(0, np.int32)
@@ -139,6 +144,9 @@ def serve(policy: Policy) -> None:
     source = os.fdopen(os.dup(0), "rb", buffering=1 << 20)
     answers = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
     os.dup2(2, 1)  # a print must not look like an answer
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)  # an input must not take a message
+    os.close(nothing)
     try:
         _answer(policy, source, answers)
     except BrokenPipeError:
@@ -146,32 +154,34 @@ def serve(policy: Policy) -> None:
 
 
 def _send(answers: BinaryIO, kind: bytes, payload: bytes) -> None:
-    answers.write(struct.pack("<I", len(payload) + 1) + kind + payload)
+    answers.write(struct.pack("<Ic", len(payload) + 1, kind) + payload)
     answers.flush()
 
 
 def _answer(policy: Policy, source: BinaryIO, answers: BinaryIO) -> None:
-    columns = ["offered", "hit", "miss", "exit", "passed"]
-    columns += [name for name, asked in _COLUMNS if set(asked) & set(policy.needs)]
+    optional = [name for name, asked in _COLUMNS if set(asked) & set(policy.needs)]
     with_scores = "scores" in policy.needs
     step = Step()
-    for name in ("candidates", "members", "picked", "list"):
-        setattr(step, name, _EMPTY)
+    step.candidates = step.members = step.picked = step.list = _EMPTY
     step.scores = _NO_SCORES
-    read, unpack = source.read, struct.Struct("<IB").unpack
+    read, update, unpack, lengths = source.read, policy.update, struct.Struct("<IB").unpack, struct.Struct(f"<{7 + len(optional)}i")
     while len(head := read(5)) == 5:
         length, kind = unpack(head)
         payload = read(length - 1)
         if kind == 0x55:  # U, the lists of a step
             numbers = np.frombuffer(payload, np.int32)
-            step.t, step.demand = int(numbers[0]), int(numbers[1])
-            at = 2 + len(columns)
-            for name, n in zip(columns, numbers[2:at].tolist(), strict=True):
-                setattr(step, name, numbers[at : at + n])
-                at += n
+            step.t, step.demand, offered, hit, miss, exits, passed, *more = lengths.unpack_from(payload)
+            at = 7 + len(more)
+            step.offered = numbers[at : (at := at + offered)] if offered else _EMPTY
+            step.hit = numbers[at : (at := at + hit)] if hit else _EMPTY
+            step.miss = numbers[at : (at := at + miss)] if miss else _EMPTY
+            step.exit = numbers[at : (at := at + exits)] if exits else _EMPTY
+            step.passed = numbers[at : (at := at + passed)] if passed else _EMPTY
+            for name, n in zip(optional, more, strict=True):
+                setattr(step, name, numbers[at : (at := at + n)])
             if with_scores:
                 step.scores = numbers[at:].view(np.float32)
-            policy.update(step)
+            update(step)
         elif kind == 0x45:  # E, the number of victims
             (n,) = struct.unpack("<I", payload)
             _send(answers, b"V", np.ascontiguousarray(policy.evict(n), "<i4").tobytes())
