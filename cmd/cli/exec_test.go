@@ -16,7 +16,7 @@ const pythonPackage = "../../scripts/python"
 // withPackage returns a Python that has the package and its requirements.
 func withPackage(t *testing.T) string {
 	t.Helper()
-	interpreter := tracetest.Python(t, tracetest.Environment{Name: "python", Requirements: filepath.Join(pythonPackage, "requirements.txt"), Imports: "numpy, pandas, sklearn, mypy, pytest"})
+	interpreter := tracetest.Python(t, tracetest.PythonPackage("../.."))
 	path, err := filepath.Abs(pythonPackage)
 	if err != nil {
 		t.Fatal(err)
@@ -66,6 +66,21 @@ func TestPythonSkeleton(t *testing.T) {
 	}
 }
 
+// A policy that breaks the contract fails `policies check` with a stream, over its pipe.
+func TestPythonCheck(t *testing.T) {
+	python, dir := withPackage(t), t.TempDir()
+	text, err := os.ReadFile(filepath.Join(pythonPackage, "examples", "lru.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "few.py")
+	write(t, file, strings.ReplaceAll(string(text), "pop(n)", "pop(n)[1:]"))
+	code, out, errs := run("policies", "check", "exec:"+python+" "+file, "--seed", "41")
+	if code != 1 || !strings.Contains(out, "Legal fails: step 0: policy named 0 victims") || !strings.Contains(out, "repeat with --seed=41") || !strings.Contains(errs, "breaks the contract") {
+		t.Errorf("exit code %d, %s%s", code, out, errs)
+	}
+}
+
 // An error of a policy in Python ends the replay with its traceback and the step.
 func TestPythonError(t *testing.T) {
 	python, file := withPackage(t), filepath.Join(t.TempDir(), "wrong.py")
@@ -86,7 +101,7 @@ func TestPythonPackage(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-trimpath", "-o", program, "../../cmd/kvreplay").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, args := range [][]string{{"-m", "pytest", "-q", "-p", "no:cacheprovider"}, {"-m", "mypy", "--cache-dir", os.DevNull}} {
+	for _, args := range [][]string{{"-m", "pytest"}, {"-m", "mypy", "--cache-dir", os.DevNull}} {
 		c := exec.Command(python, args...)
 		c.Dir, c.Env = pythonPackage, append(os.Environ(), "KVREPLAY="+program, "PYTHONDONTWRITEBYTECODE=1")
 		if out, err := c.CombinedOutput(); err != nil {

@@ -43,7 +43,7 @@ ranked with the others.`,
 			return writePolicies(c.stdout, lines)
 		},
 		next:     always("policies", "describe", "lru"),
-		commands: []command{describePolicyCommand(known), newPolicyCommand(known)},
+		commands: []command{describePolicyCommand(known), checkPolicyCommand(known), newPolicyCommand(known)},
 	}
 }
 

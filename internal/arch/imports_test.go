@@ -60,7 +60,7 @@ var allowed = []struct {
 	{"datasets/synthetic/twin", []string{"datasets/synthetic", "metrics/result", "policies", "replay", "trace"}},
 	{"scripts", []string{"metrics/render"}},
 	{"cmd", []string{"datasets", "datasets/card", "datasets/synthetic", "datasets/synthetic/twin", "metrics/board", "metrics/render", "metrics/render/figure", "metrics/result", "metrics/submission",
-		"policies", "policies/all", "replay", "replay/advice", "replay/allocate", "replay/batch", "replay/collective", "replay/hardware", "replay/kernel", "replay/pipeline", "replay/reproduce", "replay/serial", "replay/setting", "replay/systems", "replay/transfer", "replay/transfer/fit", "replay/verify", "trace"}},
+		"policies", "policies/all", "policies/policytest", "replay", "replay/advice", "replay/allocate", "replay/batch", "replay/collective", "replay/hardware", "replay/kernel", "replay/pipeline", "replay/reproduce", "replay/serial", "replay/setting", "replay/systems", "replay/transfer", "replay/transfer/fit", "replay/verify", "trace"}},
 }
 
 // forbidden are the libraries that replay and the policies do not link: plots, PDF, fonts and

@@ -201,7 +201,7 @@ func TestKitBites(t *testing.T) {
 
 // A sound policy passes.
 func TestKitAccepts(t *testing.T) {
-	if failures := policytest.Check(line(newLRUPolicy), "", newLRU); failures != nil {
+	if failures := policytest.CheckBy("", line(newLRUPolicy), newLRU); failures != nil {
 		t.Error(failures)
 	}
 }

@@ -60,7 +60,7 @@ func (s *suite) deterministic() error {
 		}
 		return nil
 	})
-	if err == nil && s.entry.Traits.Random && !drew && *onlySeed == 0 {
+	if err == nil && s.entry.Traits.Random && !drew && s.seed == 0 {
 		return errors.New("the entry's Traits.Random is set, but the seed changes nothing: draw from Scope.Seed, or remove the trait")
 	}
 	return err
@@ -109,7 +109,7 @@ func (s *suite) forgets() error {
 		after int // streams
 		seed  uint64
 	}{{1 << 8, 4}, {1 << 8, 6}, {1 << 8, 14}, {1 << 8, 16}, {1 << 16, 14}} {
-		if s.short && again.after > 1<<8 || *onlySeed != 0 {
+		if s.short && again.after > 1<<8 || s.seed != 0 {
 			continue
 		}
 		if err := s.forgetsMany(s.draw(again.seed), again.after); err != nil {

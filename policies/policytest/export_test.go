@@ -2,27 +2,36 @@ package policytest
 
 import (
 	"strconv"
+	"testing"
 
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// CheckBy does the same as Check with the named check, and with the checks that gate others.
+// Failure is a check that a policy does not pass.
+type Failure struct {
+	Check string
+	Err   error
+}
+
+// CheckBy returns the failures of an exact policy in the named check ("" for all), and in the checks
+// that gate others.
 func CheckBy(name string, entry policies.Entry, newReference func() Reference) []Failure {
-	return (&suite{entry: entry, rule: fetch, reference: newReference}).failures(some(name))
+	return (&suite{entry: entry, rule: fetch, reference: newReference}).failures(name)
 }
 
-// CheckLossyBy does the same as CheckLossy with the named check, and with the checks that gate others.
-func CheckLossyBy(name string, entry policies.Entry) []Failure {
-	return (&suite{entry: entry, rule: lose}).failures(some(name))
+// CheckLossyBy is CheckBy for lossy policies.
+func CheckLossyBy(name string, entry policies.Entry, options string) []Failure {
+	return (&suite{entry: entry, options: options, rule: lose}).failures(name)
 }
 
-func some(name string) (some []check) {
-	for _, c := range checks {
-		if c.gate || c.name == name {
-			some = append(some, c)
+func (s *suite) failures(name string) (failures []Failure) {
+	s.short, s.seedFlag = testing.Short(), seedFlag
+	for check, err := range s.results(func(c check) bool { return c.gate || c.name == name || name == "" }) {
+		if err != nil {
+			failures = append(failures, Failure{check, err})
 		}
 	}
-	return some
+	return failures
 }
 
 // RunAlone runs one of Run's checks without the others.

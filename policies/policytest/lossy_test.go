@@ -52,7 +52,7 @@ func TestLossyKitBites(t *testing.T) {
 		{"divides more than there is", lossyLine(func() policies.Policy { return new(dividesTooMuch) }), "Divides", []string{"blocks in total, but the capacities are"}},
 	} {
 		t.Run(b.fault, func(t *testing.T) {
-			failures := policytest.CheckLossyBy(b.check, b.entry)
+			failures := policytest.CheckLossyBy(b.check, b.entry, "")
 			at := slices.IndexFunc(failures, func(f policytest.Failure) bool { return f.Check == b.check })
 			if at < 0 {
 				t.Fatalf("found %v, not by %s", failures, b.check)
@@ -67,10 +67,10 @@ func TestLossyKitBites(t *testing.T) {
 }
 
 func TestLossyKitAccepts(t *testing.T) {
-	if failures := policytest.CheckLossy(lossyLine(func() policies.Policy { return new(oldest) }), ""); failures != nil {
+	if failures := policytest.CheckLossyBy("", lossyLine(func() policies.Policy { return new(oldest) }), ""); failures != nil {
 		t.Error(failures)
 	}
-	if failures := policytest.CheckLossy(streamingllm.Entry, "sink=2"); failures != nil {
+	if failures := policytest.CheckLossyBy("", streamingllm.Entry, "sink=2"); failures != nil {
 		t.Error(failures)
 	}
 }

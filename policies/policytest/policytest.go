@@ -50,6 +50,8 @@ package policytest
 
 import (
 	"fmt"
+	"iter"
+	"slices"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/policies"
@@ -73,6 +75,8 @@ type suite struct {
 	needs     policies.Needs
 	reference func() Reference // nil: none
 	short     bool
+	seed      uint64 // of the only stream to draw, 0: all
+	seedFlag  string // by which the user sets it
 }
 
 // check is one claim of the contract.
@@ -83,6 +87,9 @@ type check struct {
 	gate  bool     // if it fails, the later checks make no sense
 }
 
+// needsReference is the check that needs a Reference.
+const needsReference = "Reference"
+
 var checks = []check{
 	{"Entry", (*suite).entryHolds, fetch | lose, true},
 	{"Legal", (*suite).legal, fetch | lose, true},
@@ -91,7 +98,7 @@ var checks = []check{
 	{"Forgets", (*suite).forgets, fetch | lose, true},
 	{"Allocates", (*suite).allocates, fetch | lose, false},
 	{"Memory", (*suite).remembers, fetch | lose, false},
-	{"Reference", (*suite).refereed, fetch, false},
+	{needsReference, (*suite).refereed, fetch, false},
 	{"Optimum", (*suite).bounded, fetch, false},
 	{"Stack", (*suite).stacked, fetch, false},
 	{"Sized", (*suite).sized, fetch, false},
@@ -112,18 +119,19 @@ var checks = []check{
 // If it is nil, the checks that need one are left out.
 func Run(t *testing.T, entry policies.Entry, options string, newReference func() Reference) {
 	t.Helper()
-	(&suite{entry: entry, options: options, rule: fetch, reference: newReference, short: testing.Short()}).test(t)
+	(&suite{entry: entry, options: options, rule: fetch, reference: newReference}).test(t)
 }
 
 // RunLossy checks a lossy policy with the given options, over random streams with attention masses.
 // It counts allocations, so it must not be called from a parallel test.
 func RunLossy(t *testing.T, entry policies.Entry, options string) {
 	t.Helper()
-	(&suite{entry: entry, options: options, rule: lose, short: testing.Short()}).test(t)
+	(&suite{entry: entry, options: options, rule: lose}).test(t)
 }
 
 func (s *suite) test(t *testing.T) {
 	t.Helper()
+	s.short, s.seed, s.seedFlag = testing.Short(), *onlySeed, seedFlag
 	for _, c := range checks {
 		if c.rules&s.rule == 0 {
 			continue
@@ -149,36 +157,56 @@ func (s *suite) alone(c check) error {
 	return c.run(s)
 }
 
-// Failure is a check that a policy does not pass.
-type Failure struct {
-	Check string // name of Run's subtest
-	Err   error
-}
-
-// Check is Run without a test. It returns the failures in the order of Run.
-func Check(entry policies.Entry, options string, newReference func() Reference) []Failure {
-	return (&suite{entry: entry, options: options, rule: fetch, reference: newReference}).failures(checks)
-}
-
-// CheckLossy is RunLossy without a test. It returns the failures.
-func CheckLossy(entry policies.Entry, options string) []Failure {
-	return (&suite{entry: entry, options: options, rule: lose}).failures(checks)
-}
-
-func (s *suite) failures(checks []check) (failures []Failure) {
-	s.short = testing.Testing() && testing.Short()
+// Names returns the names of the checks that Check runs for exact or lossy policies, in their order.
+func Names(lossy bool) (names []string) {
 	for _, c := range checks {
-		if c.rules&s.rule == 0 {
-			continue
+		if c.rules&ruleOf(lossy) != 0 && c.name != needsReference {
+			names = append(names, c.name)
 		}
-		if err := c.run(s); err != nil {
-			failures = append(failures, Failure{c.name, err})
-			if c.gate {
-				break
+	}
+	return names
+}
+
+// Options of Check.
+type Options struct {
+	// Names are those of the checks that run. nil: all.
+	Names []string
+	// Short draws fewer streams.
+	Short bool
+	// Seed draws only the stream of this seed, which a failure prints. 0: all.
+	Seed uint64
+}
+
+// Check is Run or RunLossy without a test and a Reference. It yields the name of each check, and the
+// failure or nil.
+func Check(entry policies.Entry, options string, o Options) iter.Seq2[string, error] {
+	s := &suite{entry: entry, options: options, rule: ruleOf(entry.Traits.Lossy), short: o.Short, seed: o.Seed, seedFlag: "--seed"}
+	if o.Names == nil {
+		o.Names = Names(entry.Traits.Lossy)
+	}
+	return s.results(func(c check) bool { return slices.Contains(o.Names, c.name) })
+}
+
+func ruleOf(lossy bool) missRule {
+	if lossy {
+		return lose
+	}
+	return fetch
+}
+
+// results runs the checks that are wanted, up to the failure of one that gates others.
+func (s *suite) results(wanted func(check) bool) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for _, c := range checks {
+			if c.rules&s.rule == 0 || !wanted(c) {
+				continue
+			}
+			err := s.alone(c)
+			if !yield(c.name, err) || err != nil && c.gate {
+				return
 			}
 		}
 	}
-	return failures
 }
 
 // parse makes the policy from its entry and options.

@@ -12,11 +12,15 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-var onlySeed = flag.Uint64("policytest.seed", 0, "policytest: draw only the stream of this `seed`, which a failure prints (default 0, all)")
+// seedFlag is the flag of tests that sets the seed of the only stream to draw.
+const seedFlag = "-policytest.seed"
+
+var onlySeed = flag.Uint64(seedFlag[1:], 0, "policytest: draw only the stream of this `seed`, which a failure prints (default 0, all)")
 
 // setting is one stream and one way to replay it.
 type setting struct {
 	seed                     uint64 // of the draw, or 0 if a fuzz target decoded it
+	seedFlag                 string // of the suite
 	stream                   *trace.Stream
 	meta                     trace.Meta
 	topK, candidates         int
@@ -41,7 +45,7 @@ func (s *suite) draw(seed uint64) *setting {
 	stream, meta := replaytest.Stream(r, o), o.Meta(1+r.IntN(o.M))
 	s.addMasses(r, stream, o)
 	c := s.configure(r, stream, meta)
-	c.seed, c.runSeed = seed, seed
+	c.seed, c.seedFlag, c.runSeed = seed, s.seedFlag, seed
 	return c
 }
 
@@ -158,7 +162,7 @@ func (c *setting) String() string {
 		text += fmt.Sprintf(", blocks of %d entries", c.entries)
 	}
 	if c.seed != 0 {
-		text += fmt.Sprintf("; repeat with -policytest.seed=%d", c.seed)
+		text += fmt.Sprintf("; repeat with %s=%d", c.seedFlag, c.seed)
 	}
 	return text
 }
@@ -176,8 +180,8 @@ func (s *suite) seeds(n int, check func(c *setting) error) error {
 		n /= 2
 	}
 	from, to := uint64(1), uint64(n)
-	if *onlySeed != 0 {
-		from, to = *onlySeed, *onlySeed
+	if s.seed != 0 {
+		from, to = s.seed, s.seed
 	}
 	var smallest error
 	size := 0

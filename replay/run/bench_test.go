@@ -257,7 +257,7 @@ func lruInC(t testing.TB) string {
 
 // lruInNumPy is LRU of the Python package.
 func lruInNumPy(t testing.TB) string {
-	python := tracetest.Python(t, tracetest.Environment{Name: "python", Requirements: "../../scripts/python/requirements.txt", Imports: "numpy, pandas, sklearn, mypy, pytest"})
+	python := tracetest.Python(t, tracetest.PythonPackage("../.."))
 	return "env PYTHONPATH=../../scripts/python " + python + " ../../scripts/python/examples/lru.py"
 }
 

@@ -23,6 +23,12 @@ type Environment struct {
 	Imports      string // modules that its code imports, as in "numpy, pyarrow"
 }
 
+// PythonPackage is the environment of the Python package, for the root folder of the module.
+func PythonPackage(root string) Environment {
+	return Environment{Name: "python", Requirements: filepath.Join(root, "scripts/python/requirements.txt"),
+		Imports: "mypy, nbclient, numpy, pandas, polars, pyarrow, pytest, setuptools, sklearn"}
+}
+
 // made holds the result of making each environment, once per process.
 var made sync.Map
 

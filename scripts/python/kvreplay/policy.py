@@ -121,7 +121,7 @@ class Queue:
             if len(alive) >= n or behind == self._end:
                 break
             look *= 4
-        first = ids[alive[:n]]
+        first: Blocks = ids[alive[:n]]
         self._head = self._head + int(alive[n - 1]) + 1 if len(alive) >= n else behind
         self._place[first] = -1
         return first

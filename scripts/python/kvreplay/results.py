@@ -1,55 +1,45 @@
-"""Run kvreplay and read its results."""
+"""Replays and their results as tables."""
 
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import shlex
-import shutil
-import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.csv as csv
+
+from .program import Error, run
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
-
-
-class Error(RuntimeError):
-    """kvreplay ended with an error. The text is its message."""
-
-
-def program() -> str:
-    """Return the path of kvreplay: of KVREPLAY, of this package, or of PATH."""
-    beside = Path(__file__).with_name("bin") / ("kvreplay.exe" if os.name == "nt" else "kvreplay")
-    found = os.environ.get("KVREPLAY") or (str(beside) if beside.exists() else shutil.which("kvreplay"))
-    if not found:
-        raise Error("kvreplay is not on PATH: install it, or set KVREPLAY to its path")
-    return found
 
 
 def _list(paths: Paths) -> list[str]:
     return [os.fspath(p) for p in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
 
 
-def _policy(name: str | type) -> str:
+def command(policy: str | type) -> str:
     """Return a policy as --policy takes it. FILE.py:CLASS and classes run in this Python."""
-    if isinstance(name, type):
-        file = sys.modules[name.__module__].__dict__.get("__file__")
+    if isinstance(policy, type):
+        file = sys.modules[policy.__module__].__dict__.get("__file__")
         if file is None:
-            raise Error(f"class {name.__name__} is in no file: write it to a file and name it FILE.py:{name.__name__}")
-        name = f"{file}:{name.__name__}"
-    if re.search(r"\.py:\w+$", name) and not name.startswith("exec:"):
-        path, _, of = name.rpartition(":")
-        return "exec:" + shlex.join([sys.executable, "-m", "kvreplay", f"{Path(path).resolve()}:{of}"])
-    return name
+            raise Error(f"class {policy.__name__} is in no file: write it to a file and name it FILE.py:{policy.__name__}")
+        policy = f"{file}:{policy.__name__}"
+    if re.search(r"\.py:\w+$", policy) and not policy.startswith("exec:"):
+        path, _, name = policy.rpartition(":")
+        return "exec:" + shlex.join([sys.executable, "-m", "kvreplay", f"{Path(path).resolve()}:{name}"])
+    return policy
 
 
 def _name(policy: str | type) -> str:
-    """Return the name of a policy in DataFrames."""
+    """Return the name of a policy in tables."""
     return policy.__name__ if isinstance(policy, type) else policy
 
 
@@ -65,32 +55,45 @@ def _flags(options: dict[str, Any]) -> list[str]:
     return flags
 
 
+def arrow(*arguments: str | os.PathLike[str], **options: Any) -> pa.Table:
+    """Run a command that has --format csv and return its table. ``options`` are its flags.
+
+    pandas takes it by ``.to_pandas()``, polars by ``polars.from_arrow``.
+    """
+    return _parse(io.BytesIO(run(*arguments, *_flags(options), "--format=csv").stdout.encode()))
+
+
+def _parse(source: str | io.BytesIO) -> pa.Table:
+    """Read a CSV file that kvreplay wrote. A column without any value has the type text."""
+    read = csv.read_csv(source)
+    texts = [pa.array([""] * len(read)) if pa.types.is_null(c.type) else c for c in read.columns]
+    return pa.table(texts, names=read.column_names)
+
+
 def table(*arguments: str | os.PathLike[str], **options: Any) -> pd.DataFrame:
-    """Run a command that has --format csv and return its table. options are its flags."""
-    command = [program(), *(os.fspath(a) for a in arguments), *_flags(options), "--format=csv"]
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")])))
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment)
-    if done.returncode != 0:
-        raise Error(done.stderr.strip() or f"kvreplay ended with exit code {done.returncode}")
-    return read_rows(io.StringIO(done.stdout))
+    """Run a command that has --format csv and return its table. ``options`` are its flags."""
+    frame: pd.DataFrame = arrow(*arguments, **options).to_pandas()
+    return frame
 
 
-def read_rows(rows: str | os.PathLike[str] | io.StringIO) -> pd.DataFrame:
-    """Read a CSV file that kvreplay wrote. Empty texts stay empty."""
-    return pd.read_csv(rows, keep_default_na=False, na_values={}, dtype_backend="numpy_nullable").convert_dtypes()
+def read_rows(file: str | os.PathLike[str]) -> pd.DataFrame:
+    """Read a CSV file that kvreplay wrote."""
+    frame: pd.DataFrame = _parse(os.fspath(file)).to_pandas()
+    return frame
 
 
 def replay(traces: Paths, policies: Iterable[str | type], capacities: Iterable[str] = ("1.5x", "2x", "4x"), **options: Any) -> pd.DataFrame:
     """Replay traces through policies and return one row per cell.
 
-    A policy is a name as in ``kvreplay policies``, a class of a file, or ``FILE.py:CLASS``. options
+    A policy is a name as in ``kvreplay policies``, a class of a file, or ``FILE.py:CLASS``. ``options``
     are flags of ``kvreplay replay``, such as ``per="request"`` or ``out="results"``. The column policy
     has the names as given.
     """
-    named = {_policy(p): _name(p) for p in policies}
-    rows = table("replay", *_list(traces), policy=list(named), capacity=",".join(capacities), **options)
-    rows["policy"] = rows["policy"].replace(named)
-    return rows
+    named = {command(p): _name(p) for p in policies}
+    rows = arrow("replay", *_list(traces), policy=list(named), capacity=",".join(capacities), **options)
+    frame: pd.DataFrame = rows.to_pandas()
+    frame["policy"] = frame["policy"].replace(named)
+    return frame
 
 
 def leaderboard(rows: Paths, **options: Any) -> pd.DataFrame:
@@ -100,7 +103,7 @@ def leaderboard(rows: Paths, **options: Any) -> pd.DataFrame:
 
 def compare(a: str | type, b: str | type, rows: Paths, **options: Any) -> pd.DataFrame:
     """Compare two policies by the rows that both have."""
-    return table("compare", _policy(a), _policy(b), *_list(rows), **options)
+    return table("compare", command(a), command(b), *_list(rows), **options)
 
 
 def time(rows: Paths, **options: Any) -> pd.DataFrame:
@@ -111,3 +114,28 @@ def time(rows: Paths, **options: Any) -> pd.DataFrame:
 def plan(rows: Paths, **options: Any) -> pd.DataFrame:
     """Find the batch, capacity, policy and schedule with the most tokens per second."""
     return table("plan", *_list(rows), **options)
+
+
+def check(policy: str | type, checks: Sequence[str] = (), *, short: bool = False, seed: int = 0) -> None:
+    """Check a policy against the contract, over random streams, by the conformance kit of kvreplay.
+
+    ``checks`` names some of ``list_checks(policy)``. A breach is an ``Error`` that shows the smallest
+    stream on which it happens, and its ``seed``.
+    """
+    found = _checks(policy, check=list(checks), short=short, seed=seed or None)
+    failures = [f"{line['check']}: {line['failure']}" for line in found if line["failure"]]
+    if failures:
+        raise Error("\n\n".join(failures))
+
+
+def list_checks(policy: str | type) -> list[str]:
+    """Return the names of the checks of a policy."""
+    return [line["check"] for line in _checks(policy, list=True)]
+
+
+def _checks(policy: str | type, **options: Any) -> list[dict[str, str]]:
+    done = run("policies", "check", command(policy), *_flags(options), "--format=json", fails=True)
+    if not done.stdout:
+        raise Error(done.stderr.strip())
+    lines: list[dict[str, str]] = json.loads(done.stdout)
+    return lines

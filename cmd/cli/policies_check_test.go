@@ -1,0 +1,24 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// The kit runs by name, prints each check, and shows a counterexample that --seed repeats.
+func TestPoliciesCheck(t *testing.T) {
+	code, out, errs := run("policies", "check", "lru", "streamingllm:sink=2", "--check", "entry,Apart", "--short")
+	if want := "lru: Entry holds\nlru: Apart holds\nstreamingllm:sink=2: Entry holds\nstreamingllm:sink=2: Apart holds\n"; code != 0 || out != want {
+		t.Errorf("exit code %d, %s%s", code, out, errs)
+	}
+	code, out, _ = run("policies", "check", "lru", "--list")
+	if names := strings.Fields(out); code != 0 || len(names) != 20 || names[0] != "Entry" || strings.Contains(out, "Reference") {
+		t.Errorf("exit code %d, names %q", code, names)
+	}
+	if code, _, errs := run("policies", "check", "lru", "--check", "Legall"); code != 2 || !strings.Contains(errs, "Legal") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	if code, out, errs := run("policies", "check", "opt", "--check", "Legal", "--seed", "3", "--format", "json"); code != 0 || !strings.Contains(out, `"failure": ""`) {
+		t.Errorf("exit code %d, %s%s", code, out, errs)
+	}
+}

@@ -1,0 +1,32 @@
+"""Find and run the program kvreplay."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+
+class Error(RuntimeError):
+    """kvreplay ended with an error. The text is its message."""
+
+
+def program() -> str:
+    """Return the path of kvreplay: of KVREPLAY, of this package, or of PATH."""
+    beside = Path(__file__).with_name("bin") / ("kvreplay.exe" if os.name == "nt" else "kvreplay")
+    found = os.environ.get("KVREPLAY") or (str(beside) if beside.exists() else shutil.which("kvreplay"))
+    if not found:
+        raise Error("kvreplay is not on PATH: install it, or set KVREPLAY to its path")
+    return found
+
+
+def run(*arguments: str | os.PathLike[str], fails: bool = False) -> subprocess.CompletedProcess[str]:
+    """Run a command. An exit code above 0 is an Error. fails accepts the exit code 1."""
+    packages = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]  # policies in Python find this package
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, packages)))
+    command = [program(), *(os.fspath(a) for a in arguments)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, encoding="utf-8", env=environment)
+    if done.returncode > (1 if fails else 0) or done.returncode < 0:
+        raise Error(done.stderr.strip() or f"kvreplay ended with exit code {done.returncode}")
+    return done
