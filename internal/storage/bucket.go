@@ -1,0 +1,244 @@
+package storage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+)
+
+// Time limits of requests. Tests make them shorter.
+var (
+	// stall is the time without any byte after which a request is repeated.
+	stall = 30 * time.Second
+	// retries is the number of attempts at a request that a store refuses for a while.
+	retries = 10
+)
+
+// bucket is the Store of the objects of a bucket whose keys begin with a prefix.
+type bucket struct {
+	client minio.Core
+	name   string
+	prefix string
+	creds  *credentials.Credentials
+	where  string // of the server, for messages
+}
+
+// endpoint returns the address of the server and whether requests to it are encrypted.
+func endpoint() (host string, secure bool, err error) {
+	text := cmp.Or(os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
+	if text == "" {
+		return "s3.amazonaws.com", true, nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" {
+		return "", false, fmt.Errorf("AWS_ENDPOINT_URL %q, expected http://HOST:PORT or https://HOST", text)
+	}
+	return u.Host, u.Scheme == "https", nil
+}
+
+// metadataTimeout limits the search for a role of the machine, whose address answers at once where it
+// exists.
+const metadataTimeout = 2 * time.Second
+
+// chain finds credentials as other S3 programs do: in variables, in the files of AWS_PROFILE, and in
+// the role of the machine or the container.
+func chain() *credentials.Credentials {
+	providers := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}}
+	if os.Getenv("AWS_EC2_METADATA_DISABLED") != "true" {
+		providers = append(providers, &credentials.IAM{Client: &http.Client{Timeout: metadataTimeout}})
+	}
+	return credentials.NewChainCredentials(providers)
+}
+
+// clients are made once per environment, because each has its own connections.
+var clients sync.Map // of settings to *bucket without name and prefix
+
+// newBucket returns the objects of a bucket whose keys begin with prefix.
+func newBucket(name, prefix string) (*bucket, error) {
+	host, secure, err := endpoint()
+	if err != nil {
+		return nil, err
+	}
+	region := cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
+	if region == "" && host != "s3.amazonaws.com" {
+		region = "us-east-1" // servers other than AWS mostly have only this one
+	}
+	key := fmt.Sprint(host, secure, region, os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"),
+		os.Getenv("AWS_SESSION_TOKEN"), os.Getenv("AWS_PROFILE"), os.Getenv("AWS_SHARED_CREDENTIALS_FILE"), stall, retries)
+	shared, ok := clients.Load(key)
+	if !ok {
+		transport, err := minio.DefaultTransport(secure)
+		if err != nil {
+			return nil, err
+		}
+		transport.ResponseHeaderTimeout = stall
+		b := &bucket{creds: chain(), where: host}
+		client, err := minio.NewCore(host, &minio.Options{Creds: b.creds, Secure: secure, Region: region, Transport: transport, MaxRetries: retries})
+		if err != nil {
+			return nil, fmt.Errorf("AWS_ENDPOINT_URL: %w", err)
+		}
+		b.client = *client
+		shared, _ = clients.LoadOrStore(key, b)
+	}
+	b := *shared.(*bucket)
+	b.name, b.prefix = name, prefix
+	return &b, nil
+}
+
+// fail returns the error of a request for an object.
+func (b *bucket) fail(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Scheme + b.name + "/" + b.prefix + name, b.explain(err)}
+}
+
+// explain adds the remedy to an error of a request.
+func (b *bucket) explain(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	var r minio.ErrorResponse
+	if !errors.As(err, &r) {
+		if n := net.Error(nil); errors.As(err, &n) && n.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("%s does not answer within %v. Check AWS_ENDPOINT_URL, or run again later: %w", b.where, stall, err)
+		}
+		return fmt.Errorf("no connection to %s. Check AWS_ENDPOINT_URL: %w", b.where, err)
+	}
+	code := r.Code
+	switch {
+	case code == minio.PreconditionFailed || r.StatusCode == http.StatusPreconditionFailed:
+		return fmt.Errorf("%w, expected the same ETag to the end. Run again when no program writes to it", ErrChanged)
+	case code == minio.NoSuchBucket:
+		return fmt.Errorf("no bucket %s at %s: %w", b.name, b.where, fs.ErrNotExist)
+	case code == minio.NoSuchKey || r.StatusCode == http.StatusNotFound:
+		return fmt.Errorf("no such object at %s: %w", b.where, fs.ErrNotExist)
+	case code == "ExpiredToken" || code == "ExpiredTokenException" || code == "RequestExpired":
+		return fmt.Errorf("the credentials have expired (%s). Get new ones, as with `aws sso login`, and run again", code)
+	case r.StatusCode == http.StatusForbidden || r.StatusCode == http.StatusUnauthorized || code == minio.AccessDenied || code == "InvalidAccessKeyId" || code == "SignatureDoesNotMatch":
+		return b.denied(code)
+	case r.StatusCode == http.StatusServiceUnavailable || r.StatusCode == http.StatusTooManyRequests:
+		return fmt.Errorf("%s refused %d attempts (%s). Run again later, or with fewer processes", b.where, retries, code)
+	}
+	return fmt.Errorf("%s: %s (%s, status %d)", b.where, cmp.Or(r.Message, "request failed"), code, r.StatusCode)
+}
+
+// denied returns the error of a request that the store does not allow.
+func (b *bucket) denied(code string) error {
+	v, err := b.creds.GetWithContext(nil)
+	if err != nil || v.AccessKeyID == "" {
+		return fmt.Errorf("access denied without credentials (%s). Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE", code)
+	}
+	return fmt.Errorf("access denied to the key %s (%s). Check the credentials in AWS_ACCESS_KEY_ID or AWS_PROFILE, and their rights to the bucket %s", v.AccessKeyID, code, b.name)
+}
+
+// Stat describes an object.
+func (b *bucket) Stat(ctx context.Context, name string) (Info, error) {
+	o, err := b.client.StatObject(ctx, b.name, b.prefix+name, minio.StatObjectOptions{})
+	if r := minio.ToErrorResponse(err); err != nil && r.StatusCode >= 400 && r.StatusCode < 500 && r.StatusCode != http.StatusNotFound {
+		// The answer to HEAD has no body and so no cause. GET states it.
+		if body, err := b.Get(ctx, name, 0, 1, ""); err != nil {
+			return Info{}, err
+		} else {
+			body.Close()
+		}
+	}
+	if err != nil {
+		return Info{}, b.fail(name, err)
+	}
+	return Info{name, o.Size, o.ETag, o.LastModified}, nil
+}
+
+// Get reads a part of an object.
+func (b *bucket) Get(ctx context.Context, name string, from, to int64, tag string) (io.ReadCloser, error) {
+	var o minio.GetObjectOptions
+	switch {
+	case to > from:
+		if err := o.SetRange(from, to-1); err != nil {
+			return nil, err
+		}
+	case to >= 0:
+		return io.NopCloser(strings.NewReader("")), nil
+	case from > 0:
+		if err := o.SetRange(from, 0); err != nil {
+			return nil, err
+		}
+	}
+	if tag != "" {
+		if err := o.SetMatchETag(tag); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	body, _, _, err := b.client.GetObject(ctx, b.name, b.prefix+name, o)
+	if err != nil {
+		cancel()
+		return nil, b.fail(name, err)
+	}
+	return &watched{body: body, cancel: cancel, timer: time.AfterFunc(stall, cancel), fail: func(err error) error { return b.fail(name, err) }}, nil
+}
+
+// watched is the body of an answer. It ends with an error if no byte arrives for a while.
+type watched struct {
+	body   io.ReadCloser
+	cancel context.CancelFunc
+	timer  *time.Timer
+	fail   func(error) error
+}
+
+// Read reads the next bytes.
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.body.Read(p)
+	if !w.timer.Reset(stall) && n == 0 && err != nil && err != io.EOF {
+		err = context.DeadlineExceeded // the timer has cancelled the request
+	}
+	if err != nil && err != io.EOF {
+		err = w.fail(err)
+	}
+	return n, err
+}
+
+// Close ends the request.
+func (w *watched) Close() error {
+	w.timer.Stop()
+	w.cancel()
+	return w.body.Close()
+}
+
+// Put writes an object in one request. An upload that is cut leaves the older object, or none.
+func (b *bucket) Put(ctx context.Context, name string, r io.Reader, size int64) error {
+	_, err := b.client.Client.PutObject(ctx, b.name, b.prefix+name, r, size, minio.PutObjectOptions{DisableMultipart: true, SendContentMd5: true})
+	return b.fail(name, err)
+}
+
+// List describes the objects below the prefix.
+func (b *bucket) List(ctx context.Context, prefix string) (list []Info, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for o := range b.client.Client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix + prefix, Recursive: true}) {
+		if o.Err != nil {
+			return nil, b.fail(prefix, o.Err)
+		}
+		list = append(list, Info{strings.TrimPrefix(o.Key, b.prefix), o.Size, o.ETag, o.LastModified})
+	}
+	sortNames(list)
+	return list, ctx.Err()
+}
+
+func sortNames(list []Info) {
+	slices.SortFunc(list, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
+}

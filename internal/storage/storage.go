@@ -1,0 +1,119 @@
+// Package storage reads and writes files in folders and in object stores that speak the S3 protocol.
+//
+// A Store has four functions: Stat, Get, Put and List. Everything else is built from them. Open reads
+// ranges of a large object, and Stage copies an object to a file. The credentials come from the
+// variables and files that other S3 programs use.
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Scheme is the beginning of the URL of an object: s3://bucket/key.
+const Scheme = "s3://"
+
+// IsURL reports whether a path is the URL of an object, and not a file.
+func IsURL(path string) bool { return strings.HasPrefix(path, Scheme) }
+
+// Info describes an object.
+type Info struct {
+	Name     string // in its Store
+	Size     int64  // in bytes
+	Tag      string // changes with the content: the ETag, empty for files
+	Modified time.Time
+}
+
+// Store is a folder, or the objects of a bucket whose keys begin with a prefix. Names have slashes. An
+// error of a name that does not exist is fs.ErrNotExist.
+type Store interface {
+	// Stat describes an object.
+	Stat(ctx context.Context, name string) (Info, error)
+	// Get reads the bytes of an object from from to to, without to. If to is negative, it reads to
+	// the end. If tag is not empty and the object has another, the error is ErrChanged.
+	Get(ctx context.Context, name string, from, to int64, tag string) (io.ReadCloser, error)
+	// Put writes an object of size bytes whole or not at all. It replaces an older one.
+	Put(ctx context.Context, name string, r io.Reader, size int64) error
+	// List describes the objects whose names begin with prefix, in the order of their names.
+	List(ctx context.Context, prefix string) ([]Info, error)
+}
+
+// ErrChanged is the cause of the error for an object that was replaced while kvreplay read it.
+var ErrChanged = errors.New("was changed while kvreplay read it")
+
+// Error is an error of a request to an object store.
+type Error struct {
+	Place string // what the request was for: a URL, or the bytes of an open object
+	Err   error  // cause and remedy
+}
+
+// Error returns the place and the cause.
+func (e *Error) Error() string { return e.Place + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Unread reports whether an error is about reaching an object, and not about its content.
+func Unread(err error) bool {
+	var e *Error
+	return errors.As(err, &e)
+}
+
+// At returns the store at a path: a folder, or s3://bucket/prefix.
+func At(path string) (Store, error) {
+	if !IsURL(path) {
+		return folder(path), nil
+	}
+	bucket, prefix, err := split(path)
+	if err != nil {
+		return nil, err
+	}
+	if prefix != "" && !strings.HasSuffix(prefix, "/") {
+		prefix += "/"
+	}
+	return newBucket(bucket, prefix)
+}
+
+// split splits s3://bucket/key.
+func split(url string) (bucket, key string, err error) {
+	bucket, key, _ = strings.Cut(strings.TrimPrefix(url, Scheme), "/")
+	if bucket == "" || strings.ContainsAny(bucket, "?*[") {
+		return "", "", &Error{url, errors.New("no bucket, expected s3://BUCKET/KEY")}
+	}
+	return bucket, key, nil
+}
+
+// locate returns the store of an object and its name there.
+func locate(url string) (Store, string, error) {
+	bucket, key, err := split(url)
+	if err != nil {
+		return nil, "", err
+	}
+	if key == "" || strings.HasSuffix(key, "/") {
+		return nil, "", &Error{url, errors.New("no object, expected s3://BUCKET/KEY")}
+	}
+	s, err := newBucket(bucket, "")
+	return s, key, err
+}
+
+// ReadFile reads a whole object of a store. An object of more than most bytes is an error.
+func ReadFile(ctx context.Context, s Store, name string, most int64) ([]byte, error) {
+	info, err := s.Stat(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size > most {
+		return nil, fmt.Errorf("%s has %d bytes, expected at most %d", name, info.Size, most)
+	}
+	o := newObject(ctx, s, info)
+	defer o.Close()
+	data := make([]byte, info.Size)
+	if _, err := o.ReadAt(data, 0); err != nil && err != io.EOF {
+		return nil, err
+	}
+	return data, nil
+}
