@@ -71,6 +71,33 @@ func damageSample(t testing.TB, heads ...int32) (raw []byte, want string) {
 	return raw, want
 }
 
+// indexedSample returns a small file with a stream index and several row groups, and its contents.
+func indexedSample(t testing.TB) (raw []byte, want string) {
+	t.Helper()
+	defer trace.SetIndexedGroups(1)()
+	defer trace.SetRowGroupIndices(200)()
+	defer trace.SetPageBytes(200)()
+	r := rand.New(rand.NewPCG(7, 8))
+	var streams []*trace.Stream
+	for layer := int32(0); layer < 6; {
+		key := trace.Key{Request: []string{"a", "b"}[layer/4], Layer: layer, Head: trace.NoHead}
+		s := randomStream(r, key, 40+r.IntN(90), -3, 12, 9, trace.ReadAll)
+		if s.LastStep == 8 { // skips no step, which an index cannot express
+			streams = append(streams, s)
+			layer++
+		}
+	}
+	path := writeTrace(t, testMeta, streams...)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, err = contents(path, nil); err != nil {
+		t.Fatal(err)
+	}
+	return raw, want
+}
+
 // bitsToFlip returns all bits that no CRC covers (page headers, page index, footer) in random
 // order, and some of the bits in page data.
 func bitsToFlip(t *testing.T, raw []byte, r *rand.Rand) []int {
@@ -107,10 +134,18 @@ func TestFlippedBits(t *testing.T) {
 	for name, heads := range map[string][]int32{"heads": allHeads, "no heads": {trace.NoHead}} {
 		t.Run(name, func(t *testing.T) { flipBits(t, heads) })
 	}
+	t.Run("stream index", func(t *testing.T) {
+		raw, want := indexedSample(t)
+		flipBitsOf(t, raw, want)
+	})
 }
 
 func flipBits(t *testing.T, heads []int32) {
 	raw, want := damageSample(t, heads...)
+	flipBitsOf(t, raw, want)
+}
+
+func flipBitsOf(t *testing.T, raw []byte, want string) {
 	path := filepath.Join(t.TempDir(), "flipped.parquet")
 	r := rand.New(rand.NewPCG(3, 3))
 	flips := bitsToFlip(t, raw, r)

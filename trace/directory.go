@@ -19,7 +19,11 @@ func (f *File) readDirectory(report func(*Error) bool) error {
 		}
 		return first
 	}
-	return f.directory(report)
+	err := f.directory(report)
+	if err == nil {
+		f.validateIndex(report)
+	}
+	return err
 }
 
 func (f *File) directory(report func(*Error) bool) error {
@@ -32,19 +36,27 @@ func (f *File) directory(report func(*Error) bool) error {
 		if groups[g].NumRows() == 0 {
 			continue
 		}
-		err := parquet.Guard(func() error { return k.read(f, g) })
-		if e := AsError(err); e != nil {
-			e.RowGroup = g
-			return e
-		}
-		if err != nil {
-			return &Error{Path: f.path, RowGroup: g, Row: -1, Rule: RuleFile, Err: err}
-		}
 		f.indices += f.parquet.Metadata().RowGroups[g].Columns[f.leaves[colIndices].Index].MetaData.NumValues
-		if !f.addGroup(g, &k, report) {
-			return nil
+		stopped := false
+		err := f.group(g, &k, func(e *Error) bool { stopped = !report(e); return !stopped })
+		if err != nil || stopped {
+			return err
 		}
 	}
+	return nil
+}
+
+// group reads the key columns of row group g, checks them and adds their streams.
+func (f *File) group(g int, k *keyRows, report func(*Error) bool) error {
+	err := parquet.Guard(func() error { return k.read(f, g) })
+	if e := AsError(err); e != nil {
+		e.RowGroup = g
+		return e
+	}
+	if err != nil {
+		return &Error{Path: f.path, RowGroup: g, Row: -1, Rule: RuleFile, Err: err}
+	}
+	f.addGroup(g, k, report)
 	return nil
 }
 
@@ -53,6 +65,7 @@ const nullHead = math.MinInt32
 
 // keyRows are the key columns of one row group.
 type keyRows struct {
+	trust                             bool // pages need no CRC
 	request                           []string
 	layer, head, prompt, step, seqLen []int32
 }
@@ -70,7 +83,7 @@ func (k *keyRows) read(f *File, g int) error {
 	n := int(f.parquet.RowGroups()[g].NumRows())
 	var err error
 	k.request = slices.Grow(k.request[:0], n)
-	if k.request, err = f.parquet.Strings(g, f.leaves[colRequestID], n, k.request[:0]); err != nil {
+	if k.request, err = f.parquet.Strings(g, f.leaves[colRequestID], n, k.request[:0], k.trust); err != nil {
 		return err
 	}
 	for _, c := range []struct {
@@ -87,6 +100,9 @@ func (k *keyRows) read(f *File, g int) error {
 		}
 		var cur parquet.Cursor[int32]
 		cur.Open(f.parquet, g, l)
+		if k.trust {
+			cur.Trust()
+		}
 		*c.dst, err = cur.Flat(n, *c.dst, nullHead)
 		if err == nil {
 			err = cur.End()

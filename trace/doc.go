@@ -16,6 +16,6 @@
 //
 // A broken rule is an *Error with file, row group, row and stream. A truncated or altered file is
 // never half read. Its pages are checked by their CRC, or the whole file by its digest. Page
-// headers and footer have no checksum. Package trace/parquet compares them with each other when a
-// file is opened. It rejects any length in them that the file cannot hold.
+// headers and footer have no checksum. Package trace/parquet compares them with each other before it
+// uses a page. It rejects any length in them that the file cannot hold.
 package trace

@@ -76,6 +76,9 @@ func streamError(path string, s *StreamInfo, i int, step int32, rule string, for
 // import`.
 var ErrForeign = errors.New("`kvreplay import` makes traces of other files")
 
+// errIndex is the error of key columns that differ from the stream index.
+var errIndex = errors.New("the key columns differ from the stream index in the metadata (kvreplay.streams). Make the trace again, or remove the index")
+
 // AsError returns the *Error in err's chain, or nil.
 func AsError(err error) *Error {
 	var e *Error

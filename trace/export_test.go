@@ -33,7 +33,7 @@ func OpenCounting(path string) (*File, *atomic.Int64, error) {
 	if err := f.loadGuarded(nil); err != nil {
 		return f, count, err
 	}
-	return f, count, f.verifyUnchecked()
+	return f, count, f.finish()
 }
 
 // SetPageBytes changes the page size of Writers. The returned function restores it.
@@ -61,4 +61,22 @@ func SetMostValues(n int) (restore func()) {
 	old := mostValues
 	mostValues = n
 	return func() { mostValues = old }
+}
+
+// SetIndexedGroups changes the number of row groups from which on a Writer stores a stream index. The
+// returned function restores it.
+func SetIndexedGroups(n int) (restore func()) {
+	old := indexedGroups
+	indexedGroups = n
+	return func() { indexedGroups = old }
+}
+
+// SealIndex returns the seal of a stream index.
+func SealIndex(text []byte, digest string) string { return sealIndex(text, digest) }
+
+// SetGapBytes changes the longest gap that is read. The returned function restores it.
+func SetGapBytes(n int64) (restore func()) {
+	old := gapBytes
+	gapBytes = n
+	return func() { gapBytes = old }
 }

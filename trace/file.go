@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	parquetgo "github.com/parquet-go/parquet-go"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/storage"
 	"github.com/kvreplay/kvreplay/trace/parquet"
 )
 
@@ -28,28 +30,58 @@ type File struct {
 	meta    Meta
 	digest  string
 	sealed  bool // metadata and digest have a seal
-	crc     bool // every page has a CRC
+	crc     bool // every page that was read has a CRC
+	opened  bool // Open has decided whether the digest is needed
+	late    func() error
 	streams []StreamInfo
 	sparse  map[int][]int32 // step numbers of streams that skip steps
+	keys    []func() error  // by row group: compares its key columns with the stream index, if one is used
 	indices int64
 
 	unchanged unchanged
 }
 
-// Open opens the trace at path. It checks the schema, the metadata and its seal, the key order and
-// seq_len, but no lists. A Reader checks the CRC of each page that it reads. A file without CRCs,
-// or with a digest but no seal, is verified against its digest here, once. A file with neither CRCs
-// nor a digest is an error.
-func Open(path string) (*File, error) {
-	f, err := open(path, nil)
+// Open opens the trace at path, a file or an s3://bucket/key. It checks the schema, the metadata and
+// its seal, the key order and seq_len, but no lists. A Reader checks the header and the CRC of each
+// page that it reads. A file without CRCs, or with a digest but no seal, is verified against its
+// digest, once. A file with neither CRCs nor a digest is an error.
+func Open(path string) (*File, error) { return OpenContext(context.Background(), path) }
+
+// OpenContext is Open with a context for the requests to an object store, which ends them. It has no
+// effect on files.
+func OpenContext(ctx context.Context, path string) (*File, error) {
+	f, err := open(ctx, path, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.verifyUnchecked(); err != nil {
+	if err := f.finish(); err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
+}
+
+// finish verifies the file against its digest, if the pages that were read so far need it.
+func (f *File) finish() error {
+	f.late = sync.OnceValue(f.verifyDigest)
+	f.opened = true
+	if f.crc && (f.sealed || f.digest == "") {
+		return nil
+	}
+	return f.verifyDigest()
+}
+
+// unsummed is called for a page without a CRC. It verifies the file against its digest, once. Until
+// the file is open, it only notes the page.
+func (f *File) unsummed() error {
+	if !f.opened {
+		f.crc = false
+		return nil
+	}
+	if !f.crc {
+		return nil // finish has verified the file
+	}
+	return f.late()
 }
 
 // OpenReader opens the trace in the first size bytes of r. Messages name it path. Close does not
@@ -59,15 +91,18 @@ func OpenReader(path string, r io.ReaderAt, size int64) (*File, error) {
 	if err := f.loadGuarded(nil); err != nil {
 		return nil, err
 	}
-	if err := f.verifyUnchecked(); err != nil {
+	if err := f.finish(); err != nil {
 		return nil, err
 	}
 	return f, nil
 }
 
-// open opens path. It passes broken key and seq_len rules to report. If report is nil, the first
-// one is the error.
-func open(path string, report func(*Error) bool) (*File, error) {
+// open opens path. With report it compares all page headers with the footer, and passes broken key
+// and seq_len rules to report. If report is nil, the first one is the error.
+func open(ctx context.Context, path string, report func(*Error) bool) (*File, error) {
+	if storage.IsURL(path) {
+		return openURL(ctx, path, report)
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("open trace: %w", err)
@@ -118,14 +153,30 @@ func (f *File) load(report func(*Error) bool) error {
 	if err := f.bindMetadata(); err != nil {
 		return f.foreign(err)
 	}
-	var err error
-	if f.crc, err = f.parquet.CheckPages(false); err != nil {
+	if err := f.checkParquet(report != nil); err != nil {
 		return f.corrupt(err)
 	}
 	if err := f.probeOptional(); err != nil {
 		return f.corrupt(err)
 	}
+	if f.keys != nil {
+		return nil
+	}
 	return f.readDirectory(report)
+}
+
+// checkParquet checks the footer, and compares all page headers with it if all is true. Otherwise
+// each page is checked when it is read.
+func (f *File) checkParquet(all bool) (err error) {
+	f.crc, f.parquet.Unsummed = true, f.unsummed
+	if !all {
+		f.useIndex()
+		f.expectOpening()
+		return f.parquet.CheckFooter()
+	}
+	f.expectBytes()
+	f.crc, err = f.parquet.CheckPages(false)
+	return err
 }
 
 // openParquet reads the footer.
@@ -145,7 +196,7 @@ func (f *File) openParquet() (err error) {
 
 // probeOptional looks at the first row of every optional column.
 func (f *File) probeOptional() (err error) {
-	first := slices.IndexFunc(f.parquet.RowGroups(), func(g parquetgo.RowGroup) bool { return g.NumRows() > 0 })
+	first := slices.IndexFunc(f.parquet.RowGroups(), hasRows)
 	for c := colScores; c < numColumns && first >= 0; c++ { // a file without rows is an error of the directory
 		if f.leaves[c] != nil {
 			if f.present[c], err = f.parquet.FirstPresent(first, f.leaves[c]); err != nil {
@@ -156,10 +207,12 @@ func (f *File) probeOptional() (err error) {
 	return nil
 }
 
+func hasRows(g parquetgo.RowGroup) bool { return g.NumRows() > 0 }
+
 // corrupt turns a read error into an error of the file's content. Errors of the file system keep
 // their cause.
 func (f *File) corrupt(err error) error {
-	if errors.As(err, new(syscall.Errno)) {
+	if errors.As(err, new(syscall.Errno)) || storage.Unread(err) {
 		return fileError(f.path, RuleFile, "cannot be read: %w", err)
 	}
 	return fileError(f.path, RuleFile, "truncated or corrupt Parquet file: %w", err)

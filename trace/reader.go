@@ -33,6 +33,7 @@ const (
 type Reader struct {
 	file    *File
 	columns Columns
+	trust   bool // pages need no CRC
 	check   *Checker
 	group   int // open row group, -1 none
 	row     int64
@@ -74,12 +75,15 @@ type column[T int32 | float32] struct {
 
 // place opens row group g of the column, unless it is open, and goes to a row. Row -1 is the next
 // one.
-func (c *column[T]) place(f *File, g int, open bool, row int64) error {
+func (c *column[T]) place(f *File, g int, open, trust bool, row int64) error {
 	if c.leaf == nil {
 		return nil
 	}
 	if !open {
 		c.Open(f.parquet, g, c.leaf)
+	}
+	if trust {
+		c.Trust()
 	}
 	if row < 0 {
 		return nil
@@ -97,12 +101,22 @@ func (r *Reader) Close() {
 
 // placed is a column of any type.
 type placed interface {
-	place(f *File, g int, open bool, row int64) error
+	place(f *File, g int, open, trust bool, row int64) error
 	Close()
 }
 
 func (r *Reader) all() [6]placed {
 	return [...]placed{&r.indices, &r.scores, &r.covered, &r.attention, &r.predicted, &r.prompt}
+}
+
+// leaves returns the columns that the reader decodes.
+func (r *Reader) leaves() (list []*parquet.Leaf) {
+	for _, l := range []*parquet.Leaf{r.indices.leaf, r.scores.leaf, r.covered.leaf, r.attention.leaf, r.predicted.leaf, r.prompt.leaf} {
+		if l != nil {
+			list = append(list, l)
+		}
+	}
+	return list
 }
 
 // Read decodes stream i of the directory into s and checks it. The first broken rule is returned as
@@ -148,6 +162,9 @@ func (r *Reader) decode(i int, s *Stream) error {
 		if hole := new(parquet.NullError); errors.As(err, &hole) {
 			return streamError(r.file.path, &info, hole.Row, s.Steps[hole.Row], RuleList, "%w", err)
 		}
+		if e := AsError(err); e != nil { // a page without CRC made the digest necessary
+			return e
+		}
 		return &Error{Path: r.file.path, RowGroup: info.RowGroup, Row: info.FirstRow, Stream: &info.Key, Rule: RuleFile, Err: err}
 	}
 	r.row = info.FirstRow + int64(info.Rows)
@@ -163,9 +180,14 @@ func (r *Reader) position(info *StreamInfo) error {
 	if row == next {
 		row = -1
 	}
+	if !open {
+		if err := r.file.checkKeys(info.RowGroup, r.trust); err != nil {
+			return err
+		}
+	}
 	r.group = info.RowGroup
 	for _, c := range r.all() {
-		if err := c.place(r.file, info.RowGroup, open, row); err != nil {
+		if err := c.place(r.file, info.RowGroup, open, r.trust, row); err != nil {
 			return err
 		}
 	}
@@ -254,10 +276,11 @@ func (r *Reader) allOrNone(s *Stream, column int, k *parquet.RowKinds, rule stri
 	return false
 }
 
-// mostIndices returns an upper bound of a stream's indices, from its rows and its row group.
+// mostIndices returns the number of a stream's indices to make room for, from its rows and its row
+// group. Only a file with damaged numbers or hardly any bits per index has more.
 func (r *Reader) mostIndices(s *StreamInfo) int {
-	group := r.file.parquet.Metadata().RowGroups[s.RowGroup]
-	return min(s.Rows*r.file.meta.Candidates, int(group.Columns[r.indices.leaf.Index].MetaData.NumValues))
+	m := &r.file.parquet.Metadata().RowGroups[s.RowGroup].Columns[r.indices.leaf.Index].MetaData
+	return int(max(0, min(int64(s.Rows*r.file.meta.Candidates), m.NumValues, 16*m.TotalCompressedSize)))
 }
 
 // parallel reads a list column that must have the lengths of topk_indices or be null in every row.

@@ -58,6 +58,8 @@ const (
 	keyMeta   = "kvreplay"
 	keyDigest = "kvreplay.digest"
 	keySeal   = "kvreplay.seal"
+
+	keyStreams = "kvreplay.streams"
 )
 
 // columnKinds are the physical types that format v1 requires. Lists have one leaf.
@@ -179,12 +181,9 @@ func CheckSeal(lookup func(key string) (value string, ok bool)) error {
 	return nil
 }
 
-// verifyUnchecked verifies the parts that no checksum covers against the digest. These are pages
+// verifyDigest verifies the parts that no checksum covers against the digest. These are pages
 // without CRC and, without a seal, the metadata and the digest that names the trace.
-func (f *File) verifyUnchecked() error {
-	if f.crc && (f.sealed || f.digest == "") {
-		return nil
-	}
+func (f *File) verifyDigest() error {
 	if f.digest == "" {
 		return fileError(f.path, RuleChecksum,
 			"no page checksums and no digest to detect damage. Write checksums (pyarrow: write_page_checksum=True) or run `kvreplay import`")

@@ -3,13 +3,21 @@ package trace
 import (
 	"context"
 	"fmt"
+
+	"github.com/kvreplay/kvreplay/internal/storage"
 )
 
 // ComputeDigest reads every column of every stream, applies every rule and returns the digest of
 // the content.
-func (f *File) ComputeDigest() (string, error) {
+func (f *File) ComputeDigest() (string, error) { return f.computeDigest(false) }
+
+// computeDigest is ComputeDigest. With trust it does not ask for the CRC of pages, because the
+// caller compares the digest.
+func (f *File) computeDigest(trust bool) (string, error) {
+	f.expectBytes()
 	r := f.NewReader(ReadAll)
 	defer r.Close()
+	r.trust = trust
 	d := NewDigester()
 	var s Stream
 	for i := range f.streams {
@@ -23,7 +31,7 @@ func (f *File) ComputeDigest() (string, error) {
 
 // Verify reads everything and compares it with the stored digest.
 func (f *File) Verify() error {
-	got, err := f.ComputeDigest()
+	got, err := f.computeDigest(f.digest != "")
 	if err != nil {
 		return err
 	}
@@ -55,7 +63,10 @@ func Validate(ctx context.Context, path string, report func(*Error) bool) (Valid
 		}
 		return !stopped
 	}
-	f, err := open(path, note)
+	f, err := open(ctx, path, note)
+	if storage.Unread(err) {
+		return v, err
+	}
 	if e := AsError(err); e != nil {
 		note(e)
 		return v, nil
@@ -68,10 +79,11 @@ func Validate(ctx context.Context, path string, report func(*Error) bool) (Valid
 		return v, nil
 	}
 	if !f.crc && f.digest == "" {
-		note(AsError(f.verifyUnchecked()))
+		note(AsError(f.verifyDigest()))
 	}
 	r := f.NewReader(ReadAll)
 	defer r.Close()
+	r.trust = true // the missing CRCs are noted, or the digest is compared
 	d := NewDigester()
 	var s Stream
 	for i := range f.streams {
@@ -83,7 +95,7 @@ func Validate(ctx context.Context, path string, report func(*Error) bool) (Valid
 		}
 		if err := r.decode(i, &s); err != nil {
 			e := AsError(err)
-			if e == nil {
+			if e == nil || storage.Unread(err) {
 				return v, err
 			}
 			note(e)

@@ -41,6 +41,9 @@ type Writer struct {
 	scored  bool
 	columns Columns // optional columns of the first stream
 	covered bool    // the first stream has covered masses
+	streams []StreamInfo
+	groups  int  // row groups that are finished
+	skips   bool // a stream skips steps
 }
 
 // Create opens a writer for a trace at path. Some fields of meta may be left out:
@@ -121,14 +124,19 @@ func (w *Writer) WriteParts(info StreamInfo, parts iter.Seq2[*Stream, error]) (e
 			key := s.Key
 			w.last = &key
 		}
+		if rows == 0 {
+			w.streams = append(w.streams, StreamInfo{Key: s.Key, PromptLen: s.PromptLen, RowGroup: w.groups, FirstStep: s.Steps[0]})
+		}
+		w.skips = w.skips || s.Steps[0] != step+1 && rows > 0 || int(s.Steps[s.Rows-1]-s.Steps[0]) != s.Rows-1
 		rows, step = rows+s.Rows, s.Steps[s.Rows-1]
+		w.streams[len(w.streams)-1].Rows = rows
 	}
 	if rows != info.Rows || rows == 0 {
 		return w.bad(&info.Key, RuleKey, "stream has %d rows, expected %d, and at least 1", rows, info.Rows)
 	}
 	w.digest.end()
 	if w.inGroup >= rowGroupIndices {
-		w.inGroup = 0
+		w.inGroup, w.groups = 0, w.groups+1
 		if err := w.parquet.Flush(); err != nil {
 			return fmt.Errorf("write %s: %w", w.path, err)
 		}
@@ -200,10 +208,25 @@ func (w *Writer) finish() error {
 	w.parquet.SetKeyValueMetadata(keyMeta, string(text))
 	w.parquet.SetKeyValueMetadata(keyDigest, digest)
 	w.parquet.SetKeyValueMetadata(keySeal, seal(text, digest))
+	if err := w.setIndex(digest); err != nil {
+		return err
+	}
 	if err := w.parquet.Close(); err != nil {
 		return err
 	}
 	return w.file.Commit()
+}
+
+// setIndex stores a stream index in a file of many row groups. It cannot express a stream that skips
+// steps.
+func (w *Writer) setIndex(digest string) error {
+	groups := w.streams[len(w.streams)-1].RowGroup + 1
+	if groups < indexedGroups || w.skips {
+		return nil
+	}
+	text, err := indexText(w.streams, groups, digest)
+	w.parquet.SetKeyValueMetadata(keyStreams, text)
+	return err
 }
 
 // Abort removes the unfinished file. It does nothing after Close.

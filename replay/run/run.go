@@ -234,6 +234,7 @@ func (f *failure) note(stream int, err error) {
 // execute replays the unfinished units of the pass and adds their counts to total.
 func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]tally) error {
 	open := ps.open()
+	p.expect(units, open)
 	var merge sync.Mutex
 	var next atomic.Int64
 	var failed failure

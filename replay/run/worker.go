@@ -52,17 +52,7 @@ func (p *plan) newMember() *member {
 
 func newWorker(p *plan) *worker {
 	w := &worker{plan: p, alone: p.newMember(), tallies: p.newTallies(), peaks: map[string]int64{}}
-	columns := trace.ReadScores
-	if p.layout.Plain() || p.checksJoined() {
-		columns |= trace.TrustLists // the delta or the joiner checks them
-	}
-	if p.opt.Prefetch.Source == setting.PrefetchPredicted {
-		columns |= trace.ReadPredicted
-	}
-	if p.hasLossy() {
-		columns |= trace.ReadMasses | trace.ReadPromptMass
-	}
-	w.reader = p.file.NewReader(columns)
+	w.reader = p.file.NewReader(p.readColumns())
 	w.check = trace.NewChecker(p.file.Path(), p.meta)
 	var windowed, others []int
 	lower := newTiers(p.opt.Tiers, p.opt.Inclusive)
@@ -89,6 +79,44 @@ func newWorker(p *plan) *worker {
 	}
 	w.groups = p.group(append(windowed, others...), w.runners)
 	return w
+}
+
+// readColumns returns the columns that a worker reads. It reads scores only for a policy, a tier or a
+// warm-up that needs them.
+func (p *plan) readColumns() (columns trace.Columns) {
+	if p.needs&policies.NeedScores != 0 || p.warmup.Kind == setting.WarmupImportance || p.opt.Referee {
+		columns |= trace.ReadScores
+	}
+	if p.layout.Plain() || p.checksJoined() {
+		columns |= trace.TrustLists // the delta or the joiner checks them
+	}
+	if p.opt.Prefetch.Source == setting.PrefetchPredicted {
+		columns |= trace.ReadPredicted
+	}
+	if p.hasLossy() {
+		columns |= trace.ReadScores | trace.ReadMasses | trace.ReadPromptMass
+	}
+	for _, t := range p.opt.Tiers {
+		if policies.NeedsOf(t.Policy.Make())&policies.NeedScores != 0 {
+			columns |= trace.ReadScores
+		}
+	}
+	return columns
+}
+
+// expect announces the streams of units to the trace.
+func (p *plan) expect(units [][2]int, open []int) {
+	var streams []int
+	for _, u := range open {
+		for _, c := range p.caches[units[u][0]:units[u][1]] {
+			for _, first := range p.streams[c.from:c.to] {
+				for h := range p.layout.Heads {
+					streams = append(streams, first+h)
+				}
+			}
+		}
+	}
+	p.file.Expect(streams, p.readColumns())
 }
 
 // checksJoined reports whether joiners check the rules for lists, instead of the reader. They do

@@ -95,6 +95,7 @@ func newDerivation(f *trace.File, o *Options) (*derivation, error) {
 
 // run reads, transforms and writes stream after stream.
 func (d *derivation) run(ctx context.Context, f *trace.File, w *trace.Writer) (Result, error) {
+	f.Expect(d.streams, trace.ReadAll)
 	reader := f.NewReader(trace.ReadAll)
 	defer reader.Close()
 	var in, out trace.Stream

@@ -5,7 +5,6 @@ package inspect
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/kvreplay/kvreplay/trace"
@@ -77,7 +76,7 @@ type Layer struct {
 // File describes the trace at path. It reads and checks all lists, with one stream in memory at a
 // time. If ctx ends, it stops between streams.
 func File(ctx context.Context, path string, o Options) (*Report, error) {
-	f, err := trace.Open(path)
+	f, err := trace.OpenContext(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -89,9 +88,7 @@ func File(ctx context.Context, path string, o Options) (*Report, error) {
 		}
 		r.TopK = o.TopK
 	}
-	if err := r.extent(f); err != nil {
-		return nil, err
-	}
+	r.extent(f)
 	return r, r.locality(ctx, f, o.Layers)
 }
 
@@ -108,12 +105,8 @@ func checkTopK(m *trace.Meta, k int) error {
 }
 
 // extent fills in the fields that the directory holds.
-func (r *Report) extent(f *trace.File) error {
-	info, err := os.Stat(r.Path)
-	if err != nil {
-		return fmt.Errorf("inspect: %w", err)
-	}
-	r.Bytes, r.RowGroups, r.Streams, r.Indices = info.Size(), f.RowGroups(), len(f.Streams()), f.Indices()
+func (r *Report) extent(f *trace.File) {
+	r.Bytes, r.RowGroups, r.Streams, r.Indices = f.Size(), f.RowGroups(), len(f.Streams()), f.Indices()
 	if d := f.StoredDigest(); d != "" {
 		r.Digest = &d
 	}
@@ -122,7 +115,6 @@ func (r *Report) extent(f *trace.File) error {
 		r.addStream(&f.Streams()[i], i == 0)
 	}
 	r.Layers, r.Heads = distinct(f, func(s *trace.StreamInfo) int32 { return s.Layer }), distinct(f, func(s *trace.StreamInfo) int32 { return s.Head })
-	return nil
 }
 
 func (r *Report) addStream(s *trace.StreamInfo, first bool) {
@@ -165,6 +157,7 @@ func distinct(f *trace.File, key func(*trace.StreamInfo) int32) []int32 {
 
 // locality measures the streams one by one.
 func (r *Report) locality(ctx context.Context, f *trace.File, layers bool) error {
+	f.ExpectAll(0)
 	reader := f.NewReader(0)
 	defer reader.Close()
 	analyzer := locality.New(f.Meta(), r.TopK)

@@ -32,35 +32,47 @@ func CheckCodec(codec format.CompressionCodec) error {
 // Neither page headers nor the footer have a checksum. Each number is in both, so the comparison
 // reveals damage. With anyEncoding, pages may have encodings that the footer does not list.
 func (f *File) CheckPages(anyEncoding bool) (crc bool, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			crc, err = false, fmt.Errorf("corrupt data: %v", p)
-		}
-	}()
 	crc = true
+	err = Guard(func() error {
+		return f.checkGroups(func(group *format.RowGroup, i int) error {
+			all, err := f.checkChunk(group, i, anyEncoding)
+			crc = crc && all
+			return err
+		})
+	})
+	if err != nil {
+		return false, err
+	}
+	for i := range f.chunks {
+		f.chunks[i].listed, f.chunks[i].known = true, true // without places: the headers were compared
+	}
+	return crc, nil
+}
+
+// checkGroups checks the rows and columns of every row group. It calls check for the column chunks
+// of groups with rows.
+func (f *File) checkGroups(check func(group *format.RowGroup, i int) error) error {
 	groups := f.Metadata().RowGroups
 	var rows int64
 	for g := range groups {
 		group := &groups[g]
 		rows += group.NumRows
 		if group.NumRows < 0 || group.NumRows/maxRowsPerByte > f.Size() || len(group.Columns) != len(f.Leaves) {
-			return false, fmt.Errorf("row group %d: %d rows and %d columns in a file of %d bytes and %d columns", g, group.NumRows, len(group.Columns), f.Size(), len(f.Leaves))
+			return fmt.Errorf("row group %d: %d rows and %d columns in a file of %d bytes and %d columns", g, group.NumRows, len(group.Columns), f.Size(), len(f.Leaves))
 		}
 		if group.NumRows == 0 {
 			continue // the chunks of an empty group may point anywhere and are not read
 		}
 		for i := range group.Columns {
-			all, err := f.checkChunk(group, i, anyEncoding)
-			if err != nil {
-				return false, fmt.Errorf("row group %d column %s: %w", g, f.Leaves[i].Name, err)
+			if err := check(group, i); err != nil {
+				return fmt.Errorf("row group %d column %s: %w", g, f.Leaves[i].Name, err)
 			}
-			crc = crc && all
 		}
 	}
 	if rows != f.NumRows() {
-		return false, fmt.Errorf("row groups of %d rows in a file of %d", rows, f.NumRows())
+		return fmt.Errorf("row groups of %d rows in a file of %d", rows, f.NumRows())
 	}
-	return crc, f.checkOverlap()
+	return f.checkOverlap()
 }
 
 // checkChunk checks one column chunk. It reports whether all of its pages have a CRC.
@@ -87,7 +99,7 @@ func (f *File) checkChunk(group *format.RowGroup, i int, anyEncoding bool) (crc 
 		if err := checkPage(c, l, p); err != nil {
 			return err
 		}
-		return f.checkPacked(c, p)
+		return checkPacked(c, p, f.source, p.data)
 	})
 	if err != nil {
 		return false, err
@@ -178,8 +190,8 @@ func checkPageV2(c *format.ColumnMetaData, l *Leaf, p *pageHead) error {
 
 // checkPacked compares the length in the compressed data with the page header, because the decoder
 // allocates by the header. If the data state no length and the header is much larger than the data,
-// it decompresses them to count.
-func (f *File) checkPacked(c *format.ColumnMetaData, p *pageHead) error {
+// it decompresses them to count. The data begin at byte at of source.
+func checkPacked(c *format.ColumnMetaData, p *pageHead, source io.ReaderAt, at int64) error {
 	v2 := &p.DataPageHeaderV2.V
 	if c.Codec == format.Uncompressed || p.DataPageHeaderV2.Valid && v2.IsCompressed.Valid && !v2.IsCompressed.V {
 		return nil
@@ -188,7 +200,7 @@ func (f *File) checkPacked(c *format.ColumnMetaData, p *pageHead) error {
 	if p.DataPageHeaderV2.Valid {
 		levels = int64(v2.RepetitionLevelsByteLength) + int64(v2.DefinitionLevelsByteLength)
 	}
-	packed, want := io.NewSectionReader(f.source, p.data+levels, p.end()-p.data-levels), int64(p.UncompressedPageSize)-levels
+	packed, want := io.NewSectionReader(source, at+levels, int64(p.CompressedPageSize)-levels), int64(p.UncompressedPageSize)-levels
 	var buf [zstd.HeaderMaxSize]byte
 	n, err := packed.ReadAt(buf[:], 0)
 	if err != nil && err != io.EOF {

@@ -106,7 +106,7 @@ func TestCursorsReadWhatWasWritten(t *testing.T) {
 			}
 			f = writeRows(t, other, options...)
 		}
-		ids, err := f.Strings(0, &f.Leaves[0], len(rows), nil)
+		ids, err := f.Strings(0, &f.Leaves[0], len(rows), nil, false)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

@@ -58,6 +58,18 @@ func (d *deltas) begin(src []byte, n int) error {
 	return nil
 }
 
+// deltaValues returns the number of values that the header of encoded values states.
+func deltaValues(src []byte) (n int, ok bool) {
+	for range 3 { // values in a block, miniblocks in a block, values
+		v, used := binary.Uvarint(src)
+		if used <= 0 || v > math.MaxInt32 {
+			return 0, false
+		}
+		n, src = int(v), src[used:]
+	}
+	return n, true
+}
+
 // take decodes the next values of the page to dst.
 func (d *deltas) take(dst []int32) error {
 	n := copy(dst, d.rest)

@@ -1,14 +1,15 @@
 // Package parquet reads columns of Parquet files whose bytes may be damaged or hostile.
 //
 // Checksums cover the data of pages, but neither their headers nor the footer. Open checks the
-// lengths in the footer before it allocates memory for them. CheckPages compares all page headers
-// with the footer. A Cursor then reads the values of one column.
+// lengths in the footer before it allocates memory for them. CheckFooter compares its numbers with
+// each other. A Cursor reads the values of one column, and checks each page before it uses the
+// page. CheckPages compares all page headers with the footer at once.
 package parquet
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
+	"sync"
 
 	parquetgo "github.com/parquet-go/parquet-go"
 )
@@ -20,7 +21,16 @@ const Magic = "PAR1"
 type File struct {
 	*parquetgo.File
 	Leaves []Leaf // by column index
+	// Unsummed is called for a page without a CRC, before its data are used. Nil accepts the page.
+	Unsummed func() error
+
 	source io.ReaderAt
+	tail   *tail
+	chunks []chunk // by row group, then by column index
+
+	indexOnce sync.Once
+	indexAt   int64 // first byte of indexes
+	indexes   []byte
 }
 
 // Leaf describes a leaf column, which holds values.
@@ -37,8 +47,8 @@ type Leaf struct {
 func Open(source io.ReaderAt, size int64) (*File, error) {
 	f := &File{source: source}
 	err := Guard(func() (err error) {
-		if err = checkFooter(source, size); err == nil {
-			f.File, err = parquetgo.OpenFile(source, size,
+		if f.tail, err = readTail(source, size); err == nil {
+			f.File, err = parquetgo.OpenFile(f.tail, size, parquetgo.SkipMagicBytes(true),
 				parquetgo.SkipPageIndex(true), parquetgo.SkipBloomFilters(true), parquetgo.ReadBufferSize(1<<18))
 		}
 		return err
@@ -57,31 +67,8 @@ func Open(source io.ReaderAt, size int64) (*File, error) {
 		}
 		f.Leaves = append(f.Leaves, l)
 	}
+	f.chunks = make([]chunk, len(f.Leaves)*len(f.Metadata().RowGroups))
 	return f, nil
-}
-
-// checkFooter checks the lengths in the footer, because the decoder allocates them.
-func checkFooter(source io.ReaderAt, size int64) error {
-	const tail = 8 // length and magic
-	if size < 4+tail {
-		return fmt.Errorf("%d bytes", size)
-	}
-	var end [tail]byte
-	if _, err := source.ReadAt(end[:], size-tail); err != nil {
-		return err
-	}
-	length := int64(binary.LittleEndian.Uint32(end[:]))
-	if string(end[4:]) != Magic || length > size-4-tail {
-		return fmt.Errorf("no footer at the end, expected a length and PAR1")
-	}
-	footer := make([]byte, length)
-	if _, err := source.ReadAt(footer, size-tail-length); err != nil {
-		return err
-	}
-	if err := checkThrift(footer); err != nil {
-		return fmt.Errorf("footer: %w", err)
-	}
-	return nil
 }
 
 // Guard runs f and turns a panic of the Parquet decoder into an error. Corrupt pages can cause such

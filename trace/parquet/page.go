@@ -81,10 +81,10 @@ func (p *pageHead) rows(list bool) (n int64, known bool) {
 // walkPages calls visit for the header of every page of a chunk, in file order. The pages must fill
 // the chunk exactly.
 func (f *File) walkPages(c *format.ColumnMetaData, visit func(*pageHead) error) error {
-	at, end := chunkRange(c)
-	if at < 4 || c.TotalCompressedSize < 0 || end > f.Size() {
-		return fmt.Errorf("column chunk at bytes %d to %d of a file of %d", at, end, f.Size())
+	if err := f.checkRange(c); err != nil {
+		return err
 	}
+	at, end := chunkRange(c)
 	buf := make([]byte, pageHeaderGuess)
 	for at < end {
 		head, err := f.pageHead(at, end, buf)
@@ -142,14 +142,18 @@ var unused = sync.Pool{New: func() any { return new(buffers) }}
 // pages reads the data pages of a column chunk, one after the other.
 type pages struct {
 	file       *File
+	group      int
 	leaf       *Leaf
 	chunk      *format.ColumnMetaData
+	places     []place // of a chunk that is checked page by page, else nil
+	trusted    bool    // pages need no CRC, because their digest is being computed
 	buffers    *buffers
 	header     []byte // scratch
 	at, end    int64  // the next page's header, and the end of the chunk
 	dictionary []byte // in its encoding, nil before it was read
 
-	row int64 // rows that begin before byte at, -1 if the pages do not state it
+	prepared bool
+	row      int64 // rows that begin before byte at, -1 if the pages do not state it
 
 	head pageHead // of the page that was read last
 	// Levels and values of the last page. Nulls and empty lists have a level but no value.
@@ -162,9 +166,36 @@ func (p *pages) open(f *File, g int, l *Leaf) {
 	if p.buffers == nil {
 		p.buffers, p.header = unused.Get().(*buffers), make([]byte, pageHeaderGuess)
 	}
-	p.file, p.leaf, p.chunk = f, l, &f.Metadata().RowGroups[g].Columns[l.Index].MetaData
-	p.dictionary = nil
+	p.file, p.group, p.leaf, p.chunk = f, g, l, &f.Metadata().RowGroups[g].Columns[l.Index].MetaData
+	p.dictionary, p.places, p.prepared = nil, nil, false
 	p.rewind()
+}
+
+// prepare decides how the chunk is checked.
+func (p *pages) prepare() (err error) {
+	if !p.prepared {
+		p.places, err = p.file.prepare(p.group, p.leaf)
+		p.prepared = err == nil
+	}
+	return err
+}
+
+// admit checks the header of a page. Unless it states its numbers twice, admit checks the whole
+// chunk. It then reports that the chunk's index is not usable.
+func (p *pages) admit(head *pageHead) (indexed bool, err error) {
+	if err := checkPage(p.chunk, p.leaf, head); err != nil {
+		return false, fmt.Errorf("page at byte %d: %w", head.at, err)
+	}
+	if p.places == nil {
+		return false, nil
+	}
+	rows := p.file.Metadata().RowGroups[p.group].NumRows
+	i, found := slices.BinarySearchFunc(p.places, head.at, func(p place, at int64) int { return int(min(max(p.at-at, -1), 1)) })
+	if found && head.twice(p.chunk, p.leaf, p.places[i], rowsAt(p.places, i, rows)) {
+		return true, nil
+	}
+	p.places = nil
+	return false, p.file.distrust(p.group, p.leaf)
 }
 
 func (p *pages) rewind() {
@@ -183,12 +214,15 @@ func (p *pages) Close() {
 // advance reads the header of the next data page, and the dictionary if it comes first. It returns
 // io.EOF after the last page.
 func (p *pages) advance() error {
+	if err := p.prepare(); err != nil {
+		return err
+	}
 	for p.at < p.end {
 		head, err := p.file.pageHead(p.at, p.end, p.header)
 		if err != nil {
 			return err
 		}
-		if err := checkPage(p.chunk, p.leaf, head); err != nil {
+		if _, err := p.admit(head); err != nil {
 			return err
 		}
 		p.at = head.end()
@@ -224,6 +258,14 @@ func (p *pages) seek(row int64) (before int64, err error) {
 		}
 	}()
 	p.levels = 0
+	if err := p.prepare(); err != nil {
+		return 0, err
+	}
+	if p.places != nil {
+		if found, err := p.jump(row); err != nil || found {
+			return row - p.row, err
+		}
+	}
 	n, _ := p.head.rows(p.leaf.List)
 	if p.row < 0 || row < p.row-n {
 		p.rewind()
@@ -242,6 +284,24 @@ func (p *pages) seek(row int64) (before int64, err error) {
 	return row - p.row, nil
 }
 
+// jump goes to the page that holds a row by the offset index. If the page does not agree with the
+// index, it reports false.
+func (p *pages) jump(row int64) (found bool, err error) {
+	to := p.places[pageOf(p.places, row)]
+	head, err := p.file.pageHead(to.at, p.end, p.header)
+	if err == nil {
+		found, err = p.admit(head)
+	} else if err = p.file.distrust(p.group, p.leaf); err == nil {
+		p.places = nil
+	}
+	if found {
+		p.at, p.row, p.head = to.at, to.row, *head
+	} else {
+		p.rewind()
+	}
+	return found, err
+}
+
 // next reads the next data page.
 func (p *pages) next() error {
 	p.levels = 0
@@ -252,6 +312,11 @@ func (p *pages) next() error {
 	body, err := p.read(h)
 	if err != nil {
 		return err
+	}
+	if p.places != nil {
+		if err := checkPacked(p.chunk, h, bytes.NewReader(body), 0); err != nil {
+			return fmt.Errorf("page at byte %d: %w", h.at, err)
+		}
 	}
 	var rep, def []byte
 	if v2 := &h.DataPageHeaderV2.V; h.DataPageHeaderV2.Valid {
@@ -287,14 +352,40 @@ func (p *pages) next() error {
 		}
 		p.present = bytes.Count(p.def, []byte{p.leaf.maxDef})
 	}
+	if p.places != nil {
+		if err := p.counted(); err != nil {
+			return fmt.Errorf("page at byte %d: %w", h.at, err)
+		}
+	}
 	p.levels = levels
 	return nil
+}
+
+// counted compares the numbers in a page's header with its data. The other headers of the chunk
+// need not be read then.
+func (p *pages) counted() error {
+	v2 := &p.head.DataPageHeaderV2.V
+	if present := int(v2.NumValues - v2.NumNulls); present != p.present {
+		return fmt.Errorf("levels of %d values, the page header states %d", p.present, present)
+	}
+	if rows := bytes.Count(p.rep, []byte{0}); p.leaf.List && rows != int(v2.NumRows) {
+		return fmt.Errorf("levels of %d rows, the page header states %d", rows, v2.NumRows)
+	}
+	if n, ok := deltaValues(p.encoded); p.head.encoding() == format.DeltaBinaryPacked && (!ok || n != p.present) {
+		return fmt.Errorf("%d delta values, the page header states %d", n, p.present)
+	}
+	return p.file.sawPage(p.group, p.leaf, p.head.at, p.head.values())
 }
 
 // read reads a page and checks its CRC.
 func (p *pages) read(head *pageHead) ([]byte, error) {
 	b, n := p.buffers, int(head.CompressedPageSize)
 	b.packed = slices.Grow(b.packed[:0], n+bitpack.PaddingInt32)[:n]
+	if !head.hasCRC() && !p.trusted && p.file.Unsummed != nil {
+		if err := p.file.Unsummed(); err != nil {
+			return nil, err
+		}
+	}
 	if _, err := p.file.source.ReadAt(b.packed, head.data); err != nil {
 		return nil, err
 	}

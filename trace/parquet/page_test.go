@@ -19,10 +19,9 @@ func TestPackedLength(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := &File{source: bytes.NewReader(packed)}
 		for n, good := range map[int]bool{len(plain): true, len(plain) + 1: false, 400 << 20: false} {
 			head := &pageHead{PageHeader: format.PageHeader{UncompressedPageSize: int32(n), CompressedPageSize: int32(len(packed))}}
-			err := f.checkPacked(&format.ColumnMetaData{Codec: codec.CompressionCodec()}, head)
+			err := checkPacked(&format.ColumnMetaData{Codec: codec.CompressionCodec()}, head, bytes.NewReader(packed), 0)
 			if good && err != nil || !good && (err == nil || !strings.Contains(err.Error(), "data of 4194304 bytes uncompressed")) {
 				t.Errorf("%v: %d bytes stated of %d: %v", codec, n, len(plain), err)
 			}

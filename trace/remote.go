@@ -1,0 +1,128 @@
+package trace
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/internal/storage"
+	"github.com/kvreplay/kvreplay/trace/parquet"
+)
+
+// openURL opens an object of an object store. Every request for its bytes states its ETag, so an
+// object that changes is an error.
+func openURL(ctx context.Context, url string, report func(*Error) bool) (*File, error) {
+	o, err := storage.Open(ctx, url)
+	if err != nil {
+		return nil, fileError(url, RuleFile, "%w", err)
+	}
+	f := &File{path: url, source: o, closer: o, size: o.Size()}
+	if f.size == 0 {
+		err = fileError(url, RuleFile, "is empty, expected a trace (Parquet)")
+	} else {
+		err = f.loadGuarded(report)
+	}
+	if err != nil {
+		o.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Size returns the size of the file in bytes.
+func (f *File) Size() int64 { return f.size }
+
+// planner is a source for which a request costs more than a byte.
+type planner interface {
+	// Expect announces the ascending ranges that will be read. The source may read ahead that many
+	// of its blocks.
+	Expect(spans []storage.Span, ahead int)
+}
+
+// gapBytes is the longest gap that is read together with the ranges around it. Object stores send
+// it faster than they answer a request. Tests make it smaller.
+var gapBytes int64 = 256 << 10
+
+// Blocks that a planner reads ahead of its reader. Key columns are small and far from each other.
+const (
+	aheadKeys  = 8
+	aheadLists = 2
+)
+
+// Expect announces that Readers will read these streams of the directory, by ascending number, with
+// these columns. A trace in an object store is then read in few large requests. Expect has no effect
+// on files.
+func (f *File) Expect(streams []int, columns Columns) {
+	p, ok := f.source.(planner)
+	if !ok {
+		return
+	}
+	var spans []parquet.Span
+	for _, l := range f.NewReader(columns).leaves() {
+		for _, i := range streams {
+			s := &f.streams[i]
+			spans = f.parquet.Spans(spans, s.RowGroup, l, s.FirstRow, s.FirstRow+int64(s.Rows))
+		}
+	}
+	group := -1
+	for _, i := range streams {
+		if g := f.streams[i].RowGroup; f.keys != nil && g != group {
+			spans, group = f.keySpans(spans, g), g
+		}
+	}
+	p.Expect(merged(spans), aheadLists)
+}
+
+// ExpectAll is Expect for all streams.
+func (f *File) ExpectAll(columns Columns) {
+	if _, ok := f.source.(planner); ok {
+		all := make([]int, len(f.streams))
+		for i := range all {
+			all[i] = i
+		}
+		f.Expect(all, columns)
+	}
+}
+
+// expectBytes announces that the whole file will be read, in the order of its bytes.
+func (f *File) expectBytes() {
+	if p, ok := f.source.(planner); ok {
+		p.Expect([]storage.Span{{From: 0, To: f.size}}, aheadLists)
+	}
+}
+
+// expectOpening announces the ranges that Open reads: all key columns unless the file has a stream
+// index, and the first page of each optional column.
+func (f *File) expectOpening() {
+	p, ok := f.source.(planner)
+	if !ok {
+		return
+	}
+	var spans []parquet.Span
+	for g, group := range f.parquet.RowGroups() {
+		if hasRows(group) && f.keys == nil {
+			spans = f.keySpans(spans, g)
+		}
+	}
+	first := slices.IndexFunc(f.parquet.RowGroups(), hasRows)
+	for c := colScores; c < numColumns && first >= 0; c++ {
+		if f.leaves[c] != nil {
+			spans = f.parquet.Spans(spans, first, f.leaves[c], 0, 1)
+		}
+	}
+	p.Expect(merged(spans), aheadKeys)
+}
+
+// merged sorts ranges and joins those that are close to each other.
+func merged(spans []parquet.Span) []storage.Span {
+	slices.SortFunc(spans, func(a, b parquet.Span) int { return cmp.Compare(a.From, b.From) })
+	var out []storage.Span
+	for _, s := range spans {
+		if n := len(out); n > 0 && s.From <= out[n-1].To+gapBytes {
+			out[n-1].To = max(out[n-1].To, s.To)
+		} else {
+			out = append(out, storage.Span(s))
+		}
+	}
+	return out
+}
