@@ -139,7 +139,7 @@ func (c *Cell) Run(v demand.View, st Start, observer Observer, lower ...TierStar
 	}
 	n := 0
 	for t := c.Lower; t != nil; t = t.Cell.Lower {
-		if err := t.reset(v, lower[n]); err != nil {
+		if err := t.reset(v, st.Staging, lower[n]); err != nil {
 			return Counts{}, err
 		}
 		n++
@@ -148,7 +148,7 @@ func (c *Cell) Run(v demand.View, st Start, observer Observer, lower ...TierStar
 		err := c.apply(v, i, observer)
 		above := c
 		for t := c.Lower; t != nil && err == nil; t = t.Cell.Lower {
-			t.push(above)
+			t.push(above, &c.staging)
 			if err = t.Cell.apply(&t.view, i, t.observer); err != nil {
 				err = fmt.Errorf("tier below the GPU's cache: %w", err)
 			}
@@ -348,14 +348,21 @@ func (fetch) keep(c *Cell, _ demand.View, _ int) error {
 	return nil
 }
 
-// arrive does nothing. The blocks that the cache above gives up arrive after the demand.
-func (moveUp) arrive(*Cell, demand.View, int) error { return nil }
+// arrive makes the blocks resident that a staging buffer above dropped before the demand. The blocks
+// that the cache above gives up arrive after it.
+func (moveUp) arrive(c *Cell, _ demand.View, _ int) error {
+	for _, x := range c.change.Returned {
+		c.state[x] = outside
+	}
+	c.size += len(c.change.Returned)
+	return nil
+}
 
 func (moveUp) classify(c *Cell, v demand.View, i int) {
 	demand := v.Members(i)
 	c.classify(demand)
 	c.fetched = c.miss
-	c.step = policies.Step{T: c.step.T, Demand: len(demand), Hit: c.hit, Miss: c.miss, Pass: demand}
+	c.step = policies.Step{T: c.step.T, Demand: len(demand), Hit: c.hit, Miss: c.miss, Pass: demand, Offered: c.change.Returned}
 	if c.needs != 0 {
 		c.columns(v, i)
 	}
@@ -367,13 +374,15 @@ func (moveUp) keep(c *Cell, v demand.View, i int) error {
 	for _, x := range v.Members(i) {
 		c.state[x] = absent
 	}
-	c.arrived = c.change.Born
-	for _, x := range c.arrived {
+	born := c.change.Born
+	for _, x := range born {
 		c.state[x] = outside
 	}
-	c.size += len(c.arrived) - len(c.hit)
-	s.T, s.Demand, s.Hit, s.Miss, s.Pass, s.Offered = s.T+1, 0, nil, nil, nil, c.arrived
+	c.size += len(born) - len(c.hit)
+	s.T, s.Demand, s.Hit, s.Miss, s.Pass, s.Offered = s.T+1, 0, nil, nil, nil, born
 	c.Policy.Update(s)
+	c.arrived = append(append(c.offered[:0], c.change.Returned...), born...)
+	c.offered = c.arrived
 	return nil
 }
 

@@ -21,8 +21,12 @@ type staging struct {
 	state      []stagedState
 	candidates []int32 // blocks that were named at the step, without pinned ones
 	misses     []int32 // misses of the step that were not staged
-	offered    []int32
-	rank       []int32 // rank of each candidate of the step before, from 1, or 0 for other and ousted blocks
+
+	// Blocks of the step, ascending, for the tier below: fetched into the buffer, dropped from it before
+	// the demand, dropped after it, and not demanded.
+	moved, dropped, expired, unused []int32
+	offered                         []int32
+	rank                            []int32 // rank of each candidate of the step before, from 1, or 0 for other and ousted blocks
 
 	counts Prefetched // of the current step
 }
@@ -48,6 +52,7 @@ const (
 // reset starts a stream with an empty buffer.
 func (g *staging) reset(v demand.View, st *Start) {
 	g.source, g.size, g.blocks, g.counts, g.swaps = st.Prefetch, st.Staging, g.blocks[:0], Prefetched{}, st.Swap
+	g.moved, g.dropped, g.expired, g.unused = g.moved[:0], g.dropped[:0], g.expired[:0], g.unused[:0]
 	if g.source == setting.PrefetchNothing {
 		return
 	}
@@ -62,6 +67,7 @@ func (g *staging) reset(v demand.View, st *Start) {
 // that are pinned at row at.
 func (g *staging) begin(i, at int) {
 	g.counts, g.next, g.crowd, g.candidates = Prefetched{}, g.next[:0], g.crowd[:0], g.candidates[:0]
+	g.moved, g.dropped, g.expired, g.unused = g.moved[:0], g.dropped[:0], g.expired[:0], g.unused[:0]
 	switch {
 	case g.source == setting.PrefetchPredicted:
 		g.candidates = g.view.Unpinned(g.candidates, g.view.Predicted(i), at)
@@ -83,6 +89,7 @@ func (g *staging) fill(cached []uint8, i int) {
 		case len(g.next) < g.size:
 			if g.state[x] != carried {
 				g.counts.Moved++
+				g.moved = append(g.moved, x)
 			}
 			g.state[x] = staged
 			g.next = append(g.next, x)
@@ -94,12 +101,15 @@ func (g *staging) fill(cached []uint8, i int) {
 	for _, x := range g.blocks {
 		if g.state[x] != staged {
 			g.counts.Useless++
+			g.dropped = append(g.dropped, x)
 		}
 		if g.state[x] == carried {
 			g.state[x] = unstaged
 		}
 	}
 	g.blocks, g.next = g.next, g.blocks
+	slices.Sort(g.moved)
+	slices.Sort(g.dropped)
 }
 
 // take removes the demanded blocks from the buffer, and returns the misses that were not staged.
@@ -118,16 +128,22 @@ func (g *staging) take(miss []int32) []int32 {
 	}
 	stay := g.blocks[:0]
 	for _, x := range g.blocks {
+		if g.state[x] == staged {
+			g.unused = append(g.unused, x)
+		}
 		switch {
 		case g.state[x] != staged: // the step demanded it
 		case g.source == setting.PrefetchPredicted: // a prediction is valid for one step
 			g.state[x] = unstaged
 			g.counts.Useless++
+			g.expired = append(g.expired, x)
 		default:
 			stay = append(stay, x)
 		}
 	}
 	g.blocks = stay
+	slices.Sort(g.unused)
+	slices.Sort(g.expired)
 	g.clearCrowd()
 	return g.misses
 }

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"github.com/kvreplay/kvreplay/replay/demand"
+	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
 // Tier is a lower tier of a cell. It is a second cell and the demand that the cell above makes for
@@ -27,18 +28,31 @@ func NewTier(c *Cell, inclusive bool) *Tier {
 	return &Tier{Cell: c, view: demand.Pushed{Inclusive: inclusive}}
 }
 
-// reset starts a stream below the GPU's cache.
-func (t *Tier) reset(top demand.View, st TierStart) error {
+// reset starts a stream below the GPU's cache, whose staging buffer holds staged blocks.
+func (t *Tier) reset(top demand.View, staged int, st TierStart) error {
 	t.observer = st.Observer
-	t.view.Reset(top)
+	t.view.Reset(top, staged, st.Ranks)
 	return t.Cell.reset(&t.view, st.Start)
 }
 
-// push makes the next row of the tier's demand from the same row of the cache above.
-func (t *Tier) push(above *Cell) {
+// push makes the next row of the tier's demand from the same row of the cache above. top is the
+// staging of the GPU's cache.
+func (t *Tier) push(above *Cell, top *staging) {
 	if t.view.Inclusive {
-		t.view.Push(above.miss, above.change.Positions, above.change.Born)
+		t.view.Push(above.taken(), nil, top.unused, above.change.Positions, above.change.Born)
 		return
 	}
-	t.view.Push(above.miss, 0, above.victims, above.notKept())
+	g := &above.staging
+	t.view.Push(above.taken(), g.dropped, nil, 0, above.victims, above.notKept(), g.expired)
+}
+
+// taken returns the blocks that the cell has fetched from below for the step, ahead or on demand,
+// ascending.
+func (c *Cell) taken() []int32 {
+	g := &c.staging
+	if g.source == setting.PrefetchNothing {
+		return c.miss
+	}
+	g.offered = mergeSorted(g.offered[:0], g.moved, c.fetched)
+	return g.offered
 }

@@ -56,6 +56,9 @@ type Change struct {
 	// window. For an exclusive tier, Born lists the blocks that the cache above gave up, in the
 	// order in which they left.
 	Born []int32
+	// Returned lists the blocks that arrive in an exclusive tier before the demand, because a staging
+	// buffer dropped them. They ascend.
+	Returned []int32
 	// Due lists the births of row i - Streams + 1, in a followed pool. The blocks that exit at row i
 	// were last used just before them.
 	Due []int32

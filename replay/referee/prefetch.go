@@ -19,7 +19,7 @@ type Prefetched struct{ Moved, Useful, Late, Useless int }
 
 // stage prefetches blocks for the row that are neither pinned, resident nor in the buffer, best
 // rank first, while there is room. It returns the blocks without room.
-func (x *cell) stage(row int, out *Prefetched) (crowded []int32) {
+func (x *cell) stage(row int, out *StepCounts) (crowded []int32) {
 	var next []int32
 	for _, b := range x.named(row) {
 		if x.pinned(b, x.rows[row].seqLen) || x.resident[b] != nil {
@@ -31,12 +31,14 @@ func (x *cell) stage(row int, out *Prefetched) (crowded []int32) {
 		}
 		next = append(next, b)
 		if !slices.Contains(x.buffer, b) {
-			out.Moved++
+			out.Prefetched.Moved++
+			out.Ahead = append(out.Ahead, b)
 		}
 	}
 	for _, b := range x.buffer {
 		if !slices.Contains(next, b) {
-			out.Useless++
+			out.Prefetched.Useless++
+			out.Dropped = append(out.Dropped, b)
 		}
 	}
 	x.buffer = next
@@ -71,21 +73,21 @@ func (x *cell) named(row int) []int32 {
 }
 
 // serve removes the staged blocks from a step's misses.
-func (x *cell) serve(missed, crowded []int32, out *Prefetched) (fetched []int32) {
+func (x *cell) serve(missed, crowded []int32, out *StepCounts) (fetched []int32) {
 	for _, b := range missed {
 		if at := slices.Index(x.buffer, b); at >= 0 {
 			x.buffer = slices.Delete(x.buffer, at, at+1)
-			out.Useful++
+			out.Prefetched.Useful++
 			continue
 		}
 		if slices.Contains(crowded, b) {
-			out.Late++
+			out.Prefetched.Late++
 		}
 		fetched = append(fetched, b)
 	}
 	if x.Prefetch.Predicted {
-		out.Useless += len(x.buffer)
-		x.buffer = nil
+		out.Prefetched.Useless += len(x.buffer)
+		x.buffer, out.Expired = nil, x.buffer
 	}
 	return fetched
 }

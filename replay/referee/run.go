@@ -28,6 +28,10 @@ type StepCounts struct {
 
 	Prefetched Prefetched
 
+	// Ahead lists the blocks that the step fetched into the buffer. Dropped ones left it before the demand,
+	// and Expired ones after it. All ascend.
+	Ahead, Dropped, Expired []int32
+
 	// Order is Victims in the order of eviction.
 	Order []int32
 
@@ -166,7 +170,7 @@ func (x *cell) step(row int, first bool) StepCounts {
 		out.Born = append(out.Born, b)
 	}
 	if prefetches && !x.Prefetch.Swap {
-		crowded = x.stage(row, &out.Prefetched)
+		crowded = x.stage(row, &out)
 	}
 	demand := x.demand(row)
 	for _, b := range demand { // classify the whole step by the residents at its start
@@ -189,7 +193,7 @@ func (x *cell) step(row int, first bool) StepCounts {
 	}
 
 	if prefetches {
-		fetched := x.serve(out.Missed, crowded, &out.Prefetched)
+		fetched := x.serve(out.Missed, crowded, &out)
 		for _, b := range out.Missed {
 			if !slices.Contains(fetched, b) {
 				out.Hit = append(out.Hit, b)
@@ -225,7 +229,7 @@ func (x *cell) residents(row int) (blocks []int32) {
 
 // count sorts a step's blocks and sets their numbers.
 func (x *cell) count(out StepCounts, demand int) StepCounts {
-	for _, blocks := range [][]int32{out.Born, out.Hit, out.Missed, out.Victims, out.KeptOut, out.Residents} {
+	for _, blocks := range [][]int32{out.Born, out.Hit, out.Missed, out.Victims, out.KeptOut, out.Residents, out.Ahead, out.Dropped, out.Expired} {
 		slices.Sort(blocks)
 	}
 	out.Demand, out.Hits, out.Misses = demand, len(out.Hit), len(out.Missed)

@@ -46,7 +46,7 @@ func RunPool(streams [][]*trace.Stream, hasRanks bool, c Config, tiers []Tier) (
 	return all, nil
 }
 
-// lowerTier is a cache whose demand is the misses of the tier above.
+// lowerTier is a cache whose demand is the blocks that the tier above fetches, ahead or on demand.
 type lowerTier struct {
 	cell
 	exclusive bool
@@ -66,13 +66,14 @@ func (x *lowerTier) run(above []StepCounts, firstRow int, inclusive bool, top []
 		t := x.time(row)
 		out := StepCounts{T: a.T, Step: a.Step, Stream: a.Stream}
 		x.Capacity = x.At(a.Step)
+		taken := slices.Sorted(slices.Values(slices.Concat(a.Missed, a.Ahead)))
 		if inclusive {
-			x.copies(row, t, a.Missed, top[i].Born, &out)
+			x.copies(row, t, taken, top[i], &out)
 		} else {
-			x.exchange(row, t, a, &out)
+			x.exchange(row, t, taken, a, &out)
 		}
 		out.Residents = x.residents(row)
-		out = x.count(out, len(a.Missed))
+		out = x.count(out, len(taken))
 		if !inclusive {
 			out.Overflow = 0 // demanded blocks do not stay
 		}
@@ -81,10 +82,15 @@ func (x *lowerTier) run(above []StepCounts, firstRow int, inclusive bool, top []
 	return steps
 }
 
-// exchange is a step of an exclusive tier. Demanded blocks move up, and the victims from above are
-// inserted. Then the tier is cut to its capacity.
-func (x *lowerTier) exchange(row, t int, above StepCounts, out *StepCounts) {
-	for _, b := range above.Missed {
+// exchange is a step of an exclusive tier. Blocks that the buffer above dropped come back. Demanded
+// blocks move up, and the victims from above are inserted, then what else left the buffer. Then the
+// tier is cut to its capacity.
+func (x *lowerTier) exchange(row, t int, demand []int32, above StepCounts, out *StepCounts) {
+	for _, b := range above.Dropped {
+		x.arrive(b, t-1)
+		out.Born = append(out.Born, b)
+	}
+	for _, b := range demand {
 		if x.resident[b] != nil {
 			delete(x.resident, b)
 			out.Hit = append(out.Hit, b)
@@ -92,12 +98,12 @@ func (x *lowerTier) exchange(row, t int, above StepCounts, out *StepCounts) {
 			out.Missed = append(out.Missed, b)
 		}
 	}
-	for _, b := range append(slices.Clone(above.Order), above.KeptOut...) {
+	for _, b := range slices.Concat(above.Order, above.KeptOut, above.Expired) {
 		x.arrive(b, t)
 		out.Born = append(out.Born, b)
 	}
 	surplus := max(0, len(x.resident)-x.Capacity)
-	for _, b := range x.byOrder(row, nil)[:surplus] {
+	for _, b := range x.byOrder(row, nil, nil)[:surplus] {
 		delete(x.resident, b)
 		out.Victims = append(out.Victims, b)
 	}
@@ -105,8 +111,8 @@ func (x *lowerTier) exchange(row, t int, above StepCounts, out *StepCounts) {
 }
 
 // copies is a step of an inclusive tier: an ordinary cache of the demand from above.
-func (x *lowerTier) copies(row, t int, demand, born []int32, out *StepCounts) {
-	for _, b := range born {
+func (x *lowerTier) copies(row, t int, demand []int32, top StepCounts, out *StepCounts) {
+	for _, b := range top.Born {
 		x.arrive(b, t-1)
 		x.resident[b].offered = true
 		out.Born = append(out.Born, b)
@@ -126,7 +132,7 @@ func (x *lowerTier) copies(row, t int, demand, born []int32, out *StepCounts) {
 		x.resident[b].uses++
 	}
 	surplus := max(0, len(x.resident)-x.Capacity)
-	for _, b := range x.byOrder(row, demand)[:surplus] {
+	for _, b := range x.byOrder(row, demand, top.Ahead)[:surplus] {
 		delete(x.resident, b)
 		if slices.Contains(demand, b) {
 			out.KeptOut = append(out.KeptOut, b)
@@ -138,8 +144,8 @@ func (x *lowerTier) copies(row, t int, demand, born []int32, out *StepCounts) {
 }
 
 // byOrder returns the order of eviction. Blocks that came from above at one step leave in order of
-// arrival.
-func (x *lowerTier) byOrder(row int, demand []int32) []int32 {
+// arrival. Blocks that were only fetched ahead rank behind those of the list.
+func (x *lowerTier) byOrder(row int, demand, ahead []int32) []int32 {
 	var free []int32
 	for b := range x.resident {
 		if !slices.Contains(demand, b) {
@@ -161,6 +167,11 @@ func (x *lowerTier) byOrder(row int, demand []int32) []int32 {
 	ranked := []int32{} // members of demand in list order
 	for _, b := range x.demand(row) {
 		if slices.Contains(demand, b) {
+			ranked = append(ranked, b)
+		}
+	}
+	for _, b := range ahead {
+		if slices.Contains(demand, b) && !slices.Contains(ranked, b) {
 			ranked = append(ranked, b)
 		}
 	}

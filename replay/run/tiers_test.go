@@ -156,8 +156,8 @@ func TestTierErrors(t *testing.T) {
 	if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), "two tiers are named dram") {
 		t.Error(err)
 	}
-	o.Tiers, o.Prefetch = o.Tiers[:1], setting.Prefetch{Source: setting.PrefetchCandidates, Staging: capacities(t, "4")[0]}
-	if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), "--tier and --prefetch do not combine") {
+	o.Tiers, o.Prefetch = o.Tiers[:1], setting.Prefetch{Source: setting.PrefetchCandidates, Staging: capacities(t, "4")[0], Swap: true}
+	if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), "--tier and --prefetch SOURCE,swap do not combine") {
 		t.Error(err)
 	}
 }

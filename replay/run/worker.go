@@ -346,7 +346,7 @@ func (w *worker) start(i, c int) (cache.Start, error) {
 			return st, err
 		}
 	}
-	if f := p.opt.Prefetch; f.Source != setting.PrefetchNothing {
+	if f := p.opt.Prefetch; f.Source != setting.PrefetchNothing && p.cells[c].tier == 0 {
 		blocks, err := f.Staging.Blocks(w.sizing(i))
 		if err != nil {
 			return st, err

@@ -60,7 +60,7 @@ func Conflicts() []Conflict { return conflicts }
 var conflicts = []Conflict{
 	{UsePool, with(UsePrefetch), "a staging buffer belongs to one stream"},
 	{UsePool, with(UsePlan), "a plan divides memory among layers and heads, a pool shares it"},
-	{UseTiers, with(UsePrefetch), "a tier serves demanded blocks only, and a prefetch may fetch others"},
+	{UseTiers, with(UseSwap), "a step may demand a block that it swapped out"},
 	{UseClusters, with(UseBlocks), "clusters group single tokens"},
 	{UseClusters, with(UseSharing), "each head has its own clusters"},
 	{UseClusters, with(UsePrefetch, UseTiers, UsePool, UseOutliers, UsePlan), "clusters have unequal sizes"},
