@@ -74,6 +74,11 @@ func NewAdd(tokens, width float64) Kernel {
 	return Kernel{Kind: Add, Tokens: tokens, Out: width, Bytes: 3 * half * width, Software: Current}
 }
 
+// NewSum returns the sum of some rows of a width for each token, as of a token's experts.
+func NewSum(tokens, rows, width float64) Kernel {
+	return Kernel{Kind: Add, Tokens: tokens, Out: width, Bytes: (rows + 1) * half * width, Software: Current}
+}
+
 // NewEmbedding returns the look-up of rows of some width.
 func NewEmbedding(tokens, width float64) Kernel {
 	return Kernel{Kind: Embedding, Tokens: tokens, Out: width, Bytes: 2 * half * width, Software: Current}

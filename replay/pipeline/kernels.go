@@ -91,7 +91,7 @@ func (f *Fitted) Layer(layer int, l *Load) (o Operators, err error) {
 	first, second, out := projectionMatrices(m, f.roofline.Selection.Method == "indexer")
 	around := func(tokens float64) float64 { return f.seconds(kernel.NewNorm(tokens, hidden, true)) }
 	before := func(tokens float64) float64 {
-		return around(tokens) + f.products(tokens, first) + f.seconds(kernel.NewRope(tokens, rotated(m)))
+		return around(tokens) + f.products(tokens, first) + f.innerNorms(tokens) + f.seconds(kernel.NewRope(tokens, rotated(m)))
 	}
 	o.Project = before(l.Queries)
 	o.Pre = f.products(l.Queries, second)
@@ -107,6 +107,25 @@ func (f *Fitted) Layer(layer int, l *Load) (o Operators, err error) {
 			f.feedForward(layer, l.Again) + f.causal(l.Requests, l.Again, l.Pairs)
 	}
 	return o, nil
+}
+
+// innerNorms returns the time of the norms between projections and attention: of queries and keys by
+// head, or of the latents.
+func (f *Fitted) innerNorms(tokens float64) (sum float64) {
+	m := f.roofline.Model
+	norm := func(rows, width float64) {
+		if rows*width > 0 {
+			sum += f.seconds(kernel.NewNorm(rows, width, false))
+		}
+	}
+	if l := m.Latent; l != nil {
+		norm(tokens, float64(l.KVRank.Value))
+		norm(tokens, float64(l.QueryRank.Value))
+	} else if m.QKNorm {
+		norm(tokens*float64(m.QueryHeads.Value), float64(m.HeadDim.Value))
+		norm(tokens*float64(m.KVHeads.Value), float64(m.HeadDim.Value))
+	}
+	return sum
 }
 
 // attention returns the time of decode attention. Several queries of a request read its cache once,
@@ -131,7 +150,8 @@ func (f *Fitted) causal(requests, tokens, pairs float64) float64 {
 }
 
 // feedForward returns the time of a layer's FFN. The routed experts of a GPU are one grouped
-// product: the chosen experts side by side, each with its share of the tokens.
+// product: the chosen experts side by side, each with its share of the tokens. Kernels around it
+// route tokens.
 func (f *Fitted) feedForward(layer int, tokens float64) float64 {
 	m := f.roofline.Model
 	hidden := float64(m.Hidden.Value)
@@ -145,8 +165,34 @@ func (f *Fitted) feedForward(layer int, tokens float64) float64 {
 	}
 	chosen := f.roofline.touched(tokens)
 	pairs := tokens * float64(m.MoE.Active.Value)
-	return sum + f.products(pairs/chosen, []matrix{{chosen * upMatrices(m) * wide, hidden}, {chosen * hidden, wide}}) +
+	return sum + f.routing(tokens) + f.products(pairs/chosen, []matrix{{chosen * upMatrices(m) * wide, hidden}, {chosen * hidden, wide}}) +
 		f.seconds(kernel.NewActivation(pairs, wide))
+}
+
+// Grouping the tokens by expert takes one kernel if the pairs of tokens and experts are few and so are
+// the experts. Otherwise one kernel counts the pairs of each expert, and one sorts them
+// (moe_align_block_size of vLLM, csrc/moe/moe_align_sum_kernels.cu).
+const (
+	fewPairs   = 1024
+	fewExperts = 64
+)
+
+// routing returns the time of the kernels that choose experts, group tokens by expert, and add the
+// outputs of experts (fused_experts of vLLM and SGLang). Each is priced as a kernel over rows with the
+// same bytes.
+func (f *Fitted) routing(tokens float64) float64 {
+	m := f.roofline.Model
+	e, hidden := m.MoE, float64(m.Hidden.Value)
+	active, experts, kernels := float64(e.Active.Value), float64(e.Experts.Value), 2.
+	if tokens*active < fewPairs && experts <= fewExperts {
+		kernels = 1
+	}
+	sum := f.seconds(kernel.NewNorm(tokens, experts, false)) + kernels*f.seconds(kernel.NewAdd(tokens, active)) +
+		f.seconds(kernel.NewSum(tokens, active, hidden))
+	if e.Shared.Value > 0 {
+		sum += f.seconds(kernel.NewAdd(tokens, hidden))
+	}
+	return sum
 }
 
 // dense returns the time of an FFN of some width.
