@@ -57,12 +57,6 @@ func (r *runner) memory(staging float64) (mem Memory) {
 		}
 		mem.Host = kv * k.KV.Ratio() * gpus
 		mem.Host += r.recomputed * float64(len(r.batch.Drawn)) * float64(m.Hidden.Value) * k.X.PerNumber() * layers * gpus
-		if r.traits.Weights { // two layers' weights are on the GPU, and the embedding stays there
-			embedding := m.EmbeddingParameters() * float64(m.BytesPerParameter.Value)
-			streamed := mem.Weights - embedding
-			mem.Host += streamed * gpus
-			mem.Weights = 2*streamed/layers + embedding
-		}
 	case MovesUncached:
 		mem.Staging = 0
 		mem.Cache = kv * r.ellm.cached(layers)
@@ -75,6 +69,12 @@ func (r *runner) memory(staging float64) (mem Memory) {
 		if r.profile.Tiered {
 			mem.Host, mem.SSD = lower*below*gpus, kv*below*gpus
 		}
+	}
+	if r.traits.Weights { // two layers' weights are on the GPU, and the embedding stays there
+		embedding := m.EmbeddingParameters() * float64(m.BytesPerParameter.Value)
+		streamed := mem.Weights - embedding
+		mem.Host += streamed * gpus
+		mem.Weights = 2*streamed/layers + embedding
 	}
 	host := r.Selection.cost(m).host
 	mem.Host += (tokens*host.token + float64(r.Batch)*host.request) * layers * gpus

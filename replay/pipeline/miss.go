@@ -58,6 +58,10 @@ func (r *runner) layer(layer int, t *sums) (l Layer, traffic Traffic, err error)
 	case MovesDropped:
 	case MovesQueries:
 		r.writeBack(t, s.EntryBytes, &l, &traffic)
+		if r.traits.Weights {
+			_, weights := r.loadLayer(layer)
+			l.Dense.Weights, l.Dense.WeightsGather = weights.Seconds, r.smShare(&weights)
+		}
 	case MovesUncached:
 		r.moveUncached(layer, t, &o, &l, &traffic)
 	case MovesLayers:
@@ -202,8 +206,8 @@ func (r *runner) moveLayer(layer int, t *sums, o *Operators, l *Layer, traffic *
 	rate := float64(kv.Bytes) / (cost.Seconds - cost.By.Launch)
 	activations := t.requests * hidden * k.X.PerNumber() // bytes per position
 	numbers := entry / halfBytes
-	perParameter, all := float64(m.BytesPerParameter.Value), LayerWeights(m, layer, r.Experts)
-	weights := r.fetch.Cost(transfer.Request{Descriptors: 1, Bytes: int64(all), Launches: 1})
+	perParameter := float64(m.BytesPerParameter.Value)
+	all, weights := r.loadLayer(layer)
 	l.Dense = Dense{
 		Attend: o.AttendAll, KV: Transfer{cost.Seconds, cost.By.Launch}, Gather: r.smShare(&cost),
 		Positions: int(math.Round(float64(t.SeqLen) / t.requests)), Prompt: int(math.Round(float64(t.Prompt) / t.requests)),
@@ -214,6 +218,12 @@ func (r *runner) moveLayer(layer int, t *sums, o *Operators, l *Layer, traffic *
 		Bytes: float64(kv.Bytes), ActivationBytes: activations,
 	}
 	traffic.Descriptors = float64(kv.Descriptors)
+}
+
+// loadLayer returns the bytes of a layer's weights, and the cost to move them to the GPU.
+func (r *runner) loadLayer(layer int) (bytes float64, cost transfer.Cost) {
+	bytes = LayerWeights(r.Model, layer, r.Experts)
+	return bytes, r.fetch.Cost(transfer.Request{Descriptors: 1, Bytes: int64(bytes), Launches: 1})
 }
 
 // moveUncached prices a layer whose first tokens are not cached, both over the link and run again.

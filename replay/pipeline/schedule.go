@@ -136,7 +136,7 @@ var scheduleTable = []entry{
 	{"kvpr", "kvpr[:order=row|column,batches=1,weights=gpu|host,load=first|coarse|fine,recompute=on|paper|off,kv=fp16|int4,x=fp16|int4,group=64]", "all KV moves, except a part that is recomputed from activations meanwhile (KVPR)", parseKVPR, nil},
 	{"flexgen", "flexgen[:batches=1,weights=gpu|host,kv=fp16|int4,group=64]", "all KV moves, a layer ahead (FlexGen)", parseFlexGen, nil},
 	{"ellm", "ellm[:uncached=auto,swap=auto,recompute=auto,choose=time,fused=no]", "first tokens stay uncached: some layers run again while others are swapped in (eLLM)", parseELLM, nil},
-	{"host", "host[:attend=all|demand|missed,halves=no|yes]", "the CPU attends to KV in host memory, or to the misses alone (FastDecode)", parseHost, []string{"fastdecode"}},
+	{"host", "host[:attend=all|demand|missed,halves=no|yes,weights=gpu|host]", "the CPU attends to KV in host memory, or to the misses alone (FastDecode)", parseHost, []string{"fastdecode"}},
 	{"gpu", "gpu", "sparse Top-K attention, all KV on the GPU", parseOnGPU, []string{"on-gpu"}},
 	{"kept", "kept", "attention over the entries that a lossy policy keeps, all on the GPU", parseKept, nil},
 	{"dense", "dense", "dense attention over the whole context, all KV on the GPU", parseDense, nil},

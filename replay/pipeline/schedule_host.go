@@ -1,7 +1,9 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
@@ -21,10 +23,14 @@ import (
 //
 // With Halves, the CPU attends for one half of the batch while the GPU computes for the other
 // (FastDecode). Weights are read for each half.
+//
+// With Weights, the weights are in host memory too (FlexGen, ZeRO-Inference). Those of the next layer
+// move while the CPU attends, into one of two buffers. The outputs of the CPU follow them over the link.
 type Host struct {
 	wholeBatch
 	Attends AttendedOnHost
 	Halves  bool
+	Weights bool
 }
 
 // AttendedOnHost are the entries that the CPU attends to.
@@ -38,10 +44,15 @@ const (
 )
 
 func parseHost(options string) (Schedule, error) {
-	attend, halves := string(AttendsAll), "no"
+	attend, halves, weights := string(AttendsAll), "no", "gpu"
 	w, err := canonical("host", options, policies.Word("attend", &attend, "all", "demand", "missed"),
-		policies.Word("halves", &halves, "no", "yes"))
-	return &Host{w, AttendedOnHost(attend), halves == "yes"}, err
+		policies.Word("halves", &halves, "no", "yes"), policies.Word("weights", &weights, "gpu", "host"))
+	w.name = strings.TrimSuffix(w.name, ",weights=gpu") // the name without the option
+	h := &Host{w, AttendedOnHost(attend), halves == "yes", weights == "host"}
+	if err == nil && h.Weights && h.Attends == AttendsMissed {
+		return nil, errors.New("attend=missed keeps a cache on the GPU: choose attend=all or attend=demand for weights=host")
+	}
+	return h, err
 }
 
 // Parts returns 2 with halves.
@@ -56,9 +67,9 @@ func (h *Host) Parts() int {
 func (h *Host) Traits() Traits {
 	switch h.Attends {
 	case AttendsAll:
-		return Traits{Serves: DenseAttended, Moves: MovesQueries}
+		return Traits{Serves: DenseAttended, Moves: MovesQueries, Weights: h.Weights}
 	case AttendsDemand:
-		return Traits{Serves: SparseTopK, Moves: MovesQueries}
+		return Traits{Serves: SparseTopK, Moves: MovesQueries, Weights: h.Weights}
 	}
 	return Traits{Serves: SparseTopK, Moves: MovesMisses}
 }
@@ -71,14 +82,18 @@ func (h *Host) Place(t *Timeline, s *Step) {
 	for p := range parts {
 		last[p], returned[p] = None, None
 	}
-	done := None
+	done, weights := None, h.load(t, s, 0, None)
 	for i := range len(s.Whole) + 1 {
+		loaded := weights
 		for p := range parts {
 			if i > 0 {
 				last[p] = t.finish(&parts[p][i-1], i-1, p, last[p], returned[p])
 			}
 			if i < len(s.Whole) {
-				last[p], returned[p] = h.begin(t, &parts[p][i], i, p, last[p])
+				if p == len(parts)-1 { // all parts have left the layer before
+					weights = h.load(t, s, i+1, last[p])
+				}
+				last[p], returned[p] = h.begin(t, &parts[p][i], i, p, last[p], loaded)
 			} else {
 				done = t.later(done, last[p])
 			}
@@ -87,10 +102,19 @@ func (h *Host) Place(t *Timeline, s *Step) {
 	t.Add(Output, len(s.Whole), 0, s.Output, done)
 }
 
-// begin adds a layer up to its attention. It returns the last operation on the SMs, and the return
-// of the CPU's outputs.
-func (h *Host) begin(t *Timeline, l *Layer, layer, part int, last Op) (attended, returned Op) {
-	last = t.Add(Project, layer, part, l.Project, last)
+// load adds the load of a layer's weights, after the layer whose buffer it takes.
+func (h *Host) load(t *Timeline, s *Step, layer int, free Op) Op {
+	if !h.Weights || layer >= len(s.Whole) {
+		return None
+	}
+	d := &s.Whole[layer].Dense
+	return t.load(LoadWeights, d, layer, 0, d.Weights, free)
+}
+
+// begin adds a layer up to its attention, after its weights. It returns the last operation on the
+// SMs, and the return of the CPU's outputs.
+func (h *Host) begin(t *Timeline, l *Layer, layer, part int, last, weights Op) (attended, returned Op) {
+	last = t.Add(Project, layer, part, l.Project, last, weights)
 	if h.Attends != AttendsAll {
 		last = t.Add(Select, layer, part, l.Select, last)
 	}
@@ -111,20 +135,28 @@ func (h *Host) begin(t *Timeline, l *Layer, layer, part int, last Op) (attended,
 }
 
 // Closed returns the sum of the stages above for a whole batch. With a cache on the GPU, its
-// attention runs next to the CPU's. The form then holds if fetches are short.
-func (h *Host) Closed(s *Step) float64 {
-	return s.sum(func(l *Layer) float64 {
-		sum, host := l.Project+l.Pre+l.finishing(), l.Host.Send+l.Host.Attend+l.Host.Return
-		gpu := l.Scatter * l.Store
+// attention runs next to the CPU's. The form then holds if fetches are short. Weights add the load of
+// the first layer. The outputs of the CPU also wait for those of the next layer.
+func (h *Host) Closed(s *Step) (seconds float64) {
+	if h.Weights {
+		seconds = s.Whole[0].Dense.Weights
+	}
+	for i := range s.Whole {
+		l := &s.Whole[i]
+		before, gpu, host := l.Project+l.Pre, l.Scatter*l.Store, l.Host.Send+l.Host.Attend
 		switch h.Attends {
 		case AttendsDemand:
-			sum += l.Select
+			before += l.Select
 		case AttendsMissed:
-			sum += l.Select + l.LookupGPU
+			before += l.Select + l.LookupGPU
 			gpu += l.Attend * (1 - l.Missed)
 		}
-		return sum + max(gpu, host)
-	})
+		if h.Weights && i+1 < len(s.Whole) {
+			host = max(host, s.Whole[i+1].Dense.Weights-before)
+		}
+		seconds += before + max(gpu, host+l.Host.Return) + l.finishing()
+	}
+	return seconds + s.Output
 }
 
 // HostAttention holds the times of a layer's attention on the CPU, in seconds.

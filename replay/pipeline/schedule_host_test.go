@@ -26,6 +26,43 @@ func TestHostByHand(t *testing.T) {
 	near(t, "exposed", x[OnHost], 3*7)
 }
 
+// By hand, layers of 11 as above, with weights of 12 on the host. The first weights take 12. Those of a next
+// layer begin with the layer, and the outputs of the CPU follow them: 12, then 0.5 back and 2 after it. The
+// last layer takes 11. Weights of 8 hide behind the 8.5 before the outputs.
+func TestHostWeights(t *testing.T) {
+	l := Layer{Project: 1, Pre: 1, Post: 2, Host: HostAttention{Send: 0.5, Attend: 6, Return: 0.5}}
+	l.Dense.Weights = 12
+	h := schedule(t, "host:weights=host")
+	near(t, "long", place(t, h, layers(l, 3)).End(), 12+2*(12+0.5+2)+11)
+	l.Dense.Weights = 8
+	near(t, "hidden", place(t, h, layers(l, 3)).End(), 8+3*11)
+	near(t, "on the GPU", place(t, schedule(t, "host"), layers(l, 3)).End(), 3*11)
+	if name := schedule(t, "host:weights=gpu").Name(); name != "host:attend=all,halves=no" {
+		t.Errorf("weights on the GPU: %s", name)
+	}
+	if _, err := ParseSchedule("host:attend=missed,weights=host"); err == nil || !strings.Contains(err.Error(), "keeps a cache on the GPU") {
+		t.Errorf("weights on the host with a cache: %v", err)
+	}
+}
+
+// All weights of a model but the embedding move in every step, and two layers stay on the GPU. KV does
+// not move.
+func TestHostWeightsPrices(t *testing.T) {
+	p, o := parallelOptions(t, "opt-13b", 1)
+	o.Schedule = schedule(t, "host")
+	all := priceParallel(t, p, o)
+	o.Schedule = schedule(t, "host:weights=host")
+	got := priceParallel(t, p, o)
+	embedding := o.Model.EmbeddingParameters() * 2
+	streamed := GPUWeights(o.Model, 1) - embedding
+	near(t, "moved", got.H2D-all.H2D, streamed)
+	near(t, "weights on the GPU", got.Memory.Weights, 2*streamed/40+embedding)
+	near(t, "host", got.Memory.Host-all.Memory.Host, streamed*float64(o.Machine.GPUs))
+	if got.Causes.Weights == 0 || got.Mean < streamed/64e9 { // of PCIe 5
+		t.Errorf("%d bytes of weights take %g s of a step of %g s", int(streamed), got.Causes.Weights, got.Mean)
+	}
+}
+
 // By hand: the SMs have 4 for a layer of a half, the CPU and its ways 4. So one hides the other, except
 // at the ends: the first projections of 2, and the last way.
 func TestHostHalves(t *testing.T) {
@@ -50,7 +87,7 @@ func TestHostClosed(t *testing.T) {
 			s.Whole[i].Host = HostAttention{r.Float64(), 3 * r.Float64(), r.Float64()}
 			s.Whole[i].Fetch = Transfer{}
 		}
-		for _, name := range []string{"host", "host:attend=demand", "host:attend=missed"} {
+		for _, name := range []string{"host", "host:attend=demand", "host:attend=missed", "host:weights=host", "host:attend=demand,weights=host"} {
 			c := schedule(t, name).(Closed)
 			near(t, name, place(t, c, s).End(), c.Closed(s))
 			h := schedule(t, strings.Replace(c.Name(), "halves=no", "halves=yes", 1))
