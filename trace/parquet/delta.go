@@ -18,8 +18,10 @@ const maxBlockValues = 1 << 16
 // deltas decodes int32 values of the encoding DELTA_BINARY_PACKED in parts. The library decodes
 // only whole pages, into memory of its own.
 type deltas struct {
-	src    []byte // bytes that are not decoded yet
-	widths []byte // bits per value of the block's next miniblocks
+	src    []byte // the page
+	at     int    // byte of src to decode next
+	widths int    // byte of src with the width of the block's next miniblock
+	ahead  int    // miniblocks left in the block
 	width  uint   // bits per value of the open miniblock
 	minis  int    // miniblocks in a block
 	mini   int    // values in a miniblock
@@ -52,7 +54,7 @@ func (d *deltas) begin(src []byte, n int) error {
 	case total < n:
 		return fmt.Errorf("%d delta values, expected %d", total, n)
 	}
-	d.src, d.widths, d.minis, d.mini, d.open = src[used:], nil, minis, block/minis, 0
+	d.src, d.at, d.ahead, d.minis, d.mini, d.open = src, used, 0, minis, block/minis, 0
 	d.left, d.last, d.rest = max(total-1, 0), int32(first), d.group[:min(total, 1)]
 	d.group[0] = d.last
 	return nil
@@ -101,14 +103,14 @@ func (d *deltas) next(dst *[groupValues]int32) error {
 	n := min(groupValues, d.left)
 	d.left -= n
 	size := int(4 * d.width)
-	src := d.src
+	src := d.src[d.at:]
 	if cap(src) < size+bitpack.PaddingInt32 || len(src) < size {
 		if 8*len(src) < n*int(d.width) {
 			return errors.New("delta values are cut off")
 		}
 		src = d.packed[:copy(d.packed[:size], src)]
 	}
-	d.src = d.src[min(size, len(d.src)):]
+	d.at = min(d.at+size, len(d.src))
 	if d.width == 0 {
 		clear(dst[:])
 	} else {
@@ -119,14 +121,17 @@ func (d *deltas) next(dst *[groupValues]int32) error {
 }
 
 func (d *deltas) openMiniblock() error {
-	if len(d.widths) == 0 {
-		least, used := binary.Varint(d.src)
-		if used <= 0 || len(d.src) < used+d.minis {
+	if d.ahead == 0 {
+		least, used := binary.Varint(d.src[d.at:])
+		widths := d.at + used
+		if used <= 0 || len(d.src) < widths+d.minis {
 			return errors.New("delta block is cut off")
 		}
-		d.least, d.widths, d.src = int32(least), d.src[used:used+d.minis], d.src[used+d.minis:]
+		d.least, d.widths, d.at, d.ahead = int32(least), widths, widths+d.minis, d.minis
 	}
-	d.width, d.widths, d.open = uint(d.widths[0]), d.widths[1:], d.mini
+	d.width, d.open = uint(d.src[d.widths]), d.mini
+	d.widths++
+	d.ahead--
 	if d.width > 32 {
 		return fmt.Errorf("delta values of %d bits", d.width)
 	}
