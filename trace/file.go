@@ -47,7 +47,7 @@ type File struct {
 // digest, once. A file with neither CRCs nor a digest is an error.
 func Open(path string) (*File, error) { return OpenContext(context.Background(), path) }
 
-// OpenContext is Open with a context for the requests to an object store, which ends them. It has no
+// OpenContext is Open with a context that ends the requests of opening to an object store. It has no
 // effect on files.
 func OpenContext(ctx context.Context, path string) (*File, error) {
 	f, err := open(ctx, path, nil)
@@ -57,6 +57,9 @@ func OpenContext(ctx context.Context, path string) (*File, error) {
 	if err := f.finish(); err != nil {
 		f.Close()
 		return nil, err
+	}
+	if o, ok := f.source.(*storage.Object); ok {
+		o.Detach()
 	}
 	return f, nil
 }
@@ -182,7 +185,9 @@ func (f *File) checkParquet(all bool) (err error) {
 // openParquet reads the footer.
 func (f *File) openParquet() (err error) {
 	begin := make([]byte, len(parquet.Magic))
-	if _, err := f.source.ReadAt(begin, 0); err != nil && err != io.EOF {
+	if _, err := f.source.ReadAt(begin, 0); storage.Unread(err) {
+		return f.corrupt(err)
+	} else if err != nil && err != io.EOF {
 		return fmt.Errorf("open trace: %w", err)
 	}
 	if string(begin) != parquet.Magic {

@@ -16,7 +16,7 @@ import (
 
 // TestDocs runs every command line of every Markdown file in the repository: the lines that begin
 // with `$ kvreplay` in ```console blocks. They run from the root of the repository. $TMP is an
-// empty folder that the commands of one block share. A backslash at the end continues a line. `>
+// empty folder that the commands of one block share. Blocks with s3:// find a bucket of traces. A backslash at the end continues a line. `>
 // FILE` at the end redirects stdout. Text after `|` or `#` is not run. A command that fails, fails
 // the test. Its output is not compared.
 func TestDocs(t *testing.T) {
@@ -98,6 +98,9 @@ func consoleBlocks(text string) (blocks []block) {
 // run executes the commands in order, in this process.
 func (b *block) run(t *testing.T) {
 	tmp := t.TempDir()
+	if strings.Contains(strings.Join(b.commands, " "), "s3://") {
+		startS3(t, ".")
+	}
 	for _, command := range b.commands {
 		args, err := words(command, tmp)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/kvreplay/kvreplay/datasets/requests"
+	"github.com/kvreplay/kvreplay/internal/storage"
 	"github.com/kvreplay/kvreplay/trace"
 	"github.com/kvreplay/kvreplay/trace/inspect"
 )
@@ -59,6 +60,9 @@ lengths and shared prefixes. datasets/requests/README.md defines them.`,
 			return nil
 		},
 		next: func(c *call) []string {
+			if storage.IsURL(c.args[0]) {
+				return append([]string{"replay"}, c.args...)
+			}
 			if found, err := requests.Detect(c.args[0]); err != nil || found != requests.Parquet {
 				return nil // requests have no selections to replay
 			}
@@ -106,6 +110,9 @@ type report interface{ Text(io.Writer) error }
 
 // inspectFile describes a trace or a trace of requests.
 func inspectFile(ctx context.Context, path string, o inspect.Options) (report, error) {
+	if storage.IsURL(path) {
+		return inspect.File(ctx, path, o)
+	}
 	found, err := requests.Detect(path)
 	if err != nil {
 		return nil, fmt.Errorf("inspect: %w", err)

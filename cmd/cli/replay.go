@@ -169,7 +169,7 @@ func (f *replayFlags) run(c *call) error {
 	bar := newBar(c.stderr)
 	defer bar.close()
 	o.Progress = bar.add
-	tasks, err := f.plan(c.args, o)
+	tasks, err := f.plan(c.Context(), c.args, o)
 	defer closeAll(tasks)
 	if err != nil {
 		return err
@@ -373,14 +373,14 @@ type task struct {
 
 // plan opens and plans every trace before the replay begins. A wrong name, a broken file or an
 // option that a trace cannot serve then costs no work.
-func (f *replayFlags) plan(paths []string, o replay.Options) (tasks []*task, err error) {
+func (f *replayFlags) plan(ctx context.Context, paths []string, o replay.Options) (tasks []*task, err error) {
 	if err := checkNames(paths, "into a folder"); err != nil {
 		return nil, err
 	}
 	digests := map[string]string{} // to a path
 	for _, path := range paths {
 		t := new(task)
-		if t.file, err = trace.Open(path); err != nil {
+		if t.file, err = trace.OpenContext(ctx, path); err != nil {
 			return tasks, err
 		}
 		tasks = append(tasks, t)

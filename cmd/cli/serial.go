@@ -60,7 +60,7 @@ func (f *serialFlags) run(c *call) error {
 	}
 	var traces []*trace.File
 	for _, path := range c.args { // all of them before the first is replayed
-		file, err := trace.Open(path)
+		file, err := trace.OpenContext(c.Context(), path)
 		if err != nil {
 			return err
 		}

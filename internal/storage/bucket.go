@@ -24,6 +24,8 @@ import (
 var (
 	// stall is the time without any byte after which a request is repeated.
 	stall = 30 * time.Second
+	// patience is the time after which a request that has no answer fails, with its repetitions.
+	patience = 2 * time.Minute
 	// retries is the number of attempts at a request that a store refuses for a while.
 	retries = 10
 )
@@ -107,6 +109,9 @@ func (b *bucket) fail(name string, err error) error {
 	return &Error{Scheme + b.name + "/" + b.prefix + name, b.explain(err)}
 }
 
+// deniedCodes are the codes of wrong credentials. The last one is versitygw's, with status 404.
+var deniedCodes = []string{minio.AccessDenied, "InvalidAccessKeyId", "SignatureDoesNotMatch", "XAdminUserNotFound"}
+
 // explain adds the remedy to an error of a request.
 func (b *bucket) explain(err error) error {
 	if errors.Is(err, context.Canceled) {
@@ -125,12 +130,12 @@ func (b *bucket) explain(err error) error {
 		return fmt.Errorf("%w, expected the same ETag to the end. Run again when no program writes to it", ErrChanged)
 	case code == minio.NoSuchBucket:
 		return fmt.Errorf("no bucket %s at %s: %w", b.name, b.where, fs.ErrNotExist)
-	case code == minio.NoSuchKey || r.StatusCode == http.StatusNotFound:
-		return fmt.Errorf("no such object at %s: %w", b.where, fs.ErrNotExist)
 	case code == "ExpiredToken" || code == "ExpiredTokenException" || code == "RequestExpired":
 		return fmt.Errorf("the credentials have expired (%s). Get new ones, as with `aws sso login`, and run again", code)
-	case r.StatusCode == http.StatusForbidden || r.StatusCode == http.StatusUnauthorized || code == minio.AccessDenied || code == "InvalidAccessKeyId" || code == "SignatureDoesNotMatch":
+	case r.StatusCode == http.StatusForbidden || r.StatusCode == http.StatusUnauthorized || slices.Contains(deniedCodes, code):
 		return b.denied(code)
+	case code == minio.NoSuchKey:
+		return fmt.Errorf("no such object at %s: %w", b.where, fs.ErrNotExist)
 	case r.StatusCode == http.StatusServiceUnavailable || r.StatusCode == http.StatusTooManyRequests:
 		return fmt.Errorf("%s refused %d attempts (%s). Run again later, or with fewer processes", b.where, retries, code)
 	}
@@ -149,7 +154,7 @@ func (b *bucket) denied(code string) error {
 // Stat describes an object.
 func (b *bucket) Stat(ctx context.Context, name string) (Info, error) {
 	o, err := b.client.StatObject(ctx, b.name, b.prefix+name, minio.StatObjectOptions{})
-	if r := minio.ToErrorResponse(err); err != nil && r.StatusCode >= 400 && r.StatusCode < 500 && r.StatusCode != http.StatusNotFound {
+	if r := minio.ToErrorResponse(err); err != nil && r.StatusCode >= 400 && r.StatusCode < 500 {
 		// The answer to HEAD has no body and so no cause. GET states it.
 		if body, err := b.Get(ctx, name, 0, 1, ""); err != nil {
 			return Info{}, err
@@ -159,6 +164,9 @@ func (b *bucket) Stat(ctx context.Context, name string) (Info, error) {
 	}
 	if err != nil {
 		return Info{}, b.fail(name, err)
+	}
+	if o.ETag == "" {
+		return Info{}, b.fail(name, errors.New("the store states no ETag, without which a change would not be noticed. Upload the object through the store"))
 	}
 	return Info{name, o.Size, o.ETag, o.LastModified}, nil
 }
@@ -184,7 +192,11 @@ func (b *bucket) Get(ctx context.Context, name string, from, to int64, tag strin
 		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
+	answer := time.AfterFunc(patience, cancel)
 	body, _, _, err := b.client.GetObject(ctx, b.name, b.prefix+name, o)
+	if !answer.Stop() && err != nil {
+		err = context.DeadlineExceeded
+	}
 	if err != nil {
 		cancel()
 		return nil, b.fail(name, err)

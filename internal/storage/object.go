@@ -33,6 +33,7 @@ func memory() int64 { return max(8, 2*int64(runtime.GOMAXPROCS(0))) * largeBlock
 type Object struct {
 	ctx    context.Context
 	cancel context.CancelFunc
+	detach func() bool
 	store  Store
 	info   Info
 
@@ -57,7 +58,7 @@ type block struct {
 }
 
 // Open opens an object for reading. All requests state its ETag, so that a changed object is an error.
-// When ctx ends, reading stops.
+// When ctx ends, reading stops, until Detach is called.
 func Open(ctx context.Context, url string) (*Object, error) {
 	s, name, err := locate(url)
 	if err != nil {
@@ -77,15 +78,21 @@ func OpenIn(ctx context.Context, s Store, name string) (*Object, error) {
 
 func newObject(ctx context.Context, s Store, info Info) *Object {
 	o := &Object{store: s, info: info}
-	o.ctx, o.cancel = context.WithCancel(ctx)
+	o.ctx, o.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	o.detach = context.AfterFunc(ctx, o.cancel)
 	return o
 }
+
+// Detach makes reading go on when the context of Open ends, until Close. A program that stops between
+// pieces of work can then finish a piece.
+func (o *Object) Detach() { o.detach() }
 
 // Size returns the number of bytes.
 func (o *Object) Size() int64 { return o.info.Size }
 
 // Close stops requests.
 func (o *Object) Close() error {
+	o.detach()
 	o.cancel()
 	return nil
 }

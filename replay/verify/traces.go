@@ -5,14 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 
+	"github.com/kvreplay/kvreplay/internal/storage"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/trace"
 )
+
+// traceExt is the extension by which traces are found in folders.
+const traceExt = ".parquet"
 
 // traces finds trace files by their digest.
 type traces struct {
@@ -29,6 +34,13 @@ type traces struct {
 func openTraces(ctx context.Context, paths []string, wanted map[string]bool) (*traces, error) {
 	ts := &traces{open: map[string]*trace.File{}, broken: map[string]error{}, named: map[string]string{}, names: map[string][]string{}}
 	for _, path := range paths {
+		if storage.IsURL(path) {
+			if err := ts.addURL(ctx, path, wanted); err != nil {
+				ts.close()
+				return nil, err
+			}
+			continue
+		}
 		info, err := os.Stat(path)
 		switch {
 		case err != nil:
@@ -36,7 +48,7 @@ func openTraces(ctx context.Context, paths []string, wanted map[string]bool) (*t
 		case info.IsDir():
 			err = ts.addFolder(ctx, path, wanted)
 		default:
-			err = ts.add(path, wanted)
+			err = ts.add(ctx, path, wanted)
 		}
 		if err != nil {
 			ts.close()
@@ -52,18 +64,50 @@ func (ts *traces) addFolder(ctx context.Context, dir string, wanted map[string]b
 		return fmt.Errorf("find traces: %w", err)
 	}
 	for _, e := range entries {
-		if e.IsDir() || filepath.Ext(e.Name()) != ".parquet" {
+		if e.IsDir() || filepath.Ext(e.Name()) != traceExt {
 			continue
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		err := ts.add(filepath.Join(dir, e.Name()), wanted)
-		if unread(err) {
-			return fmt.Errorf("find traces: %w", err)
+		if err := ts.addFound(ctx, filepath.Join(dir, e.Name()), wanted); err != nil {
+			return err
 		}
-		if err != nil {
-			ts.skipped = append(ts.skipped, err.Error())
+	}
+	return nil
+}
+
+// addFound adds a file that the user did not name. It skips one that is not a valid trace.
+func (ts *traces) addFound(ctx context.Context, path string, wanted map[string]bool) error {
+	err := ts.add(ctx, path, wanted)
+	if unread(err) {
+		return fmt.Errorf("find traces: %w", err)
+	}
+	if err != nil {
+		ts.skipped = append(ts.skipped, err.Error())
+	}
+	return nil
+}
+
+// addURL adds an object whose name ends in .parquet, or all such objects directly below a prefix.
+func (ts *traces) addURL(ctx context.Context, url string, wanted map[string]bool) error {
+	if path.Ext(url) == traceExt {
+		return ts.add(ctx, url, wanted)
+	}
+	store, err := storage.At(url)
+	if err != nil {
+		return fmt.Errorf("find traces: %w", err)
+	}
+	list, err := store.List(ctx, "")
+	if err != nil {
+		return fmt.Errorf("find traces: %w", err)
+	}
+	for _, o := range list {
+		if path.Ext(o.Name) != traceExt || strings.Contains(o.Name, "/") {
+			continue
+		}
+		if err := ts.addFound(ctx, strings.TrimSuffix(url, "/")+"/"+o.Name, wanted); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -71,12 +115,12 @@ func (ts *traces) addFolder(ctx context.Context, dir string, wanted map[string]b
 
 // unread reports whether an error is about reading a file and not about its content.
 func unread(err error) bool {
-	return slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.EIO, syscall.ESTALE, syscall.ETIMEDOUT, syscall.ENOTCONN},
+	return storage.Unread(err) || slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.EIO, syscall.ESTALE, syscall.ETIMEDOUT, syscall.ENOTCONN},
 		func(e error) bool { return errors.Is(err, e) })
 }
 
-func (ts *traces) add(path string, wanted map[string]bool) error {
-	f, err := trace.Open(path)
+func (ts *traces) add(ctx context.Context, path string, wanted map[string]bool) error {
+	f, err := trace.OpenContext(ctx, path)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,9 @@ import (
 )
 
 const (
-	cli = "github.com/kvreplay/kvreplay/cmd/cli"
+	// tags are those of make build, TAGS in the Makefile.
+	tags = "minimal,nethttpomithttp2,tinygo"
+	cli  = "github.com/kvreplay/kvreplay/cmd/cli"
 	// sbomTool writes the bill of materials in the format CycloneDX.
 	sbomTool = "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0"
 )
@@ -114,7 +116,7 @@ func (r *release) describe() error {
 // build compiles the program for a platform.
 func (r *release) build(path, goos, goarch string) error {
 	flags := fmt.Sprintf("-s -w -buildid= -X %s.version=%s -X %s.commit=%s -X %s.built=%s", cli, r.version, cli, r.commit, cli, r.date.Format(time.RFC3339))
-	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "minimal", "-ldflags", flags, "-o", path, "./cmd/kvreplay")
+	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", tags, "-ldflags", flags, "-o", path, "./cmd/kvreplay")
 	c.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=")
 	c.Stderr = os.Stderr
 	return c.Run()

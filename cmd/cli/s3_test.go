@@ -1,0 +1,157 @@
+package cli_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/s3test"
+)
+
+// startS3 starts an S3 server with the bucket traces. It holds the bundled traces of the repository at
+// root.
+func startS3(t *testing.T, root string) *s3test.Server {
+	t.Helper()
+	s := s3test.Start(t)
+	found, err := filepath.Glob(filepath.Join(root, "datasets", "bundled", "*.parquet"))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("no bundled traces: %v", err)
+	}
+	objects := map[string][]byte{"notes.txt": []byte("no trace")}
+	for _, path := range found {
+		if objects[filepath.Base(path)], err = os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Bucket(t, "traces", objects)
+	return s
+}
+
+const (
+	s3Niah = "s3://traces/smollm2_niah_1k_sglang.parquet"
+	s3News = "s3://traces/smollm2_multi_news_8k.parquet"
+)
+
+// mustRunOK runs a command that succeeds and returns stdout.
+func mustRunOK(t *testing.T, args ...string) string {
+	t.Helper()
+	code, out, errs := run(args...)
+	if code != 0 {
+		t.Fatalf("%s: exit code %d: %s", strings.Join(args, " "), code, errs)
+	}
+	return out
+}
+
+// folderText returns the names and contents of the row files in a folder.
+func folderText(t *testing.T, dir string) string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.WriteString(filepath.Base(path) + "\n" + string(text))
+	}
+	return b.String()
+}
+
+// Commands give the same bytes for a trace in an object store as for a file, also if the store refuses
+// two of three requests.
+func TestS3EqualsLocal(t *testing.T) {
+	server := startS3(t, filepath.Join("..", ".."))
+	var requests atomic.Int64
+	server.Proxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if requests.Add(1)%3 != 0 {
+			s3test.Refuse(w, http.StatusServiceUnavailable, "SlowDown")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	local, remote := t.TempDir(), t.TempDir()
+	settings := []string{"--policy", "all", "--policy", "lossy", "--capacity", "1.5x,3x", "--per", "request", "--parallel", "2", "--out"}
+	mustRunOK(t, append(append([]string{"replay", niah, newsTrace}, settings...), local)...)
+	mustRunOK(t, append(append([]string{"replay", s3Niah, s3News}, settings...), remote)...)
+	want := folderText(t, local)
+	if got := folderText(t, remote); got != want || !strings.Contains(want, `"lru"`) {
+		t.Errorf("rows of S3 differ from local ones: %d and %d bytes", len(got), len(want))
+	}
+	server.Use(t, server.Endpoint)
+	for _, args := range [][]string{{"inspect", "--layers", "--format", "json"}, {"validate", "--format", "json"}, {"validate"}, {"replay", "--layers", "3", "--policy", "lru", "--format", "csv"}} {
+		want := mustRunOK(t, append(args, niah)...)
+		if got := mustRunOK(t, append(args, s3Niah)...); strings.ReplaceAll(got, s3Niah, niah) != want {
+			t.Errorf("%v: got\n%s\nexpected\n%s", args, got, want)
+		}
+	}
+	for _, traces := range []string{"s3://traces", "s3://traces/", s3Niah} {
+		rows := remote
+		if traces == s3Niah {
+			rows = ownRows(t, "jsonl")
+		}
+		if out := mustRunOK(t, "leaderboard", "verify", rows, "--traces", traces, "--sample", "3"); !strings.Contains(out, " 0 differ, 0 not verifiable") {
+			t.Errorf("verify with %s:\n%s", traces, out)
+		}
+	}
+}
+
+// A store that fails or an object that changes ends a command with exit code 1, the cause and a remedy.
+// No row is written.
+func TestS3Failures(t *testing.T) {
+	server := startS3(t, filepath.Join("..", ".."))
+	key, err := os.ReadFile(niah)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name  string
+		first func(w http.ResponseWriter, r *http.Request, next http.Handler) // of GET requests
+		want  string
+	}{
+		{"expired", func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+			s3test.Refuse(w, http.StatusForbidden, "RequestExpired")
+		}, "the credentials have expired (RequestExpired). Get new ones"},
+		{"changed", func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+			server.Put(t, "traces", filepath.Base(niah), append(key, "more"...))
+			next.ServeHTTP(w, r)
+		}, "was changed while kvreplay read it, expected the same ETag to the end. Run again when no program writes to it"},
+		{"denied", func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+			s3test.Refuse(w, http.StatusForbidden, "AccessDenied")
+		}, "access denied to the key kvreplay-test (AccessDenied). Check the credentials"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server.Put(t, "traces", filepath.Base(niah), key)
+			var once sync.Once
+			failed := false
+			server.Proxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+				if r.Method == http.MethodGet {
+					once.Do(func() { failed = true; c.first(w, r, next) })
+					if failed {
+						failed = false
+						return
+					}
+				}
+				next.ServeHTTP(w, r)
+			})
+			out := t.TempDir()
+			code, _, errs := run("replay", s3Niah, "--policy", "lru", "--capacity", "2x", "--out", out)
+			if code != 1 || !strings.Contains(errs, s3Niah) || !strings.Contains(errs, c.want) {
+				t.Errorf("exit code %d: %s\nexpected %q", code, errs, c.want)
+			}
+			if rows := folderText(t, out); rows != "" {
+				t.Errorf("rows were written:\n%s", rows)
+			}
+			code, stdout, _ := run("validate", "s3://traces/none.parquet")
+			if code != 1 || !strings.Contains(stdout, "s3://traces/none.parquet: ") || !strings.Contains(stdout, "no such object") {
+				t.Errorf("validate of a missing object: exit code %d: %s", code, stdout)
+			}
+		})
+	}
+}

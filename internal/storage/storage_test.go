@@ -1,0 +1,429 @@
+package storage_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kvreplay/kvreplay/internal/s3test"
+	"github.com/kvreplay/kvreplay/internal/storage"
+)
+
+// content returns n bytes that do not repeat.
+func content(n int) []byte {
+	data := make([]byte, n)
+	r := rand.New(rand.NewPCG(uint64(n), 1))
+	for i := range data {
+		data[i] = byte(r.Uint32())
+	}
+	return data
+}
+
+func read(t *testing.T, s storage.Store, name string, from, to int64) string {
+	t.Helper()
+	body, err := s.Get(t.Context(), name, from, to, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	data, err := io.ReadAll(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// A folder and a bucket behave alike.
+func TestStore(t *testing.T) {
+	for name, place := range map[string]func(t *testing.T) string{
+		"folder": func(t *testing.T) string { return filepath.Join(t.TempDir(), "packs") },
+		"bucket": func(t *testing.T) string {
+			s3test.Start(t).Bucket(t, "corpus", map[string][]byte{"other/x": nil})
+			return "s3://corpus/packs"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := storage.At(place(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx := t.Context()
+			if list, err := s.List(ctx, ""); err != nil || len(list) != 0 {
+				t.Fatalf("an empty store lists %v, %v", list, err)
+			}
+			for _, object := range []string{"b/2", "a", "b/1"} {
+				if err := s.Put(ctx, object, strings.NewReader("old"), 3); err != nil {
+					t.Fatal(err)
+				}
+				if err := s.Put(ctx, object, strings.NewReader("text of "+object), int64(len("text of "+object))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			list, err := s.List(ctx, "b/")
+			if err != nil || len(list) != 2 || list[0].Name != "b/1" || list[1].Name != "b/2" || list[0].Size != int64(len("text of b/1")) {
+				t.Errorf("List: %v, %v", list, err)
+			}
+			info, err := s.Stat(ctx, "a")
+			if err != nil || info.Name != "a" || info.Size != int64(len("text of a")) || time.Since(info.Modified) > time.Hour {
+				t.Errorf("Stat: %v, %v", info, err)
+			}
+			for part, want := range map[[2]int64]string{{0, -1}: "text of a", {5, -1}: "of a", {0, 4}: "text", {5, 7}: "of", {3, 3}: ""} {
+				if got := read(t, s, "a", part[0], part[1]); got != want {
+					t.Errorf("bytes %v: %q, expected %q", part, got, want)
+				}
+			}
+			if data, err := storage.ReadFile(ctx, s, "b/1", 100); err != nil || string(data) != "text of b/1" {
+				t.Errorf("ReadFile: %q, %v", data, err)
+			}
+			if _, err := storage.ReadFile(ctx, s, "b/1", 10); err == nil || !strings.Contains(err.Error(), "at most 10") {
+				t.Errorf("ReadFile of a large object: %v", err)
+			}
+			if _, err := s.Stat(ctx, "none"); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("Stat of a missing object: %v", err)
+			}
+			if _, err := s.Get(ctx, "none", 0, -1, ""); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("Get of a missing object: %v", err)
+			}
+		})
+	}
+}
+
+// A name cannot leave its folder.
+func TestFolderKeepsNames(t *testing.T) {
+	s, err := storage.At(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Put(t.Context(), "../x", strings.NewReader(""), 0); err == nil || !strings.Contains(err.Error(), "leaves the folder") {
+		t.Errorf("Put: %v", err)
+	}
+}
+
+func TestURLs(t *testing.T) {
+	t.Setenv("AWS_ENDPOINT_URL", "")
+	for url, want := range map[string]string{"s3://": "no bucket", "s3:///x": "no bucket", "s3://b": "no object", "s3://b/": "no object", "s3://b/x/": "no object", "s3://*/x": "no bucket"} {
+		if _, err := storage.Open(t.Context(), url); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, expected %q", url, err, want)
+		}
+	}
+	for _, endpoint := range []string{"localhost:9000", "ftp://x", "http://x/path", "::"} {
+		t.Setenv("AWS_ENDPOINT_URL", endpoint)
+		if _, err := storage.Open(t.Context(), "s3://b/x"); err == nil || !strings.Contains(err.Error(), "expected http://HOST:PORT") {
+			t.Errorf("%s: %v", endpoint, err)
+		}
+	}
+}
+
+// Reads of random ranges from concurrent readers give the bytes of the object, with and without
+// announced ranges. Announced ranges take requests of at most 8 MiB.
+func TestRanges(t *testing.T) {
+	server := s3test.Start(t)
+	data := content(20<<20 + 12345)
+	server.Bucket(t, "corpus", map[string][]byte{"a/x.bin": data})
+	var requests atomic.Int64
+	server.Proxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.Method == http.MethodGet {
+			requests.Add(1)
+		}
+		next.ServeHTTP(w, r)
+	})
+	o, err := storage.Open(t.Context(), "s3://corpus/a/x.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	if o.Size() != int64(len(data)) {
+		t.Fatalf("%d bytes, expected %d", o.Size(), len(data))
+	}
+	check := func(at, n int) {
+		p := make([]byte, n)
+		got, err := o.ReadAt(p, int64(at))
+		want := data[min(at, len(data)):min(at+n, len(data))]
+		if got != len(want) || !bytes.Equal(p[:got], want) || (err == io.EOF) != (got < n) || err != nil && err != io.EOF {
+			t.Errorf("bytes %d to %d: %d bytes, %v", at, at+n, got, err)
+		}
+	}
+	check(0, 4)
+	check(len(data)-10, 20)
+	check(len(data)+5, 1)
+	requests.Store(0)
+	o.Expect([]storage.Span{{From: 100, To: 300}, {From: 1 << 20, To: int64(len(data))}}, 2)
+	var wait sync.WaitGroup
+	for i := range 8 {
+		wait.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 2))
+			for range 50 {
+				check(1<<20+r.IntN(len(data)-2<<20), r.IntN(100_000))
+			}
+		})
+	}
+	wait.Wait()
+	if n := requests.Load(); n > 4 {
+		t.Errorf("%d requests for 20 MB, expected 3 of at most 8 MiB and 1 ahead", n)
+	}
+}
+
+func TestStage(t *testing.T) {
+	server := s3test.Start(t)
+	data := content(17 << 20)
+	server.Bucket(t, "corpus", map[string][]byte{"x.bin": data, "empty": {}})
+	for name, want := range map[string][]byte{"x.bin": data, "empty": {}} {
+		path := filepath.Join(t.TempDir(), "staged")
+		if err := storage.Stage(t.Context(), "s3://corpus/"+name, path); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	server.Proxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.Method == http.MethodGet {
+			cancel()
+		}
+		next.ServeHTTP(w, r)
+	})
+	dir := t.TempDir()
+	if err := storage.Stage(ctx, "s3://corpus/x.bin", filepath.Join(dir, "staged")); err == nil {
+		t.Error("a cancelled Stage succeeds")
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("a cancelled Stage leaves %v", left)
+	}
+}
+
+// An upload that is cut half-way leaves the older object, or none.
+func TestCutUpload(t *testing.T) {
+	server := s3test.Start(t)
+	server.Bucket(t, "corpus", map[string][]byte{"old": []byte("old content")})
+	defer storage.SetLimits(2*time.Second, 5*time.Second, 1)()
+	s, err := storage.At("s3://corpus")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"old", "new"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		data := content(12 << 20)
+		half := io.MultiReader(bytes.NewReader(data[:6<<20]), stopper{cancel})
+		if err := s.Put(ctx, name, half, int64(len(data))); err == nil {
+			t.Errorf("%s: a cut upload succeeds", name)
+		}
+		cancel()
+	}
+	if got := read(t, s, "old", 0, -1); got != "old content" {
+		t.Errorf("a cut upload changes the object to %d bytes", len(got))
+	}
+	if _, err := s.Stat(t.Context(), "new"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a cut upload leaves an object (%v)", err)
+	}
+}
+
+// stopper ends an upload in its middle.
+type stopper struct{ cancel func() }
+
+func (s stopper) Read([]byte) (int, error) {
+	s.cancel()
+	return 0, errors.New("cut")
+}
+
+// An object that changes while it is read is an error, for ranges and for a whole copy.
+func TestChangedObject(t *testing.T) {
+	server := s3test.Start(t)
+	server.Bucket(t, "corpus", map[string][]byte{"none": nil})
+	s, err := storage.At("s3://corpus")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(data []byte) {
+		if err := s.Put(t.Context(), "x", bytes.NewReader(data), int64(len(data))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data := content(1 << 20)
+	put(data)
+	o, err := storage.Open(t.Context(), "s3://corpus/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	p := make([]byte, 10)
+	if _, err := o.ReadAt(p, 0); err != nil {
+		t.Fatal(err)
+	}
+	data[5]++
+	put(data)
+	_, err = o.ReadAt(p, 500_000)
+	if !errors.Is(err, storage.ErrChanged) || !storage.Unread(err) || !strings.Contains(err.Error(), "bytes 458752 to 524287: was changed while kvreplay read it, expected the same ETag to the end. Run again") {
+		t.Errorf("a changed object: %v", err)
+	}
+	var first sync.Once
+	server.Proxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.Method == http.MethodGet {
+			first.Do(func() { data[6]++; put(data) })
+		}
+		next.ServeHTTP(w, r)
+	})
+	if err := storage.Stage(t.Context(), "s3://corpus/x", filepath.Join(t.TempDir(), "x")); !errors.Is(err, storage.ErrChanged) {
+		t.Errorf("Stage of a changed object: %v", err)
+	}
+}
+
+// Wrong, absent and expired credentials are errors with a remedy.
+func TestCredentials(t *testing.T) {
+	server := s3test.Start(t)
+	server.Bucket(t, "corpus", map[string][]byte{"x": []byte("text")})
+	file := filepath.Join(t.TempDir(), "credentials")
+	if err := os.WriteFile(file, []byte("[lab]\naws_access_key_id = "+s3test.AccessKey+"\naws_secret_access_key = "+s3test.SecretKey+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		set  map[string]string
+		url  string
+		want string // of the error, empty if there is none
+	}{
+		{"right", nil, "s3://corpus/x", ""},
+		{"profile", map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_SHARED_CREDENTIALS_FILE": file, "AWS_PROFILE": "lab"}, "s3://corpus/x", ""},
+		{"secret", map[string]string{"AWS_SECRET_ACCESS_KEY": "wrong"}, "s3://corpus/x", "s3://corpus/x: access denied to the key kvreplay-test (SignatureDoesNotMatch). Check the credentials"},
+		{"key", map[string]string{"AWS_ACCESS_KEY_ID": "nobody"}, "s3://corpus/x", "access denied to the key nobody ("},
+		{"none", map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, "s3://corpus/x", "access denied without credentials (AccessDenied). Set AWS_ACCESS_KEY_ID"},
+		{"object", nil, "s3://corpus/y", "s3://corpus/y: no such object"},
+		{"bucket", nil, "s3://elsewhere/y", "s3://elsewhere/y: no"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for name, value := range c.set {
+				t.Setenv(name, value)
+			}
+			o, err := storage.Open(t.Context(), c.url)
+			if err == nil {
+				o.Close()
+			}
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%v, expected %q", err, c.want)
+			}
+		})
+	}
+	t.Run("expired", func(t *testing.T) {
+		defer storage.SetLimits(2*time.Second, 5*time.Second, 2)()
+		server.Proxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+			s3test.Refuse(w, http.StatusBadRequest, "ExpiredToken")
+		})
+		if _, err := storage.Open(t.Context(), "s3://corpus/x"); err == nil || !strings.Contains(err.Error(), "the credentials have expired (ExpiredToken). Get new ones") {
+			t.Errorf("expired credentials: %v", err)
+		}
+	})
+	t.Run("elsewhere", func(t *testing.T) {
+		defer storage.SetLimits(2*time.Second, 5*time.Second, 2)()
+		server.Use(t, "http://127.0.0.1:1")
+		if _, err := storage.Open(t.Context(), "s3://corpus/x"); err == nil || !strings.Contains(err.Error(), "no connection to 127.0.0.1:1. Check AWS_ENDPOINT_URL") {
+			t.Errorf("no server: %v", err)
+		}
+	})
+}
+
+// A store that refuses requests for a while is asked again. If it goes on, the error says so.
+func TestThrottling(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits between attempts")
+	}
+	server := s3test.Start(t)
+	data := content(100_000)
+	server.Bucket(t, "corpus", map[string][]byte{"x": data})
+	var asked atomic.Int64
+	var often atomic.Int64
+	server.Proxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if asked.Add(1)%often.Load() != 0 {
+			s3test.Refuse(w, http.StatusServiceUnavailable, "SlowDown")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	often.Store(3) // every third request is answered
+	o, err := storage.Open(t.Context(), "s3://corpus/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	got := make([]byte, len(data))
+	if _, err := o.ReadAt(got, 0); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("with every third request answered: %v", err)
+	}
+	defer storage.SetLimits(2*time.Second, 20*time.Second, 3)()
+	often.Store(1 << 40)
+	o, err = storage.Open(t.Context(), "s3://corpus/x")
+	if err == nil {
+		o.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "refused 3 attempts") || !strings.Contains(err.Error(), "Run again later") {
+		t.Errorf("with no request answered: %v", err)
+	}
+}
+
+// A server that stops in the middle of an answer, or cuts it, is asked again.
+func TestSlowServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a server that stalls")
+	}
+	server := s3test.Start(t)
+	data := content(300_000)
+	server.Bucket(t, "corpus", map[string][]byte{"x": data})
+	for name, fail := range map[string]func(w http.ResponseWriter, r *http.Request){
+		"stall": func(w http.ResponseWriter, r *http.Request) {
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		},
+		"cut": func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer storage.SetLimits(300*time.Millisecond, 5*time.Second, 3)()
+			var asked, failing atomic.Int64
+			failing.Store(2)
+			server.Proxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+				if r.Method == http.MethodGet && asked.Add(1) <= failing.Load() {
+					w.Header().Set("Content-Length", "300000")
+					w.Header().Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
+					w.WriteHeader(http.StatusPartialContent)
+					_, _ = w.Write(data[:100_000])
+					fail(w, r)
+					return
+				}
+				next.ServeHTTP(w, r)
+			})
+			read := func() error {
+				o, err := storage.Open(t.Context(), "s3://corpus/x")
+				if err != nil {
+					return err
+				}
+				defer o.Close()
+				got := make([]byte, len(data))
+				if _, err := o.ReadAt(got, 0); err != nil {
+					return err
+				}
+				if !bytes.Equal(got, data) {
+					t.Error("other bytes")
+				}
+				return nil
+			}
+			if err := read(); err != nil {
+				t.Errorf("after two answers that fail: %v", err)
+			}
+			failing.Store(1 << 40)
+			if err := read(); err == nil || !storage.Unread(err) || !strings.Contains(err.Error(), "bytes 0 to 299999: ") {
+				t.Errorf("if every answer fails: %v", err)
+			} else {
+				t.Log(err)
+			}
+		})
+	}
+}
