@@ -23,7 +23,7 @@ func inspectCommand() command {
 	return command{
 		use:   "inspect FILE...",
 		short: "Describe a trace, or a trace of requests",
-		long: `Describe a trace: its metadata, its extent and the locality of its demand.
+		long: `Describe a trace, a file or s3://BUCKET/KEY: its metadata, extent and locality of its demand.
 The locality has the overlap of consecutive steps, working sets, reuse distances and the shares
 of new and pinned entries. trace/locality/README.md defines each figure.
 A trace of requests (Azure LLM inference CSV or Mooncake JSON lines) is described by its arrivals,
@@ -142,6 +142,7 @@ func validateCommand() command {
 		short: "Check traces against every rule of the format",
 		long: `Check traces against every rule of trace/FORMAT.md. Each violation is printed with its file,
 row group, row, stream and step. For a good file one line with its digest is printed.
+A file may be an object s3://BUCKET/KEY (trace/STORAGE.md).
 The exit code is 1 if a file breaks a rule.`,
 		example: "  kvreplay validate t.parquet\n  kvreplay validate --limit 0 --format json traces/*.parquet",
 		args:    atLeast(1, "trace"),

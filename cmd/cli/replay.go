@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/internal/storage"
 	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
@@ -36,7 +38,7 @@ type replayFlags struct {
 	shareHeads           bool
 	layers, requests     []string
 	parallel             int
-	out                  string
+	out, stage           string
 	referee              bool
 	profile, indices     bool
 	fresh, explain       bool
@@ -49,6 +51,7 @@ func replayCommand(table policies.Table) command {
 		use:   "replay TRACE...",
 		short: "Replay traces through policies and count their misses",
 		long: `Replay every policy at every capacity on each trace and count the misses exactly.
+A trace is a file, or an object s3://BUCKET/KEY (trace/STORAGE.md).
 The default output is a summary. --out keeps the rows of each trace, for kvreplay leaderboard.
 The same command continues a run with --out that was stopped. Further runs into the folder
 replay only the cells that it lacks.`,
@@ -107,6 +110,7 @@ kvreplay help combinations lists the flags that do not combine.`,
 			fl.positive("parallel")
 			fl.more()
 			f.defineMore(fl)
+			fl.StringVar(&f.stage, "stage", "", "copy s3:// traces to this `FOLDER` first (default: read the ranges that are needed)")
 			fl.BoolVar(&f.fresh, "fresh", false, "replay also the cells that --out already has")
 			fl.DurationVar(&f.checkpoint, "checkpoint", replay.DefaultCheckpoint, "time between saves of the progress within a trace")
 			fl.BoolVar(&f.referee, "referee", false, "check every step with a slow second engine and stop at the first difference")
@@ -380,7 +384,7 @@ func (f *replayFlags) plan(ctx context.Context, paths []string, o replay.Options
 	digests := map[string]string{} // to a path
 	for _, path := range paths {
 		t := new(task)
-		if t.file, err = trace.OpenContext(ctx, path); err != nil {
+		if t.file, err = f.open(ctx, path); err != nil {
 			return tasks, err
 		}
 		tasks = append(tasks, t)
@@ -406,6 +410,21 @@ func (f *replayFlags) plan(ctx context.Context, paths []string, o replay.Options
 		}
 	}
 	return tasks, nil
+}
+
+// open opens a trace. With --stage it copies an object of an object store to a file first.
+func (f *replayFlags) open(ctx context.Context, path string) (*trace.File, error) {
+	if f.stage != "" && storage.IsURL(path) {
+		if err := os.MkdirAll(f.stage, 0o755); err != nil {
+			return nil, fmt.Errorf("--stage: %w", err)
+		}
+		copied := filepath.Join(f.stage, filepath.Base(path))
+		if err := storage.Stage(ctx, path, copied); err != nil {
+			return nil, err
+		}
+		path = copied
+	}
+	return trace.OpenContext(ctx, path)
 }
 
 // checkNames refuses paths with the same file name, which is how rows name their trace. apart

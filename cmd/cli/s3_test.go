@@ -85,6 +85,14 @@ func TestS3EqualsLocal(t *testing.T) {
 		t.Errorf("rows of S3 differ from local ones: %d and %d bytes", len(got), len(want))
 	}
 	server.Use(t, server.Endpoint)
+	staged, scratch := t.TempDir(), filepath.Join(t.TempDir(), "scratch")
+	mustRunOK(t, append(append([]string{"replay", s3Niah, s3News, "--stage", scratch}, settings...), staged)...)
+	if got := folderText(t, staged); got != want {
+		t.Errorf("rows of staged traces differ from local ones: %d and %d bytes", len(got), len(want))
+	}
+	if copies, err := os.ReadDir(scratch); err != nil || len(copies) != 2 {
+		t.Errorf("--stage has %v, %v, expected 2 traces", copies, err)
+	}
 	for _, args := range [][]string{{"inspect", "--layers", "--format", "json"}, {"validate", "--format", "json"}, {"validate"}, {"replay", "--layers", "3", "--policy", "lru", "--format", "csv"}} {
 		want := mustRunOK(t, append(args, niah)...)
 		if got := mustRunOK(t, append(args, s3Niah)...); strings.ReplaceAll(got, s3Niah, niah) != want {

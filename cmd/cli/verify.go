@@ -40,7 +40,7 @@ be replayed here (--allow-missing accepts that).`,
   kvreplay leaderboard verify rows.csv --traces a.parquet --traces b.parquet --sample all`,
 		args: cobra.ArbitraryArgs,
 		flags: func(fl *flagSet) {
-			fl.StringArrayVar(&f.traces, "traces", nil, "find the traces in this `PATH`, a trace or a folder of *.parquet (required, repeatable)")
+			fl.StringArrayVar(&f.traces, "traces", nil, "find the traces in this `PATH`: a trace, a folder of *.parquet or an s3:// prefix (required, repeatable)")
 			fl.StringArrayVar(&f.plans, "allocation", nil, "use this `PLAN` for the rows that were replayed with it (repeatable)")
 			fl.StringVar(&f.sample, "sample", strconv.Itoa(verify.DefaultSample), "draw `N` rows, or all, at least one of every policy")
 			fl.Uint64Var(&f.seed, "seed", 0, "seed of the sample (default: a random one, which is printed)")
