@@ -38,7 +38,7 @@ site: leaderboard ## the web site into site/: board with submissions, systems, a
 	@rm -rf site
 	@$(GO) run ./scripts/site -program $(BIN) -results $(RESULTS) -out site
 
-release: ## archives, bills of materials and checksums for every platform into dist/
+release: ## archives, wheels, bills of materials and checksums for every platform into dist/ (needs python3 with pip)
 	@$(GO) run ./scripts/release
 
 # buildah makes equal images of equal programs. BUILDAH_ISOLATION=chroot builds without namespaces.

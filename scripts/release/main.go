@@ -1,5 +1,6 @@
 // Release builds kvreplay for every platform into a folder: archives with the program, manual pages
-// and completions, a bill of materials (SBOM), and checksums. Equal commits give equal bytes.
+// and completions, a wheel of the Python package with the program, a bill of materials (SBOM), and
+// checksums. Equal commits give equal bytes.
 //
 //	go run ./scripts/release -out dist
 package main
@@ -47,7 +48,11 @@ func main() {
 	targets := flag.String("platforms", platforms, "build for these `OS/ARCH`, separated by commas")
 	flag.StringVar(&r.out, "out", "dist", "write to this `FOLDER`")
 	flag.BoolVar(&r.sbom, "sbom", true, "write a bill of materials for each platform (needs the module proxy)")
+	wheels := flag.Bool("wheels", true, "write a wheel of the Python package for each platform (needs Python with pip, and PyPI)")
 	flag.Parse()
+	if *wheels {
+		r.pip = []string{"python3", "-m", "pip"}
+	}
 	if err := r.run(strings.Split(*targets, ",")); err != nil {
 		log.Fatal(err)
 	}
@@ -58,7 +63,10 @@ type release struct {
 	out, version, commit string
 	date                 time.Time
 	sbom                 bool
-	docs                 []entry // files of every archive besides the program
+	docs                 []entry  // files of every archive besides the program
+	pip                  []string // the command that builds wheels, nil for none
+	python               []entry  // files of every wheel besides the program
+	pythonVersion        string   // the version of wheels
 }
 
 // entry is a file of an archive.
@@ -79,6 +87,11 @@ func (r *release) run(targets []string) (err error) {
 	defer os.RemoveAll(work)
 	if err := r.document(work); err != nil {
 		return err
+	}
+	if r.pip != nil {
+		if r.python, r.pythonVersion, err = r.purePackage(work); err != nil {
+			return err
+		}
 	}
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
 		return err
@@ -193,6 +206,13 @@ func (r *release) archive(work, goos, goarch string) (made []string, err error) 
 		return nil, err
 	}
 	made = []string{name + ext}
+	if r.pip != nil {
+		wheel, err := r.wheel(goos+"/"+goarch, own, text)
+		if err != nil {
+			return nil, fmt.Errorf("wheel: %w", err)
+		}
+		made = append(made, wheel)
+	}
 	if r.sbom {
 		c := exec.Command("go", "run", sbomTool, "bin", "-json", "-noserial", "-notimestamp", "-version", r.version, "-output", filepath.Join(r.out, name+".cdx.json"), program)
 		if text, err := c.CombinedOutput(); err != nil {

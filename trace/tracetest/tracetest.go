@@ -36,8 +36,7 @@ var made sync.Map
 // Python or the packages the test is skipped, unless KVREPLAY_REQUIRE_PYTHON=1.
 func Python(t testing.TB, e Environment) (interpreter string) {
 	t.Helper()
-	once, _ := made.LoadOrStore(e, sync.OnceValues(e.make))
-	interpreter, err := once.(func() (string, error))()
+	interpreter, err := e.Find()
 	switch {
 	case err == nil:
 	case os.Getenv("KVREPLAY_REQUIRE_PYTHON") == "1":
@@ -46,6 +45,12 @@ func Python(t testing.TB, e Environment) (interpreter string) {
 		t.Skipf("no comparison without Python and its packages (KVREPLAY_REQUIRE_PYTHON=1 makes this an error): %v", err)
 	}
 	return interpreter
+}
+
+// Find returns the environment's interpreter and makes the environment if it is missing.
+func (e Environment) Find() (interpreter string, err error) {
+	once, _ := made.LoadOrStore(e, sync.OnceValues(e.make))
+	return once.(func() (string, error))()
 }
 
 // make builds the environment under another name first, so that parallel tests see all of it or

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sysconfig
 from pathlib import Path
 
 
@@ -13,9 +14,11 @@ class Error(RuntimeError):
 
 
 def program() -> str:
-    """Return the path of kvreplay: of KVREPLAY, of this package, or of PATH."""
-    beside = Path(__file__).with_name("bin") / ("kvreplay.exe" if os.name == "nt" else "kvreplay")
-    found = os.environ.get("KVREPLAY") or (str(beside) if beside.exists() else shutil.which("kvreplay"))
+    """Return the path of kvreplay: the value of KVREPLAY, the program of a wheel, or one on PATH."""
+    schemes = (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user"))
+    scripts = [Path(sysconfig.get_path("scripts", scheme)) for scheme in schemes]  # pip installs a wheel's program there
+    installed = [str(path) for folder in scripts if (path := folder / f"kvreplay{'.exe' if os.name == 'nt' else ''}").is_file()]
+    found = os.environ.get("KVREPLAY") or next(iter(installed), None) or shutil.which("kvreplay")
     if not found:
         raise Error("kvreplay is not on PATH: install it, or set KVREPLAY to its path")
     return found
