@@ -110,18 +110,25 @@ func TestPythonPackage(t *testing.T) {
 	}
 }
 
-// LRU in C gives the rows of LRU in Go.
-func TestExampleInC(t *testing.T) {
-	compiler, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler")
-	}
-	program := filepath.Join(t.TempDir(), "lru")
-	if out, err := exec.Command(compiler, "-O2", "-Wall", "-Werror", "-o", program, "../../policies/external/example/lru.c").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if got, want := countsOf(t, "exec:"+program), countsOf(t, "lru"); got != want {
-		t.Errorf("LRU in C has the rows\n%s\nexpected\n%s", got, want)
+// LRU in C and in Rust gives the rows of LRU in Go.
+func TestCompiledExamples(t *testing.T) {
+	for source, compiler := range map[string][]string{
+		"lru.c":  {"cc", "-O2", "-Wall", "-Werror"},
+		"lru.rs": {"rustc", "-O", "-D", "warnings"},
+	} {
+		t.Run(source, func(t *testing.T) {
+			if _, err := exec.LookPath(compiler[0]); err != nil {
+				t.Skipf("no %s", compiler[0])
+			}
+			program := filepath.Join(t.TempDir(), "lru")
+			args := append(compiler[1:], "-o", program, "../../policies/external/example/"+source)
+			if out, err := exec.Command(compiler[0], args...).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if got, want := countsOf(t, "exec:"+program), countsOf(t, "lru"); got != want {
+				t.Errorf("it has the rows\n%s\nexpected\n%s", got, want)
+			}
+		})
 	}
 }
 

@@ -44,22 +44,27 @@ class Learned(kvreplay.Policy):
             self.last[blocks] = self.now
         self.outside[step.hit] = False
         if self.now % EVERY == 0:
-            self.learn()
+            self.watch()
 
-    def learn(self):
+    def watch(self):
+        """Remember the features of E, and learn from those of HORIZON steps ago, which are known to be back or not."""
         blocks = np.flatnonzero(self.outside)
         if len(blocks):
             self.lessons.append((self.now, blocks, self.features(blocks)))
         while self.lessons and self.lessons[0][0] <= self.now - HORIZON:
             at, blocks, features = self.lessons.popleft()
-            back = self.last[blocks] >= at
-            self.model.partial_fit(features, back, classes=[False, True])
-            self.trained = self.trained or back.any() and not back.all()
+            self.learn(features, self.last[blocks] >= at)
+
+    def learn(self, features, back):
+        self.model.partial_fit(features, back, classes=[False, True])
+        self.trained = self.trained or back.any() and not back.all()
+
+    def value(self, blocks):
+        return self.model.decision_function(self.features(blocks)) if self.trained else self.last[blocks]
 
     def evict(self, n):
         blocks = np.flatnonzero(self.outside)
-        keep = self.model.decision_function(self.features(blocks)) if self.trained else self.last[blocks]
-        victims = blocks[np.lexsort((blocks, self.last[blocks], keep))[:n]]
+        victims = blocks[np.lexsort((blocks, self.last[blocks], self.value(blocks)))[:n]]
         self.outside[victims] = False
         return victims
 

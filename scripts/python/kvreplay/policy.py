@@ -194,8 +194,9 @@ def _answer(policy: Policy, source: BinaryIO, answers: BinaryIO) -> None:
 
 
 def load(target: str) -> type[Policy]:
-    """Return the class that FILE.py:CLASS names."""
+    """Return the class that FILE.py:CLASS names. It may import its neighbours, as with python FILE.py."""
     path, _, name = target.rpartition(":")
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     spec = importlib.util.spec_from_file_location("kvreplay_policy", path)
     if not path.endswith(".py") or spec is None or spec.loader is None:
         raise SystemExit(f"{target}: expected FILE.py:CLASS")

@@ -101,10 +101,11 @@ def test_queue_is_a_list():
         del model[:n]
 
 
-def test_learned_policy_runs():
-    learned = ROOT / "scripts/python/examples/learned.py"
-    rows = kvreplay.replay(TRACE, ["random", f"{learned}:Learned"], ["2x"], layers="0").set_index("policy")["misses"]
-    assert 0 < rows[f"{learned}:Learned"] < rows["random"]
+@pytest.mark.parametrize("name", ["learned.py:Learned", "tree.py:Tree"])
+def test_learned_policies_run(name):
+    policy = f"{ROOT / 'scripts/python/examples' / name}"
+    rows = kvreplay.replay(TRACE, ["random", policy], ["2x"], layers="0").set_index("policy")["misses"]
+    assert 0 < rows[policy] < rows["random"]
 
 
 def test_interrupt_leaves_no_child(tmp_path):
