@@ -281,7 +281,7 @@ func (c *corpus) Making() string {
 	if slices.ContainsFunc(c.sources, func(s *source) bool { return !strings.HasPrefix(s.meta.Generator, "kvreplay capture") }) {
 		return "Other programs than this repository's capture made some of them: see the generators above."
 	}
-	making := "`python -m capture` (scripts/capture) ran the model over prompts of `kvreplay datasets make`. " +
+	making := "`python -m kvreplay.captures` (scripts/capture) ran the model over prompts of `kvreplay datasets make`. " +
 		"It recorded the choice of each selector at every step, layer and head. `kvreplay import` made the traces."
 	repeats := "`make corpus` repeats"
 	if slices.ContainsFunc(c.sources, cut) {

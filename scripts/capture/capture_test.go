@@ -1,10 +1,11 @@
-// Package capture_test runs the tests of the Python package in this folder.
+// Package capture_test runs the tests of the captures of the Python package.
 package capture_test
 
 import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -19,8 +20,12 @@ func TestPython(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 9*time.Minute)
 	defer cancel()
 	python := capturetest.Python(ctx, t, "environment.py")
+	program := filepath.Join(t.TempDir(), "kvreplay")
+	if out, err := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", program, "../../cmd/kvreplay").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	tests := exec.CommandContext(ctx, python, "-m", "pytest")
-	tests.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
+	tests.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "KVREPLAY="+program)
 	if out, err := tests.CombinedOutput(); err != nil {
 		t.Fatalf("pytest: %v\n%s", err, out)
 	}

@@ -18,6 +18,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 CAPTURE = HERE.parent / "capture"
+PACKAGE = HERE.parent / "python"
 sys.path.insert(0, str(CAPTURE))
 import environment  # noqa: E402
 
@@ -94,7 +95,7 @@ class Corpus:
     def run(self, *command, quiet: bool = False) -> None:
         """Runs a command in the repository's root. If it fails, the program ends with its status."""
         print("+", " ".join(str(c) for c in command), file=sys.stderr)
-        env = os.environ | {"PYTHONPATH": str(CAPTURE), "HF_HUB_OFFLINE": "1"}
+        env = os.environ | {"PYTHONPATH": str(PACKAGE), "HF_HUB_OFFLINE": "1"}
         done = subprocess.run([str(c) for c in command], env=env, stdout=subprocess.DEVNULL if quiet else None)
         if done.returncode:
             raise SystemExit(done.returncode if done.returncode > 0 else 128 - done.returncode)
@@ -105,7 +106,7 @@ class Corpus:
     def tokenizer(self) -> Path:
         path = self.work / "tokenizer.json"
         if not path.exists():
-            self.run(self.python, "-m", "capture.tokenizer", "--model", self.plan["model"], "--out", path)
+            self.run(self.python, "-m", "kvreplay.captures.tokenizer", "--model", self.plan["model"], "--out", path)
         return path
 
     def prompts(self, unit: Unit) -> Path:
@@ -150,7 +151,7 @@ class Corpus:
                 old.unlink()
             done = out.with_suffix(".parts")
             bar = [] if sys.stderr.isatty() else ["--quiet"]
-            self.run(self.python, "-m", "capture", *command, *bar, "--resume" if done.exists() else "--overwrite")
+            self.run(self.python, "-m", "kvreplay.captures", *command, *bar, "--resume" if done.exists() else "--overwrite")
             mark(out, command, digest(workload))
         return [out] if out.exists() else sorted(out.parent.glob(f"{unit.task}.*.arrow"))
 

@@ -41,7 +41,7 @@ func TestCorpus(t *testing.T) {
 	checkRecall(t, recalls(t, printed))
 	checkTraces(t, filepath.Join(out, "selectors_*.parquet"))
 	again := run(t, "python3", append(args, "--out", out)...)
-	if strings.Contains(again, "-m capture") {
+	if strings.Contains(again, "-m kvreplay.captures") {
 		t.Errorf("made again what was there:\n%s", again)
 	}
 	other := filepath.Join(dir, "again", "work") // the tokenizer takes as long as the capture, so it runs once

@@ -7,7 +7,7 @@ import pytest
 import torch
 import transformers
 
-from capture.run import set_up_libraries
+from kvreplay.captures.run import set_up_libraries
 
 VOCABULARY = 96
 BASE = dict(vocab_size=VOCABULARY, hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4,

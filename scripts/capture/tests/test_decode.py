@@ -3,8 +3,8 @@ import collections
 import pytest
 import torch
 
-from capture.decode import Decoding
-from capture.errors import CaptureError
+from kvreplay.captures.decode import Decoding
+from kvreplay.captures.errors import CaptureError
 
 
 def test_greedy_and_end():

@@ -6,10 +6,10 @@ import torch
 import transformers
 from conftest import BASE, FAMILIES, save, tiny
 
-from capture import attention, model as models, selectors
-from capture.cache import preallocated
-from capture.errors import CaptureError
-from capture.observer import Observer, Settings
+from kvreplay.captures import attention, model as models, selectors
+from kvreplay.captures.cache import preallocated
+from kvreplay.captures.errors import CaptureError
+from kvreplay.captures.observer import Observer, Settings
 
 PROMPT, STEPS, WINDOWS = 60, 4, 5
 SETTINGS = dict(topk=8, candidates=12, windows=WINDOWS, sink=2, local=6)

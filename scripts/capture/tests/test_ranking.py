@@ -1,6 +1,6 @@
 import torch
 
-from capture.ranking import mask, top
+from kvreplay.captures.ranking import mask, top
 
 
 def test_order_ties_and_holes():

@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from capture import memory, run as running
-from capture.cli import main
+from kvreplay.captures import memory, run as running
+from kvreplay.captures.cli import main
 
 FLAGS = ["--quiet", "--threads", "1", "--topk", "8", "--windows", "4", "--local", "6", "--device", "cpu"]
 
@@ -133,8 +133,8 @@ def test_same_bytes_again_and_after_interruption(capture, tmp_path, monkeypatch)
 
 def test_ctrl_c(llama, workload, tmp_path):
     """After a real signal, the exit status is 130, and files under final names are whole."""
-    process = subprocess.Popen([sys.executable, "-m", "capture", "--model", str(llama), "--workload", str(workload), "--out", str(tmp_path / "x.arrow"),
-                                *FLAGS, "--steps", "400", "--eos", "never"], cwd=Path(__file__).parent.parent, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, "-m", "kvreplay.captures", "--model", str(llama), "--workload", str(workload), "--out", str(tmp_path / "x.arrow"),
+                                *FLAGS, "--steps", "400", "--eos", "never"], cwd=Path(__file__).parents[2] / "python", stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     while len(list(tmp_path.glob("x.parts/[0-9]*.json"))) < 1:
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.01)
@@ -155,7 +155,7 @@ def test_forced(capture, tmp_path):
 
 
 def test_eos_ends_a_request(capture, tmp_path, monkeypatch):
-    from capture.decode import Decoding
+    from kvreplay.captures.decode import Decoding
 
     def chooser(self, request, forced, ends):
         return lambda step, logits: None if step == 2 or request == "named" else 5
@@ -227,7 +227,7 @@ def test_flags(capture, flags):
 
 
 def test_tokenizer_json(llama, tmp_path, capsys):
-    from capture.tokenizer import main as write
+    from kvreplay.captures.tokenizer import main as write
 
     assert write(["--model", str(llama), "--out", str(tmp_path / "t.json")]) == 0
     assert json.loads((tmp_path / "t.json").read_text())["model"]["type"] == "WordLevel"

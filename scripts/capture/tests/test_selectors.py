@@ -6,11 +6,11 @@ import numpy
 import pytest
 import torch
 
-from capture import selectors
-from capture.errors import CaptureError
-from capture.ranking import top
-from capture.selectors import Step
-from capture.selectors.exact import Exact
+from kvreplay.captures import selectors
+from kvreplay.captures.errors import CaptureError
+from kvreplay.captures.ranking import top
+from kvreplay.captures.selectors import Step
+from kvreplay.captures.selectors.exact import Exact
 
 H, G, N, D = 2, 3, 70, 8
 SINK, LOCAL = 4, 10

@@ -1,7 +1,7 @@
 import pytest
 
-from capture import workload
-from capture.errors import CaptureError
+from kvreplay.captures import workload
+from kvreplay.captures.errors import CaptureError
 
 
 def test_keys_may_be_absent(tmp_path):

@@ -15,11 +15,12 @@ from .policy import Policy, Queue, Scope, Step, serve
 from .program import Error, program
 
 if TYPE_CHECKING:
+    from .captures.api import capture
     from .results import arrow, check, compare, leaderboard, list_checks, plan, read_rows, replay, table, time
     from .trace import Stream, Trace
 
 _LATER = {name: "results" for name in ("arrow", "check", "compare", "leaderboard", "list_checks", "plan", "read_rows", "replay", "table", "time")}
-_LATER |= {"Stream": "trace", "Trace": "trace"}
+_LATER |= {"Stream": "trace", "Trace": "trace", "capture": "captures.api"}
 
 
 def __getattr__(name: str) -> Any:
@@ -37,6 +38,7 @@ __all__ = [
     "Stream",
     "Trace",
     "arrow",
+    "capture",
     "check",
     "compare",
     "leaderboard",

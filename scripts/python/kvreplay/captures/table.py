@@ -3,42 +3,13 @@
 The columns are those of trace/FORMAT.md.
 """
 
-import json
-
 import numpy as np
 import pyarrow as pa
 import torch
 
+from ..trace import first_row, ragged
 from .observer import Lists, Settings
 from .selectors import Selector
-
-
-def schema(scores: bool, attention: bool, predict: bool, prompt_mass: bool, metadata: dict | None = None) -> pa.Schema:
-    """The columns, with the metadata under the key kvreplay."""
-    ints, floats = (pa.list_(pa.field("element", t, nullable=False)) for t in (pa.int32(), pa.float32()))
-    fields = [
-        pa.field("request_id", pa.string(), nullable=False), pa.field("layer_id", pa.int32(), nullable=False),
-        pa.field("head", pa.int32()), pa.field("prompt_len", pa.int32(), nullable=False),
-        pa.field("step", pa.int32(), nullable=False), pa.field("seq_len", pa.int32(), nullable=False),
-        pa.field("topk_indices", ints, nullable=False), pa.field("covered_mass", pa.float32(), nullable=False),
-    ]
-    fields += [pa.field("scores", floats, nullable=False)] if scores else []
-    fields += [pa.field("attention_mass", floats, nullable=False)] if attention else []
-    fields += [pa.field("predicted_indices", ints, nullable=False)] if predict else []
-    fields += [pa.field("prompt_mass", floats)] if prompt_mass else []
-    return pa.schema(fields, metadata={"kvreplay": canonical(metadata)} if metadata is not None else None)
-
-
-def canonical(metadata: dict) -> str:
-    """Canonical JSON as trace/FORMAT.md defines it."""
-    return json.dumps(metadata, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
-def ragged(padded: np.ndarray, used: np.ndarray, type_: pa.DataType) -> pa.ListArray:
-    """Rows of a padded array as lists of the used values."""
-    offsets = np.zeros(len(padded) + 1, dtype=np.int32)
-    np.cumsum(used.sum(-1), out=offsets[1:])
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(padded[used]), type=type_)
 
 
 def padded(parts: list[torch.Tensor], fill) -> np.ndarray:
@@ -81,10 +52,8 @@ def stream_batch(request: str, layer: int, prompt: int, lists: Lists, mass: torc
 
 def _first_rows(mass: torch.Tensor | None, rows: int, type_: pa.DataType) -> pa.Array:
     """One list per stream, in its first row."""
-    out = []
-    for head in mass if mass is not None else []:
-        out += [head.float().cpu().numpy()] + [None] * (rows - 1)
-    return pa.array(out, type=type_)
+    parts = [first_row(head.float().cpu().numpy(), rows, type_) for head in (mass if mass is not None else ())]
+    return pa.concat_arrays(parts) if parts else pa.array([], type=type_)
 
 
 def metadata(selector: Selector, settings: Settings, source: dict, notes: dict[str, str]) -> dict:

@@ -13,6 +13,7 @@ import torch
 import transformers
 from tqdm import tqdm
 
+from ..trace import schema
 from . import __version__, attention, memory, model as models, selectors, table, workload
 from .cache import preallocated
 from .decode import Decoding
@@ -207,7 +208,7 @@ class Capture:
             print(f"capture: request {self.prompts[i].id}: the model ended at once, windows only; --eos never goes on", file=sys.stderr)
         tables = []
         for s, columns in enumerate(self._schemas()):
-            tables.append([table.stream_batch(self.prompts[i].id, layer, len(self.ids[i]), lists[s, layer], mass.get(layer),
+            tables.append([table.stream_batch(self.prompts[i].id, layer, len(self.ids[i]), lists[s, layer], selectors.per_block(mass[layer], self.selectors[s].block) if layer in mass else None,
                                               self.settings.windows, self.settings.per, columns) for layer in self.layers])
         self.store.add(Finished(i, self.prompts[i].id, len(self.ids[i]), workload.digest(self.ids[i]), generated,
                                 self.tokenizer.decode(generated), [[asdict(r) for r in each] for each in recalls]), tables)
@@ -218,7 +219,9 @@ class Capture:
                 return self.options.selector[s] in which if isinstance(which, list) else which
             scores = recorded(self.options.scores)
             mass = self.options.attention_mass == "always" or self.options.attention_mass == "auto" and scores and not selector.probability
-            yield table.schema(scores, mass, self.settings.predict, self.settings.prompt_mass and recorded(self.options.prompt_mass), metadata[s] if metadata else None)
+            more = {"scores": scores, "attention_mass": mass, "predicted_indices": self.settings.predict,
+                    "prompt_mass": self.settings.prompt_mass and recorded(self.options.prompt_mass)}
+            yield schema("covered_mass", *(name for name, wanted in more.items() if wanted), metadata=metadata[s] if metadata else None)
 
     def _finish(self, complete: bool) -> None:
         """Writes the output files of finished requests and prints their recall."""
