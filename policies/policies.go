@@ -17,6 +17,7 @@
 //	Sweeper   answers all capacities in one pass, if it is a stack algorithm
 //	Follower  follows a pool by the changes of each stream
 //	Failer    may fail to answer, because another program does
+//	Versioner depends on more than its decisions show, such as on the source of another program
 //	Lossy     drops for good, and manages the demand too (another contract: lossy.go)
 //	Divider   a Lossy that divides a budget among the streams of a request
 //
@@ -165,6 +166,10 @@ type Admitter interface {
 // few victims, the engine reports the error of Err. If it is an io.Closer too, Close is called when a
 // worker needs it no more.
 type Failer interface{ Err() error }
+
+// Versioner is a policy whose decisions come from elsewhere. Version is a text that changes with them. The
+// fingerprint has it, because short streams do not show each change, such as one of a learned model.
+type Versioner interface{ Version() string }
 
 // NeedsOf returns the columns that p needs.
 func NeedsOf(p Policy) Needs {

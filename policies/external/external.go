@@ -88,7 +88,7 @@ type program struct {
 	text    string // canonical
 	words   []string
 	timeout time.Duration
-	needs   policies.Needs // of the first greeting
+	said    greeting // the first one
 
 	mu   sync.Mutex
 	idle []*child
@@ -114,11 +114,11 @@ func parse(text string) (func() policies.Policy, string, error) {
 	if known, ok := programs.of[key]; ok {
 		p = known
 	} else {
-		c, needs, err := p.start()
+		c, said, err := p.start()
 		if err != nil {
 			return nil, "", err
 		}
-		p.needs, p.idle = needs, append(p.idle, c)
+		p.said, p.idle = said, append(p.idle, c)
 		programs.of[key] = p
 	}
 	return func() policies.Policy { return &Policy{program: p} }, p.text, nil
@@ -191,10 +191,10 @@ func (p *program) take() (*child, error) {
 		}
 		p.mu.Unlock()
 		if started < mostChildren || try == 10 {
-			c, needs, err := p.start()
-			if err == nil && needs != p.needs {
+			c, said, err := p.start()
+			if err == nil && said != p.said {
 				c.kill()
-				err = errors.New("the program needs other columns than when it was started first: it must always greet alike")
+				err = errors.New("the program greets otherwise than when it was started first: do not edit it during a replay")
 			}
 			return c, err
 		}
@@ -213,42 +213,50 @@ func (p *program) give(c *child) {
 	p.idle = append(p.idle, c)
 }
 
-// start starts a child and exchanges greetings. It returns the columns that the child needs.
-func (p *program) start() (c *child, needs policies.Needs, err error) {
+// greeting is what a child says about itself.
+type greeting struct {
+	needs   policies.Needs
+	version string
+}
+
+// start starts a child and exchanges greetings.
+func (p *program) start() (c *child, g greeting, err error) {
 	if c, err = p.launch(); err != nil {
-		return nil, 0, err
+		return nil, g, err
 	}
 	p.mu.Lock()
 	p.all = append(p.all, c)
 	p.mu.Unlock()
 	text, err := json.Marshal(map[string]any{"protocol": Protocol})
 	if err != nil {
-		return nil, 0, err
+		return nil, g, err
 	}
 	c.begin(hello)
 	c.unsent = append(c.unsent, text...)
 	c.end()
 	answer, err := c.ask(hello, mostHello)
 	if err != nil {
-		return nil, 0, fmt.Errorf("the program does not greet: %w", err)
+		return nil, g, fmt.Errorf("the program does not greet: %w", err)
 	}
 	var said struct {
 		Protocol int      `json:"protocol"`
 		Needs    []string `json:"needs"`
+		Version  string   `json:"version"`
 	}
 	if err := json.Unmarshal(answer, &said); err != nil || said.Protocol != Protocol {
 		c.stop()
-		return nil, 0, fmt.Errorf("the program greets with %.100q, expected {\"protocol\": %d}", answer, Protocol)
+		return nil, g, fmt.Errorf("the program greets with %.100q, expected {\"protocol\": %d}", answer, Protocol)
 	}
 	for _, name := range said.Needs {
 		i := slices.IndexFunc(columns, func(c column) bool { return c.name == name })
 		if i < 0 {
 			c.stop()
-			return nil, 0, fmt.Errorf("the program needs %q, expected candidates, candidates?, demand, picked or scores", name)
+			return nil, g, fmt.Errorf("the program needs %q, expected candidates, candidates?, demand, picked or scores", name)
 		}
-		needs |= columns[i].needs
+		g.needs |= columns[i].needs
 	}
-	return c, needs, nil
+	g.version = said.Version
+	return c, g, nil
 }
 
 // Policy asks a child.
@@ -263,7 +271,10 @@ type Policy struct {
 }
 
 // Needs returns the columns that the program named in its greeting.
-func (p *Policy) Needs() policies.Needs { return p.program.needs }
+func (p *Policy) Needs() policies.Needs { return p.program.said.needs }
+
+// Version returns the version that the program named in its greeting.
+func (p *Policy) Version() string { return p.program.said.version }
 
 // Reset starts a stream.
 func (p *Policy) Reset(sc *policies.Scope) error {
@@ -303,7 +314,7 @@ func (p *Policy) Update(s *policies.Step) {
 	c.number(s.T, int32(s.Demand))
 	lists := append(p.lists[:0], s.Offered, s.Hit, s.Miss, s.Exit, s.Pass)
 	for _, column := range columns {
-		if p.program.needs&column.needs == column.needs {
+		if p.program.said.needs&column.needs == column.needs {
 			lists = append(lists, column.list(s))
 		}
 	}
@@ -314,7 +325,7 @@ func (p *Policy) Update(s *policies.Step) {
 	for _, list := range lists {
 		c.number(list...)
 	}
-	if p.program.needs&policies.NeedScores != 0 { // parallel to the last list
+	if p.program.said.needs&policies.NeedScores != 0 { // parallel to the last list
 		for _, x := range s.Scores {
 			c.unsent = binary.LittleEndian.AppendUint32(c.unsent, math.Float32bits(x))
 		}

@@ -81,7 +81,8 @@ func beChild(how string) {
 		payload = append(payload, readN(in, int(binary.LittleEndian.Uint32(head[:]))-1)...)
 		switch head[4] {
 		case 'H':
-			text, _ := json.Marshal(map[string]any{"protocol": external.Protocol, "needs": needs})
+			version, _ := strings.CutPrefix(how, "version=")
+			text, _ := json.Marshal(map[string]any{"protocol": external.Protocol, "needs": needs, "version": version})
 			send('H', text)
 		case 'R':
 			var sc struct{ Blocks, Capacity, Steps, Windows, Demand, Updates int }
@@ -290,6 +291,20 @@ func TestWrongAnswers(t *testing.T) {
 		if err == nil || rows != nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "step ") && !strings.Contains(err.Error(), "policy named") {
 			t.Errorf("%s: %v, expected %q", how, err, want)
 		}
+	}
+}
+
+// A program with another version has another fingerprint, even if it decides alike.
+func TestVersion(t *testing.T) {
+	fingerprint := func(how string) string {
+		spec, err := policies.NewTable(external.Entry).Parse(external.Name + ":" + child(t, how))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return replay.Fingerprint(spec)
+	}
+	if one, two := fingerprint("version=1"), fingerprint("version=2"); one == two {
+		t.Errorf("both versions have the fingerprint %s", one)
 	}
 }
 

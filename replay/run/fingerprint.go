@@ -23,7 +23,7 @@ import (
 // ties, gaps, lists without ranks and every warm-up. Capacities range from one block to three
 // times the demand. If the policy supports them, the trials include blocks of several
 // entries, clusters, pools, changing capacities, swaps and tiers. They also include the
-// passes of a Sweeper and the budgets of a Divider. Only integers go into the digest, so it
+// passes of a Sweeper, the budgets of a Divider and the version of a Versioner. Only integers go into the digest, so it
 // does not depend on the processor. An error or a panic of the policy counts as a decision.
 //
 // Fingerprint remembers its answer for each entry of a policies.Table and its options, so a
@@ -78,6 +78,9 @@ func (f *fingerprinter) run() string {
 	f.attempt(func() {
 		f.number(fingerprintVersion, int64(policies.NeedsOf(f.policy)), int64(abilities(f.policy)))
 		f.flags(traits.Windowed, traits.Lossy, traits.Sized)
+		if v, ok := f.policy.(policies.Versioner); ok {
+			f.text = append(f.text, v.Version()...)
+		}
 	})
 	all := trials()
 	for i := range all {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import os
@@ -188,9 +189,25 @@ def _answer(policy: Policy, source: BinaryIO, answers: BinaryIO) -> None:
         elif kind == 0x52:  # R, a stream begins
             policy.reset(Scope(**json.loads(payload)))
         elif kind == 0x48:  # H, kvreplay greets
-            _send(answers, b"H", json.dumps({"protocol": PROTOCOL, "needs": list(policy.needs)}).encode())
+            hello = {"protocol": PROTOCOL, "needs": list(policy.needs), "version": version(type(policy))}
+            _send(answers, b"H", json.dumps(hello).encode())
         else:
             raise RuntimeError(f"kvreplay sent a message of the unknown type {kind:#x}: update the package kvreplay")
+
+
+def version(policy: type[Policy]) -> str:
+    """Return a digest of the file of a policy and of the modules that it imports from the same folder."""
+    file = getattr(sys.modules[policy.__module__], "__file__", None)
+    if file is None:
+        return ""
+    folder = os.path.dirname(os.path.abspath(file)) + os.sep
+    paths = {os.path.abspath(str(getattr(m, "__file__", None))) for m in list(sys.modules.values())}
+    digest = hashlib.sha256()
+    for path in sorted(p for p in paths if p.startswith(folder) and "site-packages" not in p and p.endswith(".py")):
+        with open(path, "rb") as source:
+            text = source.read()
+        digest.update(f"{os.path.relpath(path, folder)} {len(text)}\n".encode() + text)
+    return digest.hexdigest()[:16]
 
 
 def load(target: str) -> type[Policy]:

@@ -15,7 +15,7 @@ import polars
 import pytest
 
 import kvreplay
-from kvreplay.policy import _answer
+from kvreplay.policy import _answer, version
 
 ROOT = Path(__file__).parents[3]
 TRACE = ROOT / "datasets/bundled/smollm2_niah_1k_sglang.parquet"
@@ -66,6 +66,17 @@ class Recorder(kvreplay.Policy):
         return list(range(n))
 
 
+def test_an_edit_has_rows_replayed_again(tmp_path):
+    """An edit of a neighbour changes the fingerprint, even if it changes no decision."""
+    (tmp_path / "mine.py").write_text("from part import LRU\n\n\nclass Mine(LRU):\n    pass\n")
+    fingerprints = []
+    for more in ("", "", "# an edit\n"):
+        (tmp_path / "part.py").write_text((ROOT / "scripts/python/examples/lru.py").read_text() + more)
+        rows = kvreplay.replay(TRACE, [f"{tmp_path / 'mine.py'}:Mine"], ["2x"], layers="0", out=tmp_path / "rows")
+        fingerprints.append(rows["policy_fingerprint"][0])
+    assert fingerprints[0] == fingerprints[1] != fingerprints[2]
+
+
 def message(kind, payload):
     return struct.pack("<I", len(payload) + 1) + kind + payload
 
@@ -78,7 +89,7 @@ def test_messages():
     sent = message(b"H", b'{"protocol": 1}') + message(b"R", json.dumps(scope).encode()) + message(b"U", step) + message(b"E", struct.pack("<I", 2))
     policy, answers = Recorder(), io.BytesIO()
     _answer(policy, io.BytesIO(sent), answers)
-    hello = json.dumps({"protocol": 1, "needs": ["candidates", "picked", "scores"]}).encode()
+    hello = json.dumps({"protocol": 1, "needs": ["candidates", "picked", "scores"], "version": version(Recorder)}).encode()
     assert answers.getvalue() == message(b"H", hello) + message(b"V", struct.pack("<2i", 0, 1))
     assert policy.scope == kvreplay.Scope(**scope)
     names = ["offered", "hit", "miss", "exit", "passed", "candidates", "members", "picked", "list"]
