@@ -75,6 +75,8 @@ test-all: programs ## every test with its long variant
 programs:
 	@command -v python3 >/dev/null || echo "make: python3 not found: the tests against pyarrow, pandas and DuckDB are skipped"
 	@command -v chromium chromium-browser google-chrome >/dev/null || echo "make: no chromium found: the tests of pages in a browser are skipped"
+	@command -v slurmctld >/dev/null && command -v slurmd >/dev/null && command -v sbatch >/dev/null && command -v munged >/dev/null || \
+	  echo "make: no slurmctld, slurmd, sbatch and munged found: the test of batches on Slurm is skipped"
 
 check: fmt vet staticcheck tidy test-all portable race bench-once fuzz ## everything CI runs
 	@echo "make check: all passed"
@@ -91,6 +93,7 @@ staticcheck:
 tidy:
 	$(GO) mod tidy -diff
 	cd policies/example && $(GO) mod tidy -diff
+	cd scripts/kubernetes && $(GO) mod tidy -diff
 
 portable: ## what documents state to the digit, from a build that rounds sums of products once (GOAMD64=v3), as Go's builds for arm64 do
 	@if grep -qsw avx2 /proc/cpuinfo; then set -x; GOAMD64=v3 $(GO) test -vet=off -run 'README|Reproduction|CatalogueMakes|Table' ./cmd/cli && \

@@ -107,7 +107,6 @@ spec:
   completions: %d
   parallelism: %d
   backoffLimitPerIndex: 5
-  maxFailedIndexes: %d
   template:
     spec:
       restartPolicy: Never
@@ -126,5 +125,5 @@ spec:
       volumes:
       - name: batch
         persistentVolumeClaim: {claimName: %s}
-`, s.JobName(), shards, min(shards, 1000), shards, image, args.String(), max(1, s.Cores), folder, s.JobName())
+`, s.JobName(), shards, min(shards, 1000), image, args.String(), max(1, s.Cores), folder, s.JobName())
 }

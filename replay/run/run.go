@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -202,10 +203,10 @@ const unitIndices = 1 << 20
 // units cuts the caches into runs [from, to).
 func (p *plan) units() [][2]int {
 	var units [][2]int
-	from, size := 0, 0
+	from, size, most := 0, 0, cmp.Or(p.opt.unit, unitIndices)
 	for n, c := range p.caches {
 		s := p.selected(c.from)
-		if n > from && (size >= unitIndices || s.RowGroup != p.selected(c.from-1).RowGroup) {
+		if n > from && (size >= most || s.RowGroup != p.selected(c.from-1).RowGroup) {
 			units = append(units, [2]int{from, n})
 			from, size = n, 0
 		}
