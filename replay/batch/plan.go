@@ -144,27 +144,49 @@ func (b *Batch) relative(path string) (string, error) {
 	return filepath.ToSlash(path), err
 }
 
+// tail divides the work of a batch: the shards of the first share have the limit, those of the
+// rest have fractions of it. Small shards at the end keep all tasks busy until the batch ends.
+var tail = []struct{ until, limit float64 }{{0.75, 1}, {0.875, 0.5}, {1, 0.25}}
+
 // cut divides traces into shards of at most most work, the largest first. Large traces are divided
 // into parts of equal work. Small ones fill shards in the order of their work. A unit is never
 // divided, so a shard may exceed the limit by one.
 func cut(traces []Trace, units [][]int64, most int64) []Shard {
 	type item struct {
 		Part
-		work, bytes int64
+		work, bytes, limit int64
 	}
+	order := make([]int, len(traces))
+	sums, total := make([]int64, len(traces)), int64(0)
+	for t := range units {
+		order[t], sums[t] = t, sumOf(units[t])
+		total += sums[t]
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sums[b], sums[a]) })
 	var items []item
-	for t, list := range units {
-		sum := sumOf(list)
-		for _, p := range divide(list, most) {
-			work := sumOf(list[p[0]:p[1]])
-			bytes := int64(float64(traces[t].Bytes) * float64(work) / float64(max(1, sum)))
-			items = append(items, item{Part{t, p[0], p[1]}, work, bytes})
+	at, phase := int64(0), 0
+	for _, t := range order {
+		list := units[t]
+		for from := 0; from < len(list); {
+			to, limit := from, max(1, int64(float64(most)*tail[phase].limit))
+			for to < len(list) && (to == from || phase == len(tail)-1 || float64(at) < tail[phase].until*float64(total)) {
+				at += list[to]
+				to++
+			}
+			for _, p := range divide(list[from:to], limit) {
+				work := sumOf(list[from+p[0] : from+p[1]])
+				bytes := int64(float64(traces[t].Bytes) * float64(work) / float64(max(1, sums[t])))
+				items = append(items, item{Part{t, from + p[0], from + p[1]}, work, bytes, limit})
+			}
+			if from = to; phase < len(tail)-1 && float64(at) >= tail[phase].until*float64(total) {
+				phase++
+			}
 		}
 	}
-	slices.SortStableFunc(items, func(a, b item) int { return cmp.Compare(b.work, a.work) })
+	slices.SortStableFunc(items, func(a, b item) int { return cmp.Or(cmp.Compare(b.limit, a.limit), cmp.Compare(b.work, a.work)) })
 	var shards []Shard
 	for i, it := range items {
-		if n := len(shards) - 1; i == 0 || shards[n].Work+it.work > most {
+		if n := len(shards) - 1; i == 0 || shards[n].Work+it.work > it.limit {
 			shards = append(shards, Shard{})
 		}
 		s := &shards[len(shards)-1]

@@ -137,8 +137,9 @@ func (p *Plan) Simulate(c Cluster) *Simulation {
 	}
 	link := min(c.Link, c.Store/float64(c.Workers))
 	s := &Simulation{Cluster: c}
-	end, longest := 0.0, 0.0
+	end, longest, bytes := 0.0, 0.0, int64(0)
 	for _, shard := range p.Shards {
+		bytes += shard.Bytes
 		work := p.CoreHours(shard.Work) * 3600 / float64(c.Cores)
 		longest = max(longest, work)
 		for { // until an attempt is not lost
@@ -164,27 +165,32 @@ func (p *Plan) Simulate(c Cluster) *Simulation {
 	s.Makespan, s.Ideal = end/3600, p.CoreHours(p.Work())/power
 	s.Alone = []Alone{
 		{"compute", s.Ideal},
-		{"the longest shard", longest / 3600},
-		{"reading from the storage", float64(p.Bytes()) / c.Store / 3600},
+		{longestShard, longest / 3600},
+		{"reading the traces", float64(bytes) / link / float64(c.Workers) / 3600},
 		{"starts of tasks", startUp.Seconds() * float64(len(p.Shards)) / float64(c.Workers) / 3600},
 	}
 	return s
 }
 
 // Bottleneck returns the resource that takes the longest by itself. If the batch takes much longer
-// than that, it is the tail: tasks that wait because no shard is left.
+// than computing, reading and starting do together, it is the tail: no shard is left for most tasks.
 func (s *Simulation) Bottleneck() string {
-	most := s.Alone[0]
+	most, sum := s.Alone[0], 0.0
 	for _, a := range s.Alone {
+		if a.Resource != longestShard {
+			sum += a.Hours
+		}
 		if a.Hours > most.Hours {
 			most = a
 		}
 	}
-	if s.Makespan > 1.25*most.Hours {
-		return "too few shards: tasks wait for the last ones (lower --hours)"
+	if s.Makespan > 1.25*sum {
+		return "too few shards, tasks wait for the last ones (lower --hours)"
 	}
 	return most.Resource
 }
+
+const longestShard = "the longest shard"
 
 // Write prints the simulation and its assumptions.
 func (s *Simulation) Write(w io.Writer) error {
