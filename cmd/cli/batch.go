@@ -49,7 +49,7 @@ func defaultParallel() int {
 }
 
 func (f *shardFlags) definePacks(fl *flagSet) {
-	fl.StringVar(&f.packs, "packs", "", "`FOLDER` of the packs, which all machines see (default: the batch file's name and .packs)")
+	fl.StringVar(&f.packs, "packs", "", "keep packs in this `FOLDER`, which all machines see (default: the batch file's name and .packs)")
 }
 
 func (f *shardFlags) defineParallel(fl *flagSet) {
@@ -299,7 +299,7 @@ func coreHours(h float64) string {
 
 // stored returns replay's options for the arguments of a batch file.
 func stored(ctx context.Context, table policies.Table, b *batch.Batch, workers int) (replay.Options, error) {
-	f := replayFlags{table: withPrograms(table), checkpoint: replay.DefaultCheckpoint}
+	f := replayFlags{table: table, checkpoint: replay.DefaultCheckpoint}
 	var o replay.Options
 	d := command{use: "replay", next: last, flags: func(fl *flagSet) {
 		f.defineCommon(fl)
@@ -310,7 +310,7 @@ func stored(ctx context.Context, table policies.Table, b *batch.Batch, workers i
 	}}
 	c := d.cobra()
 	c.SilenceErrors, c.SilenceUsage = true, true
-	c.SetArgs(slices.Concat(b.Arguments, []string{}))
+	c.SetArgs(append([]string{}, b.Arguments...)) // not nil, which means the program's own
 	if err := c.ExecuteContext(ctx); err != nil {
 		return o, fmt.Errorf("the arguments of the batch file: %w", err)
 	}
@@ -327,16 +327,15 @@ type batchRunFlags struct {
 }
 
 func batchRunCommand(table policies.Table) command {
-	f := batchRunFlags{table: table}
+	f := batchRunFlags{table: withPrograms(table)}
 	return command{
 		use:   "run BATCH",
 		short: "Count one shard and write its pack",
 		long: `Count one shard of a batch and write its pack.
 The shard is --shard, or else $KVREPLAY_SHARD, $SLURM_ARRAY_TASK_ID or $JOB_COMPLETION_INDEX.
---offset is added to it. SIGTERM ends the work after the current units and keeps the counts.
-The next attempt continues from them. Several attempts may run at the same time.
+SIGTERM ends the work after the current units and keeps the counts for the next attempt.
 Exit codes: 0 the shard is finished, 2 another attempt would fail too, 143 stopped by SIGTERM,
-other codes: repeat it.`,
+other codes: repeat it. Several attempts may run at the same time.`,
 		example: `  kvreplay batch run grid.batch --shard 0`,
 		args:    exactlyOne("batch file"),
 		flags: func(fl *flagSet) {
@@ -453,7 +452,7 @@ type batchMergeFlags struct {
 }
 
 func batchMergeCommand(table policies.Table) command {
-	f := batchMergeFlags{table: table}
+	f := batchMergeFlags{table: withPrograms(table)}
 	return command{
 		use:   "merge BATCH",
 		short: "Make the rows of a batch from its packs",

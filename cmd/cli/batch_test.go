@@ -264,7 +264,7 @@ func TestShardNumber(t *testing.T) {
 	kvreplay(t, 0, "batch", "run", path, "--shard", "0")
 }
 
-// What a batch cannot do is refused before any work, with exit code 2.
+// Flags, traces and packs that a batch cannot use are refused.
 func TestBatchRefuses(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "b.batch")
 	plan := func(code int, want string, args ...string) {

@@ -60,12 +60,15 @@ func helpPage(c *cobra.Command, all bool) string {
 	if c.Runnable() {
 		usage := "Usage: " + c.UseLine()
 		switch {
-		case !c.HasParent():
-			usage = "Usage: kvreplay COMMAND [flags]"
+		case !c.HasParent(): // in one part with the first, so that the page fits a screen
+			parts[0] += "\nUsage: kvreplay COMMAND [flags]"
+			usage = ""
 		case c.HasAvailableSubCommands():
 			usage += "\n       " + c.CommandPath() + " COMMAND [flags]"
 		}
-		parts = append(parts, usage)
+		if usage != "" {
+			parts = append(parts, usage)
+		}
 	}
 	if c.Example != "" {
 		parts = append(parts, "Examples:\n"+c.Example)

@@ -1,6 +1,6 @@
-// Package batch divides a replay of many traces into shards that machines of a cluster count, and
-// merges their counts into the rows of one machine. An engine such as Slurm or Kubernetes starts,
-// repeats and watches the shards. A batch has no scheduler, queue or daemon of its own.
+// Package batch divides a replay of many traces into shards. The machines of a cluster count the
+// shards, and a merge makes the rows of one machine from the counts. An engine such as Slurm or
+// Kubernetes starts, repeats and watches the shards. A batch has no scheduler of its own.
 //
 // A batch file lists the traces and the shards. A shard is some units of some traces, with every
 // policy and capacity of the replay. An attempt at a shard writes one pack, a file with its counts.

@@ -18,7 +18,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/text"
 )
 
-// meanOf returns the mean and half of its 95 % interval (Student's t), relative to the mean. Of
+// meanOf returns the mean and half of its 95 % interval (Student's t), relative to the mean. With
 // fewer than two values the interval is 0.
 func meanOf(values []float64) (mean, half float64) {
 	mean, sd := stat.MeanStdDev(values, nil)

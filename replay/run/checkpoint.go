@@ -118,9 +118,9 @@ func (ps *pass) resume(path string, total [][]tally) {
 	}
 }
 
-// pool adds the counts of c to total, and its units to the finished ones. It returns an error, and
-// changes nothing, if a policy has changed since, if c lacks a cell, or if two runs worked on the
-// same pass and c has units that are pooled already.
+// pool adds the counts of c to total, and its units to the finished ones. It changes
+// nothing and returns an error if a policy has changed since, or if c lacks a cell. It does so too if
+// two runs worked on the same pass and c has units that are pooled already.
 func (ps *pass) pool(c *Checkpoint, total [][]tally) error {
 	if c.Policies != ps.of {
 		return errors.New("the counts are of policies that decide differently")
