@@ -53,6 +53,6 @@ func (c *Cell) taken() []int32 {
 	if g.source == setting.PrefetchNothing {
 		return c.miss
 	}
-	g.offered = mergeSorted(g.offered[:0], g.moved, c.fetched)
+	g.offered = c.sorter.Sort(append(append(g.offered[:0], g.moved...), c.fetched...))
 	return g.offered
 }
