@@ -107,7 +107,7 @@ func (c *launched) Layer(layer int, l *Load) (o Operators, err error) {
 	}
 	computed := o.Project + o.Pre + o.Post + o.Again
 	if c.dense {
-		computed += o.AttendAll
+		computed += o.AttendAll + o.AttendChunks
 	} else {
 		computed += o.Select + o.Attend
 	}

@@ -102,6 +102,13 @@ func (f *Fitted) Layer(layer int, l *Load) (o Operators, err error) {
 		all := f.products(l.Context, []matrix{{keyValueWeights(m) / hidden, hidden}})
 		o.Recompute = all * l.Requests / l.Context
 	}
+	o.AttendChunks = 0
+	for i, c := range l.Chunks { // one kernel, which is launched once
+		o.AttendChunks += f.causal(1, float64(c.Tokens), c.pairs())
+		if i > 0 {
+			o.AttendChunks -= f.estimator.Launch(kernel.Prefill) + f.gap
+		}
+	}
 	if l.Again > 0 {
 		o.Again = before(l.Again) + f.products(l.Again, second) + f.products(l.Again, out) + around(l.Again) +
 			f.feedForward(layer, l.Again) + f.causal(l.Requests, l.Again, l.Pairs)

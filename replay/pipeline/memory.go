@@ -118,7 +118,6 @@ func (r *runner) reserve() float64 {
 // feed-forward's last matrix. With tensor parallelism each GPU has all logits. eLLM runs layers
 // again over its uncached tokens, which need as much per token.
 func (r *runner) activations() float64 {
-	m := r.Model
 	positions := r.Positions
 	if positions == 0 {
 		positions = max(1, r.profile.Meta.StepTokens)
@@ -127,15 +126,22 @@ func (r *runner) activations() float64 {
 	if e := r.ellm; e != nil {
 		again = e.Uncached * r.tokens()
 	}
+	tokens := max(queries+again, float64(r.Prefill.tokens(int64(r.Batch))))
+	token, output := r.activation()
+	return tokens*token + queries*output
+}
+
+// activation returns the bytes of activations for a token of a step, and for a sampled token.
+func (r *runner) activation() (token, output float64) {
+	m := r.Model
 	hidden, heads, dim := float64(m.Hidden.Value), float64(m.QueryHeads.Value), float64(m.HeadDim.Value)
 	wide := float64(m.FFN.Value)
 	if e := m.MoE; e != nil {
 		wide = max(wide, float64(e.FFN.Value*(e.Active.Value+e.Shared.Value)))
 	}
-	tokens := max(queries+again, float64(r.Prefill.tokens(int64(r.Batch))))
 	numbers := 3*hidden + 2*heads*dim + float64(m.Entry.Value)/halfBytes + float64(m.FFNMatrices.Value-1)*wide
 	const logit = halfBytes + 4
-	return tokens*numbers*halfBytes + queries*max(r.vocabulary, float64(m.Vocabulary.Value))*logit
+	return numbers * halfBytes, max(r.vocabulary, float64(m.Vocabulary.Value)) * logit
 }
 
 func (m *Memory) verdict(machine *hardware.Machine) string {

@@ -22,6 +22,7 @@ type Load struct {
 	Caches   float64 // one for each stream
 	Again    float64 // tokens that the layer runs again over
 	Pairs    float64 // sum over these tokens of the tokens up to and including each
+	Chunks   []Chunk // parts of prompts, whose tokens are among Queries
 }
 
 // Operators are the times of a layer's operators, in seconds.
@@ -31,6 +32,7 @@ type Operators struct {
 	AttendAll                          float64 // attention over the whole context
 	Recompute                          float64 // K and V of one position of all requests
 	Again                              float64 // the layer over Load.Again tokens
+	AttendChunks                       float64 // causal attention of Load.Chunks
 	// Dispatch and Combine are the exchanges of routed experts on several GPUs. Routed is the share
 	// of Post that the routed experts take.
 	Dispatch, Combine, Routed float64
@@ -139,6 +141,9 @@ func (r *Roofline) Layer(layer int, l *Load) (o Operators, err error) {
 	o.LookupGPU, o.LookupCPU = r.lookup(l)
 	o.Update = l.Missed * updateTouches * r.latency / float64(r.Threads)
 	o.Recompute = r.at(2*keyValueWeights(m)*l.Requests, r.low, 0)
+	for _, c := range l.Chunks {
+		o.AttendChunks += r.causal(c.pairs(), float64(c.Tokens+c.Before))
+	}
 	if l.Again > 0 {
 		o.Again = r.weights(first+second+out, l.Again) + r.causal(l.Pairs, l.Again) + r.feedForward(layer, l.Again)
 	}

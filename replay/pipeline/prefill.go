@@ -150,13 +150,9 @@ func (r *runner) pass(x pass) (price passPrice, err error) {
 	if m := r.Model.MoE; m != nil {
 		dense = int(m.DenseLayers.Value)
 	}
-	layers := int(r.Model.Layers.Value)
 	load := Load{Requests: x.requests, Again: all, Pairs: all * (x.before + (x.tokens+1)/2)}
 	price.embed = r.allReduce(all)
-	for _, kind := range []struct{ number, layer int }{{dense, 0}, {layers - dense, layers - 1}} {
-		if kind.number == 0 {
-			continue
-		}
+	for _, kind := range r.kinds() {
 		o, err := r.computer.Layer(kind.layer, &load)
 		if err != nil {
 			return price, err

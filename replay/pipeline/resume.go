@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-
-	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
 // JoinProfiles returns a profile with the requests of several profiles of one policy. They must agree in K,
@@ -74,9 +72,6 @@ func Resume(ctx context.Context, way Resumption, tokens, block int64, o Options)
 		return nil, err
 	}
 	layers, blocks := float64(o.Model.Layers.Value), (tokens+block-1)/block
-	moved := func(path transfer.Path, bytes float64) float64 {
-		return path.Time(transfer.Request{Descriptors: blocks * max(1, r.Fragments), Bytes: int64(bytes) * blocks * block, Launches: 1})
-	}
 	resumed := func(bytes float64, seconds func(by *Uncertainty) float64) (*Resumed, error) {
 		return &Resumed{seconds(&asModelled), bytes, r.factors.of(seconds)}, nil
 	}
@@ -89,22 +84,14 @@ func Resume(ctx context.Context, way Resumption, tokens, block int64, o Options)
 		return resumed(0, first.seconds)
 	case BySwap:
 		entry := float64(o.Model.Entry.Value)
-		seconds := layers * (moved(r.store, entry) + moved(r.fetch, entry))
+		seconds := layers * (r.paged(r.store, entry, blocks, block) + r.paged(r.fetch, entry, blocks, block))
 		return resumed(layers*float64(tokens)*entry, func(by *Uncertainty) float64 { return seconds * by[LinkModel] })
 	case ByHidden:
-		if !keysAndValues(o.Model) {
-			return nil, fmt.Errorf("resume by hidden states: %s does not cache K and V in FP16: choose swap", o.Model.Name)
-		}
-		e, err := ParseEntry("hidden", o.Model)
+		h, err := r.hidden(tokens, block)
 		if err != nil {
 			return nil, err
 		}
-		fetch := moved(r.fetch, e.Bytes(o.Model))
-		project := e.project(r.roofline, arrivals{requests: 1, entries: float64(tokens), heads: 1})
-		return resumed(layers*float64(tokens)*e.Bytes(o.Model), func(by *Uncertainty) float64 {
-			fetch, project := fetch*by[LinkModel], project*by[KernelModel]
-			return layers*max(fetch, project) + min(fetch, project) // the first layer overlaps nothing
-		})
+		return resumed(h.bytes, h.seconds)
 	}
 	return nil, fmt.Errorf("resume by %q: expected recompute, swap or hidden", way)
 }

@@ -1,0 +1,185 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/kvreplay/kvreplay/replay/transfer"
+)
+
+// Iteration is one pass of a serving engine over a mixed batch (Yu et al., Orca, OSDI 2022). Some
+// requests decode one token each. Others run a part of their prompt (Agrawal et al., Sarathi-Serve,
+// OSDI 2024).
+type Iteration struct {
+	Chunks  []Chunk
+	Decodes int64 // requests that decode
+	Context int64 // tokens that these attend to, with their new ones
+	Outputs int64 // tokens that are sampled
+	// Again is the number of tokens whose KV is not on the GPU, and that eLLM makes again. Squares is
+	// the sum of the squares of these numbers over the requests.
+	Again, Squares float64
+}
+
+// Chunk is a part of a prompt.
+type Chunk struct {
+	Tokens int64
+	Before int64 // tokens of the request that are cached already
+}
+
+// pairs returns the sum over the tokens of a chunk of the tokens up to and including each.
+func (c Chunk) pairs() float64 {
+	return float64(c.Tokens) * (float64(c.Before) + float64(c.Tokens+1)/2)
+}
+
+// Iterations prices iterations on one machine. Only one goroutine may use it.
+type Iterations struct {
+	r     *runner
+	fused bool
+	kinds []layerKind
+	layer []Layer // of the latest iteration
+}
+
+// layerKind is a number of layers with one shape.
+type layerKind struct{ number, layer int }
+
+// NewIterations returns the prices of iterations of at most o.Batch requests and o.Prefill.Chunk
+// tokens of prompts. Options that describe a profile are ignored. fused is that of ELLM.
+func NewIterations(ctx context.Context, o Options, fused bool) (*Iterations, error) {
+	p, scaling, err := Decoding(1, 2, false, o.Model)
+	if err != nil {
+		return nil, err
+	}
+	o.Schedule, o.Scaling, o.Context, o.Steps, o.mosts = OnGPU{Dense: true}, scaling, 0, 0, nil
+	o.Prefill.Prompt = max(1, o.Prefill.Chunk)
+	r, err := newRunner(ctx, p, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Iterations{r: r, fused: fused, kinds: r.kinds()}, nil
+}
+
+// kinds returns the layers of a model by shape: the dense ones first, then those with experts.
+func (r *runner) kinds() (kinds []layerKind) {
+	dense, layers := 0, int(r.Model.Layers.Value)
+	if m := r.Model.MoE; m != nil {
+		dense = int(m.DenseLayers.Value)
+	}
+	for _, k := range []layerKind{{dense, 0}, {layers - dense, layers - 1}} {
+		if k.number > 0 {
+			kinds = append(kinds, k)
+		}
+	}
+	return kinds
+}
+
+// Notes returns the assumptions.
+func (it *Iterations) Notes() []string { return append(it.r.notes, it.r.computer.Notes()...) }
+
+// Seconds returns the time of an iteration. Tokens that are made again follow ELLM, with the
+// fastest of its groups.
+func (it *Iterations) Seconds(x *Iteration) (float64, error) {
+	r := it.r
+	load := Load{Requests: float64(x.Decodes), Queries: float64(x.Decodes), Context: float64(x.Context), Scored: float64(x.Context),
+		Again: x.Again, Pairs: (x.Squares + x.Again) / 2, Chunks: x.Chunks}
+	for _, c := range x.Chunks {
+		load.Queries += float64(c.Tokens)
+	}
+	reduce := r.allReduce(load.Queries)
+	output, err := r.computer.Output(float64(x.Outputs))
+	if err != nil {
+		return 0, err
+	}
+	if r.network != nil {
+		output += r.network.AllGather(r.TensorParallel, float64(x.Outputs)*r.vocabulary*halfBytes)
+	}
+	step := Step{Whole: it.layer[:0], Output: reduce + output}
+	for _, k := range it.kinds {
+		o, err := r.computer.Layer(k.layer, &load)
+		if err != nil {
+			return 0, err
+		}
+		l := Layer{Project: o.Project, Pre: o.Pre, Post: o.Post + 2*reduce, Dispatch: o.Dispatch, Combine: o.Combine}
+		l.Dense.Attend, l.Dense.Again = o.AttendAll+o.AttendChunks, o.Again
+		if x.Again > 0 {
+			moved := transfer.Request{Descriptors: max(1, x.Decodes), Bytes: int64(x.Again * float64(r.Model.Entry.Value)), Launches: 1}
+			l.Dense.Uncached = Transfer{Seconds: r.fetch.Time(moved)}
+		}
+		for range k.number {
+			step.Whole = append(step.Whole, l)
+		}
+	}
+	it.layer = step.Whole
+	if x.Again > 0 {
+		return (&ELLM{Swap: -1, Fused: it.fused}).Closed(&step), nil
+	}
+	return step.sum(func(l *Layer) float64 { return l.Project + l.Pre + l.Dense.Attend + l.finishing() }), nil
+}
+
+// Store and Fetch return the seconds in which the KV of some blocks of block tokens moves to host
+// memory or back. Restore returns the seconds in which hidden states come back and become KV.
+func (it *Iterations) Store(blocks, block int64) float64 {
+	return float64(it.r.Model.Layers.Value) * it.r.paged(it.r.store, float64(it.r.Model.Entry.Value), blocks, block)
+}
+
+// Fetch is the reverse of Store.
+func (it *Iterations) Fetch(blocks, block int64) float64 {
+	return float64(it.r.Model.Layers.Value) * it.r.paged(it.r.fetch, float64(it.r.Model.Entry.Value), blocks, block)
+}
+
+// Restore returns the seconds of ByHidden.
+func (it *Iterations) Restore(tokens, block int64) (float64, error) {
+	h, err := it.r.hidden(tokens, block)
+	if err != nil {
+		return 0, err
+	}
+	return h.seconds(&asModelled), nil
+}
+
+// paged returns the time to move a layer's entries of some blocks.
+func (r *runner) paged(path transfer.Path, entry float64, blocks, block int64) float64 {
+	return path.Time(transfer.Request{Descriptors: blocks * max(1, r.Fragments), Bytes: int64(entry) * blocks * block, Launches: 1})
+}
+
+// hidden is the work of ByHidden: the times of a layer's fetch and projection, and the bytes of all
+// layers.
+type hidden struct{ layers, fetch, project, bytes float64 }
+
+// seconds returns the time of all layers. The first overlaps nothing.
+func (h *hidden) seconds(by *Uncertainty) float64 {
+	fetch, project := h.fetch*by[LinkModel], h.project*by[KernelModel]
+	return h.layers*max(fetch, project) + min(fetch, project)
+}
+
+// hidden returns the work of ByHidden for a request.
+func (r *runner) hidden(tokens, block int64) (*hidden, error) {
+	if !keysAndValues(r.Model) {
+		return nil, fmt.Errorf("resume by hidden states: %s does not cache K and V in FP16: choose swap", r.Model.Name)
+	}
+	e, err := ParseEntry("hidden", r.Model)
+	if err != nil {
+		return nil, err
+	}
+	layers, bytes := float64(r.Model.Layers.Value), e.Bytes(r.Model)
+	return &hidden{layers, r.paged(r.fetch, bytes, (tokens+block-1)/block, block),
+		e.project(r.roofline, arrivals{requests: 1, entries: float64(tokens), heads: 1}), layers * float64(tokens) * bytes}, nil
+}
+
+// Room is the memory of one GPU for a serving engine, in bytes. Activations of an iteration take
+// Token for each token and Output for each sampled one.
+type Room struct {
+	Total, Weights, Fixed float64
+	Token, Output         float64
+	Entry                 float64 // KV of one token in all layers
+	Host                  float64 // memory of the host for this GPU
+}
+
+// Room returns the memory of the machine, as in Memory. Fixed has the driver, the context and the
+// reserved share.
+func (it *Iterations) Room() Room {
+	r := it.r
+	token, output := r.activation()
+	return Room{Total: float64(r.Machine.GPU.Memory.Value), Weights: GPUWeights(r.Model, r.Experts),
+		Fixed: float64(r.Machine.GPU.Reserved.Or(usualReserved)) + r.Reserve*float64(r.Machine.GPU.Memory.Value),
+		Token: token, Output: output, Entry: float64(r.Model.Entry.Value) * float64(r.Model.Layers.Value),
+		Host: float64(r.Machine.Host.Memory.Value) / float64(max(1, r.Machine.GPUs))}
+}
