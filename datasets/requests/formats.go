@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -113,6 +114,65 @@ func csvCause(err error) error {
 		return syntax.Err
 	}
 	return err
+}
+
+// recordedHeader is the first line of a recorded run, after comments.
+const recordedHeader = "arrival_s,input_tokens,output_tokens,first_token_s,last_token_s"
+
+// recorded matches the beginning of a recorded run.
+var recorded = regexp.MustCompile(`\A(#[^\n]*\n)*arrival_s,`)
+
+// recordedRows are the lines of a recorded run. Lines that begin with # are comments.
+type recordedRows struct {
+	csv   *csv.Reader
+	first time.Duration // the first arrival
+	begun bool
+}
+
+// newRecordedRows reads the header.
+func newRecordedRows(r io.Reader) (*recordedRows, error) {
+	c := csv.NewReader(r)
+	c.Comment, c.ReuseRecord = '#', true
+	header, err := c.Read()
+	if err != nil {
+		return nil, csvCause(err)
+	}
+	if got := strings.Join(header, ","); got != recordedHeader {
+		return nil, fmt.Errorf("the header is %q, expected %s", got, recordedHeader)
+	}
+	return &recordedRows{csv: c}, nil
+}
+
+func (r *recordedRows) next(q *Request) (line int, err error) {
+	fields, err := r.csv.Read()
+	var syntax *csv.ParseError
+	if errors.As(err, &syntax) {
+		return syntax.Line, syntax.Err
+	}
+	if err != nil {
+		return 0, err
+	}
+	line, _ = r.csv.FieldPos(0)
+	var at [3]time.Duration
+	for i, field := range []string{fields[0], fields[3], fields[4]} {
+		v, err := strconv.ParseFloat(field, 64)
+		if err != nil || !(v >= 0 && v < 1e9) {
+			return line, fmt.Errorf("time %q, expected seconds from 0 to a billion", field)
+		}
+		at[i] = time.Duration(math.Round(v * 1e9))
+	}
+	if !r.begun {
+		r.begun, r.first = true, at[0]
+	}
+	if at[1] < at[0] || at[2] < at[1] {
+		return line, fmt.Errorf("arrival %s, first token %s, last token %s: expected them in this order", fields[0], fields[3], fields[4])
+	}
+	q.Arrival, q.FirstToken, q.LastToken, q.PrefixBlocks = at[0]-r.first, at[1]-r.first, at[2]-r.first, nil
+	if q.InputTokens, err = tokens("input_tokens", fields[1]); err != nil {
+		return line, err
+	}
+	q.OutputTokens, err = tokens("output_tokens", fields[2])
+	return line, err
 }
 
 // mooncakeKeys are the keys of a line. Each must appear once, and no other.

@@ -30,6 +30,9 @@ type Request struct {
 	Arrival      time.Duration // since the first request's
 	InputTokens  int           // of the prompt
 	OutputTokens int           // generated
+	// FirstToken and LastToken are the times of the answer in a recorded run, since the first arrival.
+	// They are 0 in other formats.
+	FirstToken, LastToken time.Duration
 	// PrefixBlocks are ids of the prompt's blocks of BlockTokens tokens. The last block may be
 	// shorter. Equal ids mean equal blocks behind equal prefixes, so a KV cache may share them. It is
 	// nil if the source does not state them.
@@ -44,16 +47,17 @@ const (
 	Unknown  Format = iota
 	Azure           // CSV of the Azure LLM inference traces
 	Mooncake        // JSON lines of the Mooncake traces
+	Recorded        // CSV of a serving run, with the times of tokens
 	Parquet         // not a request trace, but a trace for trace.Open
 )
 
-var formatNames = [...]string{"unknown", "azure-csv", "mooncake-jsonl", "parquet"}
+var formatNames = [...]string{"unknown", "azure-csv", "mooncake-jsonl", "recorded-csv", "parquet"}
 
 // String is the name of the format in messages and in JSON.
 func (f Format) String() string { return formatNames[f] }
 
 // Known describes the recognised formats, for messages.
-const Known = "CSV with the header " + azureHeader + ", or JSON lines with timestamp, input_length, output_length and hash_ids (may be gzipped)"
+const Known = "CSV with the header " + azureHeader + " or " + recordedHeader + ", or JSON lines with timestamp, input_length, output_length and hash_ids (may be gzipped)"
 
 // maxTokens bounds a request's tokens. A larger number is damaged.
 const maxTokens = 1<<31 - 1
@@ -142,6 +146,11 @@ func (r *Reader) begin(text *bufio.Reader) error {
 			return &RowError{r.path, 1, err}
 		}
 		return nil
+	case Recorded:
+		if r.rows, err = newRecordedRows(text); err != nil {
+			return &RowError{r.path, 1, err}
+		}
+		return nil
 	case Mooncake:
 		r.rows = &mooncakeRows{lines: text}
 		return nil
@@ -217,6 +226,8 @@ func sniff(r *bufio.Reader) Format {
 		return Parquet
 	case strings.HasPrefix(first, "TIMESTAMP,"):
 		return Azure
+	case recorded.Match(head):
+		return Recorded
 	case strings.HasPrefix(first, "{") && hasKey(head, mooncakeKeys[1:]): // other formats have a timestamp too
 		return Mooncake
 	}

@@ -1,0 +1,163 @@
+package serving
+
+import (
+	"math"
+	"sort"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline"
+)
+
+// Optimised serves in order of arrival. In each iteration it chooses the running requests, the first
+// waiting ones, and the uncached share by Eq. 1 (Chen et al., eLLM, EuroSys 2026, section 4.1). It
+// maximises the requests over the time of an iteration, which keeps the limit of tokens. For given requests the best share is the least that fits into memory, because time
+// grows with the share. Requests are added one by one while the quotient grows.
+type Optimised struct {
+	FCFS
+	// Time returns T of Eq. 4, in ns.
+	Time func(x *pipeline.Iteration) (int64, error)
+	// SLO is the longest time of a token, in ns, 0 for none. Eq. 1 subtracts WT_max, the longest time
+	// that a request has waited. After longer waits no batch is feasible, and SLO alone counts.
+	SLO int64
+	// Partial allows an uncached share, as in eLLM. Its comparison sets it to 0 for other systems.
+	Partial bool
+
+	jobs     []*Job
+	admitted int // waiting requests that Admit still takes in the iteration
+}
+
+// candidate is a batch of Eq. 1.
+type candidate struct {
+	requests int
+	ns       int64
+}
+
+// better reports whether a batch has at least as many requests per time as another.
+func (c candidate) better(o candidate) bool {
+	return float64(c.requests)*float64(o.ns) >= float64(o.requests)*float64(c.ns)
+}
+
+// evaluate returns the batch of requests that all decode. If it cannot be priced, it takes forever.
+func (p *Optimised) evaluate(jobs []*Job, share int) candidate {
+	var x pipeline.Iteration
+	for _, j := range jobs {
+		again := float64(j.Tokens() * share / Share)
+		x.Context += int64(j.Tokens())
+		x.Again += again
+		x.Squares += again * again
+	}
+	x.Decodes, x.Outputs = int64(len(jobs)), int64(len(jobs))
+	ns, err := p.Time(&x)
+	if err != nil {
+		ns = math.MaxInt64
+	}
+	return candidate{len(jobs), ns}
+}
+
+// least returns the least share with which requests fit, and more than Share if none does. Only
+// running requests that decode leave tokens out.
+func (p *Optimised) least(s *State, jobs []*Job) int {
+	fits := func(share int) bool {
+		blocks, tokens, again := 0, 0, 0
+		for i, j := range jobs {
+			uncached := 0
+			if i < len(s.Running) && j.Decodes() {
+				uncached = (j.Tokens() + 1) * share / Share
+			}
+			blocks += s.options.blocks(j.Tokens() + 1 - uncached)
+			tokens += j.Need()
+			again += uncached
+		}
+		return blocks <= s.options.limit(int64(min(tokens, s.Budget)), int64(min(len(jobs), s.Budget)), int64(again))
+	}
+	switch {
+	case fits(0):
+		return 0
+	case !p.Partial || !fits(Share):
+		return Share + 1
+	}
+	return 1 + sort.Search(Share-1, func(i int) bool { return fits(i + 1) })
+}
+
+// Batch solves Eq. 1 and gives requests tokens as FCFS does.
+func (p *Optimised) Batch(s *State, plan []int) {
+	p.FCFS.Batch(s, plan)
+	s.Uncached, p.admitted = 0, 0
+	p.jobs = append(p.jobs[:0], s.Running...)
+	best := p.running(s)
+	limit := int64(math.MaxInt64)
+	if p.SLO > 0 && len(s.Waiting) > 0 {
+		limit = p.SLO
+		if wait := s.Now - oldest(s.Waiting); wait < p.SLO {
+			limit -= wait
+		}
+	}
+	prompts := 0
+	for _, next := range s.Waiting {
+		p.jobs = append(p.jobs, next)
+		share := 0
+		if p.Partial {
+			share = p.least(s, p.jobs)
+		}
+		if share > Share || prompts > s.Budget {
+			return
+		}
+		with := p.evaluate(p.jobs, share)
+		if with.ns > limit || p.Partial && !with.better(best) {
+			return
+		}
+		best, s.Uncached, p.admitted, prompts = with, share, p.admitted+1, prompts+next.Need()
+	}
+}
+
+// running sets the share of the running requests. If it gains more to preempt the latest until all
+// KV fits, the share is 0.
+func (p *Optimised) running(s *State) (best candidate) {
+	share := 0
+	if p.Partial {
+		share = p.least(s, s.Running)
+	}
+	if share == 0 || share > Share {
+		return p.evaluate(s.Running, 0)
+	}
+	fewer := s.Running
+	for whole := (&Optimised{}); len(fewer) > 1 && whole.least(s, fewer) > 0; {
+		fewer = fewer[:len(fewer)-1]
+	}
+	all, part := p.evaluate(s.Running, share), p.evaluate(fewer, 0)
+	if !all.better(part) || p.SLO > 0 && all.ns > p.SLO {
+		return part
+	}
+	s.Uncached = share
+	return all
+}
+
+// Admit returns the first request while Batch has chosen more.
+func (p *Optimised) Admit(s *State) int {
+	if p.admitted--; p.admitted >= 0 || len(s.Running) == 0 {
+		return 0
+	}
+	return -1
+}
+
+// oldest returns the earliest arrival of waiting requests. Those that were preempted come first and
+// waited before.
+func oldest(waiting []*Job) int64 {
+	for _, j := range waiting {
+		if j.Preemptions == 0 {
+			return j.Arrival
+		}
+	}
+	return math.MinInt64 / 2
+}
+
+// Literal returns T of Eqs. 2 to 4 as printed: arithmetic alone at a rate in FLOP/s, attention that
+// is not causal, and logits of every token. Prompts of the iteration do not count.
+func Literal(m *hardware.Model, flops float64) func(x *pipeline.Iteration) (int64, error) {
+	L, h, V := float64(m.Layers.Value), float64(m.Hidden.Value), float64(m.Vocabulary.Value)
+	return func(x *pipeline.Iteration) (int64, error) {
+		again := 24*h*h*L*x.Again + 4*h*L*x.Squares + 2*h*V*x.Again
+		decode := 24*h*h*L*float64(x.Decodes) + 4*h*L*float64(x.Context+x.Decodes) + 2*h*V*float64(x.Context)
+		return nanoseconds((again + decode) / flops), nil
+	}
+}

@@ -1,0 +1,457 @@
+package serving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/replay/pipeline"
+)
+
+// Rows receives the rows of a run, in order of time. Functions may be nil.
+type Rows struct {
+	Request func(*RequestRow) error // when the request ends
+	Step    func(*StepRow) error    // when the iteration is formed
+}
+
+// Run serves all requests. It holds only those that wait or run in memory. An error names the
+// request or the call of the scheduler.
+func Run(ctx context.Context, from Source, p Pricer, o Options, rows Rows) error {
+	if o.Scheduler == nil {
+		o.Scheduler = FCFS{}
+	}
+	if err := o.check(); err != nil {
+		return err
+	}
+	e := &engine{Options: o, pricer: p, source: from, rows: rows, pool: newPool(o.most())}
+	e.state.options = &e.Options
+	if err := e.read(); err != nil {
+		return err
+	}
+	for {
+		if e.steps%256 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if more, err := e.turn(); err != nil || !more {
+			return err
+		}
+	}
+}
+
+// engine is a run.
+type engine struct {
+	Options
+	state   State
+	pricer  Pricer
+	source  Source
+	rows    Rows
+	pool    *pool
+	coming  *Job // the next arrival, nil after the last
+	arrived int64
+	steps   int64
+	busy    int64 // end of the last iteration
+	flights []*flight
+	leaving int   // running requests whose last token is in flight
+	hosted  int64 // bytes in host memory
+	plan    []int
+	step    StepRow
+	work    pipeline.Iteration
+	moves   int64 // ns of transfers before the iteration
+	spare   *flight
+}
+
+// mostPreemptions of a request mean that the scheduler makes no progress.
+const mostPreemptions = 1 << 14
+
+// flight is an iteration that runs.
+type flight struct {
+	end      int64
+	produces []*Job // requests that get a token
+}
+
+// read reads the next arrival.
+func (e *engine) read() error {
+	var q Request
+	last := int64(0)
+	if e.coming != nil {
+		last = e.coming.Arrival
+	}
+	switch err := e.source(&q); {
+	case err == io.EOF:
+		e.coming = nil
+		return nil
+	case err != nil:
+		return err
+	}
+	if err := q.checked(e.arrived+1, last); err != nil {
+		return err
+	}
+	if need, most := e.blocks(q.Input+q.Output), e.limit(int64(min(e.Budget, q.Input+q.Output)), 1, 0); need > most {
+		return fmt.Errorf("request %d has %d tokens and needs %d blocks of KV, but memory holds %d: choose a machine with more memory, or leave the request out",
+			e.arrived+1, q.Input+q.Output, need, most)
+	}
+	e.coming = &Job{ID: e.arrived, Arrival: q.Arrival, Input: q.Input, output: q.Output, prefix: slices.Clone(q.Prefix), admitted: -1}
+	e.arrived++
+	return nil
+}
+
+// turn forms an iteration or waits. It returns false at the end.
+func (e *engine) turn() (bool, error) {
+	for e.coming != nil && e.coming.Arrival <= e.state.Now {
+		e.state.Waiting = append(e.state.Waiting, e.coming)
+		if err := e.read(); err != nil {
+			return false, err
+		}
+	}
+	formed, err := e.form()
+	if err != nil {
+		return false, err
+	}
+	depth := 1
+	if e.Ahead {
+		depth = 2
+	}
+	switch {
+	case formed && len(e.flights) < depth:
+	case len(e.flights) > 0:
+		err = e.land()
+	case formed || e.step.Preempted > 0:
+	case len(e.state.Running) > 0:
+		err = errors.New("scheduler: Batch gives no token to any running request")
+	case e.coming != nil:
+		e.state.Now = e.coming.Arrival
+	case len(e.state.Waiting) > 0:
+		err = fmt.Errorf("scheduler: Admit leaves %d waiting requests, and none runs or arrives", len(e.state.Waiting))
+	default:
+		return false, nil
+	}
+	return true, err
+}
+
+// form plans an iteration at the present time and starts it after those in flight. It returns false
+// if no request gets tokens.
+func (e *engine) form() (bool, error) {
+	s := &e.state
+	e.step, e.moves = StepRow{}, 0
+	e.work = pipeline.Iteration{Chunks: e.work.Chunks[:0]}
+	f := e.spare
+	if e.spare = nil; f == nil {
+		f = new(flight)
+	}
+	f.produces = f.produces[:0]
+	s.Budget = e.Budget
+	if err := e.batch(); err != nil {
+		return false, err
+	}
+	for i := 0; i < len(s.Running); i++ {
+		if e.plan[i] == 0 {
+			continue
+		}
+		j := s.Running[i]
+		stays := true
+		for stays && !e.fits(j, e.plan[i]) {
+			v := e.Scheduler.Preempt(s, i)
+			if v < i || v >= len(s.Running) {
+				return false, fmt.Errorf("scheduler: Preempt returns %d, expected %d to %d", v, i, len(s.Running)-1)
+			}
+			if e.preempt(v); s.Waiting[0].Preemptions > mostPreemptions {
+				return false, fmt.Errorf("scheduler: request %d is preempted more than %d times", s.Waiting[0].ID, mostPreemptions)
+			}
+			stays = v != i
+		}
+		if !stays {
+			i--
+			continue
+		}
+		e.grow(j, e.plan[i], f)
+	}
+	for e.step.Preempted == 0 && s.Budget > 0 && len(s.Waiting) > 0 && len(s.Running)+e.leaving < e.MaxRunning {
+		i := e.Scheduler.Admit(s)
+		if i == -1 {
+			break
+		}
+		if i < 0 || i >= len(s.Waiting) {
+			return false, fmt.Errorf("scheduler: Admit returns %d, expected −1 to %d", i, len(s.Waiting)-1)
+		}
+		fits, err := e.admit(i, f)
+		if err != nil {
+			return false, err
+		}
+		if !fits {
+			break
+		}
+	}
+	for _, j := range f.produces {
+		if j.Generated == j.output {
+			e.leaving++
+			s.Running = slices.DeleteFunc(s.Running, func(o *Job) bool { return o == j })
+		}
+	}
+	if e.step.Batch == 0 {
+		e.spare = f
+		return false, nil
+	}
+	return true, e.start(f)
+}
+
+// batch calls Scheduler.Batch and checks the plan.
+func (e *engine) batch() error {
+	s := &e.state
+	e.plan = append(e.plan[:0], make([]int, len(s.Running))...)
+	e.Scheduler.Batch(s, e.plan)
+	sum := 0
+	for i, j := range s.Running {
+		if e.plan[i] < 0 || e.plan[i] > j.Need() {
+			return fmt.Errorf("scheduler: Batch gives request %d %d tokens, expected 0 to %d", j.ID, e.plan[i], j.Need())
+		}
+		sum += e.plan[i]
+	}
+	switch {
+	case sum > e.Budget:
+		return fmt.Errorf("scheduler: Batch gives %d tokens, expected at most %d", sum, e.Budget)
+	case s.Uncached < 0 || s.Uncached > Share:
+		return fmt.Errorf("scheduler: an uncached share of %d, expected 0 to %d", s.Uncached, Share)
+	case s.Uncached > 0 && !e.NoPrefix:
+		return errors.New("scheduler: an uncached share needs an engine without reuse of prefixes")
+	}
+	e.step.Uncached = s.Uncached
+	return nil
+}
+
+// uncached returns the tokens of a request that are made again in an iteration of some tokens.
+func (e *engine) uncached(j *Job, tokens int) int {
+	if !j.Decodes() {
+		return 0
+	}
+	return (j.Computed + tokens) * e.state.Uncached / Share
+}
+
+// lack returns the blocks that a request needs in addition for some tokens, below 0 if it has too
+// many.
+func (e *engine) lack(j *Job, tokens int) int {
+	return e.blocks(j.Computed+tokens-e.uncached(j, tokens)) - len(j.held)
+}
+
+// room returns the blocks that are left in an iteration with more tokens.
+func (e *engine) room(j *Job, tokens int) int {
+	all := int64(e.step.Prefill + e.step.Decode + tokens)
+	outputs := e.work.Outputs
+	if tokens == j.Need() {
+		outputs++
+	}
+	return e.limit(all, outputs, int64(e.step.Again+e.uncached(j, tokens))) - e.pool.used
+}
+
+// fits reports whether the blocks for some tokens of a running request are free.
+func (e *engine) fits(j *Job, tokens int) bool { return e.lack(j, tokens) <= e.room(j, tokens) }
+
+// grow gives a running request tokens in the iteration.
+func (e *engine) grow(j *Job, tokens int, f *flight) {
+	again := e.uncached(j, tokens)
+	for n := e.lack(j, tokens); n != 0; {
+		if n > 0 {
+			j.held, n = append(j.held, e.pool.take()), n-1
+		} else {
+			last := len(j.held) - 1
+			e.pool.release(j.held[last])
+			j.held, n = j.held[:last], n+1
+		}
+	}
+	e.step.Batch++
+	e.state.Budget -= tokens
+	if j.Decodes() {
+		e.step.Decode++
+		e.step.Again += again
+		e.work.Decodes++
+		e.work.Context += int64(j.Tokens())
+		e.work.Again += float64(again)
+		e.work.Squares += float64(again) * float64(again)
+	} else {
+		e.step.Prefill += tokens
+		e.work.Chunks = append(e.work.Chunks, pipeline.Chunk{Tokens: int64(tokens), Before: int64(j.Computed)})
+	}
+	produces := tokens == j.Need()
+	before := j.Computed / e.BlockTokens
+	j.Computed += tokens
+	if !e.NoPrefix && e.Memory.Cached == 0 {
+		for b := before; b < j.Computed/e.BlockTokens; b++ {
+			e.pool.name(j.held[b], e.key(j, b))
+		}
+	}
+	if produces {
+		j.Generated++
+		e.work.Outputs++
+		f.produces = append(f.produces, j)
+	}
+}
+
+// key returns the content of a request's block.
+func (e *engine) key(j *Job, block int) blockKey {
+	if j.prefix != nil && (block+1)*e.BlockTokens <= j.Input {
+		each := PrefixTokens / e.BlockTokens
+		return blockKey{j.prefix[block/each], int32(block % each)}
+	}
+	return blockKey{-1 - j.ID, int32(block)}
+}
+
+// preempt takes the memory of a running request. Its KV goes to the host if there is room, and
+// otherwise it is made again.
+func (e *engine) preempt(at int) {
+	s := &e.state
+	j := s.Running[at]
+	s.Running, e.plan = slices.Delete(s.Running, at, at+1), slices.Delete(e.plan, at, at+1)
+	s.Waiting = slices.Insert(s.Waiting, 0, j)
+	j.Preemptions++
+	e.step.Preempted++
+	switch bytes := e.leaves(j); {
+	case j.Decodes() && bytes > 0 && e.hosted+bytes <= e.Memory.Host:
+		e.hosted += bytes
+		if j.hosted = len(j.held); e.Preempt == pipeline.ByHidden {
+			j.hosted = j.Computed
+		} else {
+			e.step.ToHost += bytes
+			e.moves += e.pricer.Store(int64(j.hosted))
+		}
+	default:
+		j.Computed = 0
+	}
+	e.drop(j)
+}
+
+// leaves returns the bytes of a request in host memory.
+func (e *engine) leaves(j *Job) int64 {
+	switch e.Preempt {
+	case pipeline.BySwap:
+		return int64(len(j.held)) * e.Memory.Block
+	case pipeline.ByHidden:
+		return int64(j.Computed) * e.Memory.Hidden
+	}
+	return 0
+}
+
+// drop releases the blocks of a request, the last first, so that the first ones stay for longest.
+func (e *engine) drop(j *Job) {
+	for i := len(j.held) - 1; i >= 0; i-- {
+		e.pool.release(j.held[i])
+	}
+	j.held = j.held[:0]
+}
+
+// admit lets a waiting request run if its tokens fit.
+func (e *engine) admit(at int, f *flight) (bool, error) {
+	j := e.state.Waiting[at]
+	if j.hosted == 0 && !e.NoPrefix {
+		e.match(j)
+	}
+	tokens := min(j.Need(), e.state.Budget)
+	whole := tokens
+	if e.Reserve {
+		whole = j.Need()
+	}
+	if e.blocks(j.Computed+whole)-len(j.held) > e.room(j, tokens) || e.lack(j, tokens) > e.room(j, tokens) {
+		if j.hosted == 0 {
+			e.drop(j)
+			j.Computed = 0
+		}
+		return false, nil
+	}
+	if j.hosted > 0 {
+		if err := e.resume(j); err != nil {
+			return false, err
+		}
+	}
+	if at == 0 { // without moving the others
+		e.state.Waiting[0], e.state.Waiting = nil, e.state.Waiting[1:]
+	} else {
+		e.state.Waiting = slices.Delete(e.state.Waiting, at, at+1)
+	}
+	e.state.Running = append(e.state.Running, j)
+	if j.admitted < 0 {
+		j.admitted, j.reused = e.state.Now, j.Computed
+	}
+	e.grow(j, tokens, f)
+	return true, nil
+}
+
+// match holds the leading blocks whose content is known. The last token is computed again, because
+// its logits are needed.
+func (e *engine) match(j *Job) {
+	for b := range (j.Tokens() - 1) / e.BlockTokens {
+		at, ok := e.pool.found[e.key(j, b)]
+		if !ok {
+			break
+		}
+		e.pool.hold(at)
+		j.held = append(j.held, at)
+	}
+	j.Computed = len(j.held) * e.BlockTokens
+}
+
+// resume brings the KV of a preempted request back from the host.
+func (e *engine) resume(j *Job) error {
+	var bytes, ns int64
+	var err error
+	if e.Preempt == pipeline.ByHidden {
+		bytes = int64(j.hosted) * e.Memory.Hidden
+		ns, err = e.pricer.Restore(int64(j.hosted))
+	} else {
+		bytes, ns = int64(j.hosted)*e.Memory.Block, e.pricer.Fetch(int64(j.hosted))
+	}
+	e.hosted -= bytes
+	e.step.ToGPU += bytes
+	e.moves += ns
+	j.hosted = 0
+	return err
+}
+
+// start prices the iteration, writes its row and lets it run.
+func (e *engine) start(f *flight) error {
+	ns, err := e.pricer.Iteration(&e.work)
+	switch {
+	case err != nil:
+		return fmt.Errorf("iteration %d: %w", e.steps, err)
+	case ns < 0 || e.moves < 0 || ns > math.MaxInt64/4-e.moves || e.busy > math.MaxInt64/2:
+		return fmt.Errorf("iteration %d takes %d ns and %d ns of transfers, expected 0 to 73 years", e.steps, ns, e.moves)
+	}
+	r := &e.step
+	r.Number, r.Start = e.steps, max(e.state.Now, e.busy)
+	r.End = r.Start + ns + e.moves
+	r.Running, r.Waiting, r.Blocks = len(e.state.Running)+e.leaving, len(e.state.Waiting), e.pool.used
+	r.Weights, r.KV, r.Buffers = e.Memory.Weights, int64(e.pool.used)*e.Memory.Block, int64(r.Again)*e.Memory.Buffer
+	r.Activations = e.activations(int64(r.Prefill+r.Decode), e.work.Outputs, int64(r.Again))
+	e.steps, e.busy, f.end = e.steps+1, r.End, r.End
+	e.flights = append(e.flights, f)
+	if e.rows.Step != nil {
+		return e.rows.Step(r)
+	}
+	return nil
+}
+
+// land waits for the first iteration in flight and hands out its tokens.
+func (e *engine) land() error {
+	f := e.flights[0]
+	e.flights = append(e.flights[:0], e.flights[1:]...)
+	e.state.Now = f.end
+	for _, j := range f.produces {
+		if j.produced++; j.produced == 1 {
+			j.first = f.end
+		}
+		if j.produced < j.output {
+			continue
+		}
+		e.leaving--
+		e.drop(j)
+		if e.rows.Request != nil {
+			row := RequestRow{ID: j.ID, Arrival: j.Arrival, Admitted: j.admitted, First: j.first, Finish: f.end,
+				Input: j.Input, Output: j.output, Preemptions: j.Preemptions, Reused: j.reused}
+			if err := e.rows.Request(&row); err != nil {
+				return err
+			}
+		}
+	}
+	e.spare = f
+	return nil
+}

@@ -1,0 +1,185 @@
+package serving
+
+import (
+	"context"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/pipeline"
+)
+
+// toy prices work in small whole numbers.
+type toy struct{}
+
+func (toy) Iteration(x *pipeline.Iteration) (int64, error) {
+	ns := 100 + x.Context/4 + 3*x.Decodes + 5*x.Outputs + int64(x.Again) + int64(x.Squares)/64
+	for _, c := range x.Chunks {
+		ns += 7*c.Tokens + c.Tokens*c.Before/16
+	}
+	return ns, nil
+}
+func (toy) Store(blocks int64) int64            { return 11 * blocks }
+func (toy) Fetch(blocks int64) int64            { return 13 * blocks }
+func (toy) Restore(tokens int64) (int64, error) { return 2 * tokens, nil }
+
+// partial is FCFS with an uncached share that depends on the batch.
+type partial struct{ FCFS }
+
+func (p partial) Batch(s *State, plan []int) {
+	s.Uncached = Share * min(len(s.Running), 6) / 8
+	p.FCFS.Batch(s, plan)
+}
+
+// latest admits the latest arrival and preempts the request at hand, and gives prompts few tokens.
+type latest struct{}
+
+func (latest) Batch(s *State, plan []int) {
+	left := s.Budget
+	for i, j := range s.Running {
+		plan[i] = min(j.Need(), left, 3+int(j.ID)%5)
+		left -= plan[i]
+	}
+}
+func (latest) Preempt(s *State, at int) int { return at + (len(s.Running)-at)/2 }
+func (latest) Admit(s *State) int           { return len(s.Waiting) - 1 }
+
+// drawn returns requests and an engine that a seed decides.
+func drawn(seed uint64) ([]Request, Options) {
+	r := rand.New(rand.NewPCG(seed, 29))
+	tokens := []int{1, 2, 4, 8, 16}[r.IntN(5)]
+	o := Options{Preempt: []pipeline.Resumption{pipeline.ByRecompute, pipeline.BySwap, pipeline.ByHidden}[r.IntN(3)],
+		Scheduler: []Scheduler{FCFS{}, FCFS{}, latest{}, partial{}, &Optimised{Time: toy{}.Iteration, Partial: true}, &Optimised{Time: toy{}.Iteration, SLO: 500}}[r.IntN(6)], BlockTokens: tokens, Budget: 1 + r.IntN(40), MaxRunning: 1 + r.IntN(9),
+		Ahead: r.IntN(2) == 0, Reserve: r.IntN(2) == 0, NoPrefix: r.IntN(3) == 0}
+	_, part := o.Scheduler.(partial)
+	if e, ok := o.Scheduler.(*Optimised); ok {
+		part = e.Partial
+	}
+	o.NoPrefix = o.NoPrefix || part
+	m := &o.Memory
+	*m = Memory{Weights: 1000, Token: int64(r.IntN(3)), Output: int64(r.IntN(5)), Block: int64(8 * tokens), Hidden: 4, Host: int64(r.IntN(1000)), Elastic: r.IntN(2) == 0}
+	if part {
+		m.Buffer = 1
+	}
+	longest := 20 + r.IntN(60)
+	room := longest + r.IntN(4*longest)
+	m.Total = m.Weights + int64(o.Budget)*m.Token + int64(min(o.MaxRunning, o.Budget))*m.Output + int64((room+tokens-1)/tokens)*m.Block
+	if part {
+		m.Total += int64(longest) * (m.Token + m.Buffer)
+	}
+	if r.IntN(8) == 0 {
+		m.Blocks = (room + tokens - 1) / tokens
+	}
+	if r.IntN(8) == 0 && !part {
+		m.Cached = 1 + r.IntN(20)
+	}
+	var all []Request
+	at := int64(0)
+	for range 1 + r.IntN(40) {
+		at += int64(r.IntN(3) * r.IntN(1000))
+		q := Request{Arrival: at, Input: 1 + r.IntN(longest-1)}
+		q.Output = 1 + r.IntN(longest-q.Input)
+		if r.IntN(2) == 0 {
+			q.Prefix = []int64{int64(r.IntN(3))}
+		}
+		all = append(all, q)
+	}
+	return all, o
+}
+
+func runAll(t *testing.T, all []Request, o Options) (rows []RequestRow, steps []StepRow, err error) {
+	t.Helper()
+	err = Run(context.Background(), FromSlice(all), toy{}, o, Rows{
+		func(r *RequestRow) error { rows = append(rows, *r); return nil },
+		func(r *StepRow) error { steps = append(steps, *r); return nil },
+	})
+	return rows, steps, err
+}
+
+// differ runs both engines and checks the invariants.
+func differ(t *testing.T, seed uint64) (preempted, reused int) {
+	t.Helper()
+	all, o := drawn(seed)
+	rows, steps, err := runAll(t, all, o)
+	if err != nil {
+		if strings.Contains(err.Error(), "needs") {
+			return 0, 0 // larger than memory, because content in blocks rounds up
+		}
+		t.Fatalf("seed %d: %v (%+v)", seed, err, o)
+	}
+	wantRows, wantSteps := runReference(all, toy{}, o)
+	for i := range min(len(steps), len(wantSteps)) {
+		if steps[i] != wantSteps[i] {
+			t.Fatalf("seed %d, step %d:\n%+v, the reference\n%+v", seed, i, steps[i], wantSteps[i])
+		}
+	}
+	if !reflect.DeepEqual(rows, wantRows) || len(steps) != len(wantSteps) {
+		t.Fatalf("seed %d: %d rows and %d steps differ from the %d and %d of the reference", seed, len(rows), len(steps), len(wantRows), len(wantSteps))
+	}
+	checkRun(t, seed, all, o, rows, steps)
+	for _, r := range rows {
+		preempted += r.Preemptions
+		reused += r.Reused
+	}
+	return preempted, reused
+}
+
+// checkRun checks that requests are conserved, time does not run back, causes come before effects,
+// and memory holds every iteration.
+func checkRun(t *testing.T, seed uint64, all []Request, o Options, rows []RequestRow, steps []StepRow) {
+	t.Helper()
+	ends := map[int64]bool{}
+	decoded, prefilled, sum := 0, 0, 0
+	for i, s := range steps {
+		ends[s.End] = true
+		decoded, prefilled = decoded+s.Decode, prefilled+s.Prefill
+		switch {
+		case s.End < s.Start || i > 0 && s.Start < steps[i-1].End:
+			t.Fatalf("seed %d, step %d runs from %d to %d, after one that ends at %d", seed, i, s.Start, s.End, steps[i-1].End)
+		case s.Prefill+s.Decode > o.Budget || s.Running > o.MaxRunning || s.Batch == 0:
+			t.Fatalf("seed %d: %+v exceeds %d tokens or %d requests", seed, s, o.Budget, o.MaxRunning)
+		case o.Memory.Blocks == 0 && s.Memory() > o.Memory.Total, o.Memory.Blocks > 0 && s.Blocks > o.Memory.Blocks:
+			t.Fatalf("seed %d: %+v exceeds memory %+v", seed, s, o.Memory)
+		}
+	}
+	seen := map[int64]bool{}
+	for _, r := range rows {
+		q := all[r.ID]
+		sum += r.Input + r.Output - r.Reused - 1
+		switch {
+		case seen[r.ID] || r.Arrival != q.Arrival || r.Input != q.Input || r.Output != q.Output:
+			t.Fatalf("seed %d: %+v of %+v", seed, r, q)
+		case r.Admitted < r.Arrival || r.First < r.Admitted || r.Finish < r.First || !ends[r.First] || !ends[r.Finish]:
+			t.Fatalf("seed %d: effects come before causes: %+v", seed, r)
+		}
+		seen[r.ID] = true
+	}
+	if len(rows) != len(all) || decoded+prefilled < sum {
+		t.Fatalf("seed %d: %d of %d requests end, %d tokens are computed, expected at least %d", seed, len(rows), len(all), decoded+prefilled, sum)
+	}
+	if last := steps[len(steps)-1]; last.Waiting > 0 {
+		t.Fatalf("seed %d: %+v is the last step", seed, last)
+	}
+}
+
+// TestReference compares both engines, and requires that the draws reach preemption and reuse.
+func TestReference(t *testing.T) {
+	runs := 400
+	if !testing.Short() {
+		runs = 4000
+	}
+	preempted, reused := 0, 0
+	for seed := range uint64(runs) {
+		p, r := differ(t, seed)
+		preempted, reused = preempted+p, reused+r
+	}
+	if preempted < runs || reused < runs {
+		t.Errorf("%d preemptions and %d reused tokens in %d runs: the draws test little", preempted, reused, runs)
+	}
+}
+
+func FuzzReference(f *testing.F) {
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) { differ(t, seed) })
+}

@@ -1,0 +1,104 @@
+package serving
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kvreplay/kvreplay/replay/pipeline"
+)
+
+// Pricer states the times of an engine's work, in ns.
+type Pricer interface {
+	Iteration(x *pipeline.Iteration) (int64, error)
+	// Store and Fetch move blocks of KV to the host and back. Restore makes KV of hidden states.
+	Store(blocks int64) int64
+	Fetch(blocks int64) int64
+	Restore(tokens int64) (int64, error)
+}
+
+// Options describe an engine.
+type Options struct {
+	Scheduler   Scheduler // nil for FCFS
+	Preempt     pipeline.Resumption
+	BlockTokens int // tokens of a block of KV
+	Budget      int // largest number of tokens in an iteration
+	MaxRunning  int // largest number of requests that run
+	// Ahead forms an iteration while the one before it runs, as vLLM's asynchronous scheduling does.
+	Ahead bool
+	// Reserve admits a request only if KV of its whole prompt fits.
+	Reserve bool
+	// NoPrefix forgets the KV of blocks that no request holds.
+	NoPrefix bool
+	Memory   Memory
+}
+
+// Memory is the memory of one GPU and of the host that it may use, in bytes.
+type Memory struct {
+	Total   int64 // for all pools
+	Weights int64
+	// Token and Output are the activations of a token in an iteration, and of a sampled one.
+	Token, Output int64
+	Block         int64 // a block of KV, in all layers
+	Hidden        int64 // hidden states of a token, in all layers
+	Buffer        int64 // KV of an uncached token, in the layers that are made again at once
+	Host          int64
+	// Elastic gives KV the memory that the activations of an iteration do not need. Otherwise
+	// activations keep the room of the largest iteration.
+	Elastic bool
+	// Blocks, if above 0, is the number of blocks whatever the other fields say.
+	Blocks int
+	// Cached, if above 0, is the number of tokens of a request whose KV is on the GPU. Sparse
+	// attention fetches the others.
+	Cached int
+}
+
+// limit returns the blocks that fit next to the activations of an iteration.
+func (o *Options) limit(tokens, outputs, again int64) int {
+	m := &o.Memory
+	if m.Blocks > 0 {
+		return m.Blocks
+	}
+	return int(max(0, m.Total-m.Weights-o.activations(tokens, outputs, again)-again*m.Buffer) / m.Block)
+}
+
+// activations returns the bytes of activations of an iteration.
+func (o *Options) activations(tokens, outputs, again int64) int64 {
+	m := &o.Memory
+	if !m.Elastic {
+		tokens, outputs = int64(o.Budget), int64(min(o.MaxRunning, o.Budget))
+	}
+	return (tokens+again)*m.Token + outputs*m.Output
+}
+
+// blocks returns the blocks of KV of some tokens of a request.
+func (o *Options) blocks(tokens int) int {
+	if c := o.Memory.Cached; c > 0 {
+		tokens = min(tokens, c)
+	}
+	return (tokens + o.BlockTokens - 1) / o.BlockTokens
+}
+
+// most is the number of blocks without activations.
+func (o *Options) most() int { return o.limit(0, 0, 0) }
+
+// mostBlocks bounds the memory of a run.
+const mostBlocks = 1 << 26
+
+func (o *Options) check() error {
+	m := &o.Memory
+	switch {
+	case o.BlockTokens < 1 || o.BlockTokens > PrefixTokens || PrefixTokens%o.BlockTokens != 0:
+		return fmt.Errorf("blocks of %d tokens, expected a divisor of %d", o.BlockTokens, PrefixTokens)
+	case o.Budget < 1 || o.Budget > MostTokens || o.MaxRunning < 1:
+		return fmt.Errorf("%d tokens an iteration and %d running requests, expected at least 1", o.Budget, o.MaxRunning)
+	case m.Block < 1 || m.Total < 0 || m.Weights < 0 || m.Token < 0 || m.Output < 0 || m.Hidden < 0 || m.Buffer < 0 || m.Host < 0 || m.Cached < 0:
+		return errors.New("negative memory, or blocks without bytes")
+	case o.Preempt != pipeline.ByRecompute && o.Preempt != pipeline.BySwap && o.Preempt != pipeline.ByHidden:
+		return fmt.Errorf("preempt by %q, expected recompute, swap or hidden", o.Preempt)
+	}
+	if n := o.most(); n < 1 || n > mostBlocks {
+		return fmt.Errorf("memory of %d blocks of KV, expected 1 to %d: weights and activations take %d of %d bytes. Choose a machine with more memory, or divide the model",
+			n, mostBlocks, m.Weights+o.activations(0, 0, 0), m.Total)
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package serving
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/internal/text"
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+// Result is the summary of one system.
+type Result struct {
+	System string `json:"system"`
+	*Summary
+	Recorded []Difference `json:"recorded,omitempty"` // next to a recorded run
+	Notes    []string     `json:"notes,omitempty"`
+}
+
+// seconds formats ns.
+func seconds(ns int64) string { return hardware.Seconds(float64(ns) / 1e9).String() }
+
+// Report returns the tables of results.
+func Report(title string, results []*Result, slo SLO) *table.Report {
+	header := []string{"system", "tokens/s", "TTFT p50", "p90", "p99", "TPOT p50", "p90", "p99", "meets SLO", "goodput/s", "running", "most", "KV used", "preempted"}
+	t := table.New(header...).RightFrom(1)
+	t.Title = title
+	for _, r := range results {
+		meets, goodput := "–", "–"
+		if slo != (SLO{}) {
+			meets = fmt.Sprintf("%.1f %%", 100*r.Attainment)
+		}
+		if r.Goodput > 0 {
+			goodput = fmt.Sprintf("%.3g", r.Goodput)
+		}
+		t.Add(r.System, fmt.Sprintf("%.4g", r.Throughput), seconds(r.TTFT.P50), seconds(r.TTFT.P90), seconds(r.TTFT.P99),
+			seconds(r.TPOT.P50), seconds(r.TPOT.P90), seconds(r.TPOT.P99), meets, goodput,
+			fmt.Sprintf("%.1f", r.Running), r.MostRunning, fmt.Sprintf("%.0f %%", 100*r.KV/float64(r.Blocks)), r.Preemptions)
+	}
+	report := &table.Report{Title: title, Tables: []*table.Table{t}, Width: 100}
+	for _, r := range results {
+		if r.Recorded != nil {
+			report.Tables = append(report.Tables, differences(r))
+		}
+	}
+	said := map[string]bool{}
+	for _, r := range results {
+		for _, n := range r.Notes {
+			if !said[n] {
+				said[n] = true
+				report.Footnotes = append(report.Footnotes, n)
+			}
+		}
+	}
+	return report
+}
+
+func differences(r *Result) *table.Table {
+	t := table.New("figure", "unit", "recorded", r.System, "error").Right(2, 3, 4)
+	t.Title = "The recorded run and " + r.System
+	for _, d := range r.Recorded {
+		sign := "%+.1f %%"
+		if d.Unit == "mean distance" {
+			sign = "%.1f %%"
+		}
+		t.Add(d.Figure, d.Unit, fmt.Sprintf("%.5g", d.Recorded), fmt.Sprintf("%.5g", d.Modelled), fmt.Sprintf(sign, 100*d.Error))
+	}
+	return t
+}
+
+// WriteJSON writes results as an array.
+func WriteJSON(w io.Writer, results []*Result) error { return text.WriteJSON(w, results) }
+
+// WriteCSV writes a line for each result. Times are in ns.
+func WriteCSV(w io.Writer, results []*Result) error {
+	t := table.New("system", "requests", "input_tokens", "output_tokens", "reused_tokens", "preemptions", "steps", "duration_ns", "busy_ns",
+		"output_tokens_per_s", "requests_per_s", "queue_mean_ns", "queue_p50_ns", "queue_p90_ns", "queue_p99_ns", "ttft_mean_ns", "ttft_p50_ns",
+		"ttft_p90_ns", "ttft_p99_ns", "tpot_mean_ns", "tpot_p50_ns", "tpot_p90_ns", "tpot_p99_ns", "attainment", "ttft_attainment", "tpot_attainment",
+		"running_mean", "running_max", "waiting_mean", "kv_blocks_mean", "kv_blocks_max", "kv_blocks_capacity", "memory_max_bytes",
+		"uncached_mean", "to_gpu_bytes", "to_host_bytes", "goodput_requests_per_s")
+	for _, r := range results {
+		t.Add(r.System, r.Requests, r.InputTokens, r.OutputTokens, r.ReusedTokens, r.Preemptions, r.Steps, r.Duration, r.Busy,
+			r.Throughput, r.Rate, r.Queue.Mean, r.Queue.P50, r.Queue.P90, r.Queue.P99, r.TTFT.Mean, r.TTFT.P50,
+			r.TTFT.P90, r.TTFT.P99, r.TPOT.Mean, r.TPOT.P50, r.TPOT.P90, r.TPOT.P99, r.Attainment, r.AttainmentTTFT, r.AttainmentTPOT,
+			r.Running, r.MostRunning, r.Waiting, r.KV, r.MostKV, r.Blocks, r.Memory, r.Uncached, r.ToGPU, r.ToHost, r.Goodput)
+	}
+	return t.CSV(w)
+}
+
+// RowWriter writes rows as CSV with the names of JSON as columns.
+type RowWriter struct {
+	w     io.Writer
+	begun bool
+	line  []byte
+}
+
+// NewRowWriter returns a writer of rows of one type, whose fields are whole numbers.
+func NewRowWriter(w io.Writer) *RowWriter { return &RowWriter{w: w} }
+
+// Request writes a request.
+func (r *RowWriter) Request(q *RequestRow) error {
+	return r.write("id,arrival_ns,admitted_ns,first_token_ns,finish_ns,input_tokens,output_tokens,preemptions,reused_tokens",
+		q.ID, q.Arrival, q.Admitted, q.First, q.Finish, int64(q.Input), int64(q.Output), int64(q.Preemptions), int64(q.Reused))
+}
+
+// Step writes an iteration.
+func (r *RowWriter) Step(s *StepRow) error {
+	return r.write("step,start_ns,end_ns,running,waiting,batch,prefill_tokens,decode_tokens,recomputed_tokens,uncached_1024ths,preempted,kv_blocks,weights_bytes,activation_bytes,buffer_bytes,kv_bytes,to_gpu_bytes,to_host_bytes",
+		s.Number, s.Start, s.End, int64(s.Running), int64(s.Waiting), int64(s.Batch), int64(s.Prefill), int64(s.Decode), int64(s.Again), int64(s.Uncached),
+		int64(s.Preempted), int64(s.Blocks), s.Weights, s.Activations, s.Buffers, s.KV, s.ToGPU, s.ToHost)
+}
+
+func (r *RowWriter) write(header string, values ...int64) error {
+	r.line = r.line[:0]
+	if !r.begun {
+		r.begun = true
+		r.line = append(r.line, header+"\n"...)
+	}
+	for i, v := range values {
+		if i > 0 {
+			r.line = append(r.line, ',')
+		}
+		r.line = strconv.AppendInt(r.line, v, 10)
+	}
+	_, err := r.w.Write(append(r.line, '\n'))
+	return err
+}
+
+// CounterWriter writes the memory and the requests of iterations in the Trace Event Format, which
+// ui.perfetto.dev shows.
+type CounterWriter struct {
+	w     io.Writer
+	begun bool
+}
+
+// NewCounterWriter returns a writer of counters. Close ends the document.
+func NewCounterWriter(w io.Writer) *CounterWriter { return &CounterWriter{w: w} }
+
+// Step writes the counters of an iteration.
+func (c *CounterWriter) Step(s *StepRow) error {
+	before := ",\n"
+	if !c.begun {
+		c.begun, before = true, "[\n"
+	}
+	us := func(ns int64) string { return fmt.Sprintf("%d.%03d", ns/1000, ns%1000) }
+	_, err := fmt.Fprintf(c.w, `%[1]s{"name":"memory","ph":"C","pid":1,"ts":%[2]s,"args":{"weights":%[3]d,"activations":%[4]d,"buffers":%[5]d,"KV":%[6]d}},
+{"name":"requests","ph":"C","pid":1,"ts":%[2]s,"args":{"running":%[7]d,"waiting":%[8]d}},
+{"name":"iteration","ph":"X","pid":1,"tid":1,"ts":%[2]s,"dur":%[9]s,"args":{"prefill tokens":%[10]d,"decode tokens":%[11]d,"preempted":%[12]d}}`,
+		before, us(s.Start), s.Weights, s.Activations, s.Buffers, s.KV, s.Running, s.Waiting, us(s.End-s.Start), s.Prefill, s.Decode, s.Preempted)
+	return err
+}
+
+// Close ends the document.
+func (c *CounterWriter) Close() error {
+	end := "\n]\n"
+	if !c.begun {
+		end = "[]\n"
+	}
+	_, err := io.WriteString(c.w, end)
+	return err
+}

@@ -1,0 +1,147 @@
+package serving
+
+import (
+	"context"
+	"fmt"
+	"math"
+)
+
+// Sources returns the requests from the first on, with times between arrivals multiplied by stretch.
+type Sources func(stretch float64) (from Source, closing func(), err error)
+
+// Served is an engine that can be run many times, by several goroutines.
+type Served struct {
+	Options
+	Notes  []string
+	engine Engine
+	limits Limits
+}
+
+// Limits states when an engine admits requests.
+type Limits struct {
+	Batch   bool  // by Eq. 1 of eLLM with all KV cached. Engines with Uncached always use Eq. 1
+	Literal bool  // by Eqs. 2 to 4 as printed, not by the prices of the machine
+	TPOT    int64 // ns, 0 for no limit
+}
+
+// NewServed returns an engine.
+func NewServed(ctx context.Context, e Engine, l Limits) (*Served, error) {
+	o, p, err := NewEngine(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return &Served{Options: o, Notes: p.Notes(), engine: e, limits: l}, nil
+}
+
+// scheduler returns a scheduler for a run with the prices p.
+func (e *Served) scheduler(p *Priced) Scheduler {
+	if !e.engine.Uncached && !e.limits.Batch {
+		return FCFS{}
+	}
+	s := &Optimised{Time: p.Iteration, SLO: e.limits.TPOT, Partial: e.engine.Uncached}
+	if e.limits.Literal {
+		gpu := e.engine.Machine.GPU
+		s.Time = Literal(e.engine.Model, float64(gpu.BF16.Value)*float64(max(1, e.engine.TensorParallel)))
+	}
+	return s
+}
+
+// Join returns functions that pass each row to several others in order.
+func Join(all ...Rows) Rows {
+	return Rows{
+		Request: func(r *RequestRow) error {
+			for _, rows := range all {
+				if rows.Request == nil {
+					continue
+				}
+				if err := rows.Request(r); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		Step: func(r *StepRow) error {
+			for _, rows := range all {
+				if rows.Step == nil {
+					continue
+				}
+				if err := rows.Step(r); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// Summarise runs all requests and sums them up. rows, which may be empty, receives the rows too.
+func (e *Served) Summarise(ctx context.Context, from Sources, stretch float64, slo SLO, rows Rows) (*Summary, error) {
+	source, closing, err := from(stretch)
+	if err != nil {
+		return nil, err
+	}
+	defer closing()
+	_, p, err := NewEngine(ctx, e.engine)
+	if err != nil {
+		return nil, err
+	}
+	o := e.Options
+	o.Scheduler = e.scheduler(p)
+	s := NewSummary(o, slo)
+	if err := Run(ctx, source, p, o, Join(rows, Rows{s.Request, s.Step})); err != nil {
+		return nil, err
+	}
+	s.finish()
+	return s, nil
+}
+
+// Bounds of the search for goodput, as factors of the rate of arrivals, and its precision.
+const (
+	leastLoad = 1. / 256
+	mostLoad  = 256
+	precise   = 1.02
+)
+
+// Goodput returns the largest rate of arrivals, in requests/s, at which a share of the requests meets
+// the limits (Zhong et al., DistServe, OSDI 2024). It bisects the rate within 2 %, and takes the
+// attainment to fall with the rate. It returns 0 if no load down to a 256th meets it.
+func (e *Served) Goodput(ctx context.Context, from Sources, slo SLO, share float64) (float64, error) {
+	if slo == (SLO{}) || !(share > 0 && share <= 1) {
+		return 0, fmt.Errorf("goodput of %g without limits, expected a share above 0, at most 1, and an SLO", share)
+	}
+	return goodput(func(stretch float64) (*Summary, error) { return e.Summarise(ctx, from, stretch, slo, Rows{}) }, share)
+}
+
+// goodput searches with a function that runs the requests.
+func goodput(run func(stretch float64) (*Summary, error), share float64) (best float64, err error) {
+	meets := func(load float64) (bool, error) {
+		s, err := run(1 / load)
+		if err != nil || s.Attainment < share {
+			return false, err
+		}
+		best = s.Rate
+		return true, nil
+	}
+	ok, err := meets(1)
+	low, high, factor := 1., 1., 2. // low meets the limits, high does not
+	if !ok {
+		factor = 0.5
+	}
+	for next, found := 1., ok; err == nil && found == ok; {
+		low, high = next, next
+		if next *= factor; next < leastLoad || next > mostLoad {
+			return best, nil
+		}
+		found, err = meets(next)
+		low, high = min(low, next), max(high, next)
+	}
+	for err == nil && high/low > precise {
+		middle := math.Sqrt(low * high)
+		if ok, err = meets(middle); ok {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return best, err
+}

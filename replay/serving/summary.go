@@ -1,0 +1,167 @@
+package serving
+
+import (
+	"math"
+	"math/bits"
+)
+
+// Spread is a distribution of times in ns.
+type Spread struct {
+	Mean int64 `json:"mean_ns"`
+	P50  int64 `json:"p50_ns"`
+	P90  int64 `json:"p90_ns"`
+	P99  int64 `json:"p99_ns"`
+}
+
+// histogram counts times in cells whose width is at most a 1024th of the time, so that its size does
+// not depend on their number.
+type histogram struct {
+	cells [55 << cellBits]int64
+	count int64
+	sum   float64
+}
+
+const cellBits = 10
+
+func (h *histogram) add(ns int64) {
+	h.cells[cell(ns)]++
+	h.count++
+	h.sum += float64(ns)
+}
+
+// cell returns the place of a time. Times below 2¹⁰ ns have their own.
+func cell(ns int64) int {
+	shift := max(0, bits.Len64(uint64(ns))-cellBits-1)
+	return shift<<cellBits + int(ns>>shift)
+}
+
+// spread returns the distribution. A quantile is the least time of its cell.
+func (h *histogram) spread() (s Spread) {
+	if h.count == 0 {
+		return s
+	}
+	s.Mean = int64(math.Round(h.sum / float64(h.count)))
+	for _, q := range []struct {
+		share float64
+		value *int64
+	}{{0.5, &s.P50}, {0.9, &s.P90}, {0.99, &s.P99}} {
+		left := max(1, int64(math.Ceil(q.share*float64(h.count))))
+		for i, n := range h.cells {
+			if left -= n; left <= 0 {
+				shift := max(0, i>>cellBits-1)
+				*q.value = int64(i-shift<<cellBits) << shift
+				break
+			}
+		}
+	}
+	return s
+}
+
+// SLO states the longest times of requests, in ns. 0 is none.
+type SLO struct {
+	TTFT int64 `json:"ttft_ns,omitempty"`
+	TPOT int64 `json:"tpot_ns,omitempty"`
+}
+
+// met reports whether a request keeps the limits.
+func (s SLO) met(r *RequestRow) (ttft, tpot bool) {
+	return s.TTFT == 0 || r.TTFT() <= s.TTFT, s.TPOT == 0 || r.TPOT() <= s.TPOT
+}
+
+// Summary reduces the rows of a run. Its size does not depend on their number.
+type Summary struct {
+	Requests     int64   `json:"requests"`
+	InputTokens  int64   `json:"input_tokens"`
+	OutputTokens int64   `json:"output_tokens"`
+	ReusedTokens int64   `json:"reused_tokens"`
+	Preemptions  int64   `json:"preemptions"`
+	Steps        int64   `json:"steps"`
+	Duration     int64   `json:"duration_ns"` // until the last token
+	Busy         int64   `json:"busy_ns"`     // in iterations
+	Throughput   float64 `json:"output_tokens_per_s"`
+	Rate         float64 `json:"requests_per_s"` // arrivals
+	Queue        Spread  `json:"queue"`
+	TTFT         Spread  `json:"ttft"`
+	TPOT         Spread  `json:"tpot"` // of requests with two or more tokens
+	// Attainment is the share of requests that meet all limits. The others count one limit.
+	Attainment     float64 `json:"attainment"`
+	AttainmentTTFT float64 `json:"ttft_attainment"`
+	AttainmentTPOT float64 `json:"tpot_attainment"`
+	// Running, Waiting, KV and Uncached are means over time while iterations run.
+	Running     float64 `json:"running_mean"`
+	MostRunning int     `json:"running_max"`
+	Waiting     float64 `json:"waiting_mean"`
+	KV          float64 `json:"kv_blocks_mean"`
+	MostKV      int     `json:"kv_blocks_max"`
+	Blocks      int     `json:"kv_blocks_capacity"`
+	Memory      int64   `json:"memory_max_bytes"`
+	Uncached    float64 `json:"uncached_mean"`
+	ToGPU       int64   `json:"to_gpu_bytes"`
+	ToHost      int64   `json:"to_host_bytes"`
+	// Goodput is the largest rate of arrivals, in requests/s, at which the attainment holds, 0 if it
+	// was not searched.
+	Goodput float64 `json:"goodput_requests_per_s,omitempty"`
+
+	slo               SLO
+	queue, ttft, tpot histogram
+	met               [3]int64
+	last              int64 // arrival
+}
+
+// NewSummary returns an empty summary of a run with o.
+func NewSummary(o Options, slo SLO) *Summary { return &Summary{slo: slo, Blocks: o.most()} }
+
+// Request adds a request.
+func (s *Summary) Request(r *RequestRow) error {
+	s.Requests++
+	s.InputTokens += int64(r.Input)
+	s.OutputTokens += int64(r.Output)
+	s.ReusedTokens += int64(r.Reused)
+	s.Preemptions += int64(r.Preemptions)
+	s.Duration, s.last = max(s.Duration, r.Finish), max(s.last, r.Arrival)
+	s.queue.add(r.Queue())
+	s.ttft.add(r.TTFT())
+	if r.Output > 1 {
+		s.tpot.add(r.TPOT())
+	}
+	ttft, tpot := s.slo.met(r)
+	for i, met := range []bool{ttft && tpot, ttft, tpot} {
+		if met {
+			s.met[i]++
+		}
+	}
+	return nil
+}
+
+// Step adds an iteration.
+func (s *Summary) Step(r *StepRow) error {
+	ns := r.End - r.Start
+	weight := float64(ns)
+	s.Steps++
+	s.Busy += ns
+	s.Running += weight * float64(r.Running)
+	s.Waiting += weight * float64(r.Waiting)
+	s.KV += weight * float64(r.Blocks)
+	s.Uncached += weight * float64(r.Uncached) / Share
+	s.MostRunning, s.MostKV, s.Memory = max(s.MostRunning, r.Running), max(s.MostKV, r.Blocks), max(s.Memory, r.Memory())
+	s.ToGPU += r.ToGPU
+	s.ToHost += r.ToHost
+	return nil
+}
+
+// finish computes the figures that are not sums.
+func (s *Summary) finish() {
+	s.Queue, s.TTFT, s.TPOT = s.queue.spread(), s.ttft.spread(), s.tpot.spread()
+	for i, v := range []*float64{&s.Attainment, &s.AttainmentTTFT, &s.AttainmentTPOT} {
+		*v = float64(s.met[i]) / float64(max(1, s.Requests))
+	}
+	for _, v := range []*float64{&s.Running, &s.Waiting, &s.KV, &s.Uncached} {
+		*v /= float64(max(1, s.Busy))
+	}
+	if s.Duration > 0 {
+		s.Throughput = float64(s.OutputTokens) / (float64(s.Duration) / 1e9)
+	}
+	if s.last > 0 {
+		s.Rate = float64(s.Requests-1) / (float64(s.last) / 1e9)
+	}
+}
