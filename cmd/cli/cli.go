@@ -91,7 +91,7 @@ func newRoot(table policies.Table) *cobra.Command {
 		groups: []group{
 			{"Run", []command{demoCommand(table), replayCommand(table), batchCommand(table), policiesCommand(table), submitCommand(table), allocateCommand(table)}},
 			{"Look", []command{leaderboardCommand(table), compareCommand(table), plotCommand(table), sweepOptionsCommand(table), inspectCommand()}},
-			{"Time", []command{timeCommand(table), planCommand(table), adviseCommand(table), systemsCommand(table), hardwareCommand()}},
+			{"Time", []command{timeCommand(table), planCommand(table), adviseCommand(table), systemsCommand(table), serveCommand(table), hardwareCommand()}},
 			{"Traces and workloads", []command{importCommand(), deriveCommand(), clustersCommand(), datasetsCommand()}},
 			{"Check", []command{validateCommand(), reproduceCommand(), serialCommand(), versionCommand(), manCommand()}},
 		},

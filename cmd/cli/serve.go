@@ -1,0 +1,393 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kvreplay/kvreplay/datasets/requests"
+	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/serving"
+	"github.com/kvreplay/kvreplay/replay/systems"
+)
+
+// serveFlags are the flags of `kvreplay serve` as typed.
+type serveFlags struct {
+	timeFlags
+	machine, folder string
+	memory          int64
+	names           []string
+	scale           factor
+	slo             sloFlag
+	goodput         float64
+	lengths, series string
+	rows, timelines string
+	limit, literal  bool
+	engine          serving.Engine
+	waits, noReuse  bool
+	table           policies.Table
+	recorded        []serving.Recorded
+	samples         []serving.Sample
+	drawn           [][2]int // lengths of --lengths
+	empty           int      // requests without output tokens
+}
+
+func serveCommand(known policies.Table) command {
+	f := serveFlags{table: known, scale: 1}
+	e := &f.engine
+	return command{
+		use:   "serve REQUESTS",
+		short: "Model a server that gets the requests of a trace",
+		long: `Model a serving engine under load. Requests arrive as in the trace, wait, and run in batches that
+change at every iteration. Systems differ in how requests give up GPU memory and come back.
+A recorded run is compared with the model. replay/serving/README.md explains the figures.`,
+		details: `Systems are those of kvreplay systems --list that attend to the whole context: vllm-recompute,
+vllm-swap, hcache and ellm. Requests without output tokens generate one.`,
+		example: `  kvreplay serve azure.csv --hardware a100-80 --model llama-2-13b --slo tpot=50ms,ttft=2s
+  kvreplay serve azure.csv --model llama-3.1-8b --scale 0.5x --slo tpot=50ms --goodput 0.9
+  kvreplay serve recorded.csv --hardware rtx4090 --model llama-3.1-8b --systems vllm-recompute`,
+		args: exactlyOne("file of requests"),
+		flags: func(fl *flagSet) {
+			fl.StringVar(&f.machine, "hardware", "h100", "serve on this `MACHINE` of kvreplay hardware list")
+			fl.StringVar(&f.model, "model", "", "serve this model: a `SHAPE` of kvreplay hardware list, or a config.json (required)")
+			fl.StringSliceVar(&f.names, "systems", []string{"ellm", "vllm-recompute", "vllm-swap", "hcache"}, "compare these `SYSTEMS` of kvreplay systems --list")
+			fl.Var(&f.scale, "scale", "multiply the times between arrivals by this `FACTOR`: 0.5x doubles the load")
+			fl.Var(&f.slo, "slo", "longest times of a request: `tpot=DURATION,ttft=DURATION`, or one of them (default: none)")
+			fl.Float64Var(&f.goodput, "goodput", 0, "search the largest load at which this `SHARE` of the requests meets --slo (default: no search)")
+			fl.StringVar(&f.lengths, "lengths", "", "draw the tokens of requests from this `FILE` of requests (default: the trace's own)")
+			fl.format(&f.format, "", "table", "json", "csv", "markdown")
+			fl.more()
+			fl.StringVar(&f.series, "series", "", "compare the state of a recorded engine over time, from this `FILE`")
+			fl.StringVar(&f.rows, "rows", "", "write a CSV file of requests and one of iterations for each system to this `FOLDER`")
+			fl.StringVar(&f.timelines, "timelines", "", "write the memory and the iterations of each system to this `FOLDER`, for ui.perfetto.dev")
+			fl.IntVar(&e.Budget, "token-budget", 2048, "largest number of tokens of an iteration")
+			fl.IntVar(&e.MaxRunning, "max-running", 256, "largest number of requests that run")
+			fl.IntVar(&e.BlockTokens, "block-tokens", 16, "number of tokens of a block of KV")
+			fl.IntVar(&e.Blocks, "kv-blocks", 0, "number of blocks of KV on a GPU (default: as many as fit)")
+			fl.BoolVar(&e.Elastic, "elastic", false, "give KV the memory that the activations of an iteration do not need (always for ellm)")
+			fl.BoolVar(&f.waits, "synchronous", false, "form an iteration after the one before it has ended, not while it runs")
+			fl.BoolVar(&f.noReuse, "no-prefix-reuse", false, "forget the KV of requests that ended or were preempted (always for ellm)")
+			fl.BoolVar(&f.limit, "limit-batch", false, "admit requests only while an iteration meets the tpot of --slo (always for ellm)")
+			fl.BoolVar(&f.literal, "literal", false, "let --limit-batch and ellm use equations 2 to 4 of eLLM as printed, not the operator model")
+			memoryVar(fl, &f.memory)
+			fl.StringVar(&f.folder, "systems-dir", "", "read further YAML files from this `FOLDER`")
+			f.hardware.define(fl.FlagSet)
+			f.defineMachine(fl)
+			fl.IntVar(&f.options.TensorParallel, "tensor-parallel", 1, "number of GPUs that divide every layer and serve together")
+			fl.Float64Var(&f.options.Reserve, "reserve", 0.1, "reserve this `SHARE` of GPU memory, 1 − vLLM's gpu_memory_utilization")
+			fl.Uint64Var(&f.options.Seed, "seed", 0, "seed of the draw of --lengths (default 0)")
+			fl.StringVar(&f.kernels, "kernels", publishedKernels, "price operators by this `MODEL`: fitted, roofline, or a CSV file of measured kernels")
+			fl.StringVar(&f.timeFlags.engine, "engine", pipeline.DefaultEngine, "add the overhead of this `ENGINE` to kernels: graphs, eager, pytorch, transformers or none")
+			fl.positive("token-budget", "max-running", "block-tokens", "kv-blocks", "tensor-parallel")
+			fl.goWith("slo", "goodput", "limit-batch")
+		},
+		run: f.run,
+		next: func(c *call) []string {
+			return append(append([]string{"serve"}, c.args...), append(c.given("serve", "goodput", "format", "rows", "timelines"), "--rows", "rows")...)
+		},
+	}
+}
+
+// factor is a flag of a positive number, with or without x.
+type factor float64
+
+// Set reads a factor.
+func (f *factor) Set(text string) error {
+	v, err := strconv.ParseFloat(strings.TrimSuffix(text, "x"), 64)
+	if err != nil || !(v >= 1e-6 && v <= 1e6) {
+		return fmt.Errorf("expected a factor from 1e-6 to 1e6, as in 0.5x")
+	}
+	*f = factor(v)
+	return nil
+}
+
+func (f *factor) String() string { return strconv.FormatFloat(float64(*f), 'g', -1, 64) + "x" }
+
+// Type returns the type that help shows.
+func (*factor) Type() string { return "factor" }
+
+// sloFlag is a flag of the longest times of a request.
+type sloFlag struct {
+	serving.SLO
+	text string
+}
+
+// Set reads limits.
+func (s *sloFlag) Set(text string) error {
+	s.text, s.SLO = text, serving.SLO{}
+	for item := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(item, "=")
+		limit := map[string]*int64{"tpot": &s.TPOT, "ttft": &s.TTFT}[name]
+		d, err := time.ParseDuration(value)
+		if limit == nil || err != nil || d <= 0 {
+			return fmt.Errorf("%q, expected tpot=DURATION, ttft=DURATION or both, as in tpot=50ms,ttft=2s", item)
+		}
+		*limit = int64(d)
+	}
+	return nil
+}
+
+func (s *sloFlag) String() string { return s.text }
+
+// Type returns the type that help shows.
+func (*sloFlag) Type() string { return "limits" }
+
+func (f *serveFlags) run(c *call) error {
+	if err := f.prepare(c); err != nil {
+		return err
+	}
+	library, err := systems.Load(f.folder, f.table)
+	if err != nil {
+		return err
+	}
+	list, err := library.Find(f.names, false)
+	if err != nil {
+		return errUsage{err}
+	}
+	for _, folder := range []string{f.rows, f.timelines} {
+		if folder != "" {
+			if err := files.MakeFolder(folder); err != nil {
+				return fmt.Errorf("serve: %w", err)
+			}
+		}
+	}
+	results := make([]*serving.Result, len(list))
+	group, ctx := errgroup.WithContext(c.Context())
+	for i, s := range list {
+		group.Go(func() (err error) {
+			if results[i], err = f.serve(ctx, c.args[0], s); err != nil {
+				err = fmt.Errorf("serve %s with %s: %w", c.args[0], s.Name, err)
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	title := fmt.Sprintf("%s on %s, %d requests, %.3g per second", f.shape.Name, f.options.Machine.Name, results[0].Requests, results[0].Rate)
+	report := serving.Report(title, results, f.slo.SLO)
+	if f.empty > 0 {
+		report.Footnotes = append(report.Footnotes, fmt.Sprintf("%d requests have no output tokens and generate one", f.empty))
+	}
+	switch f.format {
+	case "json":
+		return serving.WriteJSON(c.stdout, results)
+	case "csv":
+		return serving.WriteCSV(c.stdout, results)
+	case "markdown":
+		return report.Markdown(c.stdout)
+	}
+	return report.Text(c.stdout)
+}
+
+// prepare reads all that the systems share.
+func (f *serveFlags) prepare(c *call) error {
+	f.machines, f.schedules, f.selection, f.entry = []string{f.machine}, []string{"dense"}, "auto", "auto"
+	f.options.Fragments, f.options.Batch = 1, 1
+	if c.changed("goodput") && !(f.goodput > 0 && f.goodput <= 1) {
+		return usagef("--goodput %g: expected a share above 0, at most 1", f.goodput)
+	}
+	if f.limit && f.slo.TPOT == 0 {
+		return usagef("--limit-batch needs a tpot in --slo, as in tpot=50ms")
+	}
+	if err := checkMemory(c, f.memory); err != nil {
+		return err
+	}
+	reserve := f.options.Reserve
+	if err := f.check(c); err != nil {
+		return err
+	}
+	f.options.Reserve = reserve
+	machine, err := f.library.Machine(f.machineNames[0])
+	if err != nil {
+		return errUsage{err}
+	}
+	if f.model == "" {
+		return usagef("--model missing: name a shape of kvreplay hardware list")
+	}
+	if err := f.findModel(f.model); err != nil {
+		return err
+	}
+	f.options.Machine = withMemory(machine, f.memory)
+	if err := f.readRequests(c.Context(), c.args[0]); err != nil {
+		return err
+	}
+	if f.series == "" {
+		return nil
+	}
+	if f.recorded == nil {
+		return usagef("--series needs a recorded run, but %s states no times of tokens: remove the flag", c.args[0])
+	}
+	r, err := files.Open(c.Context(), f.series)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	f.samples, err = serving.ReadSamples(r, f.series)
+	return err
+}
+
+// readRequests reads the requests once, so that errors come early, and the lengths of --lengths.
+func (f *serveFlags) readRequests(ctx context.Context, path string) error {
+	each := func(path string, do func(q *requests.Request)) error {
+		r, err := requests.Open(path)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		var q requests.Request
+		for n := 0; ; n++ {
+			switch err := r.Read(&q); {
+			case err == io.EOF:
+				return nil
+			case err != nil:
+				return err
+			case n%1024 == 0 && ctx.Err() != nil:
+				return ctx.Err()
+			}
+			do(&q)
+		}
+	}
+	if f.lengths != "" {
+		if err := each(f.lengths, func(q *requests.Request) { f.drawn = append(f.drawn, [2]int{q.InputTokens, q.OutputTokens}) }); err != nil {
+			return err
+		}
+	}
+	return each(path, func(q *requests.Request) {
+		if q.OutputTokens == 0 && f.drawn == nil {
+			f.empty++
+		}
+		if q.LastToken > 0 && f.drawn == nil && f.scale == 1 {
+			f.recorded = append(f.recorded, serving.Recorded{Arrival: int64(q.Arrival), First: int64(q.FirstToken), Last: int64(q.LastToken), Output: q.OutputTokens})
+		}
+	})
+}
+
+// source opens the requests with their times between arrivals multiplied.
+func (f *serveFlags) source(path string) serving.Sources {
+	return func(stretch float64) (serving.Source, func(), error) {
+		r, err := requests.Open(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		var q requests.Request
+		draw := rand.New(rand.NewPCG(f.options.Seed, 0))
+		return func(to *serving.Request) error {
+			if err := r.Read(&q); err != nil {
+				return err
+			}
+			*to = serving.Request{Arrival: int64(float64(q.Arrival) * float64(f.scale) * stretch), Input: q.InputTokens, Output: q.OutputTokens, Prefix: q.PrefixBlocks}
+			if f.drawn != nil {
+				length := f.drawn[draw.IntN(len(f.drawn))]
+				to.Input, to.Output, to.Prefix = length[0], length[1], nil
+			}
+			to.Output = max(1, to.Output)
+			return nil
+		}, func() { r.Close() }, nil
+	}
+}
+
+// describe returns the engine of a system.
+func (f *serveFlags) describe(s *systems.System) (serving.Engine, error) {
+	e := f.engine
+	e.Options, e.Preempt = f.options, s.Preempt
+	schedule, err := pipeline.ParseSchedule(s.Schedule)
+	if err != nil {
+		return e, err
+	}
+	switch schedule := schedule.(type) {
+	case *pipeline.ELLM:
+		e.Uncached, e.Fused, e.Elastic, e.Preempt = true, schedule.Fused, true, pipeline.BySwap
+	case pipeline.OnGPU:
+		if !schedule.Dense {
+			return e, fmt.Errorf("schedule %s needs selections, which requests do not have: choose a system that attends to the whole context", s.Schedule)
+		}
+	default:
+		return e, fmt.Errorf("schedule %s is not served: choose a system with schedule dense or ellm", s.Schedule)
+	}
+	if e.Preempt == "" {
+		e.Preempt = pipeline.ByRecompute
+	}
+	return e, nil
+}
+
+// serve runs one system.
+func (f *serveFlags) serve(ctx context.Context, path string, s *systems.System) (*serving.Result, error) {
+	described, err := f.describe(s)
+	if err != nil {
+		return nil, err
+	}
+	served, err := serving.NewServed(ctx, described, serving.Limits{Batch: f.limit, Literal: f.literal, TPOT: f.slo.TPOT})
+	if err != nil {
+		return nil, err
+	}
+	served.Ahead, served.NoPrefix = !f.waits, served.NoPrefix || f.noReuse
+	var sinks []serving.Rows
+	compared := serving.Comparison{Requests: f.recorded, Samples: f.samples}
+	if f.recorded != nil {
+		sinks = append(sinks, compared.Rows())
+	}
+	var closing []func() error
+	add := func(folder, name string, rows func(w io.Writer) (serving.Rows, func() error)) error {
+		if folder == "" {
+			return nil
+		}
+		file, err := files.Create(filepath.Join(folder, strings.ReplaceAll(s.Name, "/", "-")+name))
+		if err != nil {
+			return err
+		}
+		sink, end := rows(file)
+		sinks = append(sinks, sink)
+		closing = append(closing, func() error {
+			if err := end(); err != nil {
+				return err
+			}
+			return file.Commit()
+		})
+		return nil
+	}
+	none := func() error { return nil }
+	for _, err := range []error{
+		add(f.rows, ".requests.csv", func(w io.Writer) (serving.Rows, func() error) {
+			return serving.Rows{Request: serving.NewRowWriter(w).Request}, none
+		}),
+		add(f.rows, ".steps.csv", func(w io.Writer) (serving.Rows, func() error) {
+			return serving.Rows{Step: serving.NewRowWriter(w).Step}, none
+		}),
+		add(f.timelines, ".json", func(w io.Writer) (serving.Rows, func() error) {
+			counters := serving.NewCounterWriter(w)
+			return serving.Rows{Step: counters.Step}, counters.Close
+		}),
+	} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	from := f.source(path)
+	summary, err := served.Summarise(ctx, from, 1, f.slo.SLO, serving.Join(sinks...))
+	if err != nil {
+		return nil, err
+	}
+	for _, end := range closing {
+		if err := end(); err != nil {
+			return nil, err
+		}
+	}
+	r := &serving.Result{System: s.Name, Summary: summary, Notes: served.Notes}
+	if f.recorded != nil {
+		r.Recorded = compared.Differences(summary.Blocks)
+	}
+	if f.goodput > 0 {
+		summary.Goodput, err = served.Goodput(ctx, from, f.slo.SLO, f.goodput)
+	}
+	return r, err
+}

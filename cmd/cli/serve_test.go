@@ -1,0 +1,130 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/serving"
+)
+
+// served is a short command on real arrivals.
+var served = []string{"serve", filepath.Join("..", "..", "datasets", "requests", "testdata", "azure_conv_300.csv.gz"),
+	"--hardware", "a100-80", "--model", "llama-2-13b", "--slo", "tpot=60ms,ttft=5s"}
+
+// The output and all rows are the same bytes whatever the parallelism.
+func TestServe(t *testing.T) {
+	run := func(processors int) (all string) {
+		t.Helper()
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
+		dir := t.TempDir()
+		all = must(t, append(served, "--format", "json", "--rows", dir, "--timelines", dir)...)
+		for _, system := range []string{"ellm", "vllm-recompute", "vllm-swap", "hcache"} {
+			for _, file := range []string{".requests.csv", ".steps.csv", ".json"} {
+				all += content(t, filepath.Join(dir, system+file))
+			}
+			var events []struct{ Name string }
+			if err := json.Unmarshal([]byte(content(t, filepath.Join(dir, system+".json"))), &events); err != nil || len(events) < 3000 {
+				t.Errorf("timeline of %s: %d events, %v", system, len(events), err)
+			}
+			if lines := strings.Count(content(t, filepath.Join(dir, system+".requests.csv")), "\n"); lines != 301 {
+				t.Errorf("%s has %d lines of requests, expected 301", system, lines)
+			}
+		}
+		return all
+	}
+	one := run(1)
+	if four := run(4); one != four {
+		t.Error("the output depends on the number of processors")
+	}
+	var results []serving.Result
+	if err := json.NewDecoder(strings.NewReader(one)).Decode(&results); err != nil || len(results) != 4 {
+		t.Fatal(len(results), err)
+	}
+	for _, r := range results {
+		if r.Requests != 300 || !(r.Throughput > 300) || !(r.Attainment > 0.1 && r.Attainment < 1) || r.Running < 10 {
+			t.Errorf("%+v", r.Summary)
+		}
+	}
+	text := must(t, append(served, "--systems", "vllm-recompute", "--goodput", "0.9")...)
+	for _, want := range []string{"tokens/s", "TPOT p50", "300 requests", "goodput/s"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the output lacks %q:\n%s", want, text)
+		}
+	}
+	if csv := must(t, append(served, "--systems", "vllm-swap,hcache", "--format", "csv", "--limit-batch")...); strings.Count(csv, "\n") != 3 {
+		t.Errorf("CSV:\n%s", csv)
+	}
+	if drawn := must(t, append(served, "--systems", "vllm-swap", "--lengths", filepath.Join("..", "..", "datasets", "requests", "testdata", "azure_code_300.csv"))...); !strings.Contains(drawn, "300 requests") {
+		t.Errorf("with --lengths:\n%s", drawn)
+	}
+}
+
+func TestServeRefuses(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const header = "arrival_s,input_tokens,output_tokens,first_token_s,last_token_s\n"
+	good := file("good.csv", header+"0,10,3,1,2\n1,10,3,2,3\n")
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"no model":        {[]string{good}, 2, "--model missing"},
+		"no file":         {[]string{"--model", "llama-3-8b"}, 2, "expected one file of requests"},
+		"negative length": {[]string{file("a.csv", header+"0,-1,3,1,2\n"), "--model", "llama-3-8b"}, 1, "a.csv:2: input_tokens \"-1\""},
+		"no prompt":       {[]string{file("b.csv", header+"0,0,3,1,2\n"), "--model", "llama-3-8b"}, 1, "request 1 has 0 input"},
+		"unsorted":        {[]string{file("c.csv", header+"5,1,3,6,7\n4,1,3,6,7\n"), "--model", "llama-3-8b"}, 1, "c.csv:3: the timestamp is 1s before"},
+		"times":           {[]string{file("d.csv", header+"5,1,3,4,7\n"), "--model", "llama-3-8b"}, 1, "d.csv:2: arrival 5"},
+		"too large":       {[]string{file("e.csv", header+"0,2000000,3,1,2\n"), "--model", "llama-3-8b"}, 1, "blocks of KV, but memory holds"},
+		"model too large": {[]string{good, "--model", "llama-2-70b"}, 1, "memory of 0 blocks"},
+		"sparse system":   {[]string{good, "--model", "llama-3-8b", "--systems", "kvdrive"}, 1, "kvdrive"},
+		"slo":             {[]string{good, "--model", "llama-3-8b", "--slo", "tbt=5ms"}, 2, "expected tpot=DURATION"},
+		"goodput":         {[]string{good, "--model", "llama-3-8b", "--goodput", "0.9"}, 2, "--goodput needs --slo"},
+		"scale":           {[]string{good, "--model", "llama-3-8b", "--scale", "0"}, 2, "expected a factor"},
+		"series":          {[]string{served[1], "--model", "llama-3-8b", "--series", good}, 2, "--series needs a recorded run"},
+		"samples":         {[]string{good, "--model", "llama-3-8b", "--series", good}, 1, "expected time_s"},
+	} {
+		code, _, stderr := run(append([]string{"serve"}, c.args...)...)
+		if code != c.code || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: exit %d, expected %d, with %q:\n%s", name, code, c.code, c.want, stderr)
+		}
+	}
+}
+
+// The table of errors on the page is the output of its command.
+func TestServePage(t *testing.T) {
+	data := filepath.Join("..", "..", "replay", "serving", "data", "vllm-rtx4090")
+	args := []string{"serve", data + ".csv", "--series", data + "-series.csv", "--hardware", "rtx4090", "--model", "llama-3.1-8b", "--systems", "vllm-recompute", "--format", "markdown"}
+	_, table, found := strings.Cut(must(t, append(args, "--kv-blocks", "2587")...), "| figure ")
+	page := content(t, filepath.Join("..", "..", "replay", "serving", "README.md"))
+	if table, _, _ = strings.Cut(table, "\n\n"); !found || !strings.Contains(page, table) {
+		t.Errorf("the page lacks the table:\n%s", table)
+	}
+	for _, c := range []struct {
+		flags []string
+		want  []string
+	}{
+		{[]string{"--kv-blocks", "2587", "--kernels", "roofline"}, []string{"TPOT mean 4.9", "TPOT p99 4.9", "TTFT mean 3.4", "running requests 12.5"}},
+		{nil, []string{"TPOT mean 4.2", "TPOT p99 13.9", "TTFT mean 7.3", "running requests 14.5", "KV blocks 9.5"}},
+	} {
+		out := must(t, append(args, c.flags...)...)
+		for _, want := range c.want {
+			at := strings.LastIndex(want, " ")
+			_, line, _ := strings.Cut(out, "\n| "+want[:at]+" |")
+			line, _, _ = strings.Cut(line, "\n")
+			if !strings.Contains(line, want[at+1:]+" %") {
+				t.Errorf("%v: %s, expected %s %%", c.flags, line, want)
+			}
+		}
+	}
+}
