@@ -52,7 +52,7 @@ var allowed = []struct {
 	{"replay/serial", []string{"metrics/result", "policies", "policies/all", "replay", "replay/setting", "trace"}},
 	{"replay/batch", []string{"replay", "trace"}},
 	{"replay/verify", []string{"metrics/board", "metrics/result", "policies", "replay", "replay/allocate", "replay/setting", "trace"}},
-	{"replay/reproduce", []string{"metrics/render/chart", "metrics/result", "policies/all", "replay", "replay/allocate", "replay/hardware", "replay/kernel", "replay/pipeline", "replay/transfer", "replay/transfer/fit", "trace"}},
+	{"replay/reproduce", []string{"metrics/render/chart", "metrics/result", "policies/all", "replay", "replay/allocate", "replay/hardware", "replay/kernel", "replay/pipeline", "replay/serving", "replay/transfer", "replay/transfer/fit", "trace"}},
 	{"replay/serving", []string{"replay/hardware", "replay/pipeline"}},
 	{"replay/systems", []string{"metrics/result", "policies", "replay", "replay/allocate", "replay/hardware", "replay/pipeline", "trace"}},
 	{"datasets", []string{"trace"}},

@@ -43,7 +43,7 @@ type Inputs struct {
 	// Synthetic writes a synthetic trace with the dials of a preset, shortened to steps unless
 	// steps is 0. The trace has no candidates beyond the demand.
 	Synthetic func(ctx context.Context, path, preset string, steps int) error
-	Short     bool // smaller synthetic traces, for tests
+	Short     bool // smaller synthetic traces and fewer served requests, for tests
 	// Progress, if not nil, is called after each part of a paper, Paper.Parts times per paper.
 	// Several goroutines call it.
 	Progress func()

@@ -11,7 +11,7 @@ import (
 // Optimised serves in order of arrival. In each iteration it chooses the running requests, the first
 // waiting ones, and the uncached share by Eq. 1 (Chen et al., eLLM, EuroSys 2026, section 4.1). It
 // maximises the requests over the time of an iteration, which keeps the limit of tokens. For given requests the best share is the least that fits into memory, because time
-// grows with the share. Requests are added one by one while the quotient grows.
+// grows with the share. The batches tried end with the first that keeps no limit.
 type Optimised struct {
 	FCFS
 	// Time returns T of Eq. 4, in ns.
@@ -54,21 +54,18 @@ func (p *Optimised) evaluate(jobs []*Job, share int) candidate {
 	return candidate{len(jobs), ns}
 }
 
-// least returns the least share with which requests fit, and more than Share if none does. Only
-// running requests that decode leave tokens out.
+// least returns the least share with which requests fit that all decode, and more than Share if none
+// does.
 func (p *Optimised) least(s *State, jobs []*Job) int {
 	fits := func(share int) bool {
-		blocks, tokens, again := 0, 0, 0
-		for i, j := range jobs {
-			uncached := 0
-			if i < len(s.Running) && j.Decodes() {
-				uncached = (j.Tokens() + 1) * share / Share
-			}
+		blocks, again := 0, 0
+		for _, j := range jobs {
+			uncached := (j.Tokens() + 1) * share / Share
 			blocks += s.options.blocks(j.Tokens() + 1 - uncached)
-			tokens += j.Need()
 			again += uncached
 		}
-		return blocks <= s.options.limit(int64(min(tokens, s.Budget)), int64(min(len(jobs), s.Budget)), int64(again))
+		n := int64(min(len(jobs), s.Budget))
+		return blocks <= s.options.limit(n, n, int64(again))
 	}
 	switch {
 	case fits(0):
@@ -83,7 +80,6 @@ func (p *Optimised) least(s *State, jobs []*Job) int {
 func (p *Optimised) Batch(s *State, plan []int) {
 	p.FCFS.Batch(s, plan)
 	s.Uncached, p.admitted = 0, 0
-	p.jobs = append(p.jobs[:0], s.Running...)
 	best := p.running(s)
 	limit := int64(math.MaxInt64)
 	if p.SLO > 0 && len(s.Waiting) > 0 {
@@ -92,22 +88,35 @@ func (p *Optimised) Batch(s *State, plan []int) {
 			limit -= wait
 		}
 	}
-	prompts := 0
-	for _, next := range s.Waiting {
-		p.jobs = append(p.jobs, next)
+	p.jobs = append(p.jobs[:0], s.Running...)
+	most := min(len(s.Waiting), s.options.MaxRunning-len(s.Running))
+	for n := 1; n <= most; n += 1 + p.stride(n) {
+		p.jobs = append(p.jobs, s.Waiting[len(p.jobs)-len(s.Running):n]...)
 		share := 0
 		if p.Partial {
 			share = p.least(s, p.jobs)
 		}
-		if share > Share || prompts > s.Budget {
+		if share > Share {
 			return
 		}
 		with := p.evaluate(p.jobs, share)
-		if with.ns > limit || p.Partial && !with.better(best) {
+		if with.ns > limit {
 			return
 		}
-		best, s.Uncached, p.admitted, prompts = with, share, p.admitted+1, prompts+next.Need()
+		if !p.Partial || with.better(best) {
+			best, s.Uncached, p.admitted = with, share, n
+		}
 	}
+}
+
+// stride returns the number of batches that are not evaluated after n more requests. It is 0 without
+// a share, where the largest batch within the limit is best. With one, a batch may be better than
+// all slightly larger ones, because the times of kernels have steps.
+func (p *Optimised) stride(n int) int {
+	if !p.Partial {
+		return 0
+	}
+	return n / 4
 }
 
 // running sets the share of the running requests. If it gains more to preempt the latest until all

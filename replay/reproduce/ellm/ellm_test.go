@@ -13,7 +13,7 @@ import (
 // past returns the lines past their gates, with a library that change may modify.
 func past(t *testing.T, change func(*hardware.Library)) []string {
 	t.Helper()
-	s, err := reproduce.Begin(t.Context(), Paper(), reproduce.Inputs{})
+	s, err := reproduce.Begin(t.Context(), Paper(), reproduce.Inputs{Short: true})
 	if err != nil {
 		t.Fatal(err)
 	}
