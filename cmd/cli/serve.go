@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"strconv"
@@ -18,6 +21,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/serving"
 	"github.com/kvreplay/kvreplay/replay/systems"
+	"github.com/kvreplay/kvreplay/trace"
 )
 
 // serveFlags are the flags of `kvreplay serve` as typed.
@@ -30,6 +34,8 @@ type serveFlags struct {
 	slo             sloFlag
 	goodput         float64
 	lengths, series string
+	traces          []string
+	cacheBatch      int
 	rows, timelines string
 	limit, literal  bool
 	engine          serving.Engine
@@ -50,8 +56,9 @@ func serveCommand(known policies.Table) command {
 		long: `Model a serving engine under load. Requests arrive as in the trace, wait, and run in batches that
 change at every iteration. Systems differ in how requests give up GPU memory and come back.
 A recorded run is compared with the model. replay/serving/README.md explains the figures.`,
-		details: `Systems are those of kvreplay systems --list that attend to the whole context: vllm-recompute,
-vllm-swap, hcache and ellm. Requests without output tokens generate one.`,
+		details: `Systems are those of kvreplay systems --list. Those with selected entries need --traces, whose
+misses they take. Their cache is the largest that fits for --cache-batch requests of --context tokens.
+Requests without output tokens generate one.`,
 		example: `  kvreplay serve azure.csv --hardware a100-80 --model llama-2-13b --slo tpot=50ms,ttft=2s
   kvreplay serve azure.csv --model llama-3.1-8b --scale 0.5x --slo tpot=50ms --goodput 0.9
   kvreplay serve recorded.csv --hardware rtx4090 --model llama-3.1-8b --systems vllm-recompute`,
@@ -66,6 +73,10 @@ vllm-swap, hcache and ellm. Requests without output tokens generate one.`,
 			fl.StringVar(&f.lengths, "lengths", "", "draw the tokens of requests from this `FILE` of requests (default: the trace's own)")
 			fl.format(&f.format, "", "table", "json", "csv", "markdown")
 			fl.more()
+			fl.StringSliceVar(&f.traces, "traces", nil, "replay these trace `FILES` for systems that select entries")
+			fl.IntVar(&f.cacheBatch, "cache-batch", 16, "number of requests for which such a system sizes its cache")
+			tokensVar(fl, &f.options.Context, "context", "tokens of context for which it does (default: the model's longest, at most 32K)")
+			fl.IntVar(&f.topk, "topk", 0, "tokens that a head of such a system selects, `K` (default: those of the model's indexer, or a 64th of the context)")
 			fl.StringVar(&f.series, "series", "", "compare the state of a recorded engine over time, from this `FILE`")
 			fl.StringVar(&f.rows, "rows", "", "write a CSV file of requests and one of iterations for each system to this `FOLDER`")
 			fl.StringVar(&f.timelines, "timelines", "", "write the memory and the iterations of each system to this `FOLDER`, for ui.perfetto.dev")
@@ -87,7 +98,7 @@ vllm-swap, hcache and ellm. Requests without output tokens generate one.`,
 			fl.Uint64Var(&f.options.Seed, "seed", 0, "seed of the draw of --lengths (default 0)")
 			fl.StringVar(&f.kernels, "kernels", publishedKernels, "price operators by this `MODEL`: fitted, roofline, or a CSV file of measured kernels")
 			fl.StringVar(&f.timeFlags.engine, "engine", pipeline.DefaultEngine, "add the overhead of this `ENGINE` to kernels: graphs, eager, pytorch, transformers or none")
-			fl.positive("token-budget", "max-running", "block-tokens", "kv-blocks", "tensor-parallel")
+			fl.positive("token-budget", "max-running", "block-tokens", "kv-blocks", "tensor-parallel", "cache-batch", "context", "topk")
 			fl.goWith("slo", "goodput", "limit-batch")
 		},
 		run: f.run,
@@ -296,33 +307,82 @@ func (f *serveFlags) source(path string) serving.Sources {
 	}
 }
 
-// describe returns the engine of a system.
-func (f *serveFlags) describe(s *systems.System) (serving.Engine, error) {
-	e := f.engine
-	e.Options, e.Preempt = f.options, s.Preempt
+// describe returns the engine of a system, with notes.
+func (f *serveFlags) describe(ctx context.Context, s *systems.System) (e serving.Engine, notes []string, err error) {
+	e = f.engine
+	e.Options, e.Preempt = f.options, cmp.Or(s.Preempt, pipeline.ByRecompute)
 	schedule, err := pipeline.ParseSchedule(s.Schedule)
 	if err != nil {
-		return e, err
+		return e, nil, err
 	}
-	switch schedule := schedule.(type) {
-	case *pipeline.ELLM:
-		e.Uncached, e.Fused, e.Elastic, e.Preempt = true, schedule.Fused, true, pipeline.BySwap
-	case pipeline.OnGPU:
-		if !schedule.Dense {
-			return e, fmt.Errorf("schedule %s needs selections, which requests do not have: choose a system that attends to the whole context", s.Schedule)
-		}
+	own, partial := schedule.(*pipeline.ELLM)
+	switch {
+	case partial:
+		e.Uncached, e.Fused, e.Elastic, e.Preempt = true, own.Fused, true, pipeline.BySwap
+	case schedule == pipeline.OnGPU{Dense: true}:
+	case pipeline.AttendsDensely(schedule):
+		err = fmt.Errorf("schedule %s is not served: choose a system with schedule dense or ellm, or one that selects entries", s.Schedule)
 	default:
-		return e, fmt.Errorf("schedule %s is not served: choose a system with schedule dense or ellm", s.Schedule)
+		e.Sparse, notes, err = f.sparse(ctx, s, schedule.Traits().Moves)
 	}
-	if e.Preempt == "" {
-		e.Preempt = pipeline.ByRecompute
+	return e, notes, err
+}
+
+// usualContext is the largest default context for which a cache is sized.
+const usualContext = 32768
+
+// sparse replays the traces for a system that selects entries, at the largest capacity that fits.
+func (f *serveFlags) sparse(ctx context.Context, s *systems.System, moves pipeline.Moves) (*serving.Sparse, []string, error) {
+	if len(f.traces) == 0 {
+		return nil, nil, errors.New("it selects entries, so its misses come from a replay: name traces with --traces")
 	}
-	return e, nil
+	var traces []*trace.File
+	defer func() {
+		for _, t := range traces {
+			t.Close()
+		}
+	}()
+	for _, path := range f.traces {
+		t, err := trace.Open(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		traces = append(traces, t)
+	}
+	q := &systems.Question{Options: f.options, Table: f.table, TopK: f.topk, Turn: 1}
+	q.Batch, q.Context = f.cacheBatch, cmp.Or(f.options.Context, min(usualContext, int64(f.shape.Context.Value)))
+	rows, err := q.Compare(ctx, []*systems.System{s}, traces)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := rows[0]
+	if !r.Fits() {
+		return nil, nil, fmt.Errorf("it does not fit: %s", r.Verdict)
+	}
+	tokens := float64(q.Batch) * float64(q.Context)
+	held := r.Memory.Cache / float64(f.shape.Entry.Value) / float64(f.shape.Layers.Value) / float64(q.Batch)
+	sparse := &serving.Sparse{Index: int64(math.Ceil(r.Memory.Index / tokens)), Staging: int64(r.Memory.Staging), Cached: int(math.Ceil(held)), Copied: moves == pipeline.MovesMisses,
+		Step: func(batch int, tokens int64) (float64, error) {
+			at, err := r.At(ctx, batch, min(tokens, int64(f.shape.Context.Value)))
+			if err != nil {
+				return 0, err
+			}
+			return at.Mean, nil
+		}}
+	kept := fmt.Sprintf("the KV of %d tokens", sparse.Cached)
+	if moves == pipeline.MovesNothing {
+		sparse.Cached, kept = serving.MostTokens, "all its KV"
+	}
+	notes := []string{fmt.Sprintf("%s: K is %d tokens, and a request keeps %s on the GPU", s.Name, r.K, kept)}
+	for _, n := range r.Approximates {
+		notes = append(notes, s.Name+": "+n)
+	}
+	return sparse, notes, nil
 }
 
 // serve runs one system.
 func (f *serveFlags) serve(ctx context.Context, path string, s *systems.System) (*serving.Result, error) {
-	described, err := f.describe(s)
+	described, notes, err := f.describe(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -382,7 +442,7 @@ func (f *serveFlags) serve(ctx context.Context, path string, s *systems.System) 
 			return nil, err
 		}
 	}
-	r := &serving.Result{System: s.Name, Summary: summary, Notes: served.Notes}
+	r := &serving.Result{System: s.Name, Summary: summary, Notes: append(notes, served.Notes...)}
 	if f.recorded != nil {
 		r.Recorded = compared.Differences(summary.Blocks)
 	}

@@ -87,7 +87,8 @@ func TestServeRefuses(t *testing.T) {
 		"times":           {[]string{file("d.csv", header+"5,1,3,4,7\n"), "--model", "llama-3-8b"}, 1, "d.csv:2: arrival 5"},
 		"too large":       {[]string{file("e.csv", header+"0,2000000,3,1,2\n"), "--model", "llama-3-8b"}, 1, "blocks of KV, but memory holds"},
 		"model too large": {[]string{good, "--model", "llama-2-70b"}, 1, "memory of 0 blocks"},
-		"sparse system":   {[]string{good, "--model", "llama-3-8b", "--systems", "kvdrive"}, 1, "kvdrive"},
+		"no traces":       {[]string{good, "--model", "llama-3-8b", "--systems", "kvdrive"}, 1, "name traces with --traces"},
+		"other schedule":  {[]string{good, "--model", "llama-3-8b", "--systems", "flexgen"}, 1, "is not served"},
 		"slo":             {[]string{good, "--model", "llama-3-8b", "--slo", "tbt=5ms"}, 2, "expected tpot=DURATION"},
 		"goodput":         {[]string{good, "--model", "llama-3-8b", "--goodput", "0.9"}, 2, "--goodput needs --slo"},
 		"scale":           {[]string{good, "--model", "llama-3-8b", "--scale", "0"}, 2, "expected a factor"},
@@ -126,5 +127,31 @@ func TestServePage(t *testing.T) {
 				t.Errorf("%v: %s, expected %s %%", c.flags, line, want)
 			}
 		}
+	}
+}
+
+// Systems that select entries decode long contexts in less time than dense attention, and hold less
+// KV. A slower link makes those that fetch misses slower.
+func TestServeSparse(t *testing.T) {
+	data := filepath.Join("..", "..", "datasets")
+	args := []string{"serve", filepath.Join(data, "requests", "testdata", "mooncake_conversation_300.jsonl.gz"), "--hardware", "h200", "--model", "llama-3.1-8b",
+		"--systems", "vllm-recompute,ess,hisparse", "--traces", filepath.Join(data, "corpus", "selectors_qa_text.exact.parquet"), "--format", "json"}
+	decode := func(more ...string) (r []serving.Result) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(must(t, append(args, more...)...)), &r); err != nil || len(r) != 3 {
+			t.Fatal(len(r), err)
+		}
+		return r
+	}
+	fast := decode()
+	for _, r := range fast[1:] {
+		if r.TPOT.P50 >= fast[0].TPOT.P50 || r.KV >= fast[0].KV {
+			t.Errorf("%s: TPOT %d and %g blocks, dense %d and %g", r.System, r.TPOT.P50, r.KV, fast[0].TPOT.P50, fast[0].KV)
+		}
+	}
+	args = append(args[:2:2], args[4:]...)
+	slow := decode("--gpu", "h200", "--link", "pcie3")
+	if slow[2].TPOT.Mean <= fast[2].TPOT.Mean {
+		t.Errorf("hisparse on PCIe 3: TPOT %d, on PCIe 5 %d", slow[2].TPOT.Mean, fast[2].TPOT.Mean)
 	}
 }

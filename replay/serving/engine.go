@@ -417,6 +417,9 @@ func (e *engine) start(f *flight) error {
 		return fmt.Errorf("iteration %d takes %d ns and %d ns of transfers, expected 0 to 73 years", e.steps, ns, e.moves)
 	}
 	r := &e.step
+	if hosted := e.below(); hosted > e.Memory.Host {
+		return fmt.Errorf("iteration %d: the KV of %d running requests takes %d bytes of %d in host memory: let fewer requests run", e.steps, len(e.state.Running), hosted, e.Memory.Host)
+	}
 	r.Number, r.Start = e.steps, max(e.state.Now, e.busy)
 	r.End = r.Start + ns + e.moves
 	r.Running, r.Waiting, r.Blocks = len(e.state.Running)+e.leaving, len(e.state.Waiting), e.pool.used
@@ -428,6 +431,16 @@ func (e *engine) start(f *flight) error {
 		return e.rows.Step(r)
 	}
 	return nil
+}
+
+// below returns the bytes of copied KV in host memory.
+func (e *engine) below() (bytes int64) {
+	if e.Memory.Copied {
+		for _, j := range e.state.Running {
+			bytes += int64(j.Computed) * e.Memory.Block / int64(e.BlockTokens)
+		}
+	}
+	return bytes
 }
 
 // land waits for the first iteration in flight and hands out its tokens.

@@ -72,7 +72,7 @@ func drawn(seed uint64) ([]Request, Options) {
 		m.Blocks = (room + tokens - 1) / tokens
 	}
 	if r.IntN(8) == 0 && !part {
-		m.Cached = 1 + r.IntN(20)
+		m.Cached, m.Index, m.Host = 1+r.IntN(20), int64(r.IntN(3)), 1<<20
 	}
 	var all []Request
 	at := int64(0)

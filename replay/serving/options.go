@@ -47,9 +47,12 @@ type Memory struct {
 	Elastic bool
 	// Blocks, if above 0, is the number of blocks whatever the other fields say.
 	Blocks int
-	// Cached, if above 0, is the number of tokens of a request whose KV is on the GPU. Sparse
-	// attention fetches the others.
+	// Cached, if above 0, is the number of tokens of a request whose KV is on the GPU, with sparse
+	// attention. Copied is set if host memory holds the KV of all tokens. Index is the bytes that the
+	// selection needs on the GPU for each token.
 	Cached int
+	Copied bool
+	Index  int64
 }
 
 // limit returns the blocks that fit next to the activations of an iteration.
@@ -72,10 +75,12 @@ func (o *Options) activations(tokens, outputs, again int64) int64 {
 
 // blocks returns the blocks of KV of some tokens of a request.
 func (o *Options) blocks(tokens int) int {
-	if c := o.Memory.Cached; c > 0 {
-		tokens = min(tokens, c)
+	m, kept := &o.Memory, tokens
+	if m.Cached > 0 {
+		kept = min(tokens, m.Cached)
 	}
-	return (tokens + o.BlockTokens - 1) / o.BlockTokens
+	blocks := (kept + o.BlockTokens - 1) / o.BlockTokens
+	return blocks + int((int64(tokens)*m.Index+m.Block-1)/m.Block)
 }
 
 // most is the number of blocks without activations.
@@ -91,8 +96,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("blocks of %d tokens, expected a divisor of %d", o.BlockTokens, PrefixTokens)
 	case o.Budget < 1 || o.Budget > MostTokens || o.MaxRunning < 1:
 		return fmt.Errorf("%d tokens an iteration and %d running requests, expected at least 1", o.Budget, o.MaxRunning)
-	case m.Block < 1 || m.Total < 0 || m.Weights < 0 || m.Token < 0 || m.Output < 0 || m.Hidden < 0 || m.Buffer < 0 || m.Host < 0 || m.Cached < 0:
-		return errors.New("negative memory, or blocks without bytes")
+	case m.Block < 1 || m.Total < 0 || m.Weights < 0 || m.Token < 0 || m.Output < 0 || m.Hidden < 0 || m.Buffer < 0 || m.Host < 0 || m.Cached < 0 || m.Index < 0 || m.Index > 0 && m.Cached == 0:
+		return errors.New("negative memory, blocks without bytes, or an index without a cache")
 	case o.Preempt != pipeline.ByRecompute && o.Preempt != pipeline.BySwap && o.Preempt != pipeline.ByHidden:
 		return fmt.Errorf("preempt by %q, expected recompute, swap or hidden", o.Preempt)
 	}

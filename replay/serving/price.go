@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 )
@@ -19,6 +20,69 @@ type Engine struct {
 	Uncached, Fused bool
 	Elastic         bool
 	Blocks          int // 0: as many as fit
+	// Sparse is set for sparse attention with a cache of limited size.
+	Sparse *Sparse
+}
+
+// Sparse describes sparse attention. Its memory is that of one GPU, in bytes.
+type Sparse struct {
+	Cached  int   // tokens of a request whose KV is on the GPU
+	Copied  bool  // the host has the KV of all tokens
+	Index   int64 // of each token
+	Staging int64 // of an iteration
+	// Step returns the time in which a batch decodes a token each at a context, in seconds, with the
+	// misses of a replay.
+	Step func(batch int, tokens int64) (float64, error)
+
+	mutex sync.Mutex
+	known map[[2]int]float64 // by the logs of batch and context
+}
+
+// leastLog is the log of the smallest context of Sparse.at.
+const leastLog = 8
+
+// at returns the time at logs of batch and context. It prices each once.
+func (s *Sparse) at(batch, context int) (float64, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	key := [2]int{batch, context}
+	if seconds, ok := s.known[key]; ok {
+		return seconds, nil
+	}
+	seconds, err := s.Step(1<<batch, 1<<context)
+	if err != nil {
+		return 0, err
+	}
+	if s.known == nil {
+		s.known = map[[2]int]float64{}
+	}
+	s.known[key] = seconds
+	return seconds, nil
+}
+
+// seconds interpolates between the next smaller and larger powers of two, in both the batch and the
+// mean context.
+func (s *Sparse) seconds(batch, tokens float64) (float64, error) {
+	b, c := max(0, int(math.Log2(batch))), max(leastLog, int(math.Log2(tokens)))
+	along := func(v float64, log int) float64 { return max(0, v/math.Exp2(float64(log))-1) }
+	sum := 0.
+	for _, corner := range []struct {
+		b, c  int
+		share float64
+	}{
+		{0, 0, (1 - along(batch, b)) * (1 - along(tokens, c))}, {1, 0, along(batch, b) * (1 - along(tokens, c))},
+		{0, 1, (1 - along(batch, b)) * along(tokens, c)}, {1, 1, along(batch, b) * along(tokens, c)},
+	} {
+		if corner.share == 0 {
+			continue
+		}
+		at, err := s.at(b+corner.b, c+corner.c)
+		if err != nil {
+			return 0, err
+		}
+		sum += corner.share * at
+	}
+	return sum, nil
 }
 
 // largestGroup is the number of layers of eLLM's largest groups: 3 swapped and 2 made again.
@@ -36,13 +100,16 @@ func NewEngine(ctx context.Context, e Engine) (Options, *Priced, error) {
 	if err != nil {
 		return Options{}, nil, err
 	}
-	p := &Priced{Iterations: it, block: int64(e.BlockTokens)}
+	p := &Priced{Iterations: it, block: int64(e.BlockTokens), sparse: e.Sparse}
 	r := it.Room()
 	m := Memory{Total: int64(r.Total - r.Fixed), Weights: int64(r.Weights), Token: int64(r.Token), Output: int64(r.Output),
 		Block: int64(r.Entry) * p.block, Hidden: int64(2 * float64(e.Model.Hidden.Value) * float64(e.Model.Layers.Value)),
 		Host: int64(r.Host), Elastic: e.Elastic, Blocks: e.Blocks}
 	if e.Uncached { // the uncached KV of two groups (section 4.3.2)
 		m.Buffer = int64(r.Entry * min(1, 2*largestGroup/float64(e.Model.Layers.Value)))
+	}
+	if s := e.Sparse; s != nil {
+		m.Cached, m.Copied, m.Index, m.Total = s.Cached, s.Copied, s.Index, m.Total-s.Staging
 	}
 	return Options{Preempt: e.Preempt, BlockTokens: e.BlockTokens, Budget: e.Budget, MaxRunning: e.MaxRunning,
 		Ahead: true, Reserve: true, NoPrefix: e.Uncached, Memory: m}, p, nil
@@ -51,13 +118,23 @@ func NewEngine(ctx context.Context, e Engine) (Options, *Priced, error) {
 // Priced is the Pricer of a machine and a model.
 type Priced struct {
 	*pipeline.Iterations
-	block int64
+	block  int64
+	sparse *Sparse
 }
 
-// Iteration returns the time of an iteration, in ns.
+// Iteration returns the time of an iteration, in ns. With sparse attention, prompts attend to all
+// tokens before them, and run after the requests that decode.
 func (p *Priced) Iteration(x *pipeline.Iteration) (int64, error) {
-	seconds, err := p.Seconds(x)
-	return nanoseconds(seconds), err
+	if p.sparse == nil || x.Decodes == 0 {
+		seconds, err := p.Seconds(x)
+		return nanoseconds(seconds), err
+	}
+	seconds, err := p.sparse.seconds(float64(x.Decodes), float64(x.Context)/float64(x.Decodes))
+	if err != nil || len(x.Chunks) == 0 {
+		return nanoseconds(seconds), err
+	}
+	prompts, err := p.Seconds(&pipeline.Iteration{Chunks: x.Chunks, Outputs: x.Outputs - x.Decodes})
+	return nanoseconds(seconds + prompts), err
 }
 
 // Store returns the time to move blocks to the host, in ns.

@@ -110,11 +110,15 @@ func (r *reference) resize(j *Job, n int) {
 }
 
 func (r *reference) count(tokens int) int {
+	index := int64(tokens) * r.Memory.Index
 	if r.Memory.Cached > 0 && tokens > r.Memory.Cached {
 		tokens = r.Memory.Cached
 	}
 	n := 0
 	for n*r.BlockTokens < tokens {
+		n++
+	}
+	for ; index > 0; index -= r.Memory.Block {
 		n++
 	}
 	return n

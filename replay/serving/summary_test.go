@@ -2,6 +2,7 @@ package serving
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -153,5 +154,28 @@ func TestRefused(t *testing.T) {
 		if _, _, err := runAll(t, []Request{{Input: 1, Output: 1}}, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, expected an error with %q", o, err, want)
 		}
+	}
+}
+
+// Times of sparse attention are those of the prices at powers of two, and linear between them.
+func TestSparse(t *testing.T) {
+	calls := 0
+	s := &Sparse{Step: func(batch int, tokens int64) (float64, error) {
+		calls++
+		return float64(batch) + float64(tokens)*100 + float64(batch)*float64(tokens), nil
+	}}
+	for range 2 {
+		for _, at := range [][2]float64{{1, 256}, {4, 1024}, {5, 1024}, {6.5, 700}, {3, 12345}} {
+			got, err := s.seconds(at[0], at[1])
+			if want := at[0] + 100*at[1] + at[0]*at[1]; err != nil || math.Abs(got-want) > 1e-9*want {
+				t.Errorf("%v: %g, expected %g: %v", at, got, want, err)
+			}
+		}
+	}
+	if calls != 1+1+1+2+4 {
+		t.Errorf("%d prices, expected one for each corner", calls)
+	}
+	if got, err := s.seconds(1, 3); err != nil || got != 1+25600+256 {
+		t.Errorf("a short context takes %g: %v, expected the time of the shortest", got, err)
 	}
 }

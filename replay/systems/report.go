@@ -132,6 +132,17 @@ func (r *Row) preempt(p *pipeline.Result, batch, turn int, resume *pipeline.Resu
 	r.Notes = append(r.Notes, fmt.Sprintf("%d of %d requests run at once; each leaves the GPU after %d tokens and comes back in %s", p.Batch, batch, turn, hardware.Seconds(resume.Seconds)))
 }
 
+// At prices the decode steps of the row at another batch and context, with the misses of its
+// replay. tokens below K count as K. Goroutines may call it at the same time.
+func (r *Row) At(ctx context.Context, batch int, tokens int64) (*pipeline.Result, error) {
+	if !r.Fits() {
+		return nil, fmt.Errorf("system %s does not fit: %s", r.Name, r.Verdict)
+	}
+	o := r.priced.options
+	o.Batch, o.Context = max(batch, o.Schedule.Parts()), max(tokens, int64(o.Scaling.TopK))
+	return pipeline.Price(ctx, r.priced.profile, o)
+}
+
 // WriteTimeline writes the median step of a row in the Trace Event Format, as `kvreplay time` does. A
 // row without times has none.
 func (r *Row) WriteTimeline(ctx context.Context, w io.Writer) error {
