@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -432,7 +433,7 @@ func TestCancelled(t *testing.T) {
 
 // FuzzRead reads arbitrary bytes: an error, or requests that keep every rule.
 func FuzzRead(f *testing.F) {
-	for _, seed := range []string{azureHead + azureRow, moonRow, byHand, packed(azureHead + azureRow), "{", azureHead + "a,b,c"} {
+	for _, seed := range []string{azureHead + azureRow, moonRow, byHand, packed(azureHead + azureRow), recordedText, "{", azureHead + "a,b,c"} {
 		f.Add([]byte(seed))
 	}
 	path := filepath.Join(f.TempDir(), "fuzz")
@@ -465,4 +466,36 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("%+v of %d tokens", p, s.Input.Total)
 		}
 	})
+}
+
+// recordedText is a recorded run with comments.
+const recordedText = "# a run\n# of two\narrival_s,input_tokens,output_tokens,first_token_s,last_token_s\n10.5,7,3,11,12.25\n# between\n12,8,1,13,13\n"
+
+// A recorded run has its times from the first arrival on. Errors name the line.
+func TestRecorded(t *testing.T) {
+	all, err := readAll(file(t, recordedText))
+	want := []requests.Request{
+		{InputTokens: 7, OutputTokens: 3, FirstToken: 500 * time.Millisecond, LastToken: 1750 * time.Millisecond},
+		{Arrival: 1500 * time.Millisecond, InputTokens: 8, OutputTokens: 1, FirstToken: 2500 * time.Millisecond, LastToken: 2500 * time.Millisecond},
+	}
+	if err != nil || !reflect.DeepEqual(all, want) {
+		t.Errorf("%+v, %v", all, err)
+	}
+	head := recordedText[:strings.Index(recordedText, "10.5")]
+	for row, want := range map[string]string{
+		"1,2,3,4":              "4: wrong number of fields",
+		"x,2,3,4,5":            "4: time \"x\"",
+		"-1,2,3,4,5":           "4: time \"-1\"",
+		"1,2,3,0.5,5":          "4: arrival 1, first token 0.5",
+		"1,2,3,4,3":            "expected them in this order",
+		"1,2.5,3,4,5":          "input_tokens",
+		"2,2,3,4,5\n1,2,3,4,5": "5: the timestamp is 1s before",
+	} {
+		if _, err := readAll(file(t, head+row+"\n")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, expected an error with %q", row, err, want)
+		}
+	}
+	if _, err := readAll(file(t, "# c\narrival_s,input\n1,2\n")); err == nil || !strings.Contains(err.Error(), "the header is") {
+		t.Error(err)
+	}
 }

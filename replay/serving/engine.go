@@ -343,20 +343,23 @@ func (e *engine) drop(j *Job) {
 // admit lets a waiting request run if its tokens fit.
 func (e *engine) admit(at int, f *flight) (bool, error) {
 	j := e.state.Waiting[at]
+	free := 0
 	if j.hosted == 0 && !e.NoPrefix {
-		e.match(j)
+		free = e.match(j)
 	}
 	tokens := min(j.Need(), e.state.Budget)
 	whole := tokens
 	if e.Reserve {
 		whole = j.Need()
 	}
-	if e.blocks(j.Computed+whole)-len(j.held) > e.room(j, tokens) || e.lack(j, tokens) > e.room(j, tokens) {
+	if room := e.room(j, tokens) - free; e.blocks(j.Computed+whole)-len(j.held) > room || e.lack(j, tokens) > room {
 		if j.hosted == 0 {
-			e.drop(j)
-			j.Computed = 0
+			j.held, j.Computed = j.held[:0], 0
 		}
 		return false, nil
+	}
+	for _, b := range j.held {
+		e.pool.hold(b)
 	}
 	if j.hosted > 0 {
 		if err := e.resume(j); err != nil {
@@ -376,18 +379,21 @@ func (e *engine) admit(at int, f *flight) (bool, error) {
 	return true, nil
 }
 
-// match holds the leading blocks whose content is known. The last token is computed again, because
-// its logits are needed.
-func (e *engine) match(j *Job) {
+// match finds the leading blocks whose content is known, and returns the number of those that no
+// request holds. The last token is computed again, because its logits are needed.
+func (e *engine) match(j *Job) (free int) {
 	for b := range (j.Tokens() - 1) / e.BlockTokens {
 		at, ok := e.pool.found[e.key(j, b)]
 		if !ok {
 			break
 		}
-		e.pool.hold(at)
+		if e.pool.holders[at] == 0 {
+			free++
+		}
 		j.held = append(j.held, at)
 	}
 	j.Computed = len(j.held) * e.BlockTokens
+	return free
 }
 
 // resume brings the KV of a preempted request back from the host.

@@ -234,13 +234,16 @@ func (r *reference) form() (all []given, row StepRow, moves int64) {
 			break
 		}
 		j := s.Waiting[i]
+		free := 0
 		if r.home[j] == 0 && !r.NoPrefix {
 			for b := 0; (b+1)*r.BlockTokens < j.Tokens(); b++ {
 				at := r.find(r.content(j, b))
 				if at < 0 {
 					break
 				}
-				r.blocks[at].holders++
+				if r.blocks[at].holders == 0 {
+					free++
+				}
 				r.owners[j] = append(r.owners[j], at)
 				j.Computed += r.BlockTokens
 			}
@@ -250,12 +253,15 @@ func (r *reference) form() (all []given, row StepRow, moves int64) {
 		if r.Reserve {
 			need = j.Need()
 		}
-		if room := r.left(all, j, tokens); r.count(j.Computed+need)-len(r.owners[j]) > room || r.count(j.Computed+tokens-r.again(j, tokens))-len(r.owners[j]) > room {
+		if room := r.left(all, j, tokens) - free; r.count(j.Computed+need)-len(r.owners[j]) > room || r.count(j.Computed+tokens-r.again(j, tokens))-len(r.owners[j]) > room {
 			if r.home[j] == 0 {
-				r.resize(j, 0)
+				r.owners[j] = nil
 				j.Computed = 0
 			}
 			break
+		}
+		for _, b := range r.owners[j] {
+			r.blocks[b].holders++
 		}
 		if bytes := r.home[j]; bytes > 0 {
 			row.ToGPU += bytes

@@ -41,12 +41,12 @@ type Job struct {
 	Computed    int   // tokens with KV, from the first
 	Preemptions int
 
-	output, produced       int // produced counts tokens of finished iterations
-	prefix                 []int64
-	held                   []int32
-	hosted                 int // blocks, or tokens of hidden states, that lie in host memory
-	reused                 int
-	admitted, first, start int64
+	output, produced int // produced counts tokens of finished iterations
+	prefix           []int64
+	held             []int32
+	hosted           int // blocks, or tokens of hidden states, that lie in host memory
+	reused           int
+	admitted, first  int64
 }
 
 // Tokens returns the tokens of the prompt and the answer so far.
