@@ -90,6 +90,9 @@ func helpPage(c *cobra.Command, all bool) string {
 	return strings.Join(parts, "\n\n") + "\n"
 }
 
+// unlisted are commands without a line in a list of commands. rootNotes has those of kvreplay.
+var unlisted = []string{"help", "version", "completion"}
+
 // commandLists returns the commands below c: a list for each group, or one list.
 func commandLists(c *cobra.Command) (lists []string) {
 	width := 0
@@ -99,7 +102,7 @@ func commandLists(c *cobra.Command) (lists []string) {
 	list := func(title, group string) {
 		text := title
 		for _, sub := range c.Commands() {
-			if sub.IsAvailableCommand() && sub.GroupID == group && sub.Name() != "help" {
+			if sub.IsAvailableCommand() && sub.GroupID == group && !slices.Contains(unlisted, sub.Name()) {
 				text += fmt.Sprintf("\n  %-*s  %s", width, sub.Name(), sub.Short)
 			}
 		}
@@ -158,6 +161,7 @@ func wrapped(text string) string {
 
 // rootNotes end the help of kvreplay.
 const rootNotes = `kvreplay COMMAND --help describes a command, and --help-all adds its less common flags.
+kvreplay version prints the version, and kvreplay completion a script that completes commands.
 Exit codes: 0 done, 1 failed, 2 wrong command line, 3 results that lack cells, 130 Ctrl-C.`
 
 // newHelpCommand returns `help`. Cobra's own prints the help of kvreplay for an unknown command.
