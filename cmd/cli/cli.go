@@ -93,7 +93,7 @@ func newRoot(table policies.Table) *cobra.Command {
 			{"Look", []command{leaderboardCommand(table), compareCommand(table), plotCommand(table), sweepOptionsCommand(table), inspectCommand()}},
 			{"Time", []command{timeCommand(table), planCommand(table), adviseCommand(table), systemsCommand(table), serveCommand(table), hardwareCommand()}},
 			{"Traces and workloads", []command{importCommand(), deriveCommand(), clustersCommand(), datasetsCommand()}},
-			{"Check", []command{validateCommand(), reproduceCommand(), serialCommand(), versionCommand(), manCommand()}},
+			{"Check", append([]command{validateCommand(), reproduceCommand(), serialCommand(), versionCommand()}, manCommands()...)},
 		},
 	}
 	root := d.cobra()

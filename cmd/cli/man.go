@@ -1,3 +1,5 @@
+//go:build !minimal
+
 package cli
 
 import (
@@ -14,10 +16,11 @@ import (
 	"github.com/kvreplay/kvreplay/internal/files"
 )
 
-// manCommand writes the manual pages, for releases. Help does not list it.
-func manCommand() command {
+// manCommands returns the command that writes the manual pages, for releases. Help does not list it.
+// Programs of users have the tag minimal and lack it, because its library adds 270 KB.
+func manCommands() []command {
 	var out string
-	return command{
+	return []command{{
 		use:    "man",
 		short:  "Write the manual pages of all commands",
 		long:   "Write a manual page of each command into a folder. Their date is $SOURCE_DATE_EPOCH, or else the build's.",
@@ -25,7 +28,7 @@ func manCommand() command {
 		flags:  func(fl *flagSet) { fl.needOut(&out, "FOLDER", "write the pages to this `FOLDER`") },
 		run:    func(c *call) error { return writeManual(c.Root(), out) },
 		next:   last,
-	}
+	}}
 }
 
 func writeManual(root *cobra.Command, folder string) error {

@@ -4,9 +4,9 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"go/doc"
 	"go/format"
 	"go/token"
-	"go/types"
 	"io/fs"
 	"os"
 	"path"
@@ -118,7 +118,7 @@ var skeletonImports = []string{"all", "bucket", "cli", "os", "policies", "policy
 // reservedPackage reports whether a package of that name could not be imported and used
 // as a skeleton does.
 func reservedPackage(name string) bool {
-	return token.IsKeyword(name) || types.Universe.Lookup(name) != nil || slices.Contains(skeletonImports, name) ||
+	return token.IsKeyword(name) || doc.IsPredeclared(name) || slices.Contains(skeletonImports, name) ||
 		slices.Contains([]string{"main", "init", "internal", "vendor", "testdata"}, name)
 }
 

@@ -2,7 +2,6 @@ package ruler
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -16,6 +15,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/andybalholm/brotli"
 
 	"github.com/kvreplay/kvreplay/datasets/bom"
 	"github.com/kvreplay/kvreplay/datasets/prompts"
@@ -140,25 +141,21 @@ func readQuestions(ctx context.Context, role, path string) (set *questions, cont
 
 // The built-in texts. data/README.md states their origin.
 var (
-	//go:embed data/nounlist.txt.gz
+	//go:embed data/nounlist.txt.br
 	nounsFile []byte
-	//go:embed data/adjectivelist.txt.gz
+	//go:embed data/adjectivelist.txt.br
 	adjectivesFile []byte
-	//go:embed data/verblist.txt.gz
+	//go:embed data/verblist.txt.br
 	verbsFile []byte
-	//go:embed data/opticks.txt.gz
+	//go:embed data/opticks.txt.br
 	opticksFile []byte
-	//go:embed data/godoc.jsonl.gz
+	//go:embed data/godoc.jsonl.br
 	godocFile []byte
 )
 
 // unpack returns an embedded file. It panics if the file does not unpack.
 func unpack(file []byte) []byte {
-	z, err := gzip.NewReader(bytes.NewReader(file))
-	if err != nil {
-		panic("ruler: " + err.Error())
-	}
-	text, err := io.ReadAll(z)
+	text, err := io.ReadAll(brotli.NewReader(bytes.NewReader(file)))
 	if err != nil {
 		panic("ruler: " + err.Error())
 	}

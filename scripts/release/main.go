@@ -35,7 +35,7 @@ const (
 	sbomTool = "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0"
 )
 
-// host is the file of the build for this machine.
+// host is the file of the build that prints manual pages and completions.
 const host = "host"
 
 // platforms are those of the releases.
@@ -127,7 +127,7 @@ func (r *release) describe() error {
 }
 
 // build compiles the program for a platform.
-func (r *release) build(path, goos, goarch string) error {
+func (r *release) build(path, goos, goarch, tags string) error {
 	flags := fmt.Sprintf("-s -w -buildid= -X %s.version=%s -X %s.commit=%s -X %s.built=%s", cli, r.version, cli, r.commit, cli, r.date.Format(time.RFC3339))
 	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", tags, "-ldflags", flags, "-o", path, "./cmd/kvreplay")
 	c.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=")
@@ -135,8 +135,8 @@ func (r *release) build(path, goos, goarch string) error {
 	return c.Run()
 }
 
-// document collects the texts of every archive. A build for this machine prints the manual pages and
-// completions.
+// document collects the texts of every archive. A build for this machine prints the manual pages, which
+// need a program without tags, and completions.
 func (r *release) document(work string) error {
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
 		text, err := os.ReadFile(name)
@@ -146,7 +146,7 @@ func (r *release) document(work string) error {
 		r.docs = append(r.docs, entry{name, text, 0o644})
 	}
 	program := filepath.Join(work, host)
-	if err := r.build(program, runtime.GOOS, runtime.GOARCH); err != nil {
+	if err := r.build(program, runtime.GOOS, runtime.GOARCH, ""); err != nil {
 		return err
 	}
 	pages := filepath.Join(work, "man")
@@ -181,9 +181,7 @@ func (r *release) archive(work, goos, goarch string) (made []string, err error) 
 	if goos == "windows" {
 		own = "kvreplay.exe"
 	}
-	if goos == runtime.GOOS && goarch == runtime.GOARCH {
-		program = filepath.Join(work, host)
-	} else if err := r.build(program, goos, goarch); err != nil {
+	if err := r.build(program, goos, goarch, tags); err != nil {
 		return nil, err
 	}
 	text, err := os.ReadFile(program)

@@ -1,14 +1,13 @@
 // Mkgodoc collects the documentation of Go's standard library into the file that stands in for
 // SQuAD and HotpotQA if the user has neither.
 //
-//	go run ./datasets/ruler/internal/mkgodoc datasets/ruler/data/godoc.jsonl.gz
+//	go run ./datasets/ruler/internal/mkgodoc datasets/ruler/data/godoc.jsonl.br
 //
 // One line is one exported name that has a comment: package, kind, name and the comment's first
 // paragraphs, as text. The output depends only on the Go version.
 package main
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -20,6 +19,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/andybalholm/brotli"
 )
 
 // minText is the least length of a comment in bytes. Shorter ones say too little.
@@ -55,10 +56,7 @@ func run(path string) error {
 		return err
 	}
 	defer file.Close()
-	z, err := gzip.NewWriterLevel(file, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
+	z := brotli.NewWriterOptions(file, brotli.WriterOptions{Quality: brotli.BestCompression, LGWin: 24})
 	out := json.NewEncoder(z)
 	out.SetEscapeHTML(false)
 	src := filepath.Join(build.Default.GOROOT, "src")

@@ -1,0 +1,6 @@
+//go:build minimal
+
+package cli
+
+// manCommands returns no command: see man.go.
+func manCommands() []command { return nil }
