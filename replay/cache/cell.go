@@ -148,7 +148,7 @@ func (c *Cell) Run(v demand.View, st Start, observer Observer, lower ...TierStar
 		err := c.apply(v, i, observer)
 		above := c
 		for t := c.Lower; t != nil && err == nil; t = t.Cell.Lower {
-			t.push(above, &c.staging)
+			t.push(above, c)
 			if err = t.Cell.apply(&t.view, i, t.observer); err != nil {
 				err = fmt.Errorf("tier below the GPU's cache: %w", err)
 			}

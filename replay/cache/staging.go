@@ -2,7 +2,6 @@ package cache
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/demand"
@@ -23,7 +22,7 @@ type staging struct {
 	candidates []int32 // blocks that were named at the step, without pinned ones
 	misses     []int32 // misses of the step that were not staged
 
-	// Blocks of the step, ascending, for the tier below: fetched into the buffer, dropped from it before
+	// Blocks of the step, for the tier below: fetched into the buffer, dropped from it before
 	// the demand, dropped after it, and not demanded.
 	moved, dropped, expired, unused []int32
 	offered                         []int32
@@ -109,8 +108,6 @@ func (g *staging) fill(cached []uint8, i int) {
 		}
 	}
 	g.blocks, g.next = g.next, g.blocks
-	slices.Sort(g.moved)
-	slices.Sort(g.dropped)
 }
 
 // take removes the demanded blocks from the buffer, and returns the misses that were not staged.
@@ -143,8 +140,6 @@ func (g *staging) take(miss []int32) []int32 {
 		}
 	}
 	g.blocks = stay
-	slices.Sort(g.unused)
-	slices.Sort(g.expired)
 	g.clearCrowd()
 	return g.misses
 }

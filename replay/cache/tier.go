@@ -35,15 +35,15 @@ func (t *Tier) reset(top demand.View, staged int, st TierStart) error {
 	return t.Cell.reset(&t.view, st.Start)
 }
 
-// push makes the next row of the tier's demand from the same row of the cache above. top is the
-// staging of the GPU's cache.
-func (t *Tier) push(above *Cell, top *staging) {
+// push makes the next row of the tier's demand from the same row of the cache above. top is the GPU's
+// cache.
+func (t *Tier) push(above, top *Cell) {
 	if t.view.Inclusive {
-		t.view.Push(above.taken(), nil, top.unused, above.change.Positions, above.change.Born)
+		t.view.Push(above.taken(), nil, top.sorter.Sort(top.staging.unused), above.change.Positions, above.change.Born)
 		return
 	}
 	g := &above.staging
-	t.view.Push(above.taken(), g.dropped, nil, 0, above.victims, above.notKept(), g.expired)
+	t.view.Push(above.taken(), above.sorter.Sort(g.dropped), nil, 0, above.victims, above.notKept(), above.sorter.Sort(g.expired))
 }
 
 // taken returns the blocks that the cell has fetched from below for the step, ahead or on demand,
