@@ -39,8 +39,8 @@ type Row struct {
 	// cache. For a growing capacity it is the largest. It is null for policies without capacity and if
 	// the pooled streams differ.
 	CapacityEntries *int64 `json:"capacity_entries" before:"warmup"`
-	// Tier is 0 for the GPU's cache and n for the n-th below it, whose demand is the misses of the one
-	// above. Above are the caches above it, "lru@2x".
+	// Tier is 0 for the GPU's cache and n for the n-th below it, whose demand is the blocks that the one
+	// above fetches. Above are the caches above it, "lru@2x".
 	Tier  int    `json:"tier" before:"prefetch"`
 	Above string `json:"above" before:"prefetch"`
 	// Labels are the conditions that limit the row's figures, as Labels.String writes them, or empty.

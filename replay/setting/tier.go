@@ -8,8 +8,8 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// Tier is a cache below the GPU's: host memory or an SSD. Its demand is the misses of the tier
-// above. Its own misses are the demand of the next tier. Storage below the last tier has every
+// Tier is a cache below the GPU's: host memory or an SSD. Its demand is the blocks that the
+// tier above fetches. Its own misses are the demand of the next tier. Storage below the last tier has every
 // block (KVDrive keeps a copy of all entries on SSD). The text form parses back.
 type Tier struct {
 	Name     string // "dram", "cxl"
