@@ -112,9 +112,11 @@ func (n *nexts) fill(v View) {
 	var c Change
 	for i := range x.Rows {
 		v.Change(i, &c)
-		n.exit.take(len(c.Exit))
-		n.born.take(len(c.Born))
+		n.exit.reserve(len(c.Exit))
+		n.born.reserve(len(c.Born))
 	}
+	n.exit.allocate()
+	n.born.allocate()
 	for i := x.Rows - 1; i >= 0; i-- {
 		v.Change(i, &c)
 		exit := n.exit.Row(i)
@@ -171,6 +173,15 @@ func (l *lists) take(n int) {
 	l.free(n)
 	l.items = l.items[:len(l.items)+n]
 	l.close()
+}
+
+// reserve makes a row of n items that have no memory before allocate is called.
+func (l *lists) reserve(n int) { l.ends = append(l.ends, l.ends[len(l.ends)-1]+int32(n)) }
+
+// allocate makes the memory of all reserved rows at once.
+func (l *lists) allocate() {
+	n := int(l.ends[len(l.ends)-1])
+	l.items = slices.Grow(l.items, n)[:n]
 }
 
 // Row returns row i's list.
