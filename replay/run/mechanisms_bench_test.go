@@ -23,6 +23,7 @@ func BenchmarkMechanisms(b *testing.B) {
 		{"blocks", func(o *Options) { // the demand fits the capacity: this does not measure overflow
 			o.Shape.BlockTokens, o.Capacities = 8, capacities(b, "8x")
 		}},
+		{"overflow", func(o *Options) { o.Capacities = capacities(b, "0.5x") }},
 		{"multi-token", func(o *Options) { o.Shape.StepTokens = 2 }},
 		{"prefetch", func(o *Options) {
 			o.Prefetch = setting.Prefetch{Source: setting.PrefetchCandidates, Staging: capacities(b, "0.1x")[0]}
@@ -36,6 +37,9 @@ func BenchmarkMechanisms(b *testing.B) {
 		{"inclusive-tiers", func(o *Options) { o.Tiers, o.Inclusive = tiers(b, "dram=lru@4x"), true }},
 		{"pool", func(o *Options) { o.Pool = setting.PoolRequest }},
 		{"pool-lookahead", func(o *Options) { o.Pool, o.Policies = setting.PoolRequest, specs(b, "lookahead") }},
+		{"pool-1x", func(o *Options) { o.Pool, o.Capacities = setting.PoolRequest, capacities(b, "1x") }},
+		{"pool-lfu", func(o *Options) { o.Pool, o.Policies = setting.PoolRequest, specs(b, "lfu") }},
+		{"pool-opt", func(o *Options) { o.Pool, o.Policies = setting.PoolRequest, specs(b, "opt") }},
 		{"lookahead", func(o *Options) { o.Policies = specs(b, "lookahead") }},
 		{"reallocating", func(o *Options) {
 			p := &allocate.Plan{Method: "uniform", Family: allocate.Capacities, Memory: "2x", Floor: benchK, Units: allocate.Units{TopK: benchK, BlockTokens: 1, StepTokens: 1, SharedHeads: 1}}
