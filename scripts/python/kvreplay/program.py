@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sysconfig
 from pathlib import Path
+from typing import Any
 
 
 class Error(RuntimeError):
@@ -22,6 +23,19 @@ def program() -> str:
     if not found:
         raise Error("kvreplay is not on PATH: install it, or set KVREPLAY to its path")
     return found
+
+
+def flags(options: dict[str, Any]) -> list[str]:
+    """Return keyword arguments as flags of a command. A list repeats its flag."""
+    words: list[str] = []
+    for key, value in options.items():
+        flag = "--" + key.replace("_", "-")
+        if value is True:
+            words.append(flag)
+        elif value is not None and value is not False:
+            for item in value if isinstance(value, (list, tuple)) else [value]:
+                words.append(f"{flag}={item}")
+    return words
 
 
 def run(*arguments: str | os.PathLike[str], fails: bool = False) -> subprocess.CompletedProcess[str]:

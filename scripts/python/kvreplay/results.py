@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as csv
 
-from .program import Error, run
+from .program import Error, flags, run
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -43,24 +43,12 @@ def _name(policy: str | type) -> str:
     return policy.__name__ if isinstance(policy, type) else policy
 
 
-def _flags(options: dict[str, Any]) -> list[str]:
-    flags: list[str] = []
-    for key, value in options.items():
-        flag = "--" + key.replace("_", "-")
-        if value is True:
-            flags.append(flag)
-        elif value is not None and value is not False:
-            for item in value if isinstance(value, (list, tuple)) else [value]:
-                flags.append(f"{flag}={item}")
-    return flags
-
-
 def arrow(*arguments: str | os.PathLike[str], **options: Any) -> pa.Table:
     """Run a command that has --format csv and return its table. ``options`` are its flags.
 
     pandas takes it by ``.to_pandas()``, polars by ``polars.from_arrow``.
     """
-    return _parse(io.BytesIO(run(*arguments, *_flags(options), "--format=csv").stdout.encode()))
+    return _parse(io.BytesIO(run(*arguments, *flags(options), "--format=csv").stdout.encode()))
 
 
 def _parse(source: str | io.BytesIO) -> pa.Table:
@@ -134,7 +122,7 @@ def list_checks(policy: str | type) -> list[str]:
 
 
 def _checks(policy: str | type, **options: Any) -> list[dict[str, str]]:
-    done = run("policies", "check", command(policy), *_flags(options), "--format=json", fails=True)
+    done = run("policies", "check", command(policy), *flags(options), "--format=json", fails=True)
     if not done.stdout:
         raise Error(done.stderr.strip())
     lines: list[dict[str, str]] = json.loads(done.stdout)

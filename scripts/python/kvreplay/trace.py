@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
-from .program import run
+from .program import flags, run
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float32]
@@ -139,6 +139,17 @@ class Trace:
                 writer.write_table(columns)
             bits = self.metadata.get("score_mantissa_bits") if score_bits is None else score_bits
             run("import", file, "-o", path, *([] if bits is None else [f"--score-bits={bits}"]))
+
+    @classmethod
+    def load(cls, *recordings: str | os.PathLike[str], **options: Any) -> Trace:
+        """Read recordings by ``kvreplay import``: SGLang's JSON, npz, JSON lines, Arrow or Parquet.
+
+        ``options`` are flags of the command, such as ``entry_bytes=656``.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "trace.parquet"
+            run("import", *recordings, "-o", file, *flags(options))
+            return cls.read(file)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Trace:

@@ -25,6 +25,12 @@ def test_what_is_read_is_written(name, tmp_path):
     assert digest(tmp_path / "again.parquet") == digest(path)
 
 
+def test_recordings_of_sglang():
+    trace = kvreplay.Trace.load(DATA.parent / "trace/importer/testdata/sglang.json.gz", entry_bytes=768, model="SmolLM2-135M-Instruct")
+    assert trace.metadata["order"] == "index" and trace.metadata["entry_bytes"] == 768
+    assert [s.layer for s in trace] == [0, 1, 2] and all(s.prompt_len == 72 for s in trace)
+
+
 def test_arrays_come_back(tmp_path):
     rng = np.random.default_rng(1)
     trace = kvreplay.Trace(topk=3, order="rank", sink=0, local=1, selector="mine")
