@@ -96,7 +96,8 @@ func newPython(c *call, known policies.Table, dir string, register bool) error {
 		return fmt.Errorf("write the policy: %w", err)
 	}
 	_, err = fmt.Fprintf(c.stdout, "wrote %s\n\nnext:\n  pip install ./scripts/python    in a clone of kvreplay\n"+
-		"  kvreplay replay TRACE --policy lru --policy opt --policy \"exec:python3 %s\"\n", file, file)
+		"  kvreplay policies check \"exec:python3 %s\"\n"+
+		"  kvreplay replay TRACE --policy lru --policy opt --policy \"exec:python3 %s\"\n", file, file, file)
 	return err
 }
 
