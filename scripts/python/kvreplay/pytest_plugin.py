@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from .program import Error
-from .results import check, list_checks
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -20,6 +19,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
     """Add a test for each check of each policy."""
     for policy in config.getoption("--kvreplay-policy"):
+        from .results import list_checks  # imports pandas, which other runs of pytest need not wait for
+
         try:
             names = list_checks(policy)
         except Error as e:
@@ -36,6 +37,8 @@ class Check(pytest.Item):
 
     def runtest(self) -> None:
         """Run the check."""
+        from .results import check
+
         check(self.policy, [self.check], short=self.config.getoption("--kvreplay-short"), seed=self.config.getoption("--kvreplay-seed"))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:
