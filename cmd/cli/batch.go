@@ -15,6 +15,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/pflag"
 
+	"github.com/kvreplay/kvreplay/internal/storage"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/batch"
@@ -49,7 +50,7 @@ func defaultParallel() int {
 }
 
 func (f *shardFlags) definePacks(fl *flagSet) {
-	fl.StringVar(&f.packs, "packs", "", "keep packs in this `FOLDER`, which all machines see (default: the batch file's name and .packs)")
+	fl.StringVar(&f.packs, "packs", "", "keep packs in this `FOLDER` or s3://BUCKET/KEY (default: the batch file's name and .packs)")
 }
 
 func (f *shardFlags) defineParallel(fl *flagSet) {
@@ -181,7 +182,7 @@ func (f *batchPlanFlags) plan(c *call, in batch.Planning) (*batch.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkOutput("batch plan", f.batchFile, c.args); err != nil {
+	if err := checkOutput("batch plan", f.batchFile, c.args); err != nil && !storage.IsURL(f.batchFile) {
 		return nil, err
 	}
 	o.Workers, o.Checkpoint = f.shardFlags.parallel, 0
@@ -245,8 +246,11 @@ func (f *batchPlanFlags) submission() batch.Submission {
 	return s
 }
 
-// absolute returns the whole path, or the path itself if the working directory is unknown.
+// absolute returns the whole path, or the path itself if it is a URL.
 func absolute(path string) string {
+	if storage.IsURL(path) {
+		return path
+	}
 	if whole, err := filepath.Abs(path); err == nil {
 		return whole
 	}
@@ -277,7 +281,7 @@ func (f *batchPlanFlags) print(c *call, p *batch.Plan, s batch.Submission) {
 		fmt.Fprintln(c.stdout, "No batch file is written: name it with -o FILE")
 		return
 	}
-	fmt.Fprintf(c.stdout, "\nSlurm, eight shards or more a worker (up to %s):\n", count(max(1, len(p.Shards)/8), "worker"))
+	fmt.Fprintf(c.stdout, "\nSlurm, for at most %s at a time, with eight shards each:\n", count(max(1, len(p.Shards)/8), "task"))
 	all := make([]int, len(p.Shards))
 	for i := range all {
 		all[i] = i

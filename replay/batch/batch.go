@@ -20,6 +20,7 @@ import (
 	"slices"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/storage"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -34,13 +35,13 @@ type Batch struct {
 	Traces    []Trace
 	Shards    []Shard // the largest first
 
-	folder string // of the batch file, where relative paths of traces begin
+	folder string // of the batch file, or its URL, where relative paths of traces begin
 	digest string
 }
 
 // Trace is a trace of a batch.
 type Trace struct {
-	Path    string `json:"trace"` // with slashes. A relative path begins at the folder of the batch file
+	Path    string `json:"trace"` // or URL, with slashes. A relative path begins at the folder of the batch file
 	Bytes   int64  `json:"bytes"`
 	Digest  string `json:"digest"`
 	Pass    string `json:"pass"`    // see replay.Job.Pass
@@ -143,13 +144,21 @@ func digestOf(text []byte) string {
 
 // Write writes the batch file, whole or not at all.
 func (b *Batch) Write(path string) error {
-	b.folder = filepath.Dir(path)
-	return files.Write(path, b.encode())
+	at, name, err := openFolder(path)
+	if err != nil {
+		return err
+	}
+	b.folder = at.at
+	return at.put(name, b.encode())
 }
 
 // Read reads a batch file. Its error is Permanent if the file is damaged or of another version.
 func Read(path string) (*Batch, error) {
-	text, err := os.ReadFile(path)
+	at, name, err := openFolder(path)
+	if err != nil {
+		return nil, err
+	}
+	text, err := at.get(name)
 	if err != nil {
 		return nil, fmt.Errorf("read batch file: %w", err)
 	}
@@ -157,7 +166,7 @@ func Read(path string) (*Batch, error) {
 	if err != nil {
 		return nil, &Permanent{fmt.Errorf("batch file %s: %w", path, err)}
 	}
-	b.folder = filepath.Dir(path)
+	b.folder = at.at
 	return b, nil
 }
 
@@ -263,11 +272,10 @@ func (b *Batch) plan(t *Trace, f *trace.File, o replay.Options) (*replay.Job, er
 
 // path returns the path of a trace.
 func (b *Batch) path(t *Trace) string {
-	path := filepath.FromSlash(t.Path)
-	if filepath.IsAbs(path) {
+	if path := filepath.FromSlash(t.Path); storage.IsURL(t.Path) || filepath.IsAbs(path) {
 		return path
 	}
-	return filepath.Join(b.folder, path)
+	return join(b.folder, t.Path)
 }
 
 // lasting marks errors that lie in a trace or in the options as Permanent. Errors of the file system
@@ -275,7 +283,7 @@ func (b *Batch) path(t *Trace) string {
 func lasting(err error) error {
 	var plan *replay.PlanError
 	var path *os.PathError
-	if errors.As(err, &path) {
+	if errors.As(err, &path) || storage.Unread(err) && !errors.Is(err, storage.ErrChanged) {
 		return err
 	}
 	if errors.As(err, &plan) || trace.AsError(err) != nil {

@@ -13,7 +13,7 @@ import (
 
 // Merging is the input of a merge.
 type Merging struct {
-	Packs    string                        // folder of the packs
+	Packs    string                        // folder or URL of the packs
 	Results  string                        // folder of the results
 	Options  replay.Options                // of Batch.Arguments, with the number of workers
 	Note     func(trace string, r *Merged) // receives each merged trace, one call at a time
@@ -50,6 +50,10 @@ func (b *Batch) Merge(ctx context.Context, m Merging) error {
 	if m.Options.Store, err = replay.OpenStore(m.Results); err != nil {
 		return err
 	}
+	at, err := readPlace(m.Packs)
+	if err != nil {
+		return err
+	}
 	pools, left := make([]*replay.Checkpoint, len(b.Traces)), make([]int, len(b.Traces))
 	for _, s := range b.Shards {
 		for _, p := range s.Parts {
@@ -66,7 +70,7 @@ func (b *Batch) Merge(ctx context.Context, m Merging) error {
 		if ctx.Err() != nil {
 			break
 		}
-		pack, err := b.readFinished(place{m.Packs}, i)
+		pack, err := b.readFinished(at, i)
 		if err != nil {
 			stop()
 			return cmp.Or(g.Wait(), fmt.Errorf("nothing more is merged: %w", err))

@@ -1,66 +1,103 @@
 package batch
 
 import (
-	"errors"
-	"io/fs"
+	"bytes"
+	"context"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/storage"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// place is the storage that all machines of a batch see. Only this file knows that it is a folder.
-type place struct{ folder string }
+// place is the storage of packs that all machines of a batch see: a folder, or s3://bucket/prefix.
+type place struct {
+	store storage.Store
+	at    string
+}
 
-// openPlace returns the storage of packs. It makes the folder if it does not exist.
-func openPlace(folder string) (place, error) {
-	if err := files.MakeFolder(folder); err != nil {
-		return place{}, err
+// openPlace returns the storage of packs. It makes a folder that does not exist.
+func openPlace(at string) (place, error) {
+	if !storage.IsURL(at) {
+		if err := files.MakeFolder(at); err != nil {
+			return place{}, err
+		}
+		files.Sweep(at)
 	}
-	files.Sweep(folder)
-	return place{folder}, nil
+	return readPlace(at)
+}
+
+// readPlace returns the storage of packs and makes nothing.
+func readPlace(at string) (place, error) {
+	store, err := storage.At(at)
+	return place{store, at}, err
 }
 
 // get returns the bytes of a file, or an error that is fs.ErrNotExist.
-func (p place) get(name string) ([]byte, error) { return os.ReadFile(filepath.Join(p.folder, name)) }
+func (p place) get(name string) ([]byte, error) {
+	return storage.ReadFile(context.Background(), p.store, name, mostPack)
+}
 
-// put writes a file, which appears whole or not at all and replaces another of its name.
+// put writes a file, which appears whole or not at all and replaces another of its name. It also
+// does so after SIGTERM.
 func (p place) put(name string, text []byte) error {
-	return files.Write(filepath.Join(p.folder, name), text)
+	return p.store.Put(context.Background(), name, bytes.NewReader(text), int64(len(text)))
 }
 
 // list returns the names of all files. A folder that does not exist has none.
 func (p place) list() (names []string, err error) {
-	entries, err := os.ReadDir(p.folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	for _, e := range entries {
-		names = append(names, e.Name())
+	list, err := p.store.List(context.Background(), "")
+	for _, info := range list {
+		names = append(names, info.Name)
 	}
 	return names, err
 }
 
-// remove removes a file if it exists.
-func (p place) remove(name string) error {
-	if err := os.Remove(filepath.Join(p.folder, name)); !errors.Is(err, fs.ErrNotExist) {
-		return err
+// drop removes a file that is of no more use. An object store keeps it.
+func (p place) drop(name string) {
+	if !storage.IsURL(p.at) {
+		_ = os.Remove(filepath.Join(p.at, name)) // harmless if it stays
 	}
-	return nil
 }
 
 // name returns the name of a file for messages.
-func (p place) name(file string) string { return filepath.Join(p.folder, file) }
+func (p place) name(file string) string { return join(p.at, file) }
+
+// join returns the path of a file in a folder or below a URL.
+func join(folder, file string) string {
+	if storage.IsURL(folder) {
+		return strings.TrimSuffix(folder, "/") + "/" + file
+	}
+	return filepath.Join(folder, filepath.FromSlash(file))
+}
+
+// split divides a path or a URL into folder and name.
+func split(path string) (folder, name string) {
+	if storage.IsURL(path) {
+		at := strings.LastIndexByte(path, '/')
+		return path[:at+1], path[at+1:]
+	}
+	return filepath.Dir(path), filepath.Base(path)
+}
+
+// openFolder returns the storage and the name of a file.
+func openFolder(path string) (place, string, error) {
+	folder, name := split(path)
+	p, err := readPlace(folder)
+	return p, name, err
+}
 
 // openTrace opens a trace.
 func openTrace(path string) (*trace.File, error) { return trace.Open(path) }
 
 // sizeOf returns the bytes of a trace.
 func sizeOf(path string) (int64, error) {
-	info, err := os.Stat(path)
+	p, name, err := openFolder(path)
 	if err != nil {
 		return 0, err
 	}
-	return info.Size(), nil
+	info, err := p.store.Stat(context.Background(), name)
+	return info.Size, err
 }

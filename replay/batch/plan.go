@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/internal/storage"
 	"github.com/kvreplay/kvreplay/replay"
 )
 
@@ -39,7 +40,8 @@ type Plan struct {
 // Make plans a batch: it opens every trace, measures the speed of the replay on a few units, and
 // cuts the traces into shards. Write writes the batch file.
 func Make(ctx context.Context, in Planning) (*Plan, error) {
-	b := &Batch{Arguments: in.Arguments, Engine: replay.EngineVersion, folder: filepath.Dir(in.Path)}
+	b := &Batch{Arguments: in.Arguments, Engine: replay.EngineVersion}
+	b.folder, _ = split(in.Path)
 	units, err := b.addTraces(ctx, &in)
 	if err != nil {
 		return nil, err
@@ -48,7 +50,7 @@ func Make(ctx context.Context, in Planning) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.Shards = cut(b.Traces, units, int64(in.Hours*3600e9/p.Rate))
+	b.Shards = cut(b.Traces, units, int64(min(in.Hours*3600e9/p.Rate, 1<<62)))
 	b.encode() // sets the digest
 	return p, b.check()
 }
@@ -129,8 +131,14 @@ func (b *Batch) addTrace(t *Trace, path string, o replay.Options) (*replay.Job, 
 
 // relative returns the path of a trace as the batch file states it.
 func (b *Batch) relative(path string) (string, error) {
-	if filepath.IsAbs(path) {
+	switch {
+	case storage.IsURL(path):
+		return path, nil
+	case filepath.IsAbs(path):
 		return filepath.ToSlash(filepath.Clean(path)), nil
+	case storage.IsURL(b.folder):
+		whole, err := filepath.Abs(path)
+		return filepath.ToSlash(whole), err
 	}
 	here, err := filepath.Abs(path)
 	if err != nil {

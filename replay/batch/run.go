@@ -16,7 +16,7 @@ const DefaultCheckpoint = time.Minute
 
 // Attempt is one attempt at a shard.
 type Attempt struct {
-	Packs   string         // folder of the packs
+	Packs   string         // folder or URL of the packs
 	Shard   int            // from 0
 	Options replay.Options // of Batch.Arguments, with the number of workers
 	Every   time.Duration  // interval of saves. Zero means DefaultCheckpoint
@@ -48,7 +48,8 @@ func (b *Batch) Run(ctx context.Context, a Attempt) (*Outcome, error) {
 	out := &Outcome{Pack: at.name(packName(a.Shard)), Units: b.Shards[a.Shard].units()}
 	if _, err := b.readFinished(at, a.Shard); err == nil {
 		out.Before = true
-		return out, at.remove(begunName(a.Shard))
+		at.drop(begunName(a.Shard))
+		return out, nil
 	}
 	w := b.newAttempt(a, at)
 	out.Resumed = w.pack.units()
@@ -165,5 +166,6 @@ func (w *attempt) finish() error {
 	if err := w.put(packName(w.Shard)); err != nil {
 		return err
 	}
-	return w.at.remove(begunName(w.Shard))
+	w.at.drop(begunName(w.Shard))
+	return nil
 }

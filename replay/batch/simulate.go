@@ -172,20 +172,19 @@ func (p *Plan) Simulate(c Cluster) *Simulation {
 	return s
 }
 
-// Bottleneck returns the resource that takes the longest by itself. If the batch takes much longer
-// than computing, reading and starting do together, it is the tail: no shard is left for most tasks.
+// Bottleneck returns the resource that takes the longest by itself. It may be the tail: the time in
+// which tasks do nothing, because no shard is left.
 func (s *Simulation) Bottleneck() string {
-	most, sum := s.Alone[0], 0.0
+	most := Alone{"too few shards, tasks wait for the last ones (lower --hours)", s.Makespan}
 	for _, a := range s.Alone {
 		if a.Resource != longestShard {
-			sum += a.Hours
-		}
-		if a.Hours > most.Hours {
-			most = a
+			most.Hours -= a.Hours
 		}
 	}
-	if s.Makespan > 1.25*sum {
-		return "too few shards, tasks wait for the last ones (lower --hours)"
+	for _, a := range s.Alone {
+		if a.Resource != longestShard && a.Hours > most.Hours {
+			most = a
+		}
 	}
 	return most.Resource
 }

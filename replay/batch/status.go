@@ -35,7 +35,10 @@ type Status struct {
 
 // Status reads the packs in a folder.
 func (b *Batch) Status(packs string) (*Status, error) {
-	at := place{packs}
+	at, err := readPlace(packs)
+	if err != nil {
+		return nil, err
+	}
 	names, err := at.list()
 	if err != nil {
 		return nil, err
@@ -108,7 +111,11 @@ func (s *Status) Err() error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s of %s missing: --array=%s", humanize.Comma(int64(len(missing))), text.Count(len(s.Shards), "shard"), Array(missing))
+	list := "--array=" + Array(missing)
+	if missing[len(missing)-1] >= maxArray { // needs offsets
+		list = "kvreplay batch status prints the lines that submit them"
+	}
+	return fmt.Errorf("%s of %s missing: %s", humanize.Comma(int64(len(missing))), text.Count(len(s.Shards), "shard"), list)
 }
 
 // Write prints the progress, and the lines that submit what is missing.

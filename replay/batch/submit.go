@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/storage"
 )
 
 // Submission states how an engine starts the shards.
@@ -97,7 +98,6 @@ func (s Submission) Kubernetes(shards int) string {
 	for _, word := range append(s.command()[1:], "--parallel", strconv.Itoa(max(1, s.Cores))) {
 		fmt.Fprintf(&args, "        - %q\n", word)
 	}
-	folder := filepath.ToSlash(filepath.Dir(s.Batch))
 	return fmt.Sprintf(`apiVersion: batch/v1
 kind: Job
 metadata:
@@ -120,10 +120,21 @@ spec:
 %s        resources:
           requests: {cpu: "%d", memory: 1Gi}
           limits: {memory: 4Gi}
-        volumeMounts:
+%s`, s.JobName(), shards, min(shards, 1000), image, args.String(), max(1, s.Cores), s.access())
+}
+
+// access returns the lines of a container and its pod that give it the batch file: a volume, or the
+// credentials of an object store in a secret.
+func (s Submission) access() string {
+	if storage.IsURL(s.Batch) {
+		return fmt.Sprintf(`        envFrom:
+        - secretRef: {name: %s, optional: true}
+`, s.JobName())
+	}
+	return fmt.Sprintf(`        volumeMounts:
         - {name: batch, mountPath: %q}
       volumes:
       - name: batch
         persistentVolumeClaim: {claimName: %s}
-`, s.JobName(), shards, min(shards, 1000), image, args.String(), max(1, s.Cores), folder, s.JobName())
+`, filepath.ToSlash(filepath.Dir(s.Batch)), s.JobName())
 }
