@@ -233,22 +233,28 @@ func (w *watched) Close() error {
 
 // Put writes an object in one request. An upload that is cut leaves the older object, or none.
 func (b *bucket) Put(ctx context.Context, name string, r io.Reader, size int64) error {
-	_, err := b.client.Client.PutObject(ctx, b.name, b.prefix+name, r, size, minio.PutObjectOptions{DisableMultipart: true, SendContentMd5: true})
+	_, err := b.client.PutObject(ctx, b.name, b.prefix+name, r, size, "", "", minio.PutObjectOptions{})
 	return b.fail(name, err)
 }
 
 // List describes the objects below the prefix.
 func (b *bucket) List(ctx context.Context, prefix string) (list []Info, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	for o := range b.client.Client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix + prefix, Recursive: true}) {
-		if o.Err != nil {
-			return nil, b.fail(prefix, o.Err)
+	for token := ""; ; {
+		page, err := b.client.ListObjectsV2(b.name, b.prefix+prefix, "", token, "", 0)
+		if err != nil {
+			return nil, b.fail(prefix, err)
 		}
-		list = append(list, Info{strings.TrimPrefix(o.Key, b.prefix), o.Size, o.ETag, o.LastModified})
+		for _, o := range page.Contents {
+			list = append(list, Info{strings.TrimPrefix(o.Key, b.prefix), o.Size, o.ETag, o.LastModified})
+		}
+		if token = page.NextContinuationToken; !page.IsTruncated || token == "" {
+			sortNames(list)
+			return list, ctx.Err()
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 	}
-	sortNames(list)
-	return list, ctx.Err()
 }
 
 func sortNames(list []Info) {
