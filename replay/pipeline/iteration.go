@@ -3,6 +3,8 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
@@ -73,7 +75,14 @@ func (r *runner) kinds() (kinds []layerKind) {
 }
 
 // Notes returns the assumptions.
-func (it *Iterations) Notes() []string { return append(it.r.notes, it.r.computer.Notes()...) }
+func (it *Iterations) Notes() (notes []string) {
+	for _, n := range slices.Concat(it.r.notes, it.r.computer.Notes()) {
+		if !strings.HasPrefix(n, noMisses) { // no iteration has any
+			notes = append(notes, n)
+		}
+	}
+	return notes
+}
 
 // Seconds returns the time of an iteration. Tokens that are made again follow ELLM, with the
 // fastest of its groups.

@@ -120,6 +120,9 @@ func newRunner(ctx context.Context, p *Profile, o Options) (*runner, error) {
 	return r, nil
 }
 
+// noMisses begins the notes of schedules that move no misses.
+const noMisses = "no misses are priced: "
+
 // prepare completes the options and computes the values that follow from them.
 func (r *runner) prepare() error {
 	if r.Accept == 0 {
@@ -131,15 +134,15 @@ func (r *runner) prepare() error {
 	r.notes = append(r.notes, r.Scaling.Notes...)
 	switch {
 	case r.traits.Moves == MovesLayers:
-		r.note("no misses are priced: the schedule moves whole layers")
+		r.note(noMisses + "the schedule moves whole layers")
 	case r.traits.Moves == MovesUncached:
-		r.note("no misses are priced: the schedule moves uncached tokens")
+		r.note(noMisses + "the schedule moves uncached tokens")
 	case AttendsDensely(r.Schedule) && r.host == nil:
-		r.note("no misses are priced: attention reads the whole context on the GPU")
+		r.note(noMisses + "attention reads the whole context on the GPU")
 	case selects(r.Schedule):
 		r.note("selection: %s", r.Selection.note())
 	case r.traits.Moves == MovesDropped:
-		r.note("no misses are priced: the policy drops entries, and its own work is not counted")
+		r.note(noMisses + "the policy drops entries, and its own work is not counted")
 	}
 	if r.host != nil {
 		r.noteHost()
