@@ -86,7 +86,7 @@ func TestServeRefuses(t *testing.T) {
 		"unsorted":        {[]string{file("c.csv", header+"5,1,3,6,7\n4,1,3,6,7\n"), "--model", "llama-3-8b"}, 1, "c.csv:3: the timestamp is 1s before"},
 		"times":           {[]string{file("d.csv", header+"5,1,3,4,7\n"), "--model", "llama-3-8b"}, 1, "d.csv:2: arrival 5"},
 		"too large":       {[]string{file("e.csv", header+"0,2000000,3,1,2\n"), "--model", "llama-3-8b"}, 1, "blocks of KV, but memory holds"},
-		"model too large": {[]string{good, "--model", "llama-2-70b"}, 1, "memory of 0 blocks"},
+		"model too large": {[]string{good, "--model", "llama-2-70b"}, 1, "memory holds no block"},
 		"no traces":       {[]string{good, "--model", "llama-3-8b", "--systems", "kvdrive"}, 1, "name traces with --traces"},
 		"other schedule":  {[]string{good, "--model", "llama-3-8b", "--systems", "flexgen"}, 1, "is not served"},
 		"slo":             {[]string{good, "--model", "llama-3-8b", "--slo", "tbt=5ms"}, 2, "expected tpot=DURATION"},

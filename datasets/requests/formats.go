@@ -129,18 +129,19 @@ type recordedRows struct {
 	begun bool
 }
 
-// newRecordedRows reads the header.
-func newRecordedRows(r io.Reader) (*recordedRows, error) {
+// newRecordedRows reads the header and returns its line.
+func newRecordedRows(r io.Reader) (rows *recordedRows, line int, err error) {
 	c := csv.NewReader(r)
 	c.Comment, c.ReuseRecord = '#', true
 	header, err := c.Read()
 	if err != nil {
-		return nil, csvCause(err)
+		return nil, 1, csvCause(err)
 	}
+	line, _ = c.FieldPos(0)
 	if got := strings.Join(header, ","); got != recordedHeader {
-		return nil, fmt.Errorf("the header is %q, expected %s", got, recordedHeader)
+		return nil, line, fmt.Errorf("the header is %q, expected %s", got, recordedHeader)
 	}
-	return &recordedRows{csv: c}, nil
+	return &recordedRows{csv: c}, line, nil
 }
 
 func (r *recordedRows) next(q *Request) (line int, err error) {

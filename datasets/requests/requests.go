@@ -147,9 +147,11 @@ func (r *Reader) begin(text *bufio.Reader) error {
 		}
 		return nil
 	case Recorded:
-		if r.rows, err = newRecordedRows(text); err != nil {
-			return &RowError{r.path, 1, err}
+		rows, line, err := newRecordedRows(text)
+		if err != nil {
+			return &RowError{r.path, line, err}
 		}
+		r.rows = rows
 		return nil
 	case Mooncake:
 		r.rows = &mooncakeRows{lines: text}

@@ -495,7 +495,7 @@ func TestRecorded(t *testing.T) {
 			t.Errorf("%q: %v, expected an error with %q", row, err, want)
 		}
 	}
-	if _, err := readAll(file(t, "# c\narrival_s,input\n1,2\n")); err == nil || !strings.Contains(err.Error(), "the header is") {
+	if _, err := readAll(file(t, "# c\narrival_s,input\n1,2\n")); err == nil || !strings.Contains(err.Error(), "2: the header is") {
 		t.Error(err)
 	}
 }

@@ -55,7 +55,7 @@ func (p *Optimised) evaluate(jobs []*Job, share int) candidate {
 }
 
 // least returns the least share with which requests fit that all decode, and more than Share if none
-// does.
+// does. It bisects, because memory falls with the share except for the rounding to blocks.
 func (p *Optimised) least(s *State, jobs []*Job) int {
 	fits := func(share int) bool {
 		blocks, again := 0, 0

@@ -55,13 +55,17 @@ type Memory struct {
 	Index  int64
 }
 
-// limit returns the blocks that fit next to the activations of an iteration.
+// limit returns the blocks that fit next to the activations of an iteration, −1 if these do not fit.
 func (o *Options) limit(tokens, outputs, again int64) int {
 	m := &o.Memory
 	if m.Blocks > 0 {
 		return m.Blocks
 	}
-	return int(max(0, m.Total-m.Weights-o.activations(tokens, outputs, again)-again*m.Buffer) / m.Block)
+	free := m.Total - m.Weights - o.activations(tokens, outputs, again) - again*m.Buffer
+	if free < 0 {
+		return -1
+	}
+	return int(free / m.Block)
 }
 
 // activations returns the bytes of activations of an iteration.
@@ -101,9 +105,12 @@ func (o *Options) check() error {
 	case o.Preempt != pipeline.ByRecompute && o.Preempt != pipeline.BySwap && o.Preempt != pipeline.ByHidden:
 		return fmt.Errorf("preempt by %q, expected recompute, swap or hidden", o.Preempt)
 	}
-	if n := o.most(); n < 1 || n > mostBlocks {
-		return fmt.Errorf("memory of %d blocks of KV, expected 1 to %d: weights and activations take %d of %d bytes. Choose a machine with more memory, or divide the model",
-			n, mostBlocks, m.Weights+o.activations(0, 0, 0), m.Total)
+	switch n := o.most(); {
+	case n < 1:
+		return fmt.Errorf("memory holds no block of KV: weights and activations take %d of %d bytes. Choose a machine with more memory, or divide the model",
+			m.Weights+o.activations(0, 0, 0), m.Total)
+	case n > mostBlocks:
+		return fmt.Errorf("memory of %d blocks of KV, expected at most %d: choose larger blocks", n, mostBlocks)
 	}
 	return nil
 }

@@ -155,7 +155,7 @@ func (r *reference) left(all []given, j *Job, tokens int) int {
 	}
 	free := m.Total - m.Weights - activations - int64(again)*m.Buffer
 	if free < 0 {
-		free = 0
+		return -1 - r.used()
 	}
 	return int(free/m.Block) - r.used()
 }

@@ -143,11 +143,11 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	for want, change := range map[string]func(o *Options){
-		"divisor of 512":     func(o *Options) { o.BlockTokens = 3 },
-		"0 tokens":           func(o *Options) { o.Budget = 0 },
-		"memory of 0":        func(o *Options) { o.Memory.Weights = 95 },
-		"negative memory":    func(o *Options) { o.Memory.Host = -1 },
-		"expected recompute": func(o *Options) { o.Preempt = "" },
+		"divisor of 512":        func(o *Options) { o.BlockTokens = 3 },
+		"0 tokens":              func(o *Options) { o.Budget = 0 },
+		"memory holds no block": func(o *Options) { o.Memory.Weights = 95 },
+		"negative memory":       func(o *Options) { o.Memory.Host = -1 },
+		"expected recompute":    func(o *Options) { o.Preempt = "" },
 	} {
 		o := good
 		change(&o)
