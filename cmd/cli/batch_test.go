@@ -86,7 +86,7 @@ func TestBatchGivesTheBytesOfOneMachine(t *testing.T) {
 		"--policy lru,opt --capacity 1x+2x@16",
 		"--policy lru,window:1 --capacity 1x,4x --clusters lists --per request " + clusterTrace + " " + clusterTrace2,
 	} {
-		if testing.Short() && i%4 != 1 {
+		if testing.Short() && i%8 != 1 {
 			continue
 		}
 		t.Run(combination, func(t *testing.T) {
@@ -145,16 +145,21 @@ func TestKilledShardsContinue(t *testing.T) {
 	args := []string{a, b, "--policy", "lru,fifo,opt,window:2", "--capacity", "1.5x,2x", "--per", "layer"}
 	one := filepath.Join(t.TempDir(), "one")
 	must(t, append([]string{"replay", "--out", one}, args...)...)
-	kills := 300
+	kills, batches := 300, 6
 	if testing.Short() {
-		kills = 20
+		kills, batches = 20, 1
 	}
 	r := rand.New(rand.NewPCG(4, 2))
 	killed, resumed, doubled, merges := 0, 0, 0, 0
-	typical := 200 * time.Millisecond // of an attempt that is not killed
+	calm, _ := planBatch(t, "2e-5", args...)
+	began := time.Now()
+	if out, err := exec.Command(bin, "batch", "run", calm, "--shard", "0", "--parallel", "1").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	typical := time.Since(began) // of an attempt that is not killed
 	for killed < kills {
 		path, shards := planBatch(t, []string{"2e-5", "4e-5", everyUnit}[merges%3], args...)
-		most := killed + kills/6 + 1 // then it ends in peace
+		most := killed + kills/batches // then it ends in peace
 		for open := r.Perm(shards); len(open) > 0; {
 			pair := []int{open[0], open[r.IntN(min(2, len(open)))]} // often two attempts at one shard
 			doubled += map[bool]int{true: 1}[pair[0] == pair[1]]
@@ -200,7 +205,7 @@ func TestKilledShardsContinue(t *testing.T) {
 		sameTree(t, one, many)
 		merges++
 	}
-	if resumed == 0 {
+	if resumed == 0 && !testing.Short() {
 		t.Errorf("%d kills, but no attempt kept its counts", killed)
 	}
 	t.Logf("%d kills, %d times with counts kept, %d doubled attempts, %d merges", killed, resumed, doubled, merges)
