@@ -15,10 +15,10 @@ import (
 )
 
 // TestDocs runs every command line of every Markdown file in the repository: the lines that begin
-// with `$ kvreplay` in ```console blocks. They run from the root of the repository. $TMP is an
-// empty folder that the commands of one block share. Blocks with s3:// find a bucket of traces. A backslash at the end continues a line. `>
-// FILE` at the end redirects stdout. Text after `|` or `#` is not run. A command that fails, fails
-// the test. Its output is not compared.
+// with `$ kvreplay` in ```console blocks. They run from the root of the repository. The commands of one
+// block share an empty folder, which takes the place of /tmp. Blocks with s3:// find a bucket of
+// traces. A backslash at the end continues a line. `> FILE` at the end redirects stdout. Text after
+// `|` or `#` is not run. A command that fails, fails the test. Its output is not compared.
 func TestDocs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs every command of the documents")
@@ -122,13 +122,13 @@ func (b *block) run(t *testing.T) {
 	}
 }
 
-// words splits a command line as a shell does, with the syntax that documents use: quotes, $TMP and
-// patterns of files.
+// words splits a command line as a shell does, with the syntax that documents use: quotes and patterns
+// of files. tmp takes the place of /tmp.
 func words(command, tmp string) (list []string, err error) {
 	var word strings.Builder
 	quote, started, pattern := rune(0), false, false
 	end := func() {
-		text := strings.NewReplacer("$TMP", tmp, "${TMP}", tmp).Replace(word.String())
+		text := strings.ReplaceAll(word.String(), "/tmp", tmp)
 		if found, err := filepath.Glob(text); pattern && err == nil && len(found) > 0 {
 			list = append(list, found...)
 		} else if started {
@@ -161,7 +161,7 @@ func words(command, tmp string) (list []string, err error) {
 }
 
 func TestConsoleBlocks(t *testing.T) {
-	text := "```console\n$ kvreplay a \\\n    'b c' $TMP/d # e\noutput\n$ ls\n$ kvreplay f | head\n```\n$ kvreplay g\n```sh\n$ kvreplay h\n```\n"
+	text := "```console\n$ kvreplay a \\\n    'b c' /tmp/d # e\noutput\n$ ls\n$ kvreplay f | head\n```\n$ kvreplay g\n```sh\n$ kvreplay h\n```\n"
 	blocks := consoleBlocks(text)
 	if len(blocks) != 1 || len(blocks[0].commands) != 2 || blocks[0].line != 2 {
 		t.Fatalf("found %+v", blocks)
