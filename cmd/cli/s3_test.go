@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,16 +36,6 @@ const (
 	s3Niah = "s3://traces/smollm2_niah_1k_sglang.parquet"
 	s3News = "s3://traces/smollm2_multi_news_8k.parquet"
 )
-
-// mustRunOK runs a command that succeeds and returns stdout.
-func mustRunOK(t *testing.T, args ...string) string {
-	t.Helper()
-	code, out, errs := run(args...)
-	if code != 0 {
-		t.Fatalf("%s: exit code %d: %s", strings.Join(args, " "), code, errs)
-	}
-	return out
-}
 
 // folderText returns the names and contents of the row files in a folder.
 func folderText(t *testing.T, dir string) string {
@@ -78,15 +69,15 @@ func TestS3EqualsLocal(t *testing.T) {
 	})
 	local, remote := t.TempDir(), t.TempDir()
 	settings := []string{"--policy", "all", "--policy", "lossy", "--capacity", "1.5x,3x", "--per", "request", "--parallel", "2", "--out"}
-	mustRunOK(t, append(append([]string{"replay", niah, newsTrace}, settings...), local)...)
-	mustRunOK(t, append(append([]string{"replay", s3Niah, s3News}, settings...), remote)...)
+	must(t, append(append([]string{"replay", niah, newsTrace}, settings...), local)...)
+	must(t, append(append([]string{"replay", s3Niah, s3News}, settings...), remote)...)
 	want := folderText(t, local)
 	if got := folderText(t, remote); got != want || !strings.Contains(want, `"lru"`) {
 		t.Errorf("rows of S3 differ from local ones: %d and %d bytes", len(got), len(want))
 	}
 	server.Use(t, server.Endpoint)
 	staged, scratch := t.TempDir(), filepath.Join(t.TempDir(), "scratch")
-	mustRunOK(t, append(append([]string{"replay", s3Niah, s3News, "--stage", scratch}, settings...), staged)...)
+	must(t, append(append([]string{"replay", s3Niah, s3News, "--stage", scratch}, settings...), staged)...)
 	if got := folderText(t, staged); got != want {
 		t.Errorf("rows of staged traces differ from local ones: %d and %d bytes", len(got), len(want))
 	}
@@ -94,8 +85,8 @@ func TestS3EqualsLocal(t *testing.T) {
 		t.Errorf("--stage has %v, %v, expected 2 traces", copies, err)
 	}
 	for _, args := range [][]string{{"inspect", "--layers", "--format", "json"}, {"validate", "--format", "json"}, {"validate"}, {"replay", "--layers", "3", "--policy", "lru", "--format", "csv"}} {
-		want := mustRunOK(t, append(args, niah)...)
-		if got := mustRunOK(t, append(args, s3Niah)...); strings.ReplaceAll(got, s3Niah, niah) != want {
+		want := must(t, append(args, niah)...)
+		if got := must(t, append(args, s3Niah)...); strings.ReplaceAll(got, s3Niah, niah) != want {
 			t.Errorf("%v: got\n%s\nexpected\n%s", args, got, want)
 		}
 	}
@@ -104,7 +95,7 @@ func TestS3EqualsLocal(t *testing.T) {
 		if traces == s3Niah {
 			rows = ownRows(t, "jsonl")
 		}
-		if out := mustRunOK(t, "leaderboard", "verify", rows, "--traces", traces, "--sample", "3"); !strings.Contains(out, " 0 differ, 0 not verifiable") {
+		if out := must(t, "leaderboard", "verify", rows, "--traces", traces, "--sample", "3"); !strings.Contains(out, " 0 differ, 0 not verifiable") {
 			t.Errorf("verify with %s:\n%s", traces, out)
 		}
 	}
@@ -161,5 +152,47 @@ func TestS3Failures(t *testing.T) {
 				t.Errorf("validate of a missing object: exit code %d: %s", code, stdout)
 			}
 		})
+	}
+}
+
+// A batch of traces in an object store, with packs there, gives the rows of one machine. The store
+// refuses one of four requests. A shard whose packs cannot be read fails, and loses no counts.
+func TestS3Batch(t *testing.T) {
+	server := startS3(t, filepath.Join("..", ".."))
+	server.Bucket(t, "packs", nil)
+	settings := []string{"--policy", "lru,opt,fifo", "--capacity", "1.5x,3x", "--per", "request"}
+	want := t.TempDir()
+	must(t, append([]string{"replay", niah, newsTrace, "--out", want}, settings...)...)
+	var requests atomic.Int64
+	refuse := func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if requests.Add(1)%4 == 0 {
+			s3test.Refuse(w, http.StatusServiceUnavailable, "SlowDown")
+			return
+		}
+		next.ServeHTTP(w, r)
+	}
+	const packs = "s3://packs/grid"
+	path, shards := planBatch(t, everyUnit, append([]string{s3Niah, s3News, "--packs", packs}, settings...)...)
+	if shards < 2 {
+		t.Fatalf("%d shards, expected several", shards)
+	}
+	server.Proxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/packs/") {
+			s3test.Refuse(w, http.StatusForbidden, "AccessDenied")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	says(t, 1, "the counts of earlier attempts cannot be read", "batch", "run", path, "--shard", "0", "--packs", packs)
+	server.Proxy(t, refuse)
+	for shard := range shards {
+		must(t, "batch", "run", path, "--shard", strconv.Itoa(shard), "--packs", packs)
+	}
+	says(t, 0, "was finished before: s3://packs/grid/shard-", "batch", "run", path, "--shard", "1", "--packs", packs)
+	must(t, "batch", "status", path, "--packs", packs)
+	got := filepath.Join(t.TempDir(), "merged")
+	must(t, "batch", "merge", path, "--packs", packs, "--out", got)
+	if a, b := folderText(t, want), folderText(t, got); a != b || a == "" {
+		t.Errorf("the merged rows have %d bytes, expected the %d of one machine", len(b), len(a))
 	}
 }

@@ -237,6 +237,11 @@ func (b *bucket) Put(ctx context.Context, name string, r io.Reader, size int64) 
 	return b.fail(name, err)
 }
 
+// Remove removes an object.
+func (b *bucket) Remove(ctx context.Context, name string) error {
+	return b.fail(name, b.client.RemoveObject(ctx, b.name, b.prefix+name, minio.RemoveObjectOptions{}))
+}
+
 // List describes the objects below the prefix.
 func (b *bucket) List(ctx context.Context, prefix string) (list []Info, err error) {
 	for token := ""; ; {

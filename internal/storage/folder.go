@@ -77,6 +77,15 @@ func (f folder) Put(_ context.Context, name string, r io.Reader, size int64) err
 	})
 }
 
+// Remove removes a file.
+func (f folder) Remove(_ context.Context, name string) error {
+	path, err := f.path(name)
+	if err != nil {
+		return err
+	}
+	return os.Remove(path)
+}
+
 // List describes the files below the folder. A folder that does not exist has none. It leaves out
 // files that are being written, whose names begin with a dot.
 func (f folder) List(ctx context.Context, prefix string) (list []Info, err error) {

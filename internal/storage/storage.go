@@ -1,11 +1,12 @@
 // Package storage reads and writes files in folders and in object stores that speak the S3 protocol.
 //
-// A Store has four functions: Stat, Get, Put and List. Everything else is built from them. Open reads
+// A Store has five functions: Stat, Get, Put, Remove and List. Everything else is built from them. Open reads
 // ranges of a large object, and Stage copies an object to a file. The credentials come from the
 // variables and files that other S3 programs use.
 package storage
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,8 @@ type Store interface {
 	Get(ctx context.Context, name string, from, to int64, tag string) (io.ReadCloser, error)
 	// Put writes an object of size bytes whole or not at all. It replaces an older one.
 	Put(ctx context.Context, name string, r io.Reader, size int64) error
+	// Remove removes an object.
+	Remove(ctx context.Context, name string) error
 	// List describes the objects whose names begin with prefix, in the order of their names.
 	List(ctx context.Context, prefix string) ([]Info, error)
 }
@@ -98,6 +101,11 @@ func locate(url string) (Store, string, error) {
 	}
 	s, err := newBucket(bucket, "")
 	return s, key, err
+}
+
+// WriteFile writes a whole object of a store.
+func WriteFile(ctx context.Context, s Store, name string, data []byte) error {
+	return s.Put(ctx, name, bytes.NewReader(data), int64(len(data)))
 }
 
 // ReadFile reads a whole object of a store. An object of more than most bytes is an error.

@@ -89,6 +89,12 @@ func TestStore(t *testing.T) {
 			if _, err := storage.ReadFile(ctx, s, "b/1", 10); err == nil || !strings.Contains(err.Error(), "at most 10") {
 				t.Errorf("ReadFile of a large object: %v", err)
 			}
+			if err := s.Remove(ctx, "b/2"); err != nil {
+				t.Error(err)
+			}
+			if list, err := s.List(ctx, ""); err != nil || len(list) != 2 {
+				t.Errorf("after Remove: %v, %v", list, err)
+			}
 			if _, err := s.Stat(ctx, "none"); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("Stat of a missing object: %v", err)
 			}

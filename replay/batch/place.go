@@ -3,7 +3,9 @@ package batch
 import (
 	"bytes"
 	"context"
-	"os"
+	"errors"
+	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -55,11 +57,18 @@ func (p place) list() (names []string, err error) {
 	return names, err
 }
 
-// drop removes a file that is of no more use. An object store keeps it.
+// drop removes a file that is of no more use.
 func (p place) drop(name string) {
-	if !storage.IsURL(p.at) {
-		_ = os.Remove(filepath.Join(p.at, name)) // harmless if it stays
+	_ = p.store.Remove(context.Background(), name) // harmless if it stays
+}
+
+// reach returns an error if a file may exist but its store does not give it now.
+func (p place) reach(name string) error {
+	_, err := p.get(name)
+	if err == nil || errors.Is(err, fs.ErrNotExist) || !storage.Unread(err) {
+		return nil
 	}
+	return fmt.Errorf("the counts of earlier attempts cannot be read: %w", err)
 }
 
 // name returns the name of a file for messages.

@@ -51,6 +51,9 @@ func (b *Batch) Run(ctx context.Context, a Attempt) (*Outcome, error) {
 		at.drop(begunName(a.Shard))
 		return out, nil
 	}
+	if err := at.reach(begunName(a.Shard)); err != nil {
+		return nil, err // a new attempt would replace them
+	}
 	w := b.newAttempt(a, at)
 	out.Resumed = w.pack.units()
 	for i := range b.Shards[a.Shard].Parts {
