@@ -113,11 +113,12 @@ func TestHelpExamples(t *testing.T) {
 		t.Skip("runs the examples of every command")
 	}
 	onlyRead := regexp.MustCompile("make (longbench|ruler|offline|synthetic)|reproduce|" + // downloads and minutes
-		"policies new|submit|hardware check|datasets (card|verify)|import |clusters|" + // a checkout, files of one's own, captures
+		"policies new|exec:|submit|hardware check|datasets (card|verify)|import |clusters|" + // a checkout, files of one's own, captures
 		"--judge|--heads|--from 28KiB|fit real|sel_") // several requests or heads, points of a link, traces of selectors
 	commands := helpCommands(t)
 	copies := map[string]string{"t.parquet": newsTrace, "a.parquet": newsTrace, "b.parquet": newsTrace, "traces/t.parquet": newsTrace, "points.csv": points,
-		"conversation_trace.jsonl": "../../datasets/requests/testdata/mooncake_conversation_300.jsonl.gz"}
+		"conversation_trace.jsonl": "../../datasets/requests/testdata/mooncake_conversation_300.jsonl.gz",
+		"azure.csv":                "../../datasets/requests/testdata/azure_conv_300.csv.gz", "recorded.csv": "../../replay/serving/data/vllm-rtx4090.csv"}
 	for name, path := range copies {
 		copies[name] = content(t, path)
 	}
