@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,6 +34,8 @@ type serveFlags struct {
 	names           []string
 	scale           factor
 	slo             sloFlag
+	priority        []string
+	classes         map[string]bool // of the requests
 	goodput         float64
 	lengths, series string
 	traces          []string
@@ -68,7 +72,8 @@ Requests without output tokens generate one.`,
 			fl.StringVar(&f.model, "model", "", "serve this model: a `SHAPE` of kvreplay hardware list, or a config.json (required)")
 			fl.StringSliceVar(&f.names, "systems", []string{"ellm", "vllm-recompute", "vllm-swap", "hcache"}, "compare these `SYSTEMS` of kvreplay systems --list")
 			fl.Var(&f.scale, "scale", "multiply the times between arrivals by this `FACTOR`: 0.5x doubles the load")
-			fl.Var(&f.slo, "slo", "longest times of a request: `tpot=DURATION,ttft=DURATION`, or one of them (default: none)")
+			fl.Var(&f.slo, "slo", "longest times of a request: `tpot=DURATION,ttft=DURATION`, or one of them, and CLASS:tpot=DURATION for a class (default: none)")
+			fl.StringSliceVar(&f.priority, "priority", nil, "serve requests of these `CLASSES` first, in this order (default: all equal)")
 			fl.Float64Var(&f.goodput, "goodput", 0, "search the largest load at which this `SHARE` of the requests meets --slo (default: no search)")
 			fl.StringVar(&f.lengths, "lengths", "", "draw the tokens of requests from this `FILE` of requests (default: the trace's own)")
 			fl.format(&f.format, "", "table", "json", "csv", "markdown")
@@ -126,23 +131,48 @@ func (f *factor) String() string { return strconv.FormatFloat(float64(*f), 'g', 
 // Type returns the type that help shows.
 func (*factor) Type() string { return "factor" }
 
-// sloFlag is a flag of the longest times of a request.
+// sloFlag is a flag of the longest times of a request. Those of classes are given one by one.
 type sloFlag struct {
 	serving.SLO
-	text string
+	classes map[string]serving.SLO
+	text    string
+}
+
+// tpot returns the shortest limit of a token, in ns, 0 for none.
+func (s *sloFlag) tpot() int64 {
+	least := s.TPOT
+	for _, c := range s.classes {
+		if c.TPOT > 0 && (least == 0 || c.TPOT < least) {
+			least = c.TPOT
+		}
+	}
+	return least
 }
 
 // Set reads limits.
 func (s *sloFlag) Set(text string) error {
-	s.text, s.SLO = text, serving.SLO{}
+	var slo serving.SLO
+	s.text = text
+	class, own := "", false
+	if before, after, found := strings.Cut(text, ":"); found {
+		class, text, own = before, after, true
+	}
 	for item := range strings.SplitSeq(text, ",") {
 		name, value, _ := strings.Cut(item, "=")
-		limit := map[string]*int64{"tpot": &s.TPOT, "ttft": &s.TTFT}[name]
+		limit := map[string]*int64{"tpot": &slo.TPOT, "ttft": &slo.TTFT}[name]
 		d, err := time.ParseDuration(value)
 		if limit == nil || err != nil || d <= 0 {
 			return fmt.Errorf("%q, expected tpot=DURATION, ttft=DURATION or both, as in tpot=50ms,ttft=2s", item)
 		}
 		*limit = int64(d)
+	}
+	switch {
+	case !own:
+		s.SLO = slo
+	case s.classes == nil:
+		s.classes = map[string]serving.SLO{class: slo}
+	default:
+		s.classes[class] = slo
 	}
 	return nil
 }
@@ -207,7 +237,7 @@ func (f *serveFlags) prepare(c *call) error {
 	if c.changed("goodput") && !(f.goodput > 0 && f.goodput <= 1) {
 		return usagef("--goodput %g: expected a share above 0, at most 1", f.goodput)
 	}
-	if f.limit && f.slo.TPOT == 0 {
+	if f.limit && f.slo.tpot() == 0 {
 		return usagef("--limit-batch needs a tpot in --slo, as in tpot=50ms")
 	}
 	if err := checkMemory(c, f.memory); err != nil {
@@ -273,7 +303,11 @@ func (f *serveFlags) readRequests(ctx context.Context, path string) error {
 			return err
 		}
 	}
-	return each(path, func(q *requests.Request) {
+	f.classes = map[string]bool{}
+	err := each(path, func(q *requests.Request) {
+		if q.Class != "" && len(f.classes) <= mostClasses {
+			f.classes[q.Class] = true
+		}
 		if q.OutputTokens == 0 && f.drawn == nil {
 			f.empty++
 		}
@@ -281,7 +315,22 @@ func (f *serveFlags) readRequests(ctx context.Context, path string) error {
 			f.recorded = append(f.recorded, serving.Recorded{Arrival: int64(q.Arrival), First: int64(q.FirstToken), Last: int64(q.LastToken), Output: q.OutputTokens})
 		}
 	})
+	if err != nil {
+		return err
+	}
+	if len(f.classes) > mostClasses {
+		return fmt.Errorf("serve %s: more than %d classes of requests: give several of them one name", path, mostClasses)
+	}
+	for _, name := range slices.Concat(f.priority, slices.Collect(maps.Keys(f.slo.classes))) {
+		if !f.classes[name] {
+			return usagef("class %q of --slo or --priority: %s has %s", name, path, cmp.Or(strings.Join(slices.Sorted(maps.Keys(f.classes)), ", "), "no classes"))
+		}
+	}
+	return nil
 }
+
+// mostClasses bounds the memory of summaries.
+const mostClasses = 16
 
 // source opens the requests with their times between arrivals multiplied.
 func (f *serveFlags) source(path string) serving.Sources {
@@ -296,7 +345,7 @@ func (f *serveFlags) source(path string) serving.Sources {
 			if err := r.Read(&q); err != nil {
 				return err
 			}
-			*to = serving.Request{Arrival: int64(float64(q.Arrival) * float64(f.scale) * stretch), Input: q.InputTokens, Output: q.OutputTokens, Prefix: q.PrefixBlocks}
+			*to = serving.Request{Arrival: int64(float64(q.Arrival) * float64(f.scale) * stretch), Input: q.InputTokens, Output: q.OutputTokens, Prefix: q.PrefixBlocks, Class: q.Class}
 			if f.drawn != nil {
 				length := f.drawn[draw.IntN(len(f.drawn))]
 				to.Input, to.Output, to.Prefix = length[0], length[1], nil
@@ -386,11 +435,12 @@ func (f *serveFlags) serve(ctx context.Context, path string, s *systems.System) 
 	if err != nil {
 		return nil, err
 	}
-	served, err := serving.NewServed(ctx, described, serving.Limits{Batch: f.limit, Literal: f.literal, TPOT: f.slo.TPOT})
+	served, err := serving.NewServed(ctx, described, serving.Limits{Batch: f.limit, Literal: f.literal, TPOT: f.slo.tpot()})
 	if err != nil {
 		return nil, err
 	}
 	served.Ahead, served.NoPrefix = !f.waits, served.NoPrefix || f.noReuse
+	served.Priority, served.Classes = f.priority, f.slo.classes
 	var sinks []serving.Rows
 	compared := serving.Comparison{Requests: f.recorded, Samples: f.samples}
 	if f.recorded != nil {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,6 +64,42 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// classes is a file of requests with classes.
+var classes = filepath.Join("..", "..", "datasets", "requests", "testdata", "azure_classes_300.csv.gz")
+
+// Priority of a class shortens its queue, and each class has its own limits.
+func TestServeClasses(t *testing.T) {
+	args := []string{"serve", classes, "--hardware", "a100-80", "--model", "llama-2-13b", "--systems", "vllm-recompute,ellm", "--slo", "tpot=80ms", "--slo", "code:ttft=3s"}
+	read := func(more ...string) (r []serving.Result) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(must(t, slices.Concat(args, []string{"--format", "json"}, more)...)), &r); err != nil || len(r) != 2 {
+			t.Fatal(len(r), err)
+		}
+		return r
+	}
+	plain, code, conv := read(), read("--priority", "code"), read("--priority", "conv,code")
+	for i := range plain {
+		for at, name := range []string{"code", "conv"} {
+			p, c, v := plain[i].Classes[at], code[i].Classes[at], conv[i].Classes[at]
+			if p.Class != name || p.Requests != []int64{63, 237}[at] || (c.Queue.Mean < p.Queue.Mean) != (name == "code") || (v.Queue.Mean < p.Queue.Mean) != (name == "conv") {
+				t.Errorf("%s, %s: mean queues %d, %d with priority of code, %d of conv", plain[i].System, p.Class, p.Queue.Mean, c.Queue.Mean, v.Queue.Mean)
+			}
+		}
+		if p, c := plain[i].Classes[0], code[i].Classes[0]; p.AttainmentTPOT != 1 || c.AttainmentTTFT <= p.AttainmentTTFT {
+			t.Errorf("%s: code has attainments %+v, with priority %+v", plain[i].System, p.Latency, c.Latency)
+		}
+	}
+	table := must(t, append(args, "--priority", "code")...)
+	dir := t.TempDir()
+	csv := must(t, append(args, "--format", "csv", "--rows", dir)...)
+	if !strings.Contains(table, "Classes") || !strings.Contains(csv, "goodput_requests_per_s,class\n") || strings.Count(csv, ",conv\n") != 2 || strings.Count(csv, "\n") != 7 {
+		t.Errorf("%s\n%s", table, csv)
+	}
+	if rows := content(t, filepath.Join(dir, "ellm.requests.csv")); strings.Count(rows, ",code\n") != 63 || !strings.Contains(rows, ",class\n") {
+		t.Errorf("%.400s", rows)
+	}
+}
+
 func TestServeRefuses(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -93,6 +130,9 @@ func TestServeRefuses(t *testing.T) {
 		"goodput":         {[]string{good, "--model", "llama-3-8b", "--goodput", "0.9"}, 2, "--goodput needs --slo"},
 		"scale":           {[]string{good, "--model", "llama-3-8b", "--scale", "0"}, 2, "expected a factor"},
 		"series":          {[]string{served[1], "--model", "llama-3-8b", "--series", good}, 2, "--series needs a recorded run"},
+		"class":           {[]string{classes, "--model", "llama-3-8b", "--slo", "chat:tpot=5ms"}, 2, "has code, conv"},
+		"priority":        {[]string{good, "--model", "llama-3-8b", "--priority", "chat"}, 2, "has no classes"},
+		"class limits":    {[]string{classes, "--model", "llama-3-8b", "--slo", "conv:"}, 2, "expected tpot=DURATION"},
 		"samples":         {[]string{good, "--model", "llama-3-8b", "--series", good}, 1, "expected time_s"},
 	} {
 		code, _, stderr := run(append([]string{"serve"}, c.args...)...)

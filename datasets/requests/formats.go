@@ -28,6 +28,7 @@ var azureTimes = []string{"2006-01-02 15:04:05", "2006-01-02 15:04:05Z07:00"}
 // azureRows are the lines of the CSV.
 type azureRows struct {
 	csv    *csv.Reader
+	fields int // 3, or 4 with classes
 	line   int
 	layout string // of the timestamps, from the first one
 	first  time.Time
@@ -42,8 +43,8 @@ func newAzureRows(r io.Reader) (*azureRows, error) {
 	if err != nil {
 		return nil, csvCause(err)
 	}
-	if got := strings.Join(header, ","); got != azureHeader {
-		return nil, fmt.Errorf("the header is %q, expected %s", got, azureHeader)
+	if a.fields, err = columns(header, azureHeader, "Class"); err != nil {
+		return nil, err
 	}
 	return a, nil
 }
@@ -57,8 +58,8 @@ func (a *azureRows) next(q *Request) (int, error) {
 	if line, _ := a.csv.FieldPos(0); line != a.line {
 		return a.line, errors.New("empty line, expected a request")
 	}
-	if len(fields) != 3 {
-		return a.line, fmt.Errorf("%d fields, expected 3: %s", len(fields), azureHeader)
+	if len(fields) != a.fields {
+		return a.line, fmt.Errorf("%d fields, expected %d as in the header", len(fields), a.fields)
 	}
 	if q.Arrival, err = a.arrival(fields[0]); err != nil {
 		return a.line, err
@@ -66,9 +67,38 @@ func (a *azureRows) next(q *Request) (int, error) {
 	if q.InputTokens, err = tokens("ContextTokens", fields[1]); err != nil {
 		return a.line, err
 	}
-	q.OutputTokens, err = tokens("GeneratedTokens", fields[2])
+	if q.OutputTokens, err = tokens("GeneratedTokens", fields[2]); err != nil {
+		return a.line, err
+	}
 	q.PrefixBlocks = nil
-	return a.line, err
+	return a.line, q.class(fields[3:])
+}
+
+// columns returns the number of columns of a header, which may end with one of classes.
+func columns(header []string, want, class string) (int, error) {
+	got := strings.Join(header, ",")
+	if got != want && got != want+","+class {
+		return 0, fmt.Errorf("the header is %q, expected %s, or the same and %s", got, want, class)
+	}
+	return len(header), nil
+}
+
+// class reads the class of a request, if its line has one.
+func (q *Request) class(fields []string) error {
+	q.Class = ""
+	if len(fields) == 0 {
+		return nil
+	}
+	q.Class = fields[0]
+	if !ClassName(q.Class) {
+		return fmt.Errorf("class %.80q, expected 1 to 64 letters, digits, - and _", q.Class)
+	}
+	return nil
+}
+
+// ClassName reports whether a name can be one of a class.
+func ClassName(name string) bool {
+	return name != "" && len(name) <= 64 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""
 }
 
 // arrival returns the time since the first timestamp.
@@ -138,8 +168,8 @@ func newRecordedRows(r io.Reader) (rows *recordedRows, line int, err error) {
 		return nil, 1, csvCause(err)
 	}
 	line, _ = c.FieldPos(0)
-	if got := strings.Join(header, ","); got != recordedHeader {
-		return nil, line, fmt.Errorf("the header is %q, expected %s", got, recordedHeader)
+	if _, err := columns(header, recordedHeader, "class"); err != nil {
+		return nil, line, err
 	}
 	return &recordedRows{csv: c}, line, nil
 }
@@ -172,12 +202,15 @@ func (r *recordedRows) next(q *Request) (line int, err error) {
 	if q.InputTokens, err = tokens("input_tokens", fields[1]); err != nil {
 		return line, err
 	}
-	q.OutputTokens, err = tokens("output_tokens", fields[2])
-	return line, err
+	if q.OutputTokens, err = tokens("output_tokens", fields[2]); err != nil {
+		return line, err
+	}
+	return line, q.class(fields[5:])
 }
 
-// mooncakeKeys are the keys of a line. Each must appear once, and no other.
-var mooncakeKeys = []string{"timestamp", "input_length", "output_length", "hash_ids"}
+// mooncakeKeys are the keys of a line. Each must appear once, except for class, which may be absent,
+// and no other.
+var mooncakeKeys = []string{"timestamp", "input_length", "output_length", "hash_ids", "class"}
 
 // maxLine is the largest length of a line in bytes. A prompt of a million tokens has 2,000 ids.
 const maxLine = 16 << 20
@@ -200,6 +233,18 @@ func (m *mooncakeRows) next(q *Request) (int, error) {
 		return m.line, err
 	}
 	if err := q.mooncake(values); err != nil {
+		return m.line, err
+	}
+	var classes []string
+	if text := values[4]; text != "" {
+		quoted, _ := strings.CutPrefix(text, `"`)
+		name, _ := strings.CutSuffix(quoted, `"`)
+		if len(text) != len(name)+2 {
+			name = ""
+		}
+		classes = []string{name}
+	}
+	if err := q.class(classes); err != nil {
 		return m.line, err
 	}
 	if m.line == 1 {
@@ -228,8 +273,8 @@ func (m *mooncakeRows) nextLine() error {
 	}
 }
 
-// mooncakeValues splits a line into the values of the four keys, in their order.
-func mooncakeValues(line []byte) (values [4]string, err error) {
+// mooncakeValues splits a line into the values of the keys, in their order.
+func mooncakeValues(line []byte) (values [5]string, err error) {
 	if len(line) == 0 {
 		return values, errors.New("empty line, expected a JSON object")
 	}
@@ -249,15 +294,15 @@ func mooncakeValues(line []byte) (values [4]string, err error) {
 		return values, errors.New("more than one JSON value, expected one object a line")
 	}
 	for i, v := range values {
-		if v == "" {
-			return values, fmt.Errorf("no key %q, expected %s", mooncakeKeys[i], strings.Join(mooncakeKeys, ", "))
+		if v == "" && i < 4 {
+			return values, fmt.Errorf("no key %q, expected %s", mooncakeKeys[i], strings.Join(mooncakeKeys[:4], ", "))
 		}
 	}
 	return values, nil
 }
 
 // mooncakeValue reads one key with its value.
-func mooncakeValue(dec *json.Decoder, values *[4]string) error {
+func mooncakeValue(dec *json.Decoder, values *[5]string) error {
 	key, err := dec.Token()
 	if err != nil {
 		return jsonCause(err)
@@ -279,7 +324,7 @@ func mooncakeValue(dec *json.Decoder, values *[4]string) error {
 }
 
 // mooncake fills in the request. Arrival is the timestamp as written.
-func (q *Request) mooncake(values [4]string) (err error) {
+func (q *Request) mooncake(values [5]string) (err error) {
 	ms, err := strconv.ParseInt(values[0], 10, 64)
 	if err != nil || ms < 0 || ms > math.MaxInt64/int64(time.Millisecond) {
 		return fmt.Errorf("timestamp %s, expected whole milliseconds ≥ 0", values[0])

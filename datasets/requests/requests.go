@@ -33,6 +33,8 @@ type Request struct {
 	// FirstToken and LastToken are the times of the answer in a recorded run, since the first arrival.
 	// They are 0 in other formats.
 	FirstToken, LastToken time.Duration
+	// Class is the name of the kind of request, "" if the file states none.
+	Class string
 	// PrefixBlocks are ids of the prompt's blocks of BlockTokens tokens. The last block may be
 	// shorter. Equal ids mean equal blocks behind equal prefixes, so a KV cache may share them. It is
 	// nil if the source does not state them.
@@ -86,6 +88,7 @@ type Reader struct {
 	size   int64
 	read   int           // requests so far
 	last   time.Duration // arrival of the last one
+	classy bool          // whether the first one has a class
 	failed error         // the end of the stream
 }
 
@@ -194,10 +197,13 @@ func (r *Reader) next(q *Request) error {
 		return io.EOF
 	case err == nil && q.Arrival < r.last:
 		err = fmt.Errorf("the timestamp is %v before the previous one, expected requests in order of arrival", r.last-q.Arrival)
+	case err == nil && r.read > 0 && (q.Class != "") != r.classy:
+		err = fmt.Errorf("class %q, expected one for each request or for none", q.Class)
 	}
 	if err != nil {
 		return &RowError{r.path, line, err}
 	}
+	r.classy = q.Class != ""
 	r.read, r.last = r.read+1, q.Arrival
 	return nil
 }
@@ -230,7 +236,7 @@ func sniff(r *bufio.Reader) Format {
 		return Azure
 	case recorded.Match(head):
 		return Recorded
-	case strings.HasPrefix(first, "{") && hasKey(head, mooncakeKeys[1:]): // other formats have a timestamp too
+	case strings.HasPrefix(first, "{") && hasKey(head, mooncakeKeys[1:4]): // other formats have a timestamp too
 		return Mooncake
 	}
 	return Unknown

@@ -316,6 +316,29 @@ const (
 	moonRow   = `{"timestamp": 9, "input_length": 513, "output_length": 3, "hash_ids": [7, 8]}` + "\n"
 )
 
+const classHead = "TIMESTAMP,ContextTokens,GeneratedTokens,Class\n"
+
+var moonClass = strings.Replace(moonRow, "}", `, "class": "chat_1"}`, 1)
+
+// Each format may state classes.
+func TestClasses(t *testing.T) {
+	for _, content := range []string{classHead + strings.Replace(azureRow, "\r\n", ",chat_1\n", 1), moonClass,
+		"arrival_s,input_tokens,output_tokens,first_token_s,last_token_s,class\n0,10,3,1,2,chat_1\n"} {
+		all, err := readAll(file(t, content))
+		if err != nil || len(all) != 1 || all[0].Class != "chat_1" {
+			t.Errorf("%q: %+v, %v", content, all, err)
+		}
+	}
+	all, err := readAll("testdata/azure_classes_300.csv.gz")
+	count := map[string]int{}
+	for _, q := range all {
+		count[q.Class]++
+	}
+	if err != nil || len(count) != 2 || count["code"] != 63 || count["conv"] != 237 {
+		t.Errorf("%v, %v", count, err)
+	}
+}
+
 // The content decides the format, packed or not, with any file name.
 func TestDetect(t *testing.T) {
 	for content, want := range map[string]requests.Format{
@@ -352,6 +375,12 @@ func TestMalformed(t *testing.T) {
 		{packed(azureHead + azureRow)[:40], 0, ""}, // somewhere within the data
 		{"\x1f\x8bnot gzip at all", 0, "damaged"},
 		{azureHead, 0, "expected at least one"},
+		{classHead + "2023-11-16 18:17:03,1,1\n", 2, "3 fields, expected 4"},
+		{classHead + "2023-11-16 18:17:03,1,1,a:b\n", 2, `class "a:b", expected 1 to 64 letters`},
+		{classHead + "2023-11-16 18:17:03,1,1,\n", 2, `class ""`},
+		{moonRow + moonClass, 2, `class "chat_1", expected one for each request or for none`},
+		{moonClass + moonRow, 2, `class "", expected`},
+		{strings.Replace(moonClass, `"chat_1"`, "7", 1), 1, `class ""`},
 		{"TIMESTAMP,ContextTokens,GeneratedTokens,Images\n" + azureRow, 1, "the header is"},
 		{azureHead + "2023-11-16 18:17:03.9799600,4808\n", 2, "2 fields, expected 3"},
 		{azureHead + azureRow + "\r\n" + azureRow, 3, "empty line"},

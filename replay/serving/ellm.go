@@ -8,7 +8,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 )
 
-// Optimised serves in order of arrival. In each iteration it chooses the running requests, the first
+// Optimised serves in the order of FCFS. In each iteration it chooses the running requests, the first
 // waiting ones, and the uncached share by Eq. 1 (Chen et al., eLLM, EuroSys 2026, section 4.1). It
 // maximises the requests over the time of an iteration, which keeps the limit of tokens. For given requests the best share is the least that fits into memory, because time
 // grows with the share. The batches tried end with the first that keeps no limit.
@@ -149,15 +149,21 @@ func (p *Optimised) Admit(s *State) int {
 	return -1
 }
 
-// oldest returns the earliest arrival of waiting requests. Those that were preempted come first and
-// waited before.
+// oldest returns the earliest arrival of waiting requests. Those that were preempted do not count,
+// because they waited before. Without others, it returns a time long ago.
 func oldest(waiting []*Job) int64 {
-	for _, j := range waiting {
-		if j.Preemptions == 0 {
-			return j.Arrival
+	first := int64(math.MaxInt64)
+	for len(waiting) > 0 {
+		if j := waiting[0]; j.Preemptions > 0 {
+			waiting = waiting[1:]
+		} else {
+			first, waiting = min(first, j.Arrival), waiting[behind(waiting, j.Priority):]
 		}
 	}
-	return math.MinInt64 / 2
+	if first == math.MaxInt64 {
+		return math.MinInt64 / 2
+	}
+	return first
 }
 
 // Literal returns T of Eqs. 2 to 4 as printed: arithmetic alone at a rate in FLOP/s, attention that

@@ -93,7 +93,7 @@ func (e *engine) read() error {
 		return fmt.Errorf("request %d has %d tokens and needs %d blocks of KV, but memory holds %d: choose a machine with more memory, or leave the request out",
 			e.arrived+1, q.Input+q.Output, need, most)
 	}
-	e.coming = &Job{ID: e.arrived, Arrival: q.Arrival, Input: q.Input, output: q.Output, prefix: slices.Clone(q.Prefix), admitted: -1}
+	e.coming = &Job{ID: e.arrived, Arrival: q.Arrival, Input: q.Input, output: q.Output, prefix: slices.Clone(q.Prefix), admitted: -1, Class: q.Class, Priority: e.priority(q.Class)}
 	e.arrived++
 	return nil
 }
@@ -101,7 +101,8 @@ func (e *engine) read() error {
 // turn forms an iteration or waits. It returns false at the end.
 func (e *engine) turn() (bool, error) {
 	for e.coming != nil && e.coming.Arrival <= e.state.Now {
-		e.state.Waiting = append(e.state.Waiting, e.coming)
+		w := e.state.Waiting
+		e.state.Waiting = slices.Insert(w, behind(w, e.coming.Priority), e.coming)
 		if err := e.read(); err != nil {
 			return false, err
 		}
@@ -157,8 +158,9 @@ func (e *engine) form() (bool, error) {
 			if v < i || v >= len(s.Running) {
 				return false, fmt.Errorf("scheduler: Preempt returns %d, expected %d to %d", v, i, len(s.Running)-1)
 			}
-			if e.preempt(v); s.Waiting[0].Preemptions > mostPreemptions {
-				return false, fmt.Errorf("scheduler: request %d is preempted more than %d times", s.Waiting[0].ID, mostPreemptions)
+			victim := s.Running[v]
+			if e.preempt(v); victim.Preemptions > mostPreemptions {
+				return false, fmt.Errorf("scheduler: request %d is preempted more than %d times", victim.ID, mostPreemptions)
 			}
 			stays = v != i
 		}
@@ -303,7 +305,7 @@ func (e *engine) preempt(at int) {
 	s := &e.state
 	j := s.Running[at]
 	s.Running, e.plan = slices.Delete(s.Running, at, at+1), slices.Delete(e.plan, at, at+1)
-	s.Waiting = slices.Insert(s.Waiting, 0, j)
+	s.Waiting = slices.Insert(s.Waiting, behind(s.Waiting, j.Priority-1), j)
 	j.Preemptions++
 	e.step.Preempted++
 	switch bytes := e.leaves(j); {
@@ -371,7 +373,8 @@ func (e *engine) admit(at int, f *flight) (bool, error) {
 	} else {
 		e.state.Waiting = slices.Delete(e.state.Waiting, at, at+1)
 	}
-	e.state.Running = append(e.state.Running, j)
+	r := e.state.Running
+	e.state.Running = slices.Insert(r, behind(r, j.Priority), j)
 	if j.admitted < 0 {
 		j.admitted, j.reused = e.state.Now, j.Computed
 	}
@@ -465,7 +468,7 @@ func (e *engine) land() error {
 		e.drop(j)
 		if e.rows.Request != nil {
 			row := RequestRow{ID: j.ID, Arrival: j.Arrival, Admitted: j.admitted, First: j.first, Finish: f.end,
-				Input: j.Input, Output: j.output, Preemptions: j.Preemptions, Reused: j.reused}
+				Input: j.Input, Output: j.output, Preemptions: j.Preemptions, Reused: j.reused, Class: j.Class}
 			if err := e.rows.Request(&row); err != nil {
 				return err
 			}

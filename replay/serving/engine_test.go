@@ -74,12 +74,19 @@ func drawn(seed uint64) ([]Request, Options) {
 	if r.IntN(8) == 0 && !part {
 		m.Cached, m.Index, m.Host = 1+r.IntN(20), int64(r.IntN(3)), 1<<20
 	}
+	prioritised := r.IntN(3) == 0
+	if prioritised {
+		o.Priority = []string{"high", "middle"}
+	}
 	var all []Request
 	at := int64(0)
 	for range 1 + r.IntN(40) {
 		at += int64(r.IntN(3) * r.IntN(1000))
 		q := Request{Arrival: at, Input: 1 + r.IntN(longest-1)}
 		q.Output = 1 + r.IntN(longest-q.Input)
+		if prioritised {
+			q.Class = []string{"low", "", "high", "middle"}[r.IntN(4)]
+		}
 		if r.IntN(2) == 0 {
 			q.Prefix = []int64{int64(r.IntN(3))}
 		}

@@ -3,6 +3,7 @@ package serving
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 )
@@ -30,6 +31,18 @@ type Options struct {
 	// NoPrefix forgets the KV of blocks that no request holds.
 	NoPrefix bool
 	Memory   Memory
+	// Priority lists the classes that are served first, in this order. Others come last and are equal.
+	Priority []string
+	// Classes are the limits of classes that differ from those of a Summary.
+	Classes map[string]SLO
+}
+
+// priority returns the place of a class.
+func (o *Options) priority(class string) int {
+	if i := slices.Index(o.Priority, class); i >= 0 {
+		return i
+	}
+	return len(o.Priority)
 }
 
 // Memory is the memory of one GPU and of the host that it may use, in bytes.

@@ -56,21 +56,26 @@ type Difference struct {
 type Comparison struct {
 	Requests []Recorded
 	Samples  []Sample
-	rows     []RequestRow
+	rows     []RequestRow // by ID
 	steps    []StepRow
 }
 
 // Rows returns functions that collect.
 func (c *Comparison) Rows() Rows {
 	return Rows{
-		Request: func(r *RequestRow) error { c.rows = append(c.rows, *r); return nil },
-		Step:    func(r *StepRow) error { c.steps = append(c.steps, *r); return nil },
+		Request: func(r *RequestRow) error {
+			for int64(len(c.rows)) <= r.ID {
+				c.rows = append(c.rows, RequestRow{})
+			}
+			c.rows[r.ID] = *r
+			return nil
+		},
+		Step: func(r *StepRow) error { c.steps = append(c.steps, *r); return nil },
 	}
 }
 
 // Differences returns the figures of a run that has ended. capacity is its number of blocks.
 func (c *Comparison) Differences(capacity int) (all []Difference) {
-	slices.SortFunc(c.rows, func(a, b RequestRow) int { return int(a.ID - b.ID) })
 	var times [4][]float64 // TPOT and TTFT, recorded and modelled
 	for i, q := range c.Requests {
 		r := &c.rows[i]

@@ -51,7 +51,7 @@ func runReference(requests []Request, p Pricer, o Options) ([]RequestRow, []Step
 	r := &reference{Options: o, pricer: p, owners: map[*Job][]int{}, home: map[*Job]int64{}, blocks: make([]refBlock, o.most())}
 	r.state.options = &r.Options
 	for i, q := range requests {
-		r.jobs = append(r.jobs, &Job{ID: int64(i), Arrival: q.Arrival, Input: q.Input, output: q.Output, prefix: q.Prefix, admitted: -1})
+		r.jobs = append(r.jobs, &Job{ID: int64(i), Arrival: q.Arrival, Input: q.Input, output: q.Output, prefix: q.Prefix, admitted: -1, Class: q.Class, Priority: o.priority(q.Class)})
 	}
 	for i := range r.blocks {
 		r.blocks[i].freed = i - len(r.blocks)
@@ -59,6 +59,12 @@ func runReference(requests []Request, p Pricer, o Options) ([]RequestRow, []Step
 	for r.tick() {
 	}
 	return r.rows, r.steps
+}
+
+// sorted moves jobs of a high priority before others and leaves the order otherwise.
+func sorted(jobs []*Job) []*Job {
+	slices.SortStableFunc(jobs, func(a, b *Job) int { return a.Priority - b.Priority })
+	return jobs
 }
 
 func (r *reference) used() (n int) {
@@ -181,7 +187,7 @@ func (r *reference) give(j *Job, tokens int) given {
 func (r *reference) tick() bool {
 	s := &r.state
 	for len(r.jobs) > 0 && r.jobs[0].Arrival <= s.Now {
-		s.Waiting = append(s.Waiting, r.jobs[0])
+		s.Waiting = sorted(append(s.Waiting, r.jobs[0]))
 		r.jobs = r.jobs[1:]
 	}
 	all, row, moves := r.form()
@@ -274,7 +280,7 @@ func (r *reference) form() (all []given, row StepRow, moves int64) {
 			delete(r.home, j)
 		}
 		s.Waiting = slices.DeleteFunc(slices.Clone(s.Waiting), func(o *Job) bool { return o == j })
-		s.Running = append(s.Running, j)
+		s.Running = sorted(append(s.Running, j))
 		if j.admitted < 0 {
 			j.admitted, j.reused = s.Now, j.Computed
 		}
@@ -292,7 +298,7 @@ func (r *reference) form() (all []given, row StepRow, moves int64) {
 func (r *reference) evict(j *Job, row *StepRow) (moves int64) {
 	s := &r.state
 	s.Running = slices.DeleteFunc(slices.Clone(s.Running), func(o *Job) bool { return o == j })
-	s.Waiting = append([]*Job{j}, s.Waiting...)
+	s.Waiting = sorted(append([]*Job{j}, s.Waiting...))
 	j.Preemptions++
 	var bytes, held int64
 	for _, b := range r.home {
@@ -371,7 +377,7 @@ func (r *reference) land() {
 			r.ended = slices.DeleteFunc(r.ended, func(o *Job) bool { return o == j })
 			r.resize(j, 0)
 			r.rows = append(r.rows, RequestRow{ID: j.ID, Arrival: j.Arrival, Admitted: j.admitted, First: j.first, Finish: f.end,
-				Input: j.Input, Output: j.output, Preemptions: j.Preemptions, Reused: j.reused})
+				Input: j.Input, Output: j.output, Preemptions: j.Preemptions, Reused: j.reused, Class: j.Class})
 		}
 	}
 }

@@ -3,6 +3,7 @@ package serving
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/kvreplay/kvreplay/internal/table"
@@ -28,8 +29,8 @@ func Report(title string, results []*Result, slo SLO) *table.Report {
 	t.Title = title
 	for _, r := range results {
 		meets, goodput := "–", "–"
-		if slo != (SLO{}) {
-			meets = fmt.Sprintf("%.1f %%", 100*r.Attainment)
+		if slo != (SLO{}) || r.judged() {
+			meets = percent(r.Attainment)
 		}
 		if r.Goodput > 0 {
 			goodput = fmt.Sprintf("%.3g", r.Goodput)
@@ -44,6 +45,9 @@ func Report(title string, results []*Result, slo SLO) *table.Report {
 			report.Tables = append(report.Tables, differences(r))
 		}
 	}
+	if t := classes(results); t != nil {
+		report.Tables = append(report.Tables, t)
+	}
 	said := map[string]bool{}
 	for _, r := range results {
 		for _, n := range r.Notes {
@@ -55,6 +59,27 @@ func Report(title string, results []*Result, slo SLO) *table.Report {
 	}
 	return report
 }
+
+// classes returns the table of classes, nil if there are none.
+func classes(results []*Result) *table.Table {
+	t := table.New("system", "class", "requests", "queue p99", "TTFT p50", "p99", "TPOT p50", "p99", "meets SLO").RightFrom(2)
+	t.Title = "Classes"
+	for _, r := range results {
+		for _, c := range r.Classes {
+			meets := "–"
+			if c.slo != (SLO{}) {
+				meets = percent(c.Attainment)
+			}
+			t.Add(r.System, c.Class, c.Requests, seconds(c.Queue.P99), seconds(c.TTFT.P50), seconds(c.TTFT.P99), seconds(c.TPOT.P50), seconds(c.TPOT.P99), meets)
+		}
+	}
+	if len(results) == 0 || len(results[0].Classes) == 0 {
+		return nil
+	}
+	return t
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
 func differences(r *Result) *table.Table {
 	t := table.New("figure", "unit", "recorded", r.System, "error").Right(2, 3, 4)
@@ -72,20 +97,45 @@ func differences(r *Result) *table.Table {
 // WriteJSON writes results as an array.
 func WriteJSON(w io.Writer, results []*Result) error { return text.WriteJSON(w, results) }
 
-// WriteCSV writes a line for each result. Times are in ns.
+// WriteCSV writes a line for each result. Times are in ns. With classes, a line for each follows
+// those of all requests, without the figures of a whole system.
 func WriteCSV(w io.Writer, results []*Result) error {
-	t := table.New("system", "requests", "input_tokens", "output_tokens", "reused_tokens", "preemptions", "steps", "duration_ns", "busy_ns",
+	header := []string{"system", "requests", "input_tokens", "output_tokens", "reused_tokens", "preemptions", "steps", "duration_ns", "busy_ns",
 		"output_tokens_per_s", "requests_per_s", "queue_mean_ns", "queue_p50_ns", "queue_p90_ns", "queue_p99_ns", "ttft_mean_ns", "ttft_p50_ns",
 		"ttft_p90_ns", "ttft_p99_ns", "tpot_mean_ns", "tpot_p50_ns", "tpot_p90_ns", "tpot_p99_ns", "attainment", "ttft_attainment", "tpot_attainment",
 		"running_mean", "running_max", "waiting_mean", "kv_blocks_mean", "kv_blocks_max", "kv_blocks_capacity", "memory_max_bytes",
-		"uncached_mean", "to_gpu_bytes", "to_host_bytes", "goodput_requests_per_s")
+		"uncached_mean", "to_gpu_bytes", "to_host_bytes", "goodput_requests_per_s"}
+	classy := slices.ContainsFunc(results, func(r *Result) bool { return r.Classes != nil })
+	if classy {
+		header = append(header, "class")
+	}
+	t := table.New(header...)
 	for _, r := range results {
-		t.Add(r.System, r.Requests, r.InputTokens, r.OutputTokens, r.ReusedTokens, r.Preemptions, r.Steps, r.Duration, r.Busy,
-			r.Throughput, r.Rate, r.Queue.Mean, r.Queue.P50, r.Queue.P90, r.Queue.P99, r.TTFT.Mean, r.TTFT.P50,
-			r.TTFT.P90, r.TTFT.P99, r.TPOT.Mean, r.TPOT.P50, r.TPOT.P90, r.TPOT.P99, r.Attainment, r.AttainmentTTFT, r.AttainmentTPOT,
+		line := []any{r.System, r.Requests, r.InputTokens, r.OutputTokens, r.ReusedTokens, r.Preemptions, r.Steps, r.Duration, r.Busy,
+			r.Throughput, r.Rate}
+		start := len(line)
+		line = append(append(line, r.Latency.figures()...),
 			r.Running, r.MostRunning, r.Waiting, r.KV, r.MostKV, r.Blocks, r.Memory, r.Uncached, r.ToGPU, r.ToHost, r.Goodput)
+		if classy {
+			line = append(line, "")
+		}
+		t.Add(line...)
+		for _, c := range r.Classes {
+			own := slices.Repeat([]any{""}, len(line))
+			own[0], own[1], own[len(own)-1] = r.System, c.Requests, c.Class
+			copy(own[start:], c.figures())
+			t.Add(own...)
+		}
 	}
 	return t.CSV(w)
+}
+
+// figures returns the figures of a line of CSV.
+func (l *Latency) figures() (all []any) {
+	for _, s := range []Spread{l.Queue, l.TTFT, l.TPOT} {
+		all = append(all, s.Mean, s.P50, s.P90, s.P99)
+	}
+	return append(all, l.Attainment, l.AttainmentTTFT, l.AttainmentTPOT)
 }
 
 // RowWriter writes rows as CSV with the names of JSON as columns.
@@ -95,23 +145,27 @@ type RowWriter struct {
 	line  []byte
 }
 
-// NewRowWriter returns a writer of rows of one type, whose fields are whole numbers.
+// NewRowWriter returns a writer of rows of one type.
 func NewRowWriter(w io.Writer) *RowWriter { return &RowWriter{w: w} }
 
-// Request writes a request.
+// Request writes a request. Either all have a class or none.
 func (r *RowWriter) Request(q *RequestRow) error {
-	return r.write("id,arrival_ns,admitted_ns,first_token_ns,finish_ns,input_tokens,output_tokens,preemptions,reused_tokens",
-		q.ID, q.Arrival, q.Admitted, q.First, q.Finish, int64(q.Input), int64(q.Output), int64(q.Preemptions), int64(q.Reused))
+	const header = "id,arrival_ns,admitted_ns,first_token_ns,finish_ns,input_tokens,output_tokens,preemptions,reused_tokens"
+	end, class := "", ""
+	if q.Class != "" {
+		end, class = ",class", ","+q.Class
+	}
+	return r.write(header+end, class, q.ID, q.Arrival, q.Admitted, q.First, q.Finish, int64(q.Input), int64(q.Output), int64(q.Preemptions), int64(q.Reused))
 }
 
 // Step writes an iteration.
 func (r *RowWriter) Step(s *StepRow) error {
-	return r.write("step,start_ns,end_ns,running,waiting,batch,prefill_tokens,decode_tokens,recomputed_tokens,uncached_1024ths,preempted,kv_blocks,weights_bytes,activation_bytes,buffer_bytes,kv_bytes,to_gpu_bytes,to_host_bytes",
+	return r.write("step,start_ns,end_ns,running,waiting,batch,prefill_tokens,decode_tokens,recomputed_tokens,uncached_1024ths,preempted,kv_blocks,weights_bytes,activation_bytes,buffer_bytes,kv_bytes,to_gpu_bytes,to_host_bytes", "",
 		s.Number, s.Start, s.End, int64(s.Running), int64(s.Waiting), int64(s.Batch), int64(s.Prefill), int64(s.Decode), int64(s.Again), int64(s.Uncached),
 		int64(s.Preempted), int64(s.Blocks), s.Weights, s.Activations, s.Buffers, s.KV, s.ToGPU, s.ToHost)
 }
 
-func (r *RowWriter) write(header string, values ...int64) error {
+func (r *RowWriter) write(header, class string, values ...int64) error {
 	r.line = r.line[:0]
 	if !r.begun {
 		r.begun = true
@@ -123,7 +177,7 @@ func (r *RowWriter) write(header string, values ...int64) error {
 		}
 		r.line = strconv.AppendInt(r.line, v, 10)
 	}
-	_, err := r.w.Write(append(r.line, '\n'))
+	_, err := r.w.Write(append(append(r.line, class...), '\n'))
 	return err
 }
 

@@ -10,6 +10,7 @@ type Request struct {
 	Arrival int64 // ns since the start
 	Input   int   // tokens of the prompt, at least 1
 	Output  int   // tokens to generate, at least 1
+	Class   string
 	// Prefix holds an id for each PrefixTokens tokens of the prompt. Equal ids mean equal tokens
 	// after equal prefixes. It is nil if no prompt is shared.
 	Prefix []int64
@@ -62,6 +63,8 @@ type RequestRow struct {
 	// found, at its first admission.
 	Preemptions int `json:"preemptions"`
 	Reused      int `json:"reused_tokens"`
+	// Class is "" without classes.
+	Class string `json:"class,omitempty"`
 }
 
 // Queue returns the time from arrival to admission, in ns.

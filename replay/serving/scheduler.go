@@ -1,5 +1,7 @@
 package serving
 
+import "sort"
+
 // Scheduler decides which requests run. The engine calls Batch once in each iteration, also if no
 // request runs. It calls Preempt while a planned request lacks memory. It then calls Admit until
 // Admit returns −1 or a request does not fit, but not in an iteration that preempts. A scheduler does
@@ -19,14 +21,19 @@ type Scheduler interface {
 
 // State is the engine as a scheduler sees it. Only Uncached may be changed.
 type State struct {
-	Now     int64 // ns
-	Budget  int   // tokens that this iteration can still have
-	Running []*Job
-	Waiting []*Job // preempted ones first, then in order of arrival
+	Now     int64  // ns
+	Budget  int    // tokens that this iteration can still have
+	Running []*Job // by priority, then in order of admission
+	Waiting []*Job // by priority, then preempted ones first, then in order of arrival
 	// Uncached is the share of the tokens of decoding requests, from the first, whose KV is not kept
 	// between iterations, in 1024ths. It needs Options.NoPrefix.
 	Uncached int
 	options  *Options
+}
+
+// behind returns the place behind the jobs of a priority in a list by priority.
+func behind(jobs []*Job, priority int) int {
+	return sort.Search(len(jobs), func(i int) bool { return jobs[i].Priority > priority })
 }
 
 // Share is the unit of State.Uncached.
@@ -40,6 +47,8 @@ type Job struct {
 	Generated   int   // tokens that finished or planned iterations generate
 	Computed    int   // tokens with KV, from the first
 	Preemptions int
+	Class       string
+	Priority    int // place of the class in Options.Priority. Smaller ones come first
 
 	output, produced int // produced counts tokens of finished iterations
 	prefix           []int64
@@ -58,8 +67,9 @@ func (j *Job) Need() int { return j.Tokens() - j.Computed }
 // Decodes reports whether the prompt has its KV.
 func (j *Job) Decodes() bool { return j.Computed >= j.Input && j.Need() == 1 }
 
-// FCFS serves requests in order of arrival, decodes before it continues prompts, and preempts the
-// latest (vLLM's scheduler, version 1, policy fcfs).
+// FCFS serves requests by priority, and in order of arrival within one. It decodes before it
+// continues prompts, and preempts the latest of the lowest priority. Without priorities it is policy
+// fcfs of vLLM's scheduler, version 1.
 type FCFS struct{}
 
 // Batch gives each request all tokens that it needs, in order of admission.
@@ -71,7 +81,7 @@ func (FCFS) Batch(s *State, plan []int) {
 	}
 }
 
-// Preempt returns the request that was admitted last.
+// Preempt returns the request of the lowest priority that was admitted last.
 func (FCFS) Preempt(s *State, _ int) int { return len(s.Running) - 1 }
 
 // Admit returns the first waiting request.

@@ -104,9 +104,9 @@ const (
 
 // Goodput returns the largest rate of arrivals, in requests/s, at which a share of the requests meets
 // the limits (Zhong et al., DistServe, OSDI 2024). It bisects the rate within 2 %, and takes the
-// attainment to fall with the rate. It returns 0 if no load down to a 256th meets it.
+// attainment to fall with the rate. Each class meets its limits. It returns 0 if no load down to a 256th meets it.
 func (e *Served) Goodput(ctx context.Context, from Sources, slo SLO, share float64) (float64, error) {
-	if slo == (SLO{}) || !(share > 0 && share <= 1) {
+	if slo == (SLO{}) && len(e.Classes) == 0 || !(share > 0 && share <= 1) {
 		return 0, fmt.Errorf("goodput of %g without limits, expected a share above 0, at most 1, and an SLO", share)
 	}
 	return goodput(func(stretch float64) (*Summary, error) { return e.Summarise(ctx, from, stretch, slo, Rows{}) }, share)
@@ -116,7 +116,7 @@ func (e *Served) Goodput(ctx context.Context, from Sources, slo SLO, share float
 func goodput(run func(stretch float64) (*Summary, error), share float64) (best float64, err error) {
 	meets := func(load float64) (bool, error) {
 		s, err := run(1 / load)
-		if err != nil || s.Attainment < share {
+		if err != nil || s.attainment() < share {
 			return false, err
 		}
 		best = s.Rate

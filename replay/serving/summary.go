@@ -68,7 +68,7 @@ func (s SLO) met(r *RequestRow) (ttft, tpot bool) {
 	return s.TTFT == 0 || r.TTFT() <= s.TTFT, s.TPOT == 0 || r.TPOT() <= s.TPOT
 }
 
-// Summary reduces the rows of a run. Its size does not depend on their number.
+// Summary reduces the rows of a run. Its size depends on the number of classes alone.
 type Summary struct {
 	Requests     int64   `json:"requests"`
 	InputTokens  int64   `json:"input_tokens"`
@@ -80,13 +80,7 @@ type Summary struct {
 	Busy         int64   `json:"busy_ns"`     // in iterations
 	Throughput   float64 `json:"output_tokens_per_s"`
 	Rate         float64 `json:"requests_per_s"` // arrivals
-	Queue        Spread  `json:"queue"`
-	TTFT         Spread  `json:"ttft"`
-	TPOT         Spread  `json:"tpot"` // of requests with two or more tokens
-	// Attainment is the share of requests that meet all limits. The others count one limit.
-	Attainment     float64 `json:"attainment"`
-	AttainmentTTFT float64 `json:"ttft_attainment"`
-	AttainmentTPOT float64 `json:"tpot_attainment"`
+	Latency
 	// Running, Waiting, KV and Uncached are means over time while iterations run.
 	Running     float64 `json:"running_mean"`
 	MostRunning int     `json:"running_max"`
@@ -101,15 +95,97 @@ type Summary struct {
 	// Goodput is the largest rate of arrivals, in requests/s, at which the attainment holds, 0 if it
 	// was not searched.
 	Goodput float64 `json:"goodput_requests_per_s,omitempty"`
+	// Classes are in the order of the names.
+	Classes []*ClassSummary `json:"classes,omitempty"`
 
-	slo               SLO
+	slo    SLO
+	limits map[string]SLO // of classes
+	last   int64          // arrival
+}
+
+// ClassSummary has the requests of a class.
+type ClassSummary struct {
+	Class    string `json:"class"`
+	Requests int64  `json:"requests"`
+	Latency
+	slo SLO
+}
+
+// Latency has the times of requests.
+type Latency struct {
+	Queue Spread `json:"queue"`
+	TTFT  Spread `json:"ttft"`
+	TPOT  Spread `json:"tpot"` // of requests with two or more tokens
+	// Attainment is the share of requests that meet all limits. The others count one limit.
+	Attainment     float64 `json:"attainment"`
+	AttainmentTTFT float64 `json:"ttft_attainment"`
+	AttainmentTPOT float64 `json:"tpot_attainment"`
+
 	queue, ttft, tpot histogram
 	met               [3]int64
-	last              int64 // arrival
+}
+
+func (l *Latency) add(r *RequestRow, slo SLO) {
+	l.queue.add(r.Queue())
+	l.ttft.add(r.TTFT())
+	if r.Output > 1 {
+		l.tpot.add(r.TPOT())
+	}
+	ttft, tpot := slo.met(r)
+	for i, met := range []bool{ttft && tpot, ttft, tpot} {
+		if met {
+			l.met[i]++
+		}
+	}
+}
+
+func (l *Latency) finish() {
+	l.Queue, l.TTFT, l.TPOT = l.queue.spread(), l.ttft.spread(), l.tpot.spread()
+	for i, v := range []*float64{&l.Attainment, &l.AttainmentTTFT, &l.AttainmentTPOT} {
+		*v = float64(l.met[i]) / float64(max(1, l.queue.count))
+	}
+}
+
+// class returns the summary of a class, which it adds if need be.
+func (s *Summary) class(name string) *ClassSummary {
+	for _, c := range s.Classes {
+		if c.Class == name {
+			return c
+		}
+	}
+	all := append(s.Classes, &ClassSummary{Class: name, slo: s.limit(name)})
+	i := len(all) - 1
+	for ; i > 0 && all[i].Class < all[i-1].Class; i-- {
+		all[i], all[i-1] = all[i-1], all[i]
+	}
+	s.Classes = all
+	return all[i]
+}
+
+// judged reports whether any request has limits.
+func (s *Summary) judged() bool { return s.slo != (SLO{}) || len(s.limits) > 0 }
+
+// attainment returns the least attainment of a class.
+func (s *Summary) attainment() float64 {
+	least := s.Attainment
+	for _, c := range s.Classes {
+		least = min(least, c.Attainment)
+	}
+	return least
+}
+
+// limit returns the limits of a class.
+func (s *Summary) limit(class string) SLO {
+	if own, ok := s.limits[class]; ok {
+		return own
+	}
+	return s.slo
 }
 
 // NewSummary returns an empty summary of a run with o.
-func NewSummary(o Options, slo SLO) *Summary { return &Summary{slo: slo, Blocks: o.most()} }
+func NewSummary(o Options, slo SLO) *Summary {
+	return &Summary{slo: slo, limits: o.Classes, Blocks: o.most()}
+}
 
 // Request adds a request.
 func (s *Summary) Request(r *RequestRow) error {
@@ -119,16 +195,11 @@ func (s *Summary) Request(r *RequestRow) error {
 	s.ReusedTokens += int64(r.Reused)
 	s.Preemptions += int64(r.Preemptions)
 	s.Duration, s.last = max(s.Duration, r.Finish), max(s.last, r.Arrival)
-	s.queue.add(r.Queue())
-	s.ttft.add(r.TTFT())
-	if r.Output > 1 {
-		s.tpot.add(r.TPOT())
-	}
-	ttft, tpot := s.slo.met(r)
-	for i, met := range []bool{ttft && tpot, ttft, tpot} {
-		if met {
-			s.met[i]++
-		}
+	s.add(r, s.limit(r.Class))
+	if r.Class != "" {
+		c := s.class(r.Class)
+		c.Requests++
+		c.add(r, c.slo)
 	}
 	return nil
 }
@@ -151,9 +222,9 @@ func (s *Summary) Step(r *StepRow) error {
 
 // finish computes the figures that are not sums.
 func (s *Summary) finish() {
-	s.Queue, s.TTFT, s.TPOT = s.queue.spread(), s.ttft.spread(), s.tpot.spread()
-	for i, v := range []*float64{&s.Attainment, &s.AttainmentTTFT, &s.AttainmentTPOT} {
-		*v = float64(s.met[i]) / float64(max(1, s.Requests))
+	s.Latency.finish()
+	for _, c := range s.Classes {
+		c.finish()
 	}
 	for _, v := range []*float64{&s.Running, &s.Waiting, &s.KV, &s.Uncached} {
 		*v /= float64(max(1, s.Busy))

@@ -58,6 +58,50 @@ func TestByHand(t *testing.T) {
 	}
 }
 
+// A server of one request at a time admits the higher class first, and in order of arrival within a
+// class. Limits of a class replace those of all.
+func TestClasses(t *testing.T) {
+	o := Options{Preempt: pipeline.ByRecompute, BlockTokens: 1, Budget: 8, MaxRunning: 1, Memory: Memory{Total: 100, Block: 10},
+		Priority: []string{"chat", "code"}, Classes: map[string]SLO{"chat": {TTFT: 250}}}
+	all := []Request{{Input: 1, Output: 1, Class: "batch"}, {Input: 1, Output: 1, Class: "batch"}, {Arrival: 10, Input: 1, Output: 1, Class: "code"},
+		{Arrival: 20, Input: 1, Output: 1, Class: "chat"}, {Arrival: 30, Input: 1, Output: 1, Class: "chat"}, {Arrival: 150, Input: 1, Output: 1}}
+	var order []int64
+	s := NewSummary(o, SLO{TTFT: 400})
+	err := Run(context.Background(), FromSlice(all), constant(100), o, Rows{func(r *RequestRow) error {
+		order = append(order, r.ID)
+		return s.Request(r)
+	}, s.Step})
+	s.finish()
+	if want := []int64{0, 3, 4, 2, 1, 5}; err != nil || !slices.Equal(order, want) {
+		t.Errorf("requests end in the order %v: %v, expected %v", order, err, want)
+	}
+	// They end every 100 ns. TTFT of chat is 180 and 270, of batch 100 and 500, of code 390, of the last 450.
+	if s.Attainment != 3./6 || len(s.Classes) != 3 || s.attainment() != 0.5 {
+		t.Errorf("%+v", s)
+	}
+	for i, want := range []float64{0.5, 0.5, 1} {
+		if c := s.Classes[i]; c.Class != []string{"batch", "chat", "code"}[i] || c.Attainment != want || c.Requests != []int64{2, 2, 1}[i] {
+			t.Errorf("class %s of %d requests meets %g, expected %g", c.Class, c.Requests, c.Attainment, want)
+		}
+	}
+}
+
+// A request of a lower class gives up its memory, although it was admitted first.
+func TestPreemptsLowerClass(t *testing.T) {
+	o := Options{Preempt: pipeline.ByRecompute, BlockTokens: 1, Budget: 8, MaxRunning: 2, Memory: Memory{Total: 100, Block: 10}, Priority: []string{"chat"}}
+	for _, first := range []string{"chat", "batch"} {
+		rows, _, err := runAll(t, []Request{{Input: 2, Output: 7, Class: first}, {Arrival: 1, Input: 2, Output: 7, Class: "chat"}}, o)
+		if err != nil || len(rows) != 2 {
+			t.Fatal(rows, err)
+		}
+		for _, r := range rows {
+			if lower := r.Class == "batch" || first == "chat" && r.ID == 1; lower != (r.Preemptions > 0) {
+				t.Errorf("with the first of %s: %+v", first, r)
+			}
+		}
+	}
+}
+
 // The search for goodput finds the load of a server that takes requests one by one.
 func TestGoodput(t *testing.T) {
 	var all []Request
