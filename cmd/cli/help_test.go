@@ -118,7 +118,7 @@ func TestHelpExamples(t *testing.T) {
 	commands := helpCommands(t)
 	copies := map[string]string{"t.parquet": newsTrace, "a.parquet": newsTrace, "b.parquet": newsTrace, "traces/t.parquet": newsTrace, "points.csv": points,
 		"conversation_trace.jsonl": "../../datasets/requests/testdata/mooncake_conversation_300.jsonl.gz",
-		"azure.csv":                "../../datasets/requests/testdata/azure_conv_300.csv.gz", "recorded.csv": "../../replay/serving/data/vllm-rtx4090.csv"}
+		"azure.csv":                classes, "recorded.csv": "../../replay/serving/data/vllm-rtx4090.csv"}
 	for name, path := range copies {
 		copies[name] = content(t, path)
 	}

@@ -78,6 +78,59 @@ func TestEquation1(t *testing.T) {
 	}
 }
 
+// watched fails the test if Eq. 1 passes over a request that has waited longer than the limit,
+// although an iteration with it keeps the limit. WT_max is then no reason to let it wait.
+type watched struct {
+	*Optimised
+	t     *testing.T
+	waits *int
+}
+
+func (w watched) Batch(s *State, plan []int) {
+	w.Optimised.Batch(s, plan)
+	if len(s.Waiting) == 0 || len(s.Running) >= s.options.MaxRunning {
+		return
+	}
+	longest := int64(0)
+	for _, j := range s.Waiting {
+		if j.Preemptions == 0 { // those that ran before do not count for WT_max
+			longest = max(longest, s.Now-j.Arrival)
+		}
+	}
+	var x pipeline.Iteration
+	for _, j := range append(s.Running[:len(s.Running):len(s.Running)], s.Waiting[0]) {
+		x.Context += int64(j.Tokens())
+		x.Decodes++
+		x.Outputs++
+	}
+	ns, _ := toy{}.Iteration(&x)
+	if longest <= w.SLO || ns > w.SLO {
+		return
+	}
+	if *w.waits++; w.admitted == 0 {
+		w.t.Fatalf("at %d ns, a request has waited %d of %d ns, and Eq. 1 admits none, although an iteration takes %d", s.Now, longest, w.SLO, ns)
+	}
+}
+
+// Nobody waits beyond WT_max if there is room.
+func TestLongestWait(t *testing.T) {
+	waits := 0
+	for seed := range uint64(300) {
+		all, o := drawn(seed)
+		o.Scheduler = watched{&Optimised{Time: toy{}.Iteration, SLO: int64(110 + seed%300)}, t, &waits}
+		rows, _, err := runAll(t, all, o)
+		if err != nil {
+			continue // larger than memory
+		}
+		if err := starved(o, rows); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+	if waits < 1000 {
+		t.Errorf("%d waits beyond the limit: the draws test little", waits)
+	}
+}
+
 // Literal gives Eq. 4 as worked by hand for one request of 1000 tokens, half of them uncached, on an
 // A100 (replay/reproduce/ellm).
 func TestLiteral(t *testing.T) {

@@ -2,8 +2,10 @@ package serving
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,6 +127,11 @@ func differ(t *testing.T, seed uint64) (preempted, reused int) {
 		t.Fatalf("seed %d: %d rows and %d steps differ from the %d and %d of the reference", seed, len(rows), len(steps), len(wantRows), len(wantSteps))
 	}
 	checkRun(t, seed, all, o, rows, steps)
+	if _, unfair := o.Scheduler.(latest); !unfair {
+		if err := starved(o, rows); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
 	for _, r := range rows {
 		preempted += r.Preemptions
 		reused += r.Reused
@@ -167,6 +174,65 @@ func checkRun(t *testing.T, seed uint64, all []Request, o Options, rows []Reques
 	}
 	if last := steps[len(steps)-1]; last.Waiting > 0 {
 		t.Fatalf("seed %d: %+v is the last step", seed, last)
+	}
+}
+
+// starved finds requests that wait too long. One request is ahead of another if its class has a higher
+// priority, or the same and it arrived earlier. Nobody is admitted before those ahead. A request
+// waits at most until all have ended that are ahead or were admitted before it arrived. It keeps its
+// memory if none ahead runs at the same time. Under Ahead, requests whose last token is in flight may
+// hold it.
+func starved(o Options, rows []RequestRow) error {
+	rank := func(r RequestRow) int {
+		if i := slices.Index(o.Priority, r.Class); i >= 0 {
+			return i
+		}
+		return len(o.Priority)
+	}
+	for _, r := range rows {
+		bound, alone := r.Arrival, true
+		for _, k := range rows {
+			ahead := rank(k) < rank(r) || rank(k) == rank(r) && k.ID < r.ID
+			if ahead && k.Arrival <= r.Admitted && k.Admitted > r.Admitted {
+				return fmt.Errorf("%+v is admitted before %+v", r, k)
+			}
+			if ahead && k.Arrival <= r.Admitted || !ahead && k.ID != r.ID && k.Admitted <= r.Arrival {
+				bound = max(bound, k.Finish)
+			}
+			if ahead && k.Finish > r.Admitted && k.Admitted < r.Finish {
+				alone = false
+			}
+		}
+		if r.Admitted > bound {
+			return fmt.Errorf("%+v waits beyond %d, when all before it have ended", r, bound)
+		}
+		if alone && r.Preemptions > 0 && !o.Ahead {
+			return fmt.Errorf("%+v is preempted, and nobody ahead runs", r)
+		}
+	}
+	return nil
+}
+
+// The bounds of waiting find a scheduler that serves the latest first.
+func TestStarved(t *testing.T) {
+	found := 0
+	for seed := range uint64(100) {
+		all, o := drawn(seed)
+		o.Scheduler, o.Priority = latest{}, nil
+		if rows, _, err := runAll(t, all, o); err == nil && starved(o, rows) != nil {
+			found++
+		}
+	}
+	if found < 50 {
+		t.Errorf("%d of 100 runs of a scheduler that serves the latest first are found", found)
+	}
+	late := []RequestRow{{ID: 0, Finish: 10}, {ID: 1, Arrival: 1, Admitted: 11, Finish: 20}}
+	if err := starved(Options{}, late); err == nil || !strings.Contains(err.Error(), "waits beyond 10") {
+		t.Errorf("%v, expected a wait beyond 10", err)
+	}
+	late[1].Admitted, late[1].Preemptions = 10, 1
+	if err := starved(Options{}, late); err == nil || !strings.Contains(err.Error(), "is preempted") {
+		t.Errorf("%v, expected a needless preemption", err)
 	}
 }
 
