@@ -80,18 +80,21 @@ type group[K any] struct {
 
 // groups pools streams by a key, in the order of compare.
 func groups[K comparable](streams []*stream, key func(*stream) K, compare func(a, b K) int) []group[K] {
-	var pools []group[K]
-	at := map[K]int{}
+	var order []*group[K] // pointers, whose sorting is code that all keys share
+	at := map[K]*group[K]{}
 	for _, s := range streams {
 		k := key(s)
-		i, ok := at[k]
-		if !ok {
-			i, at[k] = len(pools), len(pools)
-			pools = append(pools, group[K]{key: k})
+		if at[k] == nil {
+			at[k] = &group[K]{key: k}
+			order = append(order, at[k])
 		}
-		pools[i].facts.add(&s.facts)
+		at[k].facts.add(&s.facts)
 	}
-	slices.SortFunc(pools, func(a, b group[K]) int { return compare(a.key, b.key) })
+	slices.SortFunc(order, func(a, b *group[K]) int { return compare(a.key, b.key) })
+	pools := make([]group[K], len(order))
+	for i, g := range order {
+		pools[i] = *g
+	}
 	return pools
 }
 
