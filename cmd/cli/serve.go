@@ -19,6 +19,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/datasets/requests"
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/serving"
@@ -38,6 +39,7 @@ type serveFlags struct {
 	classes         map[string]bool // of the requests
 	goodput         float64
 	lengths, series string
+	repeats         int
 	traces          []string
 	cacheBatch      int
 	rows, timelines string
@@ -77,6 +79,7 @@ Requests without output tokens generate one.`,
 			fl.StringSliceVar(&f.priority, "priority", nil, "serve requests of these `CLASSES` first, in this order (default: all equal)")
 			fl.Float64Var(&f.goodput, "goodput", 0, "search the largest load at which this `SHARE` of the requests meets --slo (default: no search)")
 			fl.StringVar(&f.lengths, "lengths", "", "draw the tokens of requests from this `FILE` of requests (default: the trace's own)")
+			fl.IntVar(&f.repeats, "repeats", 0, "draw --lengths with this `NUMBER` of seeds, and compare the systems with the first one (5 to 1000)")
 			fl.format(&f.format, "", "table", "json", "csv", "markdown")
 			fl.more()
 			fl.StringSliceVar(&f.traces, "traces", nil, "replay these trace `FILES` for systems that select entries")
@@ -106,10 +109,11 @@ Requests without output tokens generate one.`,
 			fl.StringVar(&f.timeFlags.engine, "engine", pipeline.DefaultEngine, "add the overhead of this `ENGINE` to kernels: graphs, eager, pytorch, transformers or none")
 			fl.positive("token-budget", "max-running", "block-tokens", "kv-blocks", "tensor-parallel", "cache-batch", "context", "topk")
 			fl.goWith("slo", "goodput", "limit-batch")
+			fl.goWith("lengths", "repeats")
 		},
 		run: f.run,
 		next: func(c *call) []string {
-			return append(append([]string{"serve"}, c.args...), append(c.given("serve", "goodput", "format", "rows", "timelines"), "--rows", "rows")...)
+			return append(append([]string{"serve"}, c.args...), append(c.given("serve", "goodput", "repeats", "format", "rows", "timelines"), "--rows", "rows")...)
 		},
 	}
 }
@@ -215,6 +219,9 @@ func (f *serveFlags) run(c *call) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
+	if f.repeats > 0 {
+		f.compare(results)
+	}
 	title := fmt.Sprintf("%s on %s, %d requests, %.3g per second", f.shape.Name, f.options.Machine.Name, results[0].Requests, results[0].Rate)
 	report := serving.Report(title, results, f.slo.SLO)
 	if f.empty > 0 {
@@ -231,12 +238,30 @@ func (f *serveFlags) run(c *call) error {
 	return report.Text(c.stdout)
 }
 
+// compare compares all systems with the first one over the seeds.
+func (f *serveFlags) compare(results []*serving.Result) {
+	for i, name := range serving.SeedFigures {
+		all := make([][]float64, len(results))
+		for k, r := range results {
+			for _, s := range r.Seeds {
+				all[k] = append(all[k], s.Figures[i])
+			}
+		}
+		for k, p := range board.Pairs(all[0], all[1:], f.options.Seed) {
+			results[k+1].Compared = append(results[k+1].Compared, serving.Compared{Figure: name, Ratio: p.Ratio, Low: p.Low, High: p.High, P: p.P})
+		}
+	}
+}
+
 // prepare reads all that the systems share.
 func (f *serveFlags) prepare(c *call) error {
 	f.machines, f.schedules, f.selection, f.entry = []string{f.machine}, []string{"dense"}, "auto", "auto"
 	f.options.Fragments, f.options.Batch = 1, 1
 	if c.changed("goodput") && !(f.goodput > 0 && f.goodput <= 1) {
 		return usagef("--goodput %g: expected a share above 0, at most 1", f.goodput)
+	}
+	if c.changed("repeats") && (f.repeats < board.MinRequests || f.repeats > 1000) {
+		return usagef("--repeats %d: expected %d to 1000", f.repeats, board.MinRequests)
 	}
 	if f.limit && f.slo.tpot() == 0 {
 		return usagef("--limit-batch needs a tpot in --slo, as in tpot=50ms")
@@ -334,14 +359,14 @@ func (f *serveFlags) readRequests(ctx context.Context, path string) error {
 const mostClasses = 16
 
 // source opens the requests with their times between arrivals multiplied.
-func (f *serveFlags) source(path string) serving.Sources {
+func (f *serveFlags) source(path string, seed uint64) serving.Sources {
 	return func(stretch float64) (serving.Source, func(), error) {
 		r, err := requests.Open(path)
 		if err != nil {
 			return nil, nil, err
 		}
 		var q requests.Request
-		draw := rand.New(rand.NewPCG(f.options.Seed, 0))
+		draw := rand.New(rand.NewPCG(seed, 0))
 		return func(to *serving.Request) error {
 			if err := r.Read(&q); err != nil {
 				return err
@@ -483,7 +508,7 @@ func (f *serveFlags) serve(ctx context.Context, path string, s *systems.System) 
 			return nil, err
 		}
 	}
-	from := f.source(path)
+	from := f.source(path, f.options.Seed)
 	summary, err := served.Summarise(ctx, from, 1, f.slo.SLO, serving.Join(sinks...))
 	if err != nil {
 		return nil, err
@@ -496,6 +521,15 @@ func (f *serveFlags) serve(ctx context.Context, path string, s *systems.System) 
 	r := &serving.Result{System: s.Name, Summary: summary, Notes: append(notes, served.Notes...)}
 	if f.recorded != nil {
 		r.Recorded = compared.Differences(summary.Blocks)
+	}
+	for k := range uint64(f.repeats) {
+		seed, s := f.options.Seed+k, summary
+		if k > 0 {
+			if s, err = served.Summarise(ctx, f.source(path, seed), 1, f.slo.SLO, serving.Rows{}); err != nil {
+				return nil, err
+			}
+		}
+		r.Seeds = append(r.Seeds, serving.NewSeed(seed, s))
 	}
 	if f.goodput > 0 {
 		summary.Goodput, err = served.Goodput(ctx, from, f.slo.SLO, f.goodput)

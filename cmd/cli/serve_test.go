@@ -64,6 +64,41 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// With --repeats, all systems get the same draws. Each run is that of its seed alone.
+func TestServeRepeats(t *testing.T) {
+	args := append(served, "--lengths", served[1], "--systems", "vllm-recompute,hcache", "--seed", "3")
+	read := func(more ...string) (r []serving.Result) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(must(t, slices.Concat(args, []string{"--format", "json"}, more)...)), &r); err != nil || len(r) != 2 {
+			t.Fatal(len(r), err)
+		}
+		return r
+	}
+	plain, r := read(), read("--repeats", "6")
+	if len(r[0].Seeds) != 6 || r[0].Compared != nil || r[0].Seeds[0].Figures[0] != plain[0].Throughput || len(r[1].Compared) != len(serving.SeedFigures) {
+		t.Fatalf("%+v", r[0])
+	}
+	for i, s := range r[1].Seeds {
+		if s.Seed != uint64(3+i) || i > 0 && s.Figures == r[1].Seeds[0].Figures {
+			t.Errorf("seed %d: %+v", 3+i, s)
+		}
+	}
+	second := args[len(args)-1:]
+	second[0] = "5"
+	if again := read(); again[1].Throughput != r[1].Seeds[2].Figures[0] {
+		t.Errorf("--seed 5 alone has %g tokens/s, expected %g", again[1].Throughput, r[1].Seeds[2].Figures[0])
+	}
+	for _, c := range r[1].Compared {
+		if !(*c.Low <= *c.Ratio && *c.Ratio <= *c.High && *c.P >= 2./64 && *c.P <= 1) {
+			t.Errorf("%s: %g, %g to %g, p %g", c.Figure, *c.Ratio, *c.Low, *c.High, *c.P)
+		}
+	}
+	if text, csv := must(t, append(args, "--repeats", "6")...), must(t, append(args, "--repeats", "6", "--format", "csv")...); !strings.Contains(text, "Ratio to vllm-recompute over 6 seeds") ||
+		!strings.Contains(csv, "attainment_ratio_p\n") || !strings.Contains(csv, ",,,,\n") {
+		t.Errorf("%s\n%s", text, csv)
+	}
+}
+
 // classes is a file of requests with classes.
 var classes = filepath.Join("..", "..", "datasets", "requests", "testdata", "azure_classes_300.csv.gz")
 
@@ -130,6 +165,8 @@ func TestServeRefuses(t *testing.T) {
 		"goodput":         {[]string{good, "--model", "llama-3-8b", "--goodput", "0.9"}, 2, "--goodput needs --slo"},
 		"scale":           {[]string{good, "--model", "llama-3-8b", "--scale", "0"}, 2, "expected a factor"},
 		"series":          {[]string{served[1], "--model", "llama-3-8b", "--series", good}, 2, "--series needs a recorded run"},
+		"repeats":         {[]string{good, "--model", "llama-3-8b", "--lengths", good, "--repeats", "4"}, 2, "expected 5 to 1000"},
+		"lengths":         {[]string{good, "--model", "llama-3-8b", "--repeats", "5"}, 2, "--repeats needs --lengths"},
 		"class":           {[]string{classes, "--model", "llama-3-8b", "--slo", "chat:tpot=5ms"}, 2, "has code, conv"},
 		"priority":        {[]string{good, "--model", "llama-3-8b", "--priority", "chat"}, 2, "has no classes"},
 		"class limits":    {[]string{classes, "--model", "llama-3-8b", "--slo", "conv:"}, 2, "expected tpot=DURATION"},

@@ -17,6 +17,34 @@ type Result struct {
 	*Summary
 	Recorded []Difference `json:"recorded,omitempty"` // next to a recorded run
 	Notes    []string     `json:"notes,omitempty"`
+	// Seeds are the figures of runs with different draws. Compared has their ratios to those of the
+	// first system, paired by seed.
+	Seeds    []Seed     `json:"seeds,omitempty"`
+	Compared []Compared `json:"compared,omitempty"`
+}
+
+// Seed has the figures of a run, in the order of SeedFigures.
+type Seed struct {
+	Seed    uint64     `json:"seed"`
+	Figures [4]float64 `json:"figures"`
+}
+
+// SeedFigures are the names of the figures that are compared. Times are means in seconds.
+var SeedFigures = [4]string{"output_tokens_per_s", "ttft_s", "tpot_s", "attainment"}
+
+// NewSeed returns the figures of a summary.
+func NewSeed(seed uint64, s *Summary) Seed {
+	return Seed{seed, [4]float64{s.Throughput, float64(s.TTFT.Mean) / 1e9, float64(s.TPOT.Mean) / 1e9, s.Attainment}}
+}
+
+// Compared is a figure ÷ that of the first system, over all seeds. Low and High are its 95 % interval,
+// and P is that of a paired permutation test. They are nil if they are undefined.
+type Compared struct {
+	Figure string   `json:"figure"`
+	Ratio  *float64 `json:"ratio"`
+	Low    *float64 `json:"low"`
+	High   *float64 `json:"high"`
+	P      *float64 `json:"p"`
 }
 
 // seconds formats ns.
@@ -44,6 +72,16 @@ func Report(title string, results []*Result, slo SLO) *table.Report {
 		if r.Recorded != nil {
 			report.Tables = append(report.Tables, differences(r))
 		}
+	}
+	if len(results) > 0 && results[0].Seeds != nil {
+		t := table.New("system", "figure", "ratio", "95 % interval", "p").Right(2, 3, 4)
+		t.Title = fmt.Sprintf("Ratio to %s over %d seeds", results[0].System, len(results[0].Seeds))
+		for _, r := range results {
+			for _, c := range r.Compared {
+				t.Add(r.System, c.Figure, number(c.Ratio), number(c.Low)+" to "+number(c.High), number(c.P))
+			}
+		}
+		report.Tables = append(report.Tables, t)
 	}
 	if t := classes(results); t != nil {
 		report.Tables = append(report.Tables, t)
@@ -79,6 +117,22 @@ func classes(results []*Result) *table.Table {
 	return t
 }
 
+// number formats a figure that may be undefined.
+func number(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.4g", *v)
+}
+
+// exact is a figure for CSV, empty if it is undefined.
+func exact(v *float64) any {
+	if v == nil {
+		return ""
+	}
+	return *v
+}
+
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
 func differences(r *Result) *table.Table {
@@ -105,6 +159,12 @@ func WriteCSV(w io.Writer, results []*Result) error {
 		"ttft_p90_ns", "ttft_p99_ns", "tpot_mean_ns", "tpot_p50_ns", "tpot_p90_ns", "tpot_p99_ns", "attainment", "ttft_attainment", "tpot_attainment",
 		"running_mean", "running_max", "waiting_mean", "kv_blocks_mean", "kv_blocks_max", "kv_blocks_capacity", "memory_max_bytes",
 		"uncached_mean", "to_gpu_bytes", "to_host_bytes", "goodput_requests_per_s"}
+	seeded := len(results) > 0 && results[0].Seeds != nil
+	if seeded {
+		for _, f := range SeedFigures {
+			header = append(header, f+"_ratio", f+"_ratio_low", f+"_ratio_high", f+"_ratio_p")
+		}
+	}
 	classy := slices.ContainsFunc(results, func(r *Result) bool { return r.Classes != nil })
 	if classy {
 		header = append(header, "class")
@@ -116,6 +176,15 @@ func WriteCSV(w io.Writer, results []*Result) error {
 		start := len(line)
 		line = append(append(line, r.Latency.figures()...),
 			r.Running, r.MostRunning, r.Waiting, r.KV, r.MostKV, r.Blocks, r.Memory, r.Uncached, r.ToGPU, r.ToHost, r.Goodput)
+		for i := range SeedFigures {
+			switch {
+			case r.Compared != nil:
+				c := &r.Compared[i]
+				line = append(line, exact(c.Ratio), exact(c.Low), exact(c.High), exact(c.P))
+			case seeded:
+				line = append(line, "", "", "", "")
+			}
+		}
 		if classy {
 			line = append(line, "")
 		}

@@ -1,0 +1,49 @@
+package board
+
+import "math"
+
+// Pair compares the values of a candidate with those of a baseline in the same repeats.
+type Pair struct {
+	// Ratio is the sum of the candidate ÷ that of the baseline. Low and High are its 95 % interval
+	// over resamples of the repeats. They are nil if they are undefined.
+	Ratio, Low, High *float64
+	// P is that of the paired permutation test, corrected for the number of candidates (Holm).
+	P *float64
+}
+
+// Pairs compares candidates with a baseline. Repeat i of all has the same input, and values are at
+// least 0. With fewer than MinRequests repeats there are no intervals.
+func Pairs(baseline []float64, candidates [][]float64, seed uint64) []Pair {
+	n := len(baseline)
+	d := newDraws(seed, "repeats", n, DefaultResamples)
+	below := d.sums(scaled(baseline))
+	all, ps := make([]Pair, len(candidates)), make([]float64, len(candidates))
+	for i, c := range candidates {
+		above, a, b := d.sums(scaled(c)), 0., 0.
+		for k := range above {
+			above[k] /= below[k]
+		}
+		for k := range c {
+			a, b = a+c[k], b+baseline[k]
+		}
+		all[i].Ratio = Number(a / b)
+		if n >= MinRequests {
+			all[i].Low, all[i].High = interval(above, tail([]int{n}))
+		}
+		cells := []sides{{"repeats", c, baseline}}
+		ps[i] = newSwaps(seed, cells).p(cells, logRatio)
+	}
+	for i, p := range holm(ps) {
+		all[i].P = Number(p)
+	}
+	return all
+}
+
+// scaled returns values in units of 1e-9.
+func scaled(values []float64) []int64 {
+	whole := make([]int64, len(values))
+	for i, v := range values {
+		whole[i] = int64(math.Round(v * 1e9))
+	}
+	return whole
+}
