@@ -410,28 +410,24 @@ func (g *grid) addLetters(t *Ranking) (notes []string) {
 	if len(t.Ranked) < 2 || len(t.Common) == 0 {
 		return nil
 	}
-	sidesOf := func(i, j int) []sides {
-		cells := make([]sides, len(t.Common))
-		for k, r := range t.Common {
-			cells[k] = sides{r.Trace, amounts[i][k], amounts[j][k]}
-		}
-		return cells
+	traces, cells := make([]string, len(t.Common)), make([]sides, len(t.Common))
+	for k, r := range t.Common {
+		traces[k], cells[k] = r.Trace, sides{trace: r.Trace, a: amounts[0][k]}
 	}
-	swaps := newSwaps(g.seed, sidesOf(0, 0))
+	swaps := newSwaps(g.seed, cells)
 	n, tests := swaps.requests(), len(t.Ranked)*(len(t.Ranked)-1)/2
 	if !decidable(n, tests) {
 		return []string{fmt.Sprintf("No letters: %s need %d requests for a significant difference, n = %d. Test one pair: kvreplay compare A B", text.Count(tests, "pair"), fewestDecidable(tests), n)}
 	}
-	var ps []float64
 	var pairs [][2]int
 	for i := range t.Ranked {
 		for j := i + 1; j < len(t.Ranked); j++ {
-			p := swaps.p(sidesOf(i, j), t.Key.statistic)
-			if math.IsNaN(p) { // an amount is unknown
-				return nil
-			}
-			ps, pairs = append(ps, p), append(pairs, [2]int{i, j})
+			pairs = append(pairs, [2]int{i, j})
 		}
+	}
+	ps := swaps.ps(traces, amounts, pairs, t.Key.statistic)
+	if slices.ContainsFunc(ps, math.IsNaN) { // an amount is unknown
+		return nil
 	}
 	var different [][2]int
 	for k, corrected := range holm(ps) {

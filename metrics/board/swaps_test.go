@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -95,6 +96,50 @@ func TestRandomSwaps(t *testing.T) {
 		}
 		if p := s.p(turned, logRatio); p != got {
 			t.Errorf("%v requests: p %v, with A and B turned round %v", requests, got, p)
+		}
+	}
+}
+
+// TestPairsTogether: the tests of all pairs together have the same bits as those of one pair, which
+// sum differences. Fractions do too.
+func TestPairsTogether(t *testing.T) {
+	for _, requests := range [][]int{{17}, {20, 3}, {5, 4}} {
+		for _, scale := range []float64{1, 1. / 3} {
+			rng := rand.New(rand.NewPCG(uint64(requests[0]), 6))
+			var traces []string
+			amounts := make([][][]float64, 4)
+			for trace, n := range requests {
+				for range 17 { // more than mostFactors
+					traces = append(traces, fmt.Sprint(trace))
+					for i := range amounts {
+						cell := make([]float64, n)
+						for r := range cell {
+							cell[r] = scale * float64(1+rng.IntN(40+i))
+						}
+						amounts[i] = append(amounts[i], cell)
+					}
+				}
+			}
+			for _, of := range []statistic{logRatio, difference} {
+				var pairs [][2]int
+				var want []float64
+				for i := range amounts {
+					for j := i + 1; j < len(amounts); j++ {
+						var cells []sides
+						for k, trace := range traces {
+							cells = append(cells, sides{trace, amounts[i][k], amounts[j][k]})
+						}
+						pairs, want = append(pairs, [2]int{i, j}), append(want, newSwaps(3, cells).p(cells, of))
+					}
+				}
+				cells := make([]sides, len(traces))
+				for k, trace := range traces {
+					cells[k] = sides{trace: trace, a: amounts[0][k]}
+				}
+				if got := newSwaps(3, cells).ps(traces, amounts, pairs, of); !slices.Equal(got, want) {
+					t.Errorf("%v requests, statistic %v: p %v, one by one %v", requests, of, got, want)
+				}
+			}
 		}
 	}
 }

@@ -10,14 +10,18 @@ import (
 
 // Synthetic makes the committed example: two traces with five requests each. Counts are drawn
 // around a miss ratio that falls with capacity. No policy was run for it.
-func Synthetic() []result.Row {
+func Synthetic() []result.Row { return SyntheticOf(5) }
+
+// SyntheticOf makes rows as Synthetic does, with any number of requests per trace. A request has 27
+// rows.
+func SyntheticOf(requests int) []result.Row {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var rows []result.Row
 	for _, trace := range []struct {
 		name  string
 		level float64
 	}{{"synthetic-code.parquet", 0.20}, {"synthetic-qa.parquet", 0.14}} {
-		for request := range 5 {
+		for request := range requests {
 			noise := math.Exp(rng.NormFloat64() * 0.25)
 			for _, c := range []float64{1, 1.5, 2, 4} {
 				base := trace.level * noise * math.Pow(c, -0.9)
@@ -47,7 +51,7 @@ var syntheticPolicies = []syntheticPolicy{
 const syntheticK, syntheticSteps, syntheticBytes = 64, 256, 1152
 
 func syntheticRow(trace string, p syntheticPolicy, capacity string, request int, overK, missRatio float64) result.Row {
-	demand := int64(syntheticK*syntheticSteps - 37*request)
+	demand := int64(syntheticK*syntheticSteps - 37*(request%400))
 	misses := int64(missRatio * float64(demand))
 	entries := int64(overK * syntheticK)
 	labels := result.Labels{result.LabelSynthetic}
