@@ -72,6 +72,7 @@ func bytesSize(n uint64) string {
 // spellCapacity spells the capacity of a row as CapacityText does.
 func (r *Row) spellCapacity() {
 	if r.Capacity != nil {
-		*r.Capacity = CapacityText(*r.Capacity)
+		text := CapacityText(*r.Capacity)
+		r.Capacity = &text
 	}
 }

@@ -14,16 +14,26 @@ import (
 // hits + misses + lost = demand, and means agree with their sums. Bytes exist exactly if
 // entry_bytes does, and a head names its layer. Readers and writers reject rows that fail.
 func (r *Row) Check() error {
+	if err := r.checkSchema(); err != nil {
+		return err
+	}
+	for i := range rowFields {
+		if err := rowFields[i].check(r); err != nil {
+			return fmt.Errorf("field %s: %w", rowFields[i].name, err)
+		}
+	}
+	return r.checkTogether()
+}
+
+func (r *Row) checkSchema() error {
 	if r.Schema != RowSchema {
 		return fmt.Errorf("row schema %d, this program reads schema %d: replay the trace again, and remove this file", r.Schema, RowSchema)
 	}
-	for _, f := range rowFields {
-		if err := f.check(r); err != nil {
-			return fmt.Errorf("field %s: %w", f.name, err)
-		}
-	}
-	return errors.Join(r.checkCounts(), r.checkIdentity())
+	return nil
 }
+
+// checkTogether checks the fields that depend on each other. Each alone passes its check.
+func (r *Row) checkTogether() error { return errors.Join(r.checkCounts(), r.checkIdentity()) }
 
 func (r *Row) checkCounts() error {
 	switch {
@@ -112,7 +122,7 @@ func (r *Row) checkIdentity() error {
 }
 
 // check tests the constraints of a field's kind.
-func (f field) check(r *Row) error {
+func (f *field) check(r *Row) error {
 	v := f.value(r)
 	if f.nullable() {
 		if v.IsNil() {

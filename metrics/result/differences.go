@@ -21,7 +21,7 @@ func (r *Row) Differences(o *Row) []Difference {
 	return all
 }
 
-func (f field) equal(r, o *Row) bool {
+func (f *field) equal(r, o *Row) bool {
 	switch f.kind.Kind() {
 	case reflect.Float64:
 		return near(f.value(r).Float(), f.value(o).Float())
@@ -32,7 +32,7 @@ func (f field) equal(r, o *Row) bool {
 }
 
 // listText is text for every field, lists too.
-func (f field) listText(r *Row) string {
+func (f *field) listText(r *Row) string {
 	if f.scalar() {
 		return f.text(r)
 	}

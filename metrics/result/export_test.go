@@ -4,11 +4,19 @@ import "reflect"
 
 // The tests of the package are outside it, because the rows that they share import it.
 var (
-	DecodeCanonical = decodeCanonical
-	DecodeObject    = decodeObject
-	Openings        = openings
-	ParquetRow      = parquetRow
+	DecodeObject = decodeObject
+	Openings     = openings
+	ParquetRow   = parquetRow
 )
+
+// DecodeCanonical reads the last of some lines after the others.
+func DecodeCanonical(lines ...[]byte) (row Row, ok bool) {
+	c := canonicalLines{texts: texts{}}
+	for _, line := range lines {
+		ok = c.decode(line)
+	}
+	return c.row, ok
+}
 
 // Names is names.
 func (i *Incomplete) Names() string { return i.names() }

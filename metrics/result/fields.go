@@ -99,19 +99,19 @@ func fieldNamed(name string) (field, error) {
 	return rowFields[i], nil
 }
 
-func (f field) value(r *Row) reflect.Value { return f.in(reflect.ValueOf(r).Elem()) }
+func (f *field) value(r *Row) reflect.Value { return f.in(reflect.ValueOf(r).Elem()) }
 
-func (f field) in(v reflect.Value) reflect.Value {
+func (f *field) in(v reflect.Value) reflect.Value {
 	for _, i := range f.index {
 		v = v.Field(i)
 	}
 	return v
 }
 
-func (f field) nullable() bool { return f.kind.Kind() == reflect.Pointer }
+func (f *field) nullable() bool { return f.kind.Kind() == reflect.Pointer }
 
 // element returns the type of a value that is not null.
-func (f field) element() reflect.Type {
+func (f *field) element() reflect.Type {
 	if f.nullable() {
 		return f.kind.Elem()
 	}
@@ -119,10 +119,10 @@ func (f field) element() reflect.Type {
 }
 
 // scalar is false for lists, which have no text form to filter by.
-func (f field) scalar() bool { return f.kind.Kind() != reflect.Slice }
+func (f *field) scalar() bool { return f.kind.Kind() != reflect.Slice }
 
 // text returns the value as text: the shortest that parses back, "null" for no value.
-func (f field) text(r *Row) string {
+func (f *field) text(r *Row) string {
 	v := f.value(r)
 	if f.nullable() {
 		if v.IsNil() {
@@ -140,7 +140,7 @@ func (f field) text(r *Row) string {
 }
 
 // same reports whether two rows have the same value, or both none.
-func (f field) same(a, b *Row) bool {
+func (f *field) same(a, b *Row) bool {
 	v, w := f.value(a), f.value(b)
 	if !f.nullable() {
 		return v.Equal(w)
@@ -152,7 +152,7 @@ func (f field) same(a, b *Row) bool {
 }
 
 // parse sets the value from text.
-func (f field) parse(r *Row, text string) error {
+func (f *field) parse(r *Row, text string) error {
 	if f.nullable() && text == null {
 		f.value(r).SetZero()
 		return nil
@@ -161,7 +161,7 @@ func (f field) parse(r *Row, text string) error {
 }
 
 // parsePresent sets the value from text that does not mean null.
-func (f field) parsePresent(r *Row, text string) error {
+func (f *field) parsePresent(r *Row, text string) error {
 	v := f.value(r)
 	if f.nullable() {
 		v.Set(reflect.New(f.element()))

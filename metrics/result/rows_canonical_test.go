@@ -37,10 +37,15 @@ func TestCanonicalLinesAreRead(t *testing.T) {
 	}
 }
 
-// sameAsObject compares decodeCanonical with decodeObject, which reads token by token. A row that
-// the first accepts must be true and equal to the second's.
-func sameAsObject(t *testing.T, from string, line []byte) {
+// sameAsObject compares the fast decoder with decodeObject, which reads token by token. A row that
+// the first accepts must be true and equal to the second's. Lines before the last must not matter.
+func sameAsObject(t *testing.T, from string, lines ...[]byte) {
+	line := lines[len(lines)-1]
 	row, ok := result.DecodeCanonical(line)
+	after, also := result.DecodeCanonical(lines...)
+	if ok != also || ok && !reflect.DeepEqual(row, after) {
+		t.Fatalf("%s: %s: alone %v %+v, after other lines %v %+v", from, line, ok, row, also, after)
+	}
 	if !ok {
 		return
 	}
@@ -62,24 +67,28 @@ var pieces = []string{
 func TestCanonicalLinesAreReadAsObjects(t *testing.T) {
 	lines := canonicalLines(t)
 	line := string(lines[0])
-	for i, opening := range result.Openings { // each field has each piece as its value
+	for i := range result.Openings { // each field has each piece as its value
+		opening := string(result.Openings[i])
 		before, after, _ := strings.Cut(line, opening)
 		for _, piece := range pieces {
 			n := strings.LastIndexByte(after, '}')
 			if i+1 < len(result.Openings) {
-				n = strings.Index(after, result.Openings[i+1])
+				n = strings.Index(after, string(result.Openings[i+1]))
 			}
-			sameAsObject(t, opening, []byte(before+opening+piece+after[n:]))
+			changed := []byte(before + opening + piece + after[n:])
+			sameAsObject(t, opening, lines[0], changed)
+			sameAsObject(t, opening, changed, lines[0])
 		}
 	}
 	for seed := range uint64(2000) { // pieces anywhere
 		r := rand.New(rand.NewPCG(seed, 1))
-		line := string(lines[r.IntN(len(lines))])
+		from := r.IntN(len(lines))
+		line := string(lines[from])
 		for range 1 + r.IntN(2) {
 			at := r.IntN(len(line))
 			line = line[:at] + pieces[r.IntN(len(pieces))] + line[min(len(line), at+r.IntN(3)):]
 		}
-		sameAsObject(t, fmt.Sprintf("seed %d", seed), []byte(line))
+		sameAsObject(t, fmt.Sprintf("seed %d", seed), lines[r.IntN(len(lines))], lines[from], []byte(line))
 	}
 }
 
@@ -88,7 +97,7 @@ func FuzzCanonicalLine(f *testing.F) {
 	lines := canonicalLines(f)
 	f.Add(lines[0])
 	f.Add(lines[len(lines)-1])
-	f.Fuzz(func(t *testing.T, line []byte) { sameAsObject(t, "fuzz", line) })
+	f.Fuzz(func(t *testing.T, line []byte) { sameAsObject(t, "fuzz", lines[0], line) })
 }
 
 // TestReadTextsAreShared: a text that many rows have is in memory once, in any file form.
@@ -113,6 +122,27 @@ func TestReadTextsAreShared(t *testing.T) {
 			if unsafe.StringData(pair[0]) != unsafe.StringData(pair[1]) {
 				t.Errorf("%s: %s %q is there twice", form, what, pair[0])
 			}
+		}
+	}
+}
+
+// TestLongLines: lines may be longer than the reader's buffer, and the error of a truncated one has
+// its line.
+func TestLongLines(t *testing.T) {
+	rows := rowstest.Synthetic()[:3]
+	rows[1].Warnings = []string{strings.Repeat("long ", 50_000)}
+	var b bytes.Buffer
+	if err := result.WriteJSONL(&b, rows); err != nil {
+		t.Fatal(err)
+	}
+	text := b.Bytes()
+	got, err := result.DecodeRows(bytes.NewReader(text), "rows")
+	if err != nil || !reflect.DeepEqual(got, rows) {
+		t.Errorf("%d rows, %v, want the rows that were written", len(got), err)
+	}
+	for cut, want := range map[int]string{len(text) / 2: "rows:2", len(text) - 1: "rows:3"} {
+		if _, err := result.DecodeRows(bytes.NewReader(text[:cut]), "rows"); err == nil || !strings.Contains(err.Error(), want+": the last line has no end") {
+			t.Errorf("%d of %d bytes: %v, want an error at %s", cut, len(text), err, want)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func WriteCSV(w io.Writer, rows []Row) error {
 	return c.Error()
 }
 
-func (f field) csvText(r *Row) string {
+func (f *field) csvText(r *Row) string {
 	if !f.scalar() {
 		return JSONList(r.Warnings)
 	}
@@ -89,7 +89,8 @@ func (d *decoder) csv(b *bufio.Reader, name string) error {
 			line, _ := c.FieldPos(0)
 			return &RowError{name, line, err}
 		}
-		d.add(row, c.InputOffset()-from)
+		d.texts.shareAll(&row)
+		d.add(&row, c.InputOffset()-from)
 	}
 }
 
@@ -135,7 +136,7 @@ func decodeCells(fields []field, cells []string) (Row, error) {
 	return row, row.Check()
 }
 
-func (f field) parseCSV(r *Row, text string) error {
+func (f *field) parseCSV(r *Row, text string) error {
 	switch {
 	case text == "" && (f.nullable() || !f.scalar()):
 		return nil

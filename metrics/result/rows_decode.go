@@ -34,6 +34,9 @@ func (d *decoder) file(path string) error {
 }
 
 func (d *decoder) decode(r io.Reader, name string) error {
+	if d.texts == nil {
+		d.texts = texts{}
+	}
 	b, err := gunzip.Reader(r)
 	if err != nil {
 		return fmt.Errorf("read rows: %s: %w", name, err)
@@ -58,48 +61,45 @@ func (d *decoder) decode(r io.Reader, name string) error {
 
 // add keeps a row that took size bytes. Rows are large and many, so add makes room for all
 // remaining rows at once. It estimates their number from this row's size, plus an eighth.
-func (d *decoder) add(row Row, size int64) {
+func (d *decoder) add(row *Row, size int64) {
 	if len(d.rows) == cap(d.rows) {
 		d.rows = slices.Grow(d.rows, 1+int(d.left/size*9/8))
 	}
 	d.left -= min(d.left, size)
-	d.texts.share(&row)
-	d.rows = append(d.rows, row)
+	d.rows = append(d.rows, *row)
 }
 
 // texts has one copy of each text, because rows repeat most of theirs.
-type texts map[string]string
+type texts map[string]*string
 
-// share replaces the row's texts by the copies that other rows have.
-func (t *texts) share(r *Row) {
-	for _, f := range textFields {
-		v := f.value(r)
-		if f.nullable() {
-			if v.IsNil() {
-				continue
-			}
-			v = v.Elem()
+// shareAll replaces the row's texts by the copies that other rows have.
+func (t texts) shareAll(r *Row) {
+	for i := range rowFields {
+		t.share(r, &rowFields[i])
+	}
+}
+
+// share replaces a field's texts by the copies that other rows have.
+func (t texts) share(r *Row, f *field) {
+	switch v := f.value(r); {
+	case !f.scalar():
+		for i, w := range r.Warnings {
+			r.Warnings[i] = *t.copy(w)
 		}
-		v.SetString(t.copy(v.String()))
-	}
-	for i, w := range r.Warnings {
-		r.Warnings[i] = t.copy(w)
+	case f.element().Kind() != reflect.String:
+	case !f.nullable():
+		v.SetString(*t.copy(v.String()))
+	case !v.IsNil():
+		v.Set(reflect.ValueOf(t.copy(v.Elem().String())))
 	}
 }
 
-func (t *texts) copy(text string) string {
-	if text == "" {
-		return ""
-	}
-	if *t == nil {
-		*t = texts{}
-	}
-	if _, ok := (*t)[text]; !ok {
+func (t texts) copy(text string) *string {
+	shared, ok := t[text]
+	if !ok {
 		text = strings.Clone(text) // without keeping the line in memory
-		(*t)[text] = text
+		shared = &text
+		t[text] = shared
 	}
-	return (*t)[text]
+	return shared
 }
-
-// textFields are the fields of a row that are texts.
-var textFields = slices.DeleteFunc(slices.Clone(rowFields), func(f field) bool { return f.element().Kind() != reflect.String })

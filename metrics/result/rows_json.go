@@ -90,8 +90,17 @@ func plainJSON(text string) bool {
 }
 
 func (d *decoder) lines(b *bufio.Reader, name string) error {
+	lines := canonicalLines{texts: d.texts}
+	var long []byte // a line that the reader's buffer does not hold
 	for line := 1; ; line++ {
-		text, err := b.ReadBytes('\n')
+		text, err := b.ReadSlice('\n')
+		for long = long[:0]; errors.Is(err, bufio.ErrBufferFull); text, err = b.ReadSlice('\n') {
+			long = append(long, text...)
+		}
+		if len(long) > 0 {
+			long = append(long, text...)
+			text = long
+		}
 		switch {
 		case errors.Is(err, io.EOF) && len(text) == 0:
 			return nil
@@ -100,20 +109,17 @@ func (d *decoder) lines(b *bufio.Reader, name string) error {
 		case err != nil:
 			return fmt.Errorf("read rows: %s: %w", name, err)
 		}
-		row, err := decodeLine(text)
+		if lines.decode(text) {
+			d.add(&lines.row, int64(len(text)))
+			continue
+		}
+		row, err := decodeObject(text)
 		if err != nil {
 			return &RowError{name, line, err}
 		}
-		d.add(row, int64(len(text)))
+		d.texts.shareAll(&row)
+		d.add(&row, int64(len(text)))
 	}
-}
-
-// decodeLine reads one JSON object with every field of Row exactly once.
-func decodeLine(text []byte) (Row, error) {
-	if row, ok := decodeCanonical(text); ok && row.Check() == nil {
-		return row, nil
-	}
-	return decodeObject(text)
 }
 
 // decodeObject reads a line token by token. encoding/json alone would accept other spellings, null
