@@ -37,7 +37,7 @@ func (c *cell) ref() CellRef { return CellRef{c.trace, c.capacity} }
 // by trace, policy and capacity text.
 func newCells(rows []*result.Row) ([]*cell, error) {
 	rows = slices.Clone(rows)
-	slices.SortStableFunc(rows, result.CompareRows)
+	result.SortRows(rows)
 	rows, err := result.Unique(rows)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func newCells(rows []*result.Row) ([]*cell, error) {
 	var cells []*cell
 	for len(rows) > 0 {
 		n := 1
-		for n < len(rows) && sameCell(rows[0], rows[n]) {
+		for n < len(rows) && result.SameCell(rows[0], rows[n]) {
 			n++
 		}
 		c, err := newCell(rows[:n])
@@ -55,10 +55,6 @@ func newCells(rows []*result.Row) ([]*cell, error) {
 		cells, rows = append(cells, c), rows[n:]
 	}
 	return cells, nil
-}
-
-func sameCell(a, b *result.Row) bool {
-	return a.Trace == b.Trace && a.Tier == b.Tier && a.Above == b.Above && a.Policy == b.Policy && (a.Capacity == nil) == (b.Capacity == nil) && result.OrDash(a.Capacity) == result.OrDash(b.Capacity)
 }
 
 func newCell(rows []*result.Row) (*cell, error) {
@@ -85,20 +81,32 @@ func newCell(rows []*result.Row) (*cell, error) {
 	return c, err
 }
 
-// addRequests makes one tally per request.
+// addRequests makes one tally per request. The rows are sorted.
 func (c *cell) addRequests(rows []*result.Row) error {
-	for _, g := range result.GroupBy(rows, func(r *result.Row) string { return *r.RequestID }) {
-		levels, err := c.levels(g.Rows)
+	for len(rows) > 0 {
+		id, n := *rows[0].RequestID, 1
+		for n < len(rows) && *rows[n].RequestID == id {
+			n++
+		}
+		t, err := c.request(id, rows[:n])
 		if err != nil {
 			return err
 		}
-		t, err := c.agree(", request "+g.Key, levels)
-		if err != nil {
-			return err
-		}
-		c.ids, c.requests = append(c.ids, g.Key), append(c.requests, t)
+		c.ids, c.requests, rows = append(c.ids, id), append(c.requests, t), rows[n:]
 	}
 	return nil
+}
+
+// request returns the tally of a request.
+func (c *cell) request(id string, rows []*result.Row) (tally, error) {
+	if len(rows) == 1 && rows[0].LayerID == nil {
+		return tallyOf(rows[0]), nil
+	}
+	levels, err := c.levels(rows)
+	if err != nil {
+		return tally{}, err
+	}
+	return c.agree(", request "+id, levels)
 }
 
 // level is the sum of the rows of one level of detail.

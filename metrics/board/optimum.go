@@ -54,7 +54,6 @@ func checkOptimum(rows []*result.Row, cells []*cell) error {
 		return nil
 	}
 	slices.Sort(below)
-	below = slices.Compact(below) // a row may be all of its cell or request
 	more := ""
 	if n := len(below) - mostNamed; n > 0 {
 		below, more = below[:mostNamed], fmt.Sprintf("  and %d more\n", n)
@@ -67,11 +66,12 @@ func checkOptimum(rows []*result.Row, cells []*cell) error {
 		strings.Join(below, "\n"), more, strings.Join(without, " "))
 }
 
-// missCounts yields the misses of every part that has a row, of cells and of their requests.
+// missCounts yields the misses of every part that has a row, of cells and of their requests. The
+// count of a row without layer is that of its cell or request.
 func missCounts(rows []*result.Row, cells []*cell) iter.Seq2[counted, int64] {
 	return func(yield func(counted, int64) bool) {
 		for _, r := range rows {
-			if !yield(counted{cellKey{r.Trace, r.Policy, result.OrDash(r.Capacity)}, result.PartOf(r)}, r.Misses) {
+			if r.LayerID != nil && !yield(counted{cellKey{r.Trace, r.Policy, result.OrDash(r.Capacity)}, result.PartOf(r)}, r.Misses) {
 				return
 			}
 		}

@@ -51,8 +51,10 @@ func (p Part) String() string {
 }
 
 func (p Part) compare(q Part) int {
+	if c := strings.Compare(p.Request, q.Request); c != 0 {
+		return c
+	}
 	return cmp.Or(
-		strings.Compare(p.Request, q.Request),
 		CompareBool(p.Layered, q.Layered), cmp.Compare(p.Layer, q.Layer),
 		CompareBool(p.Heads, q.Heads), cmp.Compare(p.Head, q.Head),
 	)
@@ -72,17 +74,48 @@ func CompareBool(a, b bool) int {
 // CompareRows orders rows by cell and part, so that no result depends on the order in
 // which they were read.
 func CompareRows(a, b *Row) int {
-	return cmp.Or(
-		strings.Compare(a.Trace, b.Trace), cmp.Compare(a.Tier, b.Tier), strings.Compare(a.Above, b.Above), strings.Compare(a.Policy, b.Policy),
-		CompareBool(a.Capacity != nil, b.Capacity != nil), strings.Compare(OrDash(a.Capacity), OrDash(b.Capacity)),
-		PartOf(a).compare(PartOf(b)),
-	)
+	c := compareCells(a, b)
+	if c == 0 {
+		c = PartOf(a).compare(PartOf(b))
+	}
+	return c
+}
+
+// compareCells orders rows by cell. Rows of one cell share their texts if they were read, and are
+// equal at once.
+func compareCells(a, b *Row) int {
+	if c := strings.Compare(a.Trace, b.Trace); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.Tier, b.Tier); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.Above, b.Above); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.Policy, b.Policy); c != 0 || a.Capacity == b.Capacity {
+		return c
+	}
+	if c := CompareBool(a.Capacity != nil, b.Capacity != nil); c != 0 {
+		return c
+	}
+	return strings.Compare(*a.Capacity, *b.Capacity)
+}
+
+// SameCell reports whether two rows are of one cell.
+func SameCell(a, b *Row) bool { return compareCells(a, b) == 0 }
+
+// SortRows sorts rows by cell and part. Rows of a file mostly are sorted.
+func SortRows(rows []*Row) {
+	if !slices.IsSortedFunc(rows, CompareRows) {
+		slices.SortStableFunc(rows, CompareRows)
+	}
 }
 
 // Unique drops rows that say the same as another, uniting their warnings. Two rows of
 // one part of one cell with different counts are an error. The rows are sorted.
 func Unique(rows []*Row) ([]*Row, error) {
-	var kept []*Row
+	kept := make([]*Row, 0, len(rows))
 	for _, r := range rows {
 		if len(kept) == 0 || CompareRows(kept[len(kept)-1], r) != 0 {
 			kept = append(kept, r)

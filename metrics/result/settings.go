@@ -30,6 +30,60 @@ const ColdStart = "cold"
 // CheckSettings rejects rows that differ in a hidden setting. The error lists the settings, their
 // values and how to choose.
 func CheckSettings(rows []*Row) error {
+	if kinds, ok := kindsOf(rows); ok && checkSettings(kinds) == nil {
+		return nil
+	}
+	return checkSettings(rows) // the error counts rows
+}
+
+// kind is all that the checks of settings compare, except memory.
+type kind struct {
+	Setting
+	policy, options, fingerprint, dependsOn string
+	offline, bypasses, lossy                bool
+	capacity                                string // a dash for none
+	tier                                    int
+	above                                   string
+}
+
+func kindOf(r *Row) kind {
+	return kind{r.Setting, r.Policy, r.Options, r.PolicyFingerprint, r.DependsOn, r.Offline, r.Bypasses, r.Lossy,
+		OrDash(r.Capacity), r.Tier, r.Above}
+}
+
+// kindsOf returns a row of each kind, because most rows differ only in counts and parts. It returns
+// false if exact rows of one place have different memory. Then their parts matter too.
+func kindsOf(rows []*Row) (kinds []*Row, ok bool) {
+	memory := &rowFields[fieldIndex["capacity_entries"]]
+	known := map[kind]*Row{}
+	var last kind
+	var like *Row // the first row of the last kind
+	for _, r := range rows {
+		if k := kindOf(r); like == nil || k != last {
+			if last, like = k, known[k]; like == nil {
+				like, known[k], kinds = r, r, append(kinds, r)
+			}
+		}
+		if !r.Lossy && !memory.same(like, r) {
+			return nil, false
+		}
+	}
+	places := map[string]*Row{}
+	for _, r := range kinds {
+		if r.Lossy {
+			continue
+		}
+		if key := placeKey(r); places[key] == nil {
+			places[key] = r
+		} else if !memory.same(places[key], r) {
+			return nil, false
+		}
+	}
+	return kinds, true
+}
+
+// checkSettings is CheckSettings, row by row.
+func checkSettings(rows []*Row) error {
 	if err := checkEqual("the rows", runFields, rows); err != nil {
 		return err
 	}

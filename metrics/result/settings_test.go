@@ -1,6 +1,8 @@
 package result_test
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -49,5 +51,35 @@ func TestWhereErrors(t *testing.T) {
 	}
 	if _, err := w.Filter(rowstest.HandRows()); err == nil || !strings.HasSuffix(err.Error(), "the rows have pool: '' (empty)") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestCheckSettingsOfKinds: the check of one row for each kind finds what the check of all rows finds,
+// with the same text, for rows of which some differ in one or two fields.
+func TestCheckSettingsOfKinds(t *testing.T) {
+	names, failed := result.FieldNames(), 0
+	for seed := range uint64(500) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		rows := rowstest.Synthetic()
+		for range rng.IntN(3) {
+			name := names[rng.IntN(len(names))]
+			for range 1 + rng.IntN(4) {
+				result.Change(&rows[rng.IntN(len(rows))], name)
+			}
+		}
+		all := result.Pointers(rows)
+		if rng.IntN(2) == 0 {
+			rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		}
+		got, want := result.CheckSettings(all), result.CheckByRow(all)
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("seed %d: %v, row by row %v", seed, got, want)
+		}
+		if want != nil {
+			failed++
+		}
+	}
+	if failed < 100 || failed > 400 {
+		t.Errorf("%d of 500 sets of rows are refused", failed)
 	}
 }
