@@ -3,6 +3,7 @@ package files
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -101,13 +102,35 @@ func lock(f *os.File) {
 // a name that no program holds. Their last write is more than an hour ago, or more than an hour in
 // the future if a clock was wrong. Files that cannot be removed stay.
 func Sweep(folder string) {
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return
+	var names []string
+	_ = Each(folder, func(e fs.DirEntry) {
+		if e.Name()[0] == '.' && e.Type().IsRegular() && unfinished.MatchString(e.Name()) {
+			names = append(names, e.Name())
+		}
+	})
+	for _, name := range names {
+		sweep(filepath.Join(folder, name))
 	}
-	for _, e := range entries {
-		if e.Type().IsRegular() && unfinished.MatchString(e.Name()) {
-			sweep(filepath.Join(folder, e.Name()))
+}
+
+// Each calls a function for each entry of a folder, in no order. Unlike os.ReadDir it neither holds
+// nor sorts the entries, of which a folder of results can have a million.
+func Each(folder string, use func(fs.DirEntry)) error {
+	f, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for {
+		entries, err := f.ReadDir(1024)
+		for _, e := range entries {
+			use(e)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
 		}
 	}
 }

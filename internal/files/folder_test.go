@@ -2,6 +2,8 @@ package files
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -124,5 +126,26 @@ func TestLocked(t *testing.T) {
 	}
 	if err := Locked(filepath.Join(path, "below"), func() error { return nil }); err == nil {
 		t.Error("a lock below a file")
+	}
+}
+
+// TestEach: every entry of a large folder is visited once, and a folder that does not exist is an error.
+func TestEach(t *testing.T) {
+	folder, seen := t.TempDir(), map[string]int{}
+	for i := range 2500 {
+		if err := os.WriteFile(filepath.Join(folder, fmt.Sprint(i)), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Each(folder, func(e fs.DirEntry) { seen[e.Name()]++ }); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2500 {
+		if seen[fmt.Sprint(i)] != 1 || len(seen) != 2500 {
+			t.Fatalf("%d names, %d seen %d times", len(seen), i, seen[fmt.Sprint(i)])
+		}
+	}
+	if err := Each(filepath.Join(folder, "none"), nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v of a folder that does not exist", err)
 	}
 }

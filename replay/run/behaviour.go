@@ -3,12 +3,14 @@ package run
 import (
 	"cmp"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/lru"
 	"github.com/kvreplay/kvreplay/replay/allocate"
@@ -116,13 +118,18 @@ func (p *plan) findOutdated() error {
 	if p.opt.Store == nil {
 		return nil
 	}
-	kept, err := p.opt.Store.cellNames()
-	if err != nil {
+	keys := p.keys()
+	settings, kept := make([]string, len(keys)), make(map[string][]string, len(keys))
+	for i := range keys {
+		settings[i] = hashOf(&keys[i])
+		kept[settings[i]] = nil
+	}
+	if err := p.opt.Store.cellNames(kept); err != nil {
 		return err
 	}
-	for i := range p.cells {
-		k, o := p.key(&p.cells[i]), &p.outdated[i]
-		for _, name := range kept[hashOf(k)] {
+	for i, k := range keys {
+		o := &p.outdated[i]
+		for _, name := range kept[settings[i]] {
 			if name != k.name() {
 				o.files = append(o.files, p.opt.Store.cellPath(name))
 				o.policies = append(o.policies, k.changed(name)...)
@@ -152,21 +159,20 @@ func (k *cellKey) changed(name string) (policies []string) {
 	return policies
 }
 
-// cellNames lists the names of the cells in the store by the digest of their setting, which is the
-// first part of a name.
-func (s *Store) cellNames() (map[string][]string, error) {
-	entries, err := os.ReadDir(filepath.Join(s.dir, "cells"))
-	if err != nil {
-		return nil, fmt.Errorf("read finished cells: %w", err)
-	}
-	names := map[string][]string{}
-	for _, e := range entries {
-		if name, ok := strings.CutSuffix(e.Name(), ".jsonl"); ok && e.Type().IsRegular() {
-			setting, _, _ := strings.Cut(name, "-")
-			names[setting] = append(names[setting], name)
+// cellNames adds the names of the cells in the store to those of their setting's digest, which is
+// the first part of a name. It leaves out cells whose digest names lacks.
+func (s *Store) cellNames(names map[string][]string) error {
+	err := files.Each(filepath.Join(s.dir, "cells"), func(e fs.DirEntry) {
+		setting, _, _ := strings.Cut(strings.TrimSuffix(e.Name(), ".jsonl"), "-")
+		others, wanted := names[setting]
+		if name, ok := strings.CutSuffix(e.Name(), ".jsonl"); ok && wanted && e.Type().IsRegular() {
+			names[setting] = append(others, name)
 		}
+	})
+	if err != nil {
+		return fmt.Errorf("read finished cells: %w", err)
 	}
-	return names, nil
+	return nil
 }
 
 // noteChanged counts in r the cells that are replayed because policies have changed.
