@@ -133,8 +133,10 @@ func (s *swaps) p(cells []sides, of statistic) float64 {
 // ps returns p of several pairs of policies. traces are those of the cells. amounts are those of a
 // policy in a cell, by request.
 func (s *swaps) ps(traces []string, amounts [][][]float64, pairs [][2]int, of statistic) (ps []float64) {
-	for some := range slices.Chunk(pairs, mostPairs) {
-		ps = append(ps, s.chunk(traces, amounts, some, of)...)
+	for len(pairs) > 0 {
+		n := min(len(pairs), mostPairs)
+		ps = append(ps, s.chunk(traces, amounts, pairs[:n], of)...)
+		pairs = pairs[n:]
 	}
 	return ps
 }
@@ -158,13 +160,10 @@ func (s *swaps) chunk(traces []string, amounts [][][]float64, pairs [][2]int, of
 		for _, test := range tests {
 			test.observe(cells)
 		}
-		switch {
-		case t.of != nil:
+		if t.of != nil {
 			t.few(tests, cells)
-		case apart:
-			t.manyApart(tests, cells)
-		default:
-			t.manyTogether(tests, cells)
+		} else {
+			t.many(tests, cells, apart)
 		}
 		first = end
 	}
@@ -273,75 +272,54 @@ func (t *traceSwaps) few(tests []*pairTest, cells [][][]float64) {
 	}
 }
 
-// manyApart makes the random patterns of a trace and sums the differences of each pair.
-func (t *traceSwaps) manyApart(tests []*pairTest, cells [][][]float64) {
-	differences, sums := make([][][]float64, len(tests)), make([][]float64, len(tests))
+// many makes the random patterns of a trace. If apart, it sums the differences of each pair.
+// Otherwise the amounts must be whole. The lead of A over B is then the signed sum of A less that of
+// B. So many sums the amounts of each policy once, not once for each pair.
+func (t *traceSwaps) many(tests []*pairTest, cells [][][]float64, apart bool) {
+	sums, differences := make([][]float64, len(tests)), make([][][]float64, len(tests))
 	for i, test := range tests {
 		for k, a := range cells[test.pair[0]] {
 			c := sides{a: a, b: cells[test.pair[1]][k]}
-			differences[i], sums[i] = append(differences[i], c.differences()), append(sums[i], c.sum())
-		}
-	}
-	leads := make([]float64, blockSize)
-	t.blocks(len(tests[0].sums), func(first int, patterns *patterns) {
-		for i, test := range tests {
-			values := newStatistics(test.of, patterns.count)
-			for k, d := range differences[i] {
-				patterns.leads(leads[:patterns.count], d)
-				values.add(leads[:patterns.count], sums[i][k])
+			sums[i] = append(sums[i], c.sum())
+			if apart {
+				differences[i] = append(differences[i], c.differences())
 			}
-			test.add(first, values)
 		}
-	})
-}
-
-// manyTogether gives the same sums as manyApart if amounts are whole. The lead of A over B is the
-// signed sum of A less that of B. So it sums the amounts of each policy once, not once for each
-// pair.
-func (t *traceSwaps) manyTogether(tests []*pairTest, cells [][][]float64) {
-	used := make([]bool, len(cells))
-	for _, test := range tests {
-		used[test.pair[0]], used[test.pair[1]] = true, true
 	}
-	totals, signed := make([][]float64, len(cells)), make([][][]float64, len(cells))
+	signed := make([][][]float64, len(cells))
 	for i := range cells {
-		for _, amounts := range cells[i] {
-			total := 0.0
-			for _, x := range amounts {
-				total += x
-			}
-			totals[i], signed[i] = append(totals[i], total), append(signed[i], make([]float64, blockSize))
+		for range cells[i] {
+			signed[i] = append(signed[i], make([]float64, blockSize))
 		}
 	}
-	leads := make([]float64, blockSize)
+	room := make([]float64, blockSize)
 	t.blocks(len(tests[0].sums), func(first int, patterns *patterns) {
 		for i := range cells {
-			for k := range signed[i] {
-				if used[i] {
+			for k := range cells[i] {
+				if !apart {
 					patterns.leads(signed[i][k][:patterns.count], cells[i][k])
 				}
 			}
 		}
-		for _, test := range tests {
+		leads := room[:patterns.count]
+		for i, test := range tests {
 			values := newStatistics(test.of, patterns.count)
-			a, b := test.pair[0], test.pair[1]
-			for c := range signed[a] {
-				of, less := signed[a][c], signed[b][c]
-				for k := range patterns.count {
-					leads[k] = of[k] - less[k]
+			for c, sum := range sums[i] {
+				if apart {
+					patterns.leads(leads, differences[i][c])
+				} else {
+					a, b := signed[test.pair[0]][c], signed[test.pair[1]][c]
+					for k := range leads {
+						leads[k] = a[k] - b[k]
+					}
 				}
-				values.add(leads[:patterns.count], totals[a][c]+totals[b][c])
+				values.add(leads, sum)
 			}
-			test.add(first, values)
+			for k, value := range values.done() {
+				test.sums[first+k] += value
+			}
 		}
 	})
-}
-
-// add adds the statistic of a trace to the exchanges from the first.
-func (test *pairTest) add(first int, s *statistics) {
-	for k, value := range s.done() {
-		test.sums[first+k] += value
-	}
 }
 
 // patterns are some patterns of a trace. Byte g of pattern k is bytes[g × count + k].

@@ -81,16 +81,19 @@ func (t texts) shareAll(r *Row) {
 
 // share replaces a field's texts by the copies that other rows have.
 func (t texts) share(r *Row, f *field) {
-	switch v := f.value(r); {
+	v := f.value(r)
+	switch {
 	case !f.scalar():
 		for i, w := range r.Warnings {
 			r.Warnings[i] = *t.copy(w)
 		}
-	case f.element().Kind() != reflect.String:
-	case !f.nullable():
-		v.SetString(*t.copy(v.String()))
-	case !v.IsNil():
-		v.Set(reflect.ValueOf(t.copy(v.Elem().String())))
+	case f.element().Kind() != reflect.String || f.nullable() && v.IsNil():
+	default:
+		shared := reflect.ValueOf(t.copy(reflect.Indirect(v).String()))
+		if !f.nullable() {
+			shared = shared.Elem()
+		}
+		v.Set(shared)
 	}
 }
 

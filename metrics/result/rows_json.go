@@ -109,16 +109,16 @@ func (d *decoder) lines(b *bufio.Reader, name string) error {
 		case err != nil:
 			return fmt.Errorf("read rows: %s: %w", name, err)
 		}
-		if lines.decode(text) {
-			d.add(&lines.row, int64(len(text)))
-			continue
+		row := &lines.row
+		if !lines.decode(text) {
+			other, err := decodeObject(text)
+			if err != nil {
+				return &RowError{name, line, err}
+			}
+			row = &other
+			d.texts.shareAll(row)
 		}
-		row, err := decodeObject(text)
-		if err != nil {
-			return &RowError{name, line, err}
-		}
-		d.texts.shareAll(&row)
-		d.add(&row, int64(len(text)))
+		d.add(row, int64(len(text)))
 	}
 }
 

@@ -36,35 +36,23 @@ func CheckSettings(rows []*Row) error {
 	return checkSettings(rows) // the error counts rows
 }
 
-// kind is all that the checks of settings compare, except memory.
-type kind struct {
-	Setting
-	policy, options, fingerprint, dependsOn string
-	offline, bypasses, lossy                bool
-	capacity                                string // a dash for none
-	tier                                    int
-	above                                   string
+// sameKind reports whether two rows agree in all that the checks of settings compare, except
+// memory.
+func sameKind(a, b *Row) bool {
+	return a.Setting == b.Setting && SameCell(a, b) && a.Options == b.Options && a.PolicyFingerprint == b.PolicyFingerprint &&
+		a.DependsOn == b.DependsOn && a.Offline == b.Offline && a.Bypasses == b.Bypasses && a.Lossy == b.Lossy
 }
 
-func kindOf(r *Row) kind {
-	return kind{r.Setting, r.Policy, r.Options, r.PolicyFingerprint, r.DependsOn, r.Offline, r.Bypasses, r.Lossy,
-		OrDash(r.Capacity), r.Tier, r.Above}
-}
-
-// kindsOf returns a row of each kind, because most rows differ only in counts and parts. It returns
-// false if exact rows of one place have different memory. Then their parts matter too.
+// kindsOf returns the first row of each kind, because most rows differ only in counts and parts. A
+// kind is listed again if other rows lie between. It returns false if exact rows of one place have
+// different memory. Then their parts matter too.
 func kindsOf(rows []*Row) (kinds []*Row, ok bool) {
 	memory := &rowFields[fieldIndex["capacity_entries"]]
-	known := map[kind]*Row{}
-	var last kind
-	var like *Row // the first row of the last kind
-	for _, r := range rows {
-		if k := kindOf(r); like == nil || k != last {
-			if last, like = k, known[k]; like == nil {
-				like, known[k], kinds = r, r, append(kinds, r)
-			}
+	for i, r := range rows {
+		if i == 0 || !sameKind(rows[i-1], r) {
+			kinds = append(kinds, r)
 		}
-		if !r.Lossy && !memory.same(like, r) {
+		if !r.Lossy && !memory.same(kinds[len(kinds)-1], r) {
 			return nil, false
 		}
 	}

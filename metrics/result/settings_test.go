@@ -54,8 +54,8 @@ func TestWhereErrors(t *testing.T) {
 	}
 }
 
-// TestCheckSettingsOfKinds: the check of one row for each kind finds what the check of all rows finds,
-// with the same text, for rows of which some differ in one or two fields.
+// TestCheckSettingsOfKinds: the check of one row for each kind and the check of all rows find the
+// same, with the same text. Some rows differ in one or two fields.
 func TestCheckSettingsOfKinds(t *testing.T) {
 	names, failed := result.FieldNames(), 0
 	for seed := range uint64(500) {
