@@ -103,7 +103,7 @@ portable: ## what documents state to the digit, from a build that rounds sums of
 # Only packages whose tests link errgroup or start goroutines can race. Policies start none: those
 # of replay and cmd run all of them side by side. The skipped tests run on one goroutine, and the
 # race detector makes minutes of them. In replay/pipeline only plans start goroutines.
-ALONE := Blind|Groups|NextCommands|PythonReads|Hardware|Hostile|Reproduce
+ALONE := Blind|Groups|NextCommands|Python|Hardware|Hostile|Reproduce|Killed|Slurm|Kubernetes
 race:
 	$(GO) test -race -short -vet=off -timeout 20m -skip '$(ALONE)' $$( { \
 	  $(GO) list -test -f '{{$$p := .ImportPath}}{{range .Deps}}{{if eq . "golang.org/x/sync/errgroup"}}{{$$p}}{{end}}{{end}}' ./... | sed -n 's/\.test$$//p'; \

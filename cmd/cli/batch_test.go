@@ -163,7 +163,7 @@ func TestKilledShardsContinue(t *testing.T) {
 		for open := r.Perm(shards); len(open) > 0; {
 			pair := []int{open[0], open[r.IntN(min(2, len(open)))]} // often two attempts at one shard
 			doubled += map[bool]int{true: 1}[pair[0] == pair[1]]
-			done := make([]bool, 2)
+			done, took := make([]bool, 2), make([]time.Duration, 2)
 			var both sync.WaitGroup
 			for i, shard := range pair {
 				cmd := exec.Command(bin, "batch", "run", path, "--shard", fmt.Sprint(shard), "--parallel", fmt.Sprint(1+r.IntN(2)), "--checkpoint", "1ms")
@@ -183,12 +183,13 @@ func TestKilledShardsContinue(t *testing.T) {
 					if code := cmd.ProcessState.ExitCode(); code > 0 {
 						t.Errorf("shard %d: exit code %d", shard, code)
 					}
-					if done[i] && i == 0 {
-						typical = (3*typical + time.Since(began)) / 4
-					}
+					took[i] = time.Since(began)
 				})
 			}
 			both.Wait()
+			if done[0] {
+				typical = (3*typical + took[0]) / 4
+			}
 			for i, shard := range pair {
 				if !done[i] {
 					killed++
