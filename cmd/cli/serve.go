@@ -67,7 +67,7 @@ misses they take. Their cache is the largest that fits for --cache-batch request
 Requests without output tokens generate one.`,
 		example: `  kvreplay serve azure.csv --hardware a100-80 --model llama-2-13b --slo tpot=50ms,ttft=2s
   kvreplay serve azure.csv --model llama-3.1-8b --scale 0.5x --slo tpot=50ms --goodput 0.9
-  kvreplay serve azure.csv --model llama-3.1-8b --slo conv:tpot=50ms --slo code:ttft=3s --priority code
+  kvreplay serve azure.csv --model llama-3.1-8b --slo conv:tpot=50ms --priority code
   kvreplay serve recorded.csv --hardware rtx4090 --model llama-3.1-8b --systems vllm-recompute`,
 		args: exactlyOne("file of requests"),
 		flags: func(fl *flagSet) {
