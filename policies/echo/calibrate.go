@@ -22,21 +22,24 @@ const mostSums = 26
 type calibrator struct {
 	returned, noted    [buckets]int64 // blocks by bucket of their key: those that came back, and all
 	observed, expected [5][buckets]int64
-	chance             [buckets]int64 // that a block comes back, not falling from bucket to bucket
+	chance             [buckets]uint32 // that a block comes back, not falling from bucket to bucket
 
 	// corrections of each feature value, in 1/256 of log2
 	ofDistance, ofAround, ofSharp, ofSlow [buckets]int32
 
-	// notes of the step before, not yet in noted and expected
-	noticed                            [buckets]uint32
-	distances, arounds, sharps, slowly [buckets]int64
+	// blocks of the step before, not yet in noted and expected
+	noticed   [2]noticed // of blocks by turns, which do not wait for each other
+	distances [buckets]int64
 }
+
+// noticed has the number of noted blocks by bucket of their key, and the chances of them by feature.
+type noticed struct{ keys, arounds, sharps, slowly [buckets]uint64 }
 
 // aroundPlace is the place of a quarter of the candidates, 0 to 4, and a number of listed blocks,
 // 0 to 8.
 func aroundPlace(quarter uint8, around int) uint { return uint(quarter)*9 + uint(around) }
 
-// note has the features of a block at the step before: a 1, the bucket of its key, aroundPlace, the
+// note has the features of a block at the step before: a 1 if it is noted, the bucket of its key, aroundPlace, the
 // sharp and the slow sum, in 6 bits each.
 type note uint32
 
@@ -52,10 +55,14 @@ func (c *calibrator) reset() {
 
 // learn adds the blocks that the step before noted, and those of them that came back. edge is the
 // edge at that step.
-func (c *calibrator) learn(notes []note, demand []int32, edge int32) {
+func (h *history) learn(demand []int32, edge int32) {
+	c := &h.calibrator
 	for _, x := range demand {
-		n := notes[x]
-		if n == 0 {
+		if h.assessed[x>>6]>>(x&63)&1 == 0 {
+			continue
+		}
+		n := h.notes[h.place(x)]
+		if n>>24 == 0 {
 			continue
 		}
 		c.returned[n>>18&63] += 1 << 16
@@ -66,17 +73,29 @@ func (c *calibrator) learn(notes []note, demand []int32, edge int32) {
 		c.observed[4][n&63] += 1 << 16
 	}
 	most := int64(0)
+	c.gather()
 	for b := range buckets {
-		c.noted[b] += int64(c.noticed[b]) << 16
 		most = max(most, c.returned[b]<<16/c.noted[b])
-		c.chance[b] = most
+		c.chance[b] = uint32(most)
 		c.expected[0][b] += c.distances[b]
-		c.expected[3][b] += c.sharps[b]
-		c.expected[4][b] += c.slowly[b]
 	}
-	for place, n := range c.arounds[:5*9] {
-		c.expected[1][place/9] += n
-		c.expected[2][place%9] += n
+	c.distances = [buckets]int64{}
+}
+
+// gather adds what was noticed to the counts.
+func (c *calibrator) gather() {
+	for i := range c.noticed {
+		n := &c.noticed[i]
+		for b := range buckets {
+			c.noted[b] += int64(n.keys[b]) << 16
+			c.expected[3][b] += int64(n.sharps[b])
+			c.expected[4][b] += int64(n.slowly[b])
+		}
+		for place, p := range n.arounds[:5*9] {
+			c.expected[1][place/9] += int64(p)
+			c.expected[2][place%9] += int64(p)
+		}
+		*n = noticed{}
 	}
 }
 
@@ -97,8 +116,6 @@ func (c *calibrator) begin(edge int32, without int) {
 			c.ofAround[aroundPlace(uint8(quarter), around)] = c.offset(1, quarter) + c.offset(2, around)
 		}
 	}
-	c.noticed = [buckets]uint32{}
-	c.distances, c.arounds, c.sharps, c.slowly = [buckets]int64{}, [buckets]int64{}, [buckets]int64{}, [buckets]int64{}
 }
 
 // offset returns the logarithm of the observed returns of a feature value in proportion to those
@@ -115,41 +132,56 @@ func (c *calibrator) correction(distance int, quarter uint8, around, sharp, slow
 // assess computes and notes the scores of the blocks of a group in a word.
 func (h *history) assess(w int, g *group) {
 	c := &h.calibrator
-	scores, notes, near := (*[64]int32)(h.scores[w<<6:]), (*[64]note)(h.notes[w<<6:]), (*[64]uint8)(h.near[w<<6:])
-	var regions [4]uint32 // their part of the key
 	for i, r := range h.regions[w<<2 : w<<2+4] {
-		regions[i&3] = r * h.rule.region >> 10
+		g.regions[i&3] = r * h.rule.region >> 10
 	}
-	listed := window(h.listed, int32(w))
-	features, correct, at := &g.features, &g.correction, g.at[:g.n]
+	near, listed, at := (*[64]uint8)(h.near[w<<6:]), window(h.listed, int32(w)), g.at[:g.n]
+	above := uint32(h.edge) - uint32(w<<6) // distance of the first block
+	far, least := half(above-uint32(at[0])), half(above-uint32(at[len(at)-1]))
+	common := c.ofDistance[far&63]
 	for i, b := range at {
 		place := aroundPlace(near[b&63], listed.around(uint(b)))
-		features[i&63] = uint32(place) << 12
-		correct[i&63] = c.ofAround[place&63]
+		g.place[i&63] = uint32(place)
+		g.correction[i&63] = c.ofAround[place&63] + common
 	}
-	for i := range at {
-		sharp, slow := uint32(half(g.sharp[i&63]+1<<10)-20)&63, uint32(half(g.slow[i&63]+1<<14)-28)&63
-		features[i&63] |= sharp<<6 | slow
-		correct[i&63] += c.ofSharp[sharp] + c.ofSlow[slow]
+	if far != least {
+		for i, b := range at {
+			g.correction[i&63] += c.ofDistance[half(above-uint32(b))&63] - common
+		}
 	}
-	above := uint32(h.edge) - uint32(w<<6) // distance of the first block
+	g.kept = h.active[w] &^ h.demanded[w]
+	scores, notes := (*[64]int32)(h.scores[h.places[w]:]), (*[64]note)(h.notes[h.places[w]:])
+	assessGroup(g, c, scores, notes)
+	all := uint64(0)
+	for i, p := range g.chances[:g.n] {
+		f, n := notes[i&63], &c.noticed[i&1]
+		n.keys[f>>18&63] += uint64(f >> 24)
+		n.arounds[f>>12&63] += uint64(p)
+		n.sharps[f>>6&63] += uint64(p)
+		n.slowly[f&63] += uint64(p)
+		all += uint64(p)
+	}
+	if far == least {
+		c.distances[far&63] += int64(all)
+		return
+	}
 	for i, b := range at {
-		far := uint32(half(above-uint32(b))) & 63
-		corrected := (correct[i&63] + c.ofDistance[far]) * 180 >> 8
-		l := logarithm(g.key[i&63] + regions[b>>regionBits&3])
-		scores[b&63], correct[i&63] = l+corrected, corrected
-		f := uint32(1<<24) | uint32(l>>7)&63<<18 | features[i&63]
-		notes[b&63], features[i&63] = note(f), f|far<<25
+		c.distances[half(above-uint32(b))&63] += int64(g.chances[i&63])
 	}
-	for i := range at {
-		f := features[i&63]
-		kb := f >> 18 & 63
-		p := chances(c.chance[kb], correct[i&63])
-		c.noticed[kb]++
-		c.distances[f>>25&63] += p
-		c.arounds[f>>12&63] += p
-		c.sharps[f>>6&63] += p
-		c.slowly[f&63] += p
+}
+
+// assessPlain computes the scores and the notes of a group's blocks, and the chances of those that
+// are kept. A block that is not kept has a note without its highest bit and no chance.
+func assessPlain(g *group, c *calibrator, scores *[64]int32, notes *[64]note) {
+	for i, b := range g.at[:g.n] {
+		i &= 63
+		sharp, slow := uint32(half(g.sharp[i]+1<<10)-20)&31, uint32(half(g.slow[i]+1<<14)-28)&31
+		corrected := (g.correction[i] + c.ofSharp[sharp] + c.ofSlow[slow]) * 180 >> 8
+		l := logarithm(g.key[i] + g.regions[b>>regionBits&3])
+		kb, keep := uint32(l)>>7, uint32(g.kept>>(b&63)&1)
+		scores[i] = l + corrected
+		notes[i] = note(keep<<24 | kb<<18 | g.place[i]<<12 | sharp<<6 | slow)
+		g.chances[i] = min(uint32(uint64(c.chance[kb&63])*uint64(power(corrected))>>16), 64000) & -keep
 	}
 }
 
@@ -171,13 +203,13 @@ func (a around) around(b uint) int {
 // distance returns the feature value of block x below the edge.
 func distance(edge, x int32) int { return half(uint32(edge - x)) }
 
-// chances returns p·2^(c/256), at most 64000. Between powers of two it is linear.
-func chances(p int64, c int32) int64 {
+// power returns 2^(c/256) in 1/65536, at most 2^32-1. Between powers of two it is linear.
+func power(c int32) uint32 {
 	z := c + 16<<8
 	if z < 0 {
 		return 0
 	}
-	return min(p*(int64(256+z&255)<<min(40, uint(z>>8))>>8)>>16, 64000)
+	return uint32(min(uint64(256+z&255)<<min(40, uint(z>>8))>>8, math.MaxUint32))
 }
 
 // logarithm returns log2 x in 1/256, linear between powers of two and rounded down. That of 0 is 0.

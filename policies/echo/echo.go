@@ -34,10 +34,10 @@
 // Options: calibrate=off evicts by the key alone. All constants were chosen by hand on half of the
 // corpus. The research behind them is described in README.md.
 //
-// State: each block has five masks of the 64 steps before. One is for births, one for the demand,
-// and three are for the bits of a candidate's credit. Sums over a mask are read from eight tables of 256
-// sums. Cost: a step reads the state of each block that any of the last 64 steps gave credit. An
-// eviction reads the scores of all blocks outside the demand. Memory: 55 B per block of the context.
+// State: each block has a mask of the 64 steps before that demanded it. Sums over a mask are read from
+// eight tables of 256 sums. Births and credits of candidates are lists, one a step. Cost: a step reads
+// the state of each block that any of the last 64 steps gave credit, and all credits of these steps.
+// An eviction reads the scores of all blocks outside the demand. Memory: 39 B per block of the context.
 // Exact, online. It loses to LRU if demands do not recur.
 package echo
 

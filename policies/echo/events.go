@@ -21,23 +21,26 @@ func (e *events) begin(t int) []event { return e.steps[t%(lags+1)][:0] }
 
 func (e *events) end(t int, list []event) { e.steps[t%(lags+1)] = list }
 
-// otherSum is a block's sums over the events. The key is in the lower half of the first number.
-type otherSum struct {
-	keySharp uint64
-	slow     uint32
-}
+// otherSum is a block's sums over the events. Its offset is that of an event without its credit.
+type otherSum struct{ key, sharp, slow, _ uint32 }
 
 // add adds the events of step t, and of the known steps before it, to the sums of blocks.
 func (e *events) add(to []otherSum, t, known int, w *weights) {
+	var of [16]otherSum // by credit
 	for l := 0; l <= known; l++ {
-		var of [unit + 1]otherSum // by credit
-		for v := range of {
-			of[v] = otherSum{uint64(v) * (uint64(w.key[l]) | uint64(w.sharp[l])<<32), uint32(v) * slow[l]}
+		for v := range uint32(unit + 1) {
+			of[v] = otherSum{key: v * w.key[l], sharp: v * w.sharp[l], slow: v * slow[l]}
 		}
-		for _, x := range e.steps[(t-l)%(lags+1)] {
-			o, s := &to[x>>4], &of[min(x&15, unit)]
-			o.keySharp += s.keySharp
-			o.slow += s.slow
-		}
+		addEvents(to, &of, e.steps[(t-l)%(lags+1)])
+	}
+}
+
+// addPlain adds the sums of their credit to the sums of the blocks of a list.
+func addPlain(to []otherSum, of *[16]otherSum, list []event) {
+	for _, x := range list {
+		o, s := &to[x>>4], &of[x&15]
+		o.key += s.key
+		o.sharp += s.sharp
+		o.slow += s.slow
 	}
 }

@@ -29,8 +29,10 @@ type history struct {
 	active    []uint64   // blocks to which the current step or one of the 64 before gives credit
 	near      []uint8    // by block: quarter of the candidates, 1 to 4, or 0
 	nearby    []int32    // blocks with a quarter
-	scores    []int32    // by active block outside D_t
-	notes     []note     // by block: its features at the step before, or 0
+	assessed  []uint64   // blocks that have scores and notes
+	places    []int32    // by word: place of its first assessed block
+	scores    []int32    // by place
+	notes     []note     // by place
 	regions   []uint32   // by region: sum of S
 	overlap   [3][lags + 1]uint32
 	sums      sums
@@ -45,7 +47,8 @@ func (h *history) reset(blocks int, calibrate bool, r *rule) {
 	h.past, h.other = policies.Fill(h.past, words<<6, 0), policies.Fill(h.other, words<<6, otherSum{})
 	h.near = policies.Fill(h.near, words<<6, 0)
 	h.demanded, h.listed, h.active = policies.Fill(h.demanded, words, 0), policies.Fill(h.listed, words+2, 0), policies.Fill(h.active, words, 0)
-	h.scores, h.notes = policies.Fill(h.scores, words<<6, 0), policies.Fill(h.notes, words<<6, 0)
+	h.assessed, h.places = policies.Fill(h.assessed, words, 0), policies.Fill(h.places, words, 0)
+	h.scores, h.notes = policies.Fill(h.scores, (words+1)<<6, 0), policies.Fill(h.notes, (words+1)<<6, 0)
 	h.regions = policies.Fill(h.regions, words<<6>>regionBits, 0)
 	h.nearby, h.overlap = h.nearby[:0], [3][lags + 1]uint32{}
 	h.events.reset()
@@ -63,7 +66,7 @@ func (h *history) step(births, demand, candidates []int32) {
 		h.edge = max(h.edge, slices.Max(demand)+1)
 	}
 	if h.calibrate {
-		h.learn(h.notes, demand, before)
+		h.learn(demand, before)
 	}
 	h.list(births, demand, candidates)
 	h.compare(demand)
@@ -134,20 +137,22 @@ func (h *history) compare(demand []int32) {
 func (h *history) rescore() {
 	clear(h.regions)
 	h.calibrator.begin(h.edge, h.rule.without)
-	g := &h.group
+	g, n := &h.group, int32(0)
+	copy(h.assessed, h.active)
 	for w, active := range h.active {
 		if active == 0 {
 			continue
 		}
 		g.places(active)
-		h.lookUp(w, g)
-		h.spread(w, g)
+		h.places[w] = n
+		n += int32(g.n)
+		h.sumUp(w, g)
 		if h.calibrate {
 			h.assess(w, g)
 		} else {
 			for i, b := range g.at[:g.n] {
 				x := int32(w<<6 | int(b))
-				h.scores[x] = int32(h.key(x, g.key[i&63]))
+				h.scores[h.places[w]+int32(i)] = int32(h.key(x, g.key[i&63]))
 			}
 		}
 	}
@@ -156,11 +161,14 @@ func (h *history) rescore() {
 // group has the active blocks of a word, and figures of each of them.
 type group struct {
 	n                int
+	kept             uint64 // bits of the blocks that are active and not demanded
 	at               [64]uint8
-	packed           [64]uint64
 	key, sharp, slow [64]uint32
-	correction       [64]int32
-	features         [64]uint32
+	before           [128]uint32 // sum of the keys of the blocks before
+	correction       [64]int32   // sum of those for the distance and for the place of a table
+	place            [64]uint32  // aroundPlace
+	chances          [64]uint32
+	regions          [8]uint32 // part of the key by region
 }
 
 // places sets the blocks of the group by a bitset of a word.
@@ -173,50 +181,54 @@ func (g *group) places(set uint64) {
 	g.n = n
 }
 
-// lookUp reads the sums over the demands.
-func (h *history) lookUp(w int, g *group) {
-	past, tables, packed := (*[64]uint64)(h.past[w<<6:]), &h.sums.tables, &g.packed
-	for i, b := range g.at[:g.n] {
-		m := past[b&63]
-		packed[i&63] = tables[0][uint8(m)] + tables[1][uint8(m>>8)] + tables[2][uint8(m>>16)] + tables[3][uint8(m>>24)] +
-			tables[4][uint8(m>>32)] + tables[5][uint8(m>>40)] + tables[6][uint8(m>>48)] + tables[7][uint8(m>>56)]
+// sumUp sets the sums of the blocks, and those of the regions. Blocks without credit leave the active
+// ones.
+func (h *history) sumUp(w int, g *group) {
+	active := h.active[w]
+	empty := sumGroup(g, (*[64]uint64)(h.past[w<<6:]), (*[64]otherSum)(h.other[w<<6:]), &h.sums, 1<<(h.t&63), h.demanded[w])
+	regions := (*[4]uint32)(h.regions[w<<2:])
+	for i, n := 0, 0; i < len(regions); i++ {
+		from := n
+		n += bits.OnesCount16(uint16(active >> (i << regionBits)))
+		regions[i] = g.before[n&127] - g.before[from&127]
 	}
-	bit, demanded, current := uint64(1)<<(h.t&63), h.demanded[w], h.sums.current
-	for i, b := range g.at[:g.n] {
-		member := -(demanded >> (b & 63) & 1)
-		packed[i&63] += current & member
-		past[b&63] = past[b&63]&^bit | member&bit
+	if int32(empty) < 0 {
+		for i, b := range g.at[:g.n] {
+			if g.slow[i&63] == 0 {
+				h.active[w] &^= 1 << (b & 63)
+			}
+		}
 	}
 }
 
-// spread adds the sums over the events, and adds the keys to the sums of the regions.
-func (h *history) spread(w int, g *group) {
-	other, regions := (*[64]otherSum)(h.other[w<<6:]), (*[4]uint32)(h.regions[w<<2:])
+// sumPlain sets the sums of a group's blocks, and adds the current step to their past. It clears the
+// sums over the events. The highest bit of the result is set if a block has no credit.
+func sumPlain(g *group, past *[64]uint64, other *[64]otherSum, s *sums, bit, demanded uint64) (empty uint32) {
+	total, tables := uint32(0), &s.tables
 	for i, b := range g.at[:g.n] {
-		packed, o := g.packed[i&63], &other[b&63]
-		g.key[i&63] = uint32(packed&(1<<slowShift-1))*unit + uint32(o.keySharp)
-		g.sharp[i&63] = uint32(packed>>sharpShift)*unit + uint32(o.keySharp>>32)
-		g.slow[i&63] = uint32(packed>>slowShift&(1<<(sharpShift-slowShift)-1))*unit + o.slow
-		o.keySharp, o.slow = 0, 0
-		regions[b>>regionBits&3] += g.key[i&63]
+		i, b = i&63, b&63
+		m, o, member := past[b], &other[b], -(demanded >> b & 1)
+		packed := s.current&member + tables[0][uint8(m)] + tables[1][uint8(m>>8)] + tables[2][uint8(m>>16)] + tables[3][uint8(m>>24)] +
+			tables[4][uint8(m>>32)] + tables[5][uint8(m>>40)] + tables[6][uint8(m>>48)] + tables[7][uint8(m>>56)]
+		past[b] = m&^bit | member&bit
+		key, slow := uint32(packed&(1<<slowShift-1))*unit+o.key, uint32(packed>>slowShift&(1<<(sharpShift-slowShift)-1))*unit+o.slow
+		g.key[i], g.sharp[i], g.slow[i] = key, uint32(packed>>sharpShift)*unit+o.sharp, slow
+		*o = otherSum{}
+		total += key
+		g.before[i+1] = total
+		empty |= slow - 1
 	}
-	gone, demanded, notes, n := uint64(0), h.demanded[w], (*[64]note)(h.notes[w<<6:]), 0
-	for i, b := range g.at[:g.n] { // keeps the blocks that are not demanded and have credit
-		s := g.slow[i&63]
-		empty := (uint64(s) - 1) >> 63 // 1 if s is 0
-		out := empty | demanded>>(b&63)&1
-		gone |= empty << (b & 63)
-		notes[b&63] = 0
-		g.at[n&63], g.key[n&63], g.sharp[n&63], g.slow[n&63] = b, g.key[i&63], g.sharp[i&63], s
-		n += int(1 - out)
-	}
-	g.n = n
-	h.active[w] &^= gone
+	return empty
 }
 
 // key returns the key of a block with the given sum S.
 func (h *history) key(x int32, sum uint32) uint32 {
 	return sum + h.regions[x>>regionBits]*h.rule.region>>10
+}
+
+// place returns the place of an assessed block.
+func (h *history) place(x int32) int32 {
+	return h.places[x>>6] + int32(bits.OnesCount64(h.assessed[x>>6]&(1<<(x&63)-1)))
 }
 
 // score returns the score of a block. That of a member of D_t is the highest. In a pool, the members
@@ -225,8 +237,8 @@ func (h *history) score(x int32) int32 {
 	if h.demanded[x>>6]>>(x&63)&1 != 0 {
 		return math.MaxInt32
 	}
-	if h.active[x>>6]>>(x&63)&1 != 0 {
-		return h.scores[x]
+	if h.assessed[x>>6]>>(x&63)&1 != 0 {
+		return h.scores[h.place(x)]
 	}
 	key := h.key(x, 0)
 	if !h.calibrate {

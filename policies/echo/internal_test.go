@@ -104,3 +104,57 @@ func TestPoolKeepsTheLatestDemands(t *testing.T) {
 		t.Errorf("evicts %v, expected 0 and 4: stream 0 demanded block 1 last", got)
 	}
 }
+
+// The kernels for the processor give what the plain ones give: sums, scores, notes and chances.
+func TestKernels(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 4))
+	random := func(bits int) uint32 { return r.Uint32() >> (32 - r.IntN(bits+1)) }
+	for draw := range 3000 {
+		var c calibrator
+		for b := range buckets {
+			c.chance[b] = random(16)
+			c.ofSharp[b], c.ofSlow[b] = int32(random(13))-1<<12, int32(random(13))-1<<12
+		}
+		var g group
+		var sums sums
+		var past [64]uint64
+		var other [64]otherSum
+		for i := range past {
+			past[i] = r.Uint64() & r.Uint64()
+			g.correction[i], g.place[i] = int32(random(14))-1<<13, r.Uint32N(5*9)
+			if r.IntN(2) == 0 {
+				past[i] = 0
+				continue
+			}
+			other[i] = otherSum{key: random(22), sharp: random(19), slow: random(22)}
+		}
+		w := published.weigh([]uint32{0, random(11), random(11), random(11), random(11)}, 1<<11)
+		sums.set(r.IntN(1000), 4, &w)
+		for i := range g.regions {
+			g.regions[i] = random(20)
+		}
+		g.places(r.Uint64() | 1<<r.IntN(64))
+		g.kept = r.Uint64()
+		var list []event
+		for range r.IntN(20) {
+			list = append(list, newEvent(int32(r.IntN(64)), 1+r.IntN(unit)))
+		}
+		of := [16]otherSum{1: {key: 1, sharp: 2, slow: 3}, unit: {key: random(20), sharp: random(18), slow: random(20)}}
+
+		want, wantPast, wantOther := g, past, other
+		var scores, wantScores [64]int32
+		var notes, wantNotes [64]note
+		addEvents(other[:], &of, list)
+		addPlain(wantOther[:], &of, list)
+		bit, demanded := uint64(1)<<r.IntN(64), r.Uint64()
+		empty := sumGroup(&g, &past, &other, &sums, bit, demanded)
+		wantEmpty := sumPlain(&want, &wantPast, &wantOther, &sums, bit, demanded)
+		assessGroup(&g, &c, &scores, &notes)
+		assessPlain(&want, &c, &wantScores, &wantNotes)
+		clear(g.chances[g.n:])
+		if empty != wantEmpty || g != want || past != wantPast || other != wantOther ||
+			!slices.Equal(scores[:g.n], wantScores[:g.n]) || !slices.Equal(notes[:g.n], wantNotes[:g.n]) {
+			t.Fatalf("draw %d of %d blocks: the kernels and the plain code differ", draw, g.n)
+		}
+	}
+}
