@@ -268,8 +268,8 @@ func (s *slurm) submit(output string) (jobs []string) {
 	return jobs
 }
 
-// finished waits until no job is left. A requeued task waits for two minutes unless it is told to
-// start.
+// finished waits until no job is left. Slurm starts a requeued task after two minutes, or at once if the
+// test sets its start time.
 func (s *slurm) finished() {
 	s.t.Helper()
 	s.until("all tasks have ended", func() bool {
