@@ -89,7 +89,7 @@ func newBucket(name, prefix string) (*bucket, error) {
 		}
 		transport.ResponseHeaderTimeout = stall
 		b := &bucket{creds: chain(), where: host}
-		client, err := minio.NewCore(host, &minio.Options{Creds: b.creds, Secure: secure, Region: region, Transport: transport, MaxRetries: retries})
+		client, err := minio.NewCore(host, &minio.Options{Creds: b.creds, Secure: secure, Region: region, Transport: bodies{transport}, MaxRetries: retries})
 		if err != nil {
 			return nil, fmt.Errorf("AWS_ENDPOINT_URL: %w", err)
 		}
