@@ -87,17 +87,19 @@ func TestPromptsStretched(t *testing.T) {
 	}
 	staged := &prompts{passes: p.passes, stages: 2, send: 3}
 	near(t, "two stages", staged.seconds(&asModelled), (38+19)/2.+3)
-	// Kernels of 2 and the link of 2 lengthen 38 s by 16 and 24 s, and shorten it by 5 and 6 s.
-	v := (&Uncertainty{2, 1, 1, 2, 1, 1}).of(p.seconds)
-	near(t, "high", v.High, 38+math.Hypot(16, 24))
-	near(t, "low", v.Low, 38-math.Hypot(5, 6))
+	// Kernels of 2, the link of 2 and the whole step of 1.5 lengthen 38 s by 16, 24 and 19 s. They
+	// shorten it by 5, 6 and 38/3 s.
+	v := (&Uncertainty{2, 1, 1, 2, 1, 1, 1.5}).of(p.seconds)
+	near(t, "high", v.High, 38+math.Hypot(math.Hypot(16, 24), 19))
+	near(t, "low", v.Low, 38-math.Hypot(math.Hypot(5, 6), 38/3.))
 }
 
-// On the roofline, TTFT is too long or short by the factor of kernels alone.
+// On the roofline, TTFT is too long or short by the factors of kernels and of the whole step.
 func TestFirstTokensInterval(t *testing.T) {
 	r := prefilled(t, 1, 0, nil)
-	near(t, "high", r.TTFTInterval.High, rooflineFactor*r.TTFT)
-	near(t, "low", r.TTFTInterval.Low, r.TTFT/rooflineFactor)
+	factor := FirstTokens.Factor()
+	near(t, "high", r.TTFTInterval.High, (1+math.Hypot(rooflineFactor-1, factor-1))*r.TTFT)
+	near(t, "low", r.TTFTInterval.Low, (1-math.Hypot(1-1/rooflineFactor, 1-1/factor))*r.TTFT)
 	hosted := prefilled(t, 1, 64, func(o *Options) { o.Schedule = schedule(t, "flexgen:weights=host") })
 	link := hosted.TTFTInterval.Submodels["link"]
 	if link.Slow < 0.35 || link.Slow > linkFactor-1 {

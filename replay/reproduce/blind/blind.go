@@ -35,23 +35,24 @@ const (
 // group is a kind of system with its sections.
 type group struct {
 	title    string
+	kind     pipeline.StepKind // of its results with an interval
 	sections []string
 }
 
 // groups have all sections in the order of the summary.
 var groups = []group{
-	{"dense engines, one GPU", []string{"shadowkv-full", "lmdeploy", "gpt-fast", "tensorrt-llm", "vllm", "nemo",
+	{"dense engines, one GPU", pipeline.OneGPU, []string{"shadowkv-full", "lmdeploy", "gpt-fast", "tensorrt-llm", "vllm", "nemo",
 		"fastertransformer", "qwen2.5", "qwen3", "llama.cpp", "rtx4090"}},
-	{"dense engines, tensor parallelism", []string{"lmdeploy-tp", "gpt-fast-tp", "tensorrt-llm-tp", "vllm-tp",
+	{"dense engines, tensor parallelism", pipeline.ManyGPUs, []string{"lmdeploy-tp", "gpt-fast-tp", "tensorrt-llm-tp", "vllm-tp",
 		"nemo-tp", "fastertransformer-tp", "bloom", "qwen2.5-tp", "qwen2.5-h100"}},
-	{"Python that launches each kernel", []string{"transformers"}},
-	{"offloading and sparse attention", []string{"shadowkv", "flexgen", "zero-inference", "h2o",
+	{"Python that launches each kernel", pipeline.OneGPU, []string{"transformers"}},
+	{"offloading and sparse attention", pipeline.Offloading, []string{"shadowkv", "flexgen", "zero-inference", "h2o",
 		"h2o-latency", "headinfer"}},
-	{"mixture of experts", []string{"qwen3-moe", "qwen3-moe-a100", "glm-5.1", "large-ep"}},
-	{"mixture of experts, tensor parallelism", []string{"gpt-fast-moe", "vllm-moe-tp", "vllm-dbrx", "sglang-deepseek-tp", "sglang-r1-tp"}},
-	{"gains of one system over another", []string{"shadowkv-gain", "offload-gain", "tp-gain"}},
-	{"first tokens", []string{"tensorrt-llm-first", "lmdeploy-first", "lmdeploy-first-batch"}},
-	{"memory", []string{"rtx4090-room", "rtx4090-room-prefill"}},
+	{"mixture of experts", pipeline.MixedExperts, []string{"qwen3-moe", "qwen3-moe-a100", "glm-5.1", "large-ep"}},
+	{"mixture of experts, tensor parallelism", pipeline.MixedExperts, []string{"gpt-fast-moe", "vllm-moe-tp", "vllm-dbrx", "sglang-deepseek-tp", "sglang-r1-tp"}},
+	{"gains of one system over another", 0, []string{"shadowkv-gain", "offload-gain", "tp-gain"}},
+	{"first tokens", pipeline.FirstTokens, []string{"tensorrt-llm-first", "lmdeploy-first", "lmdeploy-first-batch"}},
+	{"memory", 0, []string{"rtx4090-room", "rtx4090-room-prefill"}},
 }
 
 // gains are the sections that compare ratios of other results.
@@ -60,7 +61,14 @@ var gains = map[string]bool{"shadowkv-gain": true, "offload-gain": true, "tp-gai
 // bench prices results.
 type bench struct {
 	*reproduce.Study
-	known map[string]outcome // results with an id
+	known map[string]outcome  // results with an id
+	of    map[string][]priced // results of a section
+}
+
+// priced is a published result with the outputs of `kvreplay time` by line.
+type priced struct {
+	row reproduce.Row
+	by  map[string]*pipeline.Result
 }
 
 // outcome is a result that gains refer to.
@@ -71,49 +79,76 @@ type outcome struct {
 
 func study(s *reproduce.Study) {
 	defer s.Done()
-	b := &bench{s, map[string]outcome{}}
+	b := priceAll(s)
+	factors := b.factors()
 	for _, g := range groups {
 		for _, name := range g.sections {
 			if gains[name] {
 				b.gains(name)
 			} else {
-				b.section(name)
+				b.section(name, factors[g.kind].without(source(name)))
 			}
 		}
 	}
 }
 
-// section prices the results of a section.
-func (b *bench) section(name string) {
-	d := b.Section(name)
+// priceAll prices the results of all sections.
+func priceAll(s *reproduce.Study) *bench {
+	b := &bench{s, map[string]outcome{}, map[string][]priced{}}
+	for _, g := range groups {
+		for _, name := range g.sections {
+			if !gains[name] {
+				b.price(name)
+			}
+		}
+	}
+	return b
+}
+
+// price prices the results of a section.
+func (b *bench) price(name string) {
 	for _, row := range b.Rows(name) {
-		ours := map[string]float64{}
+		p := priced{row, map[string]*pipeline.Result{}}
 		for _, line := range []string{roofline, fitted} {
-			r := b.price(row, line)
-			ours[line] = measure(row, b.Model(row.Text("model")), r)
+			p.by[line] = b.result(row, line)
+		}
+		b.of[name] = append(b.of[name], p)
+	}
+}
+
+// section states the results of a section, with intervals by a factor of the whole step.
+func (b *bench) section(name string, factor float64) {
+	d := b.Section(name)
+	for _, p := range b.of[name] {
+		ours, m := map[string]float64{}, b.Model(p.row.Text("model"))
+		for _, line := range []string{roofline, fitted} {
+			r := p.by[line]
 			if r.Fits() {
-				d.SetInterval(line, ours[line], interval(row, b.Model(row.Text("model")), r), row, reproduce.Row{"why": ""})
+				ours[line] = measure(p.row, m, r)
+				d.SetInterval(line, ours[line], interval(p.row, m, r, factor), p.row, reproduce.Row{"why": ""})
 				continue
 			}
 			ours[line] = reproduce.None
-			d.Absent(line, row, reproduce.Row{"why": "", "verdict": "the batch does not fit: " + r.Memory.Verdict})
+			d.Absent(line, p.row, reproduce.Row{"why": "", "verdict": "the batch does not fit: " + r.Memory.Verdict})
 		}
-		if id := row.Text("id"); id != "" {
-			b.known[id] = outcome{row, ours}
+		if id := p.row.Text("id"); id != "" {
+			b.known[id] = outcome{p.row, ours}
 		}
 	}
 }
 
 // interval returns the least and the largest of our figures at the ends of TPOT's or TTFT's interval.
 // Memory has none.
-func interval(row reproduce.Row, m *hardware.Model, r *pipeline.Result) (ends [2]float64) {
+func interval(row reproduce.Row, m *hardware.Model, r *pipeline.Result, factor float64) (ends [2]float64) {
 	switch row.Text("measure") {
 	case "room":
 		return ends
 	case "ttft":
-		return [2]float64{1e3 * r.TTFTInterval.Low, 1e3 * r.TTFTInterval.High}
+		v := r.TTFTInterval.With(r.TTFT, factor)
+		return [2]float64{1e3 * v.Low, 1e3 * v.High}
 	}
-	for i, tpot := range []float64{r.Interval.Low, r.Interval.High} {
+	v := r.Interval.With(r.TPOT, factor)
+	for i, tpot := range []float64{v.Low, v.High} {
 		end := *r
 		end.Mean *= tpot / r.TPOT
 		end.Tokens *= r.TPOT / tpot
@@ -203,8 +238,8 @@ func measure(row reproduce.Row, m *hardware.Model, r *pipeline.Result) float64 {
 	return batch * tokens / seconds
 }
 
-// price returns the output of `kvreplay time` for a row.
-func (b *bench) price(row reproduce.Row, line string) *pipeline.Result {
+// result returns the output of `kvreplay time` for a row.
+func (b *bench) result(row reproduce.Row, line string) *pipeline.Result {
 	m := b.Model(row.Text("model"))
 	o := pipeline.Options{Model: m, Batch: row.Int("batch")}
 	o.Machine = b.Machine(row.Text("machine"))

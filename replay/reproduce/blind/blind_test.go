@@ -53,10 +53,17 @@ func TestMeasure(t *testing.T) {
 }
 
 // By hand: TPOT of 10 ms lies between 8 and 12.5 ms. 8 × 100 tokens in 100 steps are 800 tokens/s, 1000
-// or 640. With a printed time to the first token, only the 100 later steps change.
+// or 640. With a printed time to the first token, only the 100 later steps change. A factor of the whole
+// step of 4 lengthens TPOT by 300 % more, in quadrature.
 func TestInterval(t *testing.T) {
-	r := &pipeline.Result{Mean: 0.01, TPOT: 0.01, Tokens: 80, Interval: pipeline.Interval{Low: 0.008, High: 0.0125},
-		TTFT: 0.02, TTFTInterval: &pipeline.Interval{Low: 0.015, High: 0.03}}
+	effect := func(slow, fast float64) pipeline.Interval {
+		return pipeline.Interval{Submodels: map[string]pipeline.Effect{"kernels": {Slow: slow, Fast: fast}}}
+	}
+	first := effect(0.5, 0.25)
+	r := &pipeline.Result{Mean: 0.01, TPOT: 0.01, Tokens: 80, Interval: effect(0.25, 0.2), TTFT: 0.02, TTFTInterval: &first}
+	if ends := interval(reproduce.Row{"batch": 8, "generate": 100}, &hardware.Model{}, r, 4); math.Abs(ends[0]-800/(1+math.Hypot(0.25, 3))) > 1e-6 {
+		t.Errorf("with a factor of 4 throughput is in %v", ends)
+	}
 	for _, c := range []struct {
 		row       reproduce.Row
 		low, high float64
@@ -67,7 +74,7 @@ func TestInterval(t *testing.T) {
 		{reproduce.Row{"batch": 8, "generate": 100, "measure": "ttft"}, 15, 30},
 		{reproduce.Row{"batch": 8, "generate": 100, "measure": "room"}, 0, 0},
 	} {
-		ends := interval(c.row, &hardware.Model{}, r)
+		ends := interval(c.row, &hardware.Model{}, r, 1)
 		if math.Abs(ends[0]-c.low) > 1e-9 || math.Abs(ends[1]-c.high) > 1e-9 {
 			t.Errorf("%v: %v, expected %g to %g", c.row, ends, c.low, c.high)
 		}
@@ -220,5 +227,52 @@ func TestSections(t *testing.T) {
 				t.Errorf("%s: %s has no reason", s.Name, l.Item)
 			}
 		}
+	}
+}
+
+// begin prices all results, which the test may look into.
+func begin(t *testing.T) *bench {
+	t.Helper()
+	s, err := reproduce.Begin(context.Background(), Paper(), reproduce.Inputs{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return priceAll(s)
+}
+
+// The factors of the whole step are those by which nine of ten results of a kind lie in their intervals.
+func TestStepFactors(t *testing.T) {
+	for kind, n := range begin(t).factors() {
+		if have, want := kind.Factor(), n.without(""); math.Abs(have-want) > 1e-9 && len(n) > 0 {
+			t.Errorf("kind %d has the factor %g, the results give %g", kind, have, want)
+		}
+	}
+}
+
+// By hand: nine of ten of 1.0 to 1.9 are at most 1.8. Without the publication of 1.9 eight of nine are
+// too few.
+func TestWithout(t *testing.T) {
+	n := needs{"one": {1.9}, "other": {1.8, 1.7, 1.6, 1.5, 1.4, 1.3, 1.2, 1.1, 1}}
+	for left, want := range map[string]float64{"": 1.8, "one": 1.8, "other": 1.9, "none": 1.8} {
+		if have := n.without(left); have != want {
+			t.Errorf("without %q: %g, expected %g", left, have, want)
+		}
+	}
+	if have := (needs{"one": {3}}).without("one"); have != 1 {
+		t.Errorf("without the only publication: %g, expected 1", have)
+	}
+}
+
+// The least factor puts the result into the interval, and 1 % less does not.
+func TestNeed(t *testing.T) {
+	r := &pipeline.Result{Mean: 0.01, TPOT: 0.01, Interval: pipeline.Interval{Submodels: map[string]pipeline.Effect{}}}
+	row := reproduce.Row{"batch": 8, "generate": 100, "measure": "step", "printed": 12.5}
+	if have := need(row, &hardware.Model{}, r); math.Abs(have-1.25) > 0.0101 {
+		t.Errorf("12.5 ms for 10 ms needs %g, expected 1.25", have)
+	}
+	row["printed"] = 10
+	if have := need(row, &hardware.Model{}, r); have != 1 {
+		t.Errorf("10 ms for 10 ms needs %g, expected 1", have)
 	}
 }

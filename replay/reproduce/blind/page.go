@@ -37,7 +37,7 @@ kvreplay does not model steps that mix prefill with decoding. So a throughput is
 		`and latencies, also of first tokens, without gains and memory. Gains are ratios of two results. The table ` +
 		`leaves out results of kind "transferred", whose kernel constants come from the same GPU, model and software. ` +
 		`"Within ±" counts the results in the [interval](README.md#errors-of-a-time) of the fitted figure, at ` +
-		"the ends of TPOT's or TTFT's. Memory has no interval. \"Not computable\" counts batches that do not " +
+		"the ends of TPOT's or TTFT's. The factor of the whole step comes from other publications of the kind. Memory has no interval. \"Not computable\" counts batches that do not " +
 		"fit. The last section lists results without any figure of ours.\n"
 )
 
