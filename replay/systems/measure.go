@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
@@ -97,9 +98,10 @@ func (c *comparison) measure(ctx context.Context, o pipeline.Options, capacities
 			if err != nil {
 				return nil, err
 			}
-			for i, p := range cells { // a row for each cell, because systems have no tiers
+			rows := slices.DeleteFunc(done.Rows, func(r result.Row) bool { return r.Tier > 0 })
+			for i, p := range cells { // one for each row of the GPU's cache
 				profiles[at] = append(profiles[at], p)
-				all[at].add(&done.Rows[i])
+				all[at].add(&rows[i])
 				all[at].capacity = p.Cell.Capacity
 				at++
 			}
@@ -193,6 +195,7 @@ func (c *comparison) optimum(ctx context.Context, m *measured) error {
 	if err != nil {
 		return err
 	}
+	o.Tiers, o.Inclusive = nil, false // they do not change the misses of the GPU's cache
 	if o.Capacities, err = replay.ParseCapacities([]string{m.capacity}); err != nil {
 		return err
 	}

@@ -41,6 +41,10 @@ type System struct {
 	Keep Keep `yaml:"keep"`
 	// Prefetch is the text of replay's --prefetch, empty for none.
 	Prefetch string `yaml:"prefetch"`
+	// Tiers is the text of replay's --tier, for host memory over an SSD. Empty is for hosts that hold all KV.
+	// With Inclusive it keeps copies of the blocks that pass through.
+	Tiers     string `yaml:"tiers"`
+	Inclusive bool   `yaml:"inclusive"`
 	// Entry is the form in which KV moves, as --entry of `kvreplay time`. Empty is the model's own.
 	Entry string `yaml:"entry"`
 	// Schedule is the schedule of `kvreplay time` with its options.
@@ -222,6 +226,10 @@ func (s *System) check(table policies.Table) error {
 		return fmt.Errorf("keep.size %q: expected %s or %s", s.Keep.Size, largest, fastest)
 	case s.Select.BlockTokens < 0 || s.Keep.BlockTokens < 0:
 		return errors.New("block_tokens: expected at least 0")
+	case s.Inclusive && s.Tiers == "":
+		return errors.New("inclusive: expected the key tiers with it")
+	case s.Tiers != "" && s.Keep.Policy == "":
+		return errors.New("tiers: expected the key keep.policy with it")
 	}
 	schedule, err := pipeline.ParseSchedule(s.Schedule)
 	if err != nil {
@@ -273,6 +281,13 @@ func (s *System) options(table policies.Table) (o replay.Options, err error) {
 	}
 	if o.Prefetch, err = replay.ParsePrefetch(s.Prefetch); err != nil {
 		return o, err
+	}
+	if s.Tiers != "" {
+		tier, err := replay.ParseTier(table, s.Tiers)
+		if err != nil {
+			return o, err
+		}
+		o.Tiers, o.Inclusive = []replay.Tier{tier}, s.Inclusive
 	}
 	if s.Keep.Allocate != "" {
 		_, err = allocate.ParseMethod(s.Keep.Allocate)

@@ -126,20 +126,23 @@ func TestUsersSystems(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"": "the file is empty",
-		"name: x\nsource: y\nschedule: dense\nshedule: da\n":                                           "shedule",
-		"name: x\nschedule: dense\n":                                                                   "name, source and schedule",
-		"name: x\nsource: y\nschedule: densely\n":                                                      "densely",
-		"name: x\nsource: y\nschedule: da\n":                                                           "select.lists",
-		"name: x\nsource: y\nselect: {lists: exact}\nschedule: da\n":                                   "keep.policy",
-		"name: x\nsource: y\nselect: {lists: exact}\nkeep: {policy: lruu}\nschedule: da\n":             "lruu",
-		"name: x\nsource: y\nselect: {lists: exact, cost: guess}\nkeep: {policy: lru}\nschedule: da\n": "guess",
-		"name: x\nsource: y\nselect: {lists: exact}\nkeep: {policy: lru, size: huge}\nschedule: da\n":  "keep.size",
-		"name: x\nsource: y\nselect: {lists: exact}\nkeep: {policy: lru, warmup: hot}\nschedule: da\n": "hot",
-		"name: x\nsource: y\nschedule: flexgen\npreempt: swap\n":                                       "expected schedule dense",
-		"name: x\nsource: y\nschedule: dense\npreempt: wait\n":                                         "wait",
-		"name: x y\nsource: y\nschedule: dense\n":                                                      "letters, digits",
-		"name: x\nsource: y\nschedule: dense\nablations: {a: {schedule: nope}}\n":                      "ablation a",
-		"name: x\nsource: y\nschedule: dense\n---\nname: z\n":                                          "second document",
+		"name: x\nsource: y\nschedule: dense\nshedule: da\n":                                              "shedule",
+		"name: x\nschedule: dense\n":                                                                      "name, source and schedule",
+		"name: x\nsource: y\nschedule: densely\n":                                                         "densely",
+		"name: x\nsource: y\nschedule: da\n":                                                              "select.lists",
+		"name: x\nsource: y\nselect: {lists: exact}\nschedule: da\n":                                      "keep.policy",
+		"name: x\nsource: y\nselect: {lists: exact}\nkeep: {policy: lruu}\nschedule: da\n":                "lruu",
+		"name: x\nsource: y\nselect: {lists: exact, cost: guess}\nkeep: {policy: lru}\nschedule: da\n":    "guess",
+		"name: x\nsource: y\nselect: {lists: exact}\nkeep: {policy: lru, size: huge}\nschedule: da\n":     "keep.size",
+		"name: x\nsource: y\nselect: {lists: exact}\nkeep: {policy: lru, warmup: hot}\nschedule: da\n":    "hot",
+		"name: x\nsource: y\nschedule: flexgen\npreempt: swap\n":                                          "expected schedule dense",
+		"name: x\nsource: y\nschedule: dense\npreempt: wait\n":                                            "wait",
+		"name: x\nsource: y\nselect: {lists: exact}\nkeep: {policy: lru}\nschedule: da\ntiers: lru\n":     "NAME=POLICY@CAPACITY",
+		"name: x\nsource: y\nselect: {lists: exact}\nkeep: {policy: lru}\nschedule: da\ninclusive: yes\n": "inclusive",
+		"name: x\nsource: y\nschedule: dense\ntiers: dram=lru@8x\n":                                       "keep.policy",
+		"name: x y\nsource: y\nschedule: dense\n":                                                         "letters, digits",
+		"name: x\nsource: y\nschedule: dense\nablations: {a: {schedule: nope}}\n":                         "ablation a",
+		"name: x\nsource: y\nschedule: dense\n---\nname: z\n":                                             "second document",
 		"name: [x\n": "mine.yaml",
 	} {
 		write(text)
@@ -157,6 +160,19 @@ func TestUsersSystems(t *testing.T) {
 	}
 	if _, err := load(t, "").Find([]string{"ess", "all"}, false); err == nil || !strings.Contains(err.Error(), "named twice") {
 		t.Error(err)
+	}
+}
+
+// A tier keeps some blocks in host memory. The others are on the SSD, whose reads take time. Misses of
+// the GPU's cache stay.
+func TestTiers(t *testing.T) {
+	rows := compare(t, question(t, "rtx4090", 32768, 4), open(t, "selectors_qa_text.*.parquet"), false, "kvdrive/lru", "kvdrive", "kvdrive/ssd")
+	whole, tiered := rows["kvdrive"], rows["kvdrive/ssd"]
+	if !whole.Fits() || !tiered.Fits() {
+		t.Fatalf("%q, %q", whole.Verdict, tiered.Verdict)
+	}
+	if whole.Memory.SSD != 0 || tiered.Memory.SSD <= tiered.Memory.Host || tiered.Memory.Host >= whole.Memory.Host || tiered.TPOT <= whole.TPOT {
+		t.Errorf("without a tier %+v in %g s, with one %+v in %g s", whole.Memory, whole.TPOT, tiered.Memory, tiered.TPOT)
 	}
 }
 
