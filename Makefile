@@ -100,16 +100,14 @@ portable: ## what documents state to the digit, from a build that rounds sums of
 	    GOAMD64=v3 $(GO) test -vet=off -run 'FingerprintsStay' ./replay/run; \
 	  else echo "make portable: this processor can not run GOAMD64=v3: skipped"; fi
 
-# Only packages whose tests link errgroup or start goroutines can race. Policies start none: those
-# of replay and cmd run all of them side by side. The skipped tests run on one goroutine, and the
-# race detector makes minutes of them. In replay/pipeline only plans start goroutines.
-ALONE := Blind|Groups|NextCommands|Python|Hardware|Hostile|Reproduce|Killed|Slurm|Kubernetes
+# Only packages that start goroutines can race. Policies start none, and replay/run runs them side by
+# side. Of two packages only some tests do: those of commands that share files and memory, and plans.
+# Tests of killed programs and of Slurm start programs without the detector.
+SIDE := Batch|Shard|S3|Serve|AddUp|Stopped|CtrlC|DiskFull|TwoRuns|Progress|Submit|Leaderboard|Synthetic|Plan
 race:
-	$(GO) test -race -short -vet=off -timeout 20m -skip '$(ALONE)' $$( { \
-	  $(GO) list -test -f '{{$$p := .ImportPath}}{{range .Deps}}{{if eq . "golang.org/x/sync/errgroup"}}{{$$p}}{{end}}{{end}}' ./... | sed -n 's/\.test$$//p'; \
-	  $(GO) list $$(grep -rlE --include='*.go' '^\s*go (func|[a-zA-Z.]+\()|\.Go\(' . | xargs -n 1 dirname | sort -u); \
-	} | sort -u | grep -vE '/policies|/replay/pipeline$$')
-	$(GO) test -race -short -vet=off -run Plan ./replay/pipeline
+	$(GO) test -race -short -vet=off -timeout 20m $$($(GO) list $$(grep -rlE --include='*.go' 'sync/errgroup"|^\s*go (func|[a-zA-Z.]+\()|\.Go\(' . | \
+	  xargs -n 1 dirname | sort -u | grep -vE '^./(policies|replay/pipeline|cmd/cli)($$|/)'))
+	$(GO) test -race -short -vet=off -timeout 20m -run '$(SIDE)' -skip 'Killed|Slurm|Kubernetes' ./cmd/cli ./replay/pipeline
 
 bench: ## speed, with the peers beside it (BENCHTIME=1s)
 	@$(GO) test -run '^$$' -bench 'LRU|Decode|Workers|Policy|Delta|Cells|Mechanisms' -benchtime $(BENCHTIME) -count 6 ./replay/run | $(GO) tool benchstat -filter '.unit:Maccess/s' -col /engine -row .name,/trace,/policy,/workers,/mechanism -
