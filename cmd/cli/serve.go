@@ -3,12 +3,14 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,8 +21,12 @@ import (
 
 	"github.com/kvreplay/kvreplay/datasets/requests"
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/metrics/board"
+	"github.com/kvreplay/kvreplay/metrics/render"
+	"github.com/kvreplay/kvreplay/metrics/render/figure"
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/serving"
 	"github.com/kvreplay/kvreplay/replay/systems"
@@ -39,6 +45,7 @@ type serveFlags struct {
 	classes         map[string]bool // of the requests
 	goodput         float64
 	lengths, series string
+	out             string
 	repeats         int
 	traces          []string
 	cacheBatch      int
@@ -68,6 +75,7 @@ Requests without output tokens generate one.`,
 		example: `  kvreplay serve azure.csv --hardware a100-80 --model llama-2-13b --slo tpot=50ms,ttft=2s
   kvreplay serve azure.csv --model llama-3.1-8b --scale 0.5x --slo tpot=50ms --goodput 0.9
   kvreplay serve azure.csv --model llama-3.1-8b --slo conv:tpot=50ms --priority code
+  kvreplay serve azure.csv --model llama-3.1-8b --format html -o serve.html
   kvreplay serve recorded.csv --hardware rtx4090 --model llama-3.1-8b --systems vllm-recompute`,
 		args: exactlyOne("file of requests"),
 		flags: func(fl *flagSet) {
@@ -80,7 +88,8 @@ Requests without output tokens generate one.`,
 			fl.Float64Var(&f.goodput, "goodput", 0, "search the largest load at which this `SHARE` of the requests meets --slo (default: no search)")
 			fl.StringVar(&f.lengths, "lengths", "", "draw the tokens of requests from this `FILE` of requests (default: the trace's own)")
 			fl.IntVar(&f.repeats, "repeats", 0, "draw --lengths with this `NUMBER` of seeds, and compare the systems with the first one (5 to 1000)")
-			fl.format(&f.format, "", "table", "json", "csv", "markdown")
+			fl.format(&f.format, "", "table", "json", "csv", "markdown", "html")
+			fl.out(&f.out, "write the output to this `FILE`")
 			fl.more()
 			fl.StringSliceVar(&f.traces, "traces", nil, "replay these trace `FILES` for systems that select entries")
 			fl.IntVar(&f.cacheBatch, "cache-batch", 16, "number of requests for which such a system sizes its cache")
@@ -113,7 +122,7 @@ Requests without output tokens generate one.`,
 		},
 		run: f.run,
 		next: func(c *call) []string {
-			return append(append([]string{"serve"}, c.args...), append(c.given("serve", "goodput", "repeats", "format", "rows", "timelines"), "--rows", "rows")...)
+			return append(append([]string{"serve"}, c.args...), append(c.given("serve", "goodput", "repeats", "format", "rows", "timelines", outFlag), "--rows", "rows")...)
 		},
 	}
 }
@@ -191,6 +200,9 @@ func (f *serveFlags) run(c *call) error {
 	if err := f.prepare(c); err != nil {
 		return err
 	}
+	if err := checkOutput("serve", f.out, f.inputs(c)); err != nil {
+		return err
+	}
 	library, err := systems.Load(f.folder, f.table)
 	if err != nil {
 		return err
@@ -227,6 +239,16 @@ func (f *serveFlags) run(c *call) error {
 	if f.empty > 0 {
 		report.Footnotes = append(report.Footnotes, fmt.Sprintf("%d requests have no output tokens and generate one", f.empty))
 	}
+	if f.out == "" {
+		return f.write(c, results, report)
+	}
+	return files.WriteBy(f.out, func(w io.Writer) error {
+		c.stdout = w
+		return f.write(c, results, report)
+	})
+}
+
+func (f *serveFlags) write(c *call, results []*serving.Result, report *table.Report) error {
 	switch f.format {
 	case "json":
 		return serving.WriteJSON(c.stdout, results)
@@ -234,8 +256,88 @@ func (f *serveFlags) run(c *call) error {
 		return serving.WriteCSV(c.stdout, results)
 	case "markdown":
 		return report.Markdown(c.stdout)
+	case "html":
+		return f.page(c, results, report)
 	}
 	return report.Text(c.stdout)
+}
+
+// inputs are the files that the user named.
+func (f *serveFlags) inputs(c *call) []string {
+	return slices.DeleteFunc(append([]string{c.args[0], f.lengths, f.series, f.kernels, f.model}, f.traces...), func(path string) bool {
+		info, err := os.Stat(path)
+		return err != nil || !info.Mode().IsRegular()
+	})
+}
+
+// page writes the page of the results. Points over time stand for spans of equal width.
+func (f *serveFlags) page(c *call, results []*serving.Result, report *table.Report) error {
+	width := int64(0)
+	for _, r := range results {
+		width = max(width, r.Timeline.Width)
+	}
+	line := func(name string, n int, at func(i int) (x, y float64)) figure.Line {
+		l := figure.Line{Name: name, Bare: true}
+		for i := range n {
+			x, y := at(i)
+			l.Points = append(l.Points, figure.Point{X: x, Y: y, Low: y, High: y})
+		}
+		return l
+	}
+	plots := [4]*figure.Lines{}
+	var figures []render.PageFigure
+	for i, p := range [4][3]string{
+		{"Time to the first token", "share of requests (%)", "TTFT at most (s)"}, {"Time per output token", "share of requests (%)", "TPOT at most (ms)"},
+		{"Running requests", "time (s)", "running requests, mean"}, {"Waiting requests", "time (s)", "waiting requests, mean"},
+	} {
+		plots[i] = &figure.Lines{X: p[1], Y: p[2]}
+		figures = append(figures, render.PageFigure{Title: p[0], Drawing: plots[i]})
+	}
+	for _, r := range results {
+		ttft, tpot := r.Percentiles()
+		r.Timeline.Widen(width)
+		spans := r.Timeline.Spans()
+		middle := func(i int) float64 { return (float64(i) + 0.5) * float64(width) / 1e9 }
+		memory := &figure.Lines{X: "time (s)", Y: "memory of a GPU, largest (GB)"}
+		for i, at := range [4]func(i int) (x, y float64){
+			func(i int) (x, y float64) { return float64(i + 1), float64(ttft[i]) / 1e9 },
+			func(i int) (x, y float64) { return float64(i + 1), float64(tpot[i]) / 1e6 },
+			func(i int) (x, y float64) { return middle(i), spans[i].Running },
+			func(i int) (x, y float64) { return middle(i), spans[i].Waiting },
+		} {
+			plots[i].Lines = append(plots[i].Lines, line(r.System, [4]int{len(ttft), len(tpot), len(spans), len(spans)}[i], at))
+		}
+		for k, pool := range serving.Pools {
+			memory.Lines = append(memory.Lines, line(pool, len(spans), func(i int) (x, y float64) { return middle(i), float64(spans[i].Memory[k]) / 1e9 }))
+		}
+		figures = append(figures, render.PageFigure{Title: "GPU memory of " + r.System, Drawing: memory})
+	}
+	report.Footnotes = append(report.Footnotes, fmt.Sprintf("Points over time stand for spans of %s: means of requests, and the largest memory", hardware.Seconds(float64(width)/1e9)))
+	if f.repeats > 0 {
+		report.Footnotes = append(report.Footnotes, fmt.Sprintf("The plots and the first table are of seed %d", f.options.Seed))
+	}
+	for _, path := range f.inputs(c) {
+		digest, err := digestOf(c.Context(), path)
+		if err != nil {
+			return err
+		}
+		report.Footnotes = append(report.Footnotes, path+": "+digest)
+	}
+	return c.page("serve", serving.Finding(results), report, figures...)
+}
+
+// digestOf returns the SHA-256 of a file.
+func digestOf(ctx context.Context, path string) (string, error) {
+	r, err := files.Open(ctx, path)
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, r); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return fmt.Sprintf("sha256:%x", h.Sum(nil)), nil
 }
 
 // compare compares all systems with the first one over the seeds.
@@ -472,6 +574,10 @@ func (f *serveFlags) serve(ctx context.Context, path string, s *systems.System) 
 	if f.recorded != nil {
 		sinks = append(sinks, compared.Rows())
 	}
+	timeline := new(serving.Timeline)
+	if f.format == "html" {
+		sinks = append(sinks, serving.Rows{Step: timeline.Step})
+	}
 	var closing []func() error
 	add := func(folder, name string, rows func(w io.Writer) (serving.Rows, func() error)) error {
 		if folder == "" {
@@ -518,7 +624,7 @@ func (f *serveFlags) serve(ctx context.Context, path string, s *systems.System) 
 			return nil, err
 		}
 	}
-	r := &serving.Result{System: s.Name, Summary: summary, Notes: append(notes, served.Notes...)}
+	r := &serving.Result{System: s.Name, Summary: summary, Notes: append(notes, served.Notes...), Timeline: timeline}
 	if f.recorded != nil {
 		r.Recorded = compared.Differences(summary.Blocks)
 	}

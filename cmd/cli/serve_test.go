@@ -1,7 +1,9 @@
 package cli_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/browsertest"
 	"github.com/kvreplay/kvreplay/replay/serving"
 )
 
@@ -204,6 +207,74 @@ func TestServePage(t *testing.T) {
 				t.Errorf("%v: %s, expected %s %%", c.flags, line, want)
 			}
 		}
+	}
+}
+
+// The page of 10,000 requests is small. It has the same bytes at any parallelism, and the name of a
+// file is no markup. Each figure has its data and its command. In a browser it has no fault.
+func TestServeHTML(t *testing.T) {
+	dir := t.TempDir()
+	requests := strings.Builder{}
+	requests.WriteString("TIMESTAMP,ContextTokens,GeneratedTokens,Class\n")
+	for i := range 10_000 {
+		fmt.Fprintf(&requests, "2023-11-16 18:%02d:%02d.%02d00000,%d,3,%s\n", i/6000, i/100%60, i%100, 20+i%50, []string{"code", "chat"}[i%2])
+	}
+	path := filepath.Join(dir, "<img src=x onerror=alert(1)>&\".csv")
+	if err := os.WriteFile(path, []byte(requests.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"serve", path, "--model", "llama-3.1-8b", "--systems", "vllm-recompute,vllm-swap,hcache", "--slo", "tpot=60ms,ttft=5s", "--slo", "chat:ttft=1s", "--format", "html", "-o"}
+	write := func(processors int) (string, string) {
+		t.Helper()
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
+		file := filepath.Join(dir, "serve.html")
+		if out := must(t, append(args, file)...); out != "" {
+			t.Errorf("stdout with -o: %.200s", out)
+		}
+		return content(t, file), file
+	}
+	one, _ := write(1)
+	page, file := write(4)
+	if one != page {
+		t.Error("the page depends on the number of processors")
+	}
+	if len(page) > 300_000 {
+		t.Errorf("the page has %d bytes", len(page))
+	}
+	const figures, digest = 7, 64
+	if strings.Contains(page, "<img") || strings.Count(page, "<summary>Values</summary>") != figures || strings.Count(page, "<code>kvreplay serve &#39;") != figures+1 {
+		t.Error("the page lacks a figure, or the name of a file is markup")
+	}
+	_, sum, found := strings.Cut(page, ".csv: sha256:")
+	if want := fmt.Sprintf("%x", sha256.Sum256([]byte(requests.String()))); !found || sum[:digest] != want {
+		t.Errorf("digest %.64s, expected %s", sum, want)
+	}
+	for _, want := range []string{`<p class="finding">The share of requests within the limits of vllm-recompute and`, "Points over time stand for spans of 536.9 ms", "GPU memory of hcache", "<caption>Classes</caption>"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if code, _, stderr := run(append(args, path)...); code != 2 || !strings.Contains(stderr, "also an input") {
+		t.Errorf("-o the input: exit %d: %s", code, stderr)
+	}
+	if testing.Short() {
+		return
+	}
+	b := browsertest.New(t)
+	b.Open(file)
+	for _, text := range append(b.Violations(375), b.Complaints()...) {
+		t.Error(text)
+	}
+	var csv []string
+	b.Eval(`(async () => {
+		const texts = [], make = URL.createObjectURL;
+		URL.createObjectURL = (blob) => { texts.push(blob.text()); return "blob:none"; };
+		HTMLAnchorElement.prototype.click = function () {};
+		document.querySelectorAll(".csv").forEach((button) => button.click());
+		return Promise.all(texts);
+	})()`, &csv)
+	if len(csv) != figures+2 || !strings.HasPrefix(csv[1], "share of requests (%),vllm-recompute,vllm-swap,hcache\n1,") || strings.Count(csv[1], "\n") != 100 {
+		t.Errorf("%d files of figures: %.200q", len(csv), csv)
 	}
 }
 

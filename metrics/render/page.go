@@ -136,10 +136,7 @@ func (p *page) board(b *PageBoard, n int, source PageSource, view View) error {
 		p.put("<p class=\"labels\">Limits: %s</p>\n", b.Labels.String())
 	}
 	p.put("<p class=\"finding\">%s</p>\n", b.Incomplete.Titled(Finding(b.Board, view)))
-	reproduce := func() {
-		p.put("<details class=\"source\"><summary>Reproduce</summary><p><code>%s</code></p>"+
-			"<p>The <a href=\"#traces-%d\">traces</a> have digests, and the end of the page states the version.</p></details>\n", source.Command, n)
-	}
+	reproduce := func() { p.reproduce(source, fmt.Sprintf("traces-%d", n), "traces") }
 	rankings := slice.Map(b.Tables, func(t board.Ranking) *board.Ranking { return &t })
 	if b.Lossy != nil {
 		rankings = append(rankings, b.Lossy)
@@ -165,7 +162,7 @@ func (p *page) board(b *PageBoard, n int, source PageSource, view View) error {
 	}
 	p.put("</div>\n")
 	for _, f := range b.Steps {
-		if err := p.drawn(&f); err != nil {
+		if err := p.drawn(&f, reproduce); err != nil {
 			return err
 		}
 	}
@@ -175,6 +172,12 @@ func (p *page) board(b *PageBoard, n int, source PageSource, view View) error {
 	p.tables(b.Board, n, start)
 	p.put("<script type=\"application/json\" class=\"data\">%s</script>\n</section>\n", markup(data))
 	return nil
+}
+
+// reproduce writes the command of a figure, with a link to the digests of its inputs.
+func (p *page) reproduce(source PageSource, id, inputs string) {
+	p.put("<details class=\"source\"><summary>Reproduce</summary><p><code>%s</code></p>"+
+		"<p>The <a href=\"#%s\">%s</a> have digests, and the end of the page states the version.</p></details>\n", source.Command, id, inputs)
 }
 
 // tables writes the policies without capacity, the lower tiers and the traces, with all notes.

@@ -2,6 +2,9 @@ package render
 
 import (
 	"io"
+	"math"
+	"slices"
+	"strconv"
 
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/metrics/render/figure"
@@ -19,23 +22,28 @@ type PageFigure struct {
 // pageWidth is the width of figures of a page, in millimetres.
 const pageWidth = 180
 
-// ReportPage writes a report as one HTML file that needs no network: the finding, figures, tables that
-// sort and filter, and notes. A reader without scripts sees everything. Texts are never markup.
+// ReportPage writes a report as one HTML file that needs no network: the finding, the first table, the
+// figures, the other tables, which all sort and filter, and notes. A reader without scripts sees
+// everything. Texts are never markup.
 func ReportPage(w io.Writer, finding string, r *table.Report, figures []PageFigure, source PageSource) error {
 	var body page
 	body.put("<section aria-labelledby=\"finding\"><h2 id=\"finding\">Finding</h2>\n<p class=\"finding\">%s</p>\n", finding)
-	for _, f := range figures {
-		if err := body.drawn(&f); err != nil {
-			return err
-		}
-	}
-	for _, t := range r.Tables {
-		body.put("<section class=\"figure table\"><h3>%s</h3>\n<div class=\"controls\"></div>\n<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"%s\">%s</div>\n", t.Title, t.Title, markup(t.HTML()))
+	for i, t := range r.Tables {
+		body.put("<section class=\"figure table\"><h3>%s</h3>\n", t.Title)
+		body.table(t)
 		body.notes(t.Notes)
 		body.put("</section>\n")
+		if i > 0 {
+			continue
+		}
+		for _, f := range figures {
+			if err := body.drawn(&f, func() { body.reproduce(source, "notes", "inputs") }); err != nil {
+				return err
+			}
+		}
 	}
 	if len(r.Footnotes) > 0 {
-		body.put("<h3>Notes</h3>\n")
+		body.put("<h3 id=\"notes\">Notes</h3>\n")
 		body.notes(r.Footnotes)
 	}
 	body.put("</section>\n")
@@ -43,8 +51,13 @@ func ReportPage(w io.Writer, finding string, r *table.Report, figures []PageFigu
 	return err
 }
 
-// drawn writes a figure.
-func (p *page) drawn(f *PageFigure) error {
+// table writes a table with room for its controls.
+func (p *page) table(t *table.Table) {
+	p.put("<div class=\"controls\"></div>\n<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"%s\">%s</div>\n", t.Title, markup(t.HTML()))
+}
+
+// drawn writes a figure. Lines have their values as a table, and then reproduce writes its lines.
+func (p *page) drawn(f *PageFigure, reproduce func()) error {
 	svg := f.SVG
 	if svg == nil {
 		var err error
@@ -52,6 +65,48 @@ func (p *page) drawn(f *PageFigure) error {
 			return err
 		}
 	}
-	p.put("<figure class=\"drawn\"><figcaption><h3>%s</h3></figcaption>\n<div class=\"scroll\" role=\"img\" tabindex=\"0\" aria-label=\"%s\">%s</div></figure>\n", f.Title, f.Title, markup(svg))
+	lines, valued := f.Drawing.(*figure.Lines)
+	class := "drawn"
+	if valued {
+		class += " table"
+	}
+	p.put("<figure class=\"%s\"><figcaption><h3>%s</h3></figcaption>\n<div class=\"scroll\" role=\"img\" tabindex=\"0\" aria-label=\"%s\">%s</div>\n", class, f.Title, f.Title, markup(svg))
+	if valued {
+		t := values(lines)
+		t.Title = f.Title + ": values"
+		p.put("<details><summary>Values</summary>\n")
+		p.table(t)
+		p.put("</details>\n")
+		reproduce()
+	}
+	p.put("</figure>\n")
 	return nil
+}
+
+// values returns the points of lines: a row for each X, and a column for each line.
+func values(l *figure.Lines) *table.Table {
+	t := table.New(l.X)
+	var xs []float64
+	for _, line := range l.Lines {
+		t.Header = append(t.Header, line.Name)
+		for _, p := range line.Points {
+			xs = append(xs, p.X)
+		}
+	}
+	slices.Sort(xs)
+	number := func(x float64) string { return strconv.FormatFloat(math.Round(1e4*x)/1e4, 'f', -1, 64) }
+	next := make([]int, len(l.Lines)) // point of each line
+	for _, x := range slices.Compact(xs) {
+		row := []string{number(x)}
+		for i, line := range l.Lines {
+			cell := ""
+			if next[i] < len(line.Points) && line.Points[next[i]].X == x {
+				cell = number(line.Points[next[i]].Y)
+				next[i]++
+			}
+			row = append(row, cell)
+		}
+		t.AddTexts(row)
+	}
+	return t
 }

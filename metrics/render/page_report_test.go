@@ -26,7 +26,9 @@ func reportPage(t *testing.T) string {
 	d := &figure.Dots{X: "x", Rows: []figure.Row{{Name: hostileName, Label: "1", Value: 1, Low: 1, High: 2}}}
 	var page bytes.Buffer
 	err := render.ReportPage(&page, "fast wins "+hostileName, &table.Report{Title: "Report", Tables: []*table.Table{tab}, Footnotes: []string{"a note"}},
-		[]render.PageFigure{{Title: "A figure " + hostileName, Drawing: d}}, render.PageSource{Command: "kvreplay systems '" + hostileName + "'", Version: "1"})
+		[]render.PageFigure{{Title: "A figure " + hostileName, Drawing: d}, {Title: "Lines " + hostileName, Drawing: &figure.Lines{X: "time", Y: "requests", Lines: []figure.Line{
+			{Name: hostileName, Points: []figure.Point{{X: 1, Y: 0.12345}, {X: 2, Y: 20}}}, {Name: "short", Points: []figure.Point{{X: 2, Y: 3}}},
+		}}}}, render.PageSource{Command: "kvreplay systems '" + hostileName + "'", Version: "1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +41,8 @@ func TestReportPage(t *testing.T) {
 	if strings.Contains(page, "<img") || strings.ContainsRune(page, 0x1b) {
 		t.Error("a name is markup or an escape")
 	}
-	for _, want := range []string{"fast wins &lt;/script&gt;", "<td>fast</td>", "<li>a note</li>", "<svg ", "default-src 'none'", "Made by <code>kvreplay systems"} {
+	for _, want := range []string{"fast wins &lt;/script&gt;", "<td>fast</td>", "<li>a note</li>", "<svg ", "default-src 'none'", "Made by <code>kvreplay systems",
+		"<tr><td>1</td><td>0.1235</td><td></td></tr>", "<tr><td>2</td><td>20</td><td>3</td></tr>"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}

@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -21,6 +22,8 @@ type Result struct {
 	// first system, paired by seed.
 	Seeds    []Seed     `json:"seeds,omitempty"`
 	Compared []Compared `json:"compared,omitempty"`
+	// Timeline is nil unless a page shows it.
+	Timeline *Timeline `json:"-"`
 }
 
 // Seed has the figures of a run, in the order of SeedFigures.
@@ -97,6 +100,66 @@ func Report(title string, results []*Result, slo SLO) *table.Report {
 	}
 	return report
 }
+
+// Finding returns a sentence about the system that serves most. It has the largest goodput, or without
+// a search for it the largest share of requests within their limits, or without limits the largest
+// throughput. With seeds the sentence is about means over them, and says whether the difference to
+// the first system is significant. If the first system leads, that is the difference to the next one.
+func Finding(results []*Result) string {
+	first := results[0]
+	seeds := len(first.Seeds)
+	of, figure := "throughput", 0
+	value := func(r *Result) float64 { return r.Throughput }
+	show := func(v float64) string { return fmt.Sprintf("%.4g tokens/s", v) }
+	switch {
+	case !first.judged():
+	case seeds == 0 && slices.ContainsFunc(results, func(r *Result) bool { return r.Goodput > 0 }):
+		of = "load within the limits"
+		value = func(r *Result) float64 { return r.Goodput }
+		show = func(v float64) string { return fmt.Sprintf("%.3g requests/s", v) }
+	default:
+		of, figure, show = "share of requests within the limits", len(SeedFigures)-1, percent
+		value = func(r *Result) float64 { return r.Attainment }
+	}
+	begin := "The"
+	if seeds > 0 {
+		begin = fmt.Sprintf("Over %d seeds, the", seeds)
+		value = func(r *Result) (mean float64) {
+			for _, s := range r.Seeds {
+				mean += s.Figures[figure] / float64(seeds)
+			}
+			return mean
+		}
+	}
+	ranked := slices.Clone(results)
+	slices.SortStableFunc(ranked, func(a, b *Result) int { return cmp.Compare(value(b), value(a)) })
+	best, names, n := show(value(ranked[0])), ranked[0].System, 1
+	for ; n < len(ranked) && show(value(ranked[n])) == best; n++ {
+		names += " and " + ranked[n].System
+	}
+	if n == len(ranked) {
+		return fmt.Sprintf("%s %s of %s is %s.", begin, of, names, best)
+	}
+	text := fmt.Sprintf("%s largest %s is that of %s (%s)", begin, of, names, best)
+	if seeds > 0 {
+		with := ranked[0]
+		if with == first {
+			with = ranked[1]
+		}
+		c, is := &with.Compared[figure], "a significant"
+		if c.P == nil || *c.P >= significant {
+			is = "no significant"
+		}
+		text += fmt.Sprintf(", with %s difference between %s and %s (ratio %s, 95 %% interval %s to %s, p %s)",
+			is, with.System, first.System, number(c.Ratio), number(c.Low), number(c.High), number(c.P))
+	} else {
+		text += fmt.Sprintf(", before %s (%s)", ranked[n].System, show(value(ranked[n])))
+	}
+	return text + "."
+}
+
+// significant is the p below which Finding calls a difference significant.
+const significant = 0.05
 
 // classes returns the table of classes, nil if there are none.
 func classes(results []*Result) *table.Table {

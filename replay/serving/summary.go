@@ -35,26 +35,22 @@ func cell(ns int64) int {
 	return shift<<cellBits + int(ns>>shift)
 }
 
-// spread returns the distribution. A quantile is the least time of its cell.
-func (h *histogram) spread() (s Spread) {
-	if h.count == 0 {
-		return s
-	}
-	s.Mean = int64(math.Round(h.sum / float64(h.count)))
-	for _, q := range []struct {
-		share float64
-		value *int64
-	}{{0.5, &s.P50}, {0.9, &s.P90}, {0.99, &s.P99}} {
-		left := max(1, int64(math.Ceil(q.share*float64(h.count))))
-		for i, n := range h.cells {
-			if left -= n; left <= 0 {
-				shift := max(0, i>>cellBits-1)
-				*q.value = int64(i-shift<<cellBits) << shift
-				break
-			}
+// spread returns the distribution.
+func (h *histogram) spread() Spread {
+	return Spread{int64(math.Round(h.sum / float64(max(1, h.count)))), h.quantile(0.5), h.quantile(0.9), h.quantile(0.99)}
+}
+
+// quantile returns the least time of the cell in which at least a share of the times has ended, 0
+// without times.
+func (h *histogram) quantile(share float64) int64 {
+	left := max(1, int64(math.Ceil(share*float64(h.count))))
+	for i, n := range h.cells {
+		if left -= n; left <= 0 {
+			shift := max(0, i>>cellBits-1)
+			return int64(i-shift<<cellBits) << shift
 		}
 	}
-	return s
+	return 0
 }
 
 // SLO states the longest times of requests, in ns. 0 is none.
@@ -137,6 +133,16 @@ func (l *Latency) add(r *RequestRow, slo SLO) {
 			l.met[i]++
 		}
 	}
+}
+
+// Percentiles returns the times within which 1 to 99 % of the requests have their first token, and
+// those of a further token, in ns.
+func (l *Latency) Percentiles() (ttft, tpot [99]int64) {
+	for i := range ttft {
+		share := float64(i+1) / 100
+		ttft[i], tpot[i] = l.ttft.quantile(share), l.tpot.quantile(share)
+	}
+	return ttft, tpot
 }
 
 func (l *Latency) finish() {

@@ -28,7 +28,7 @@ type Line struct {
 // Lines is a plot of lines. Their names stand at their ends.
 type Lines struct {
 	X, Y string
-	// Ticks are the marked values of X. Without any, the plot chooses them.
+	// Ticks are the marked values of X. Without any, they are round.
 	Ticks []float64
 	// LogX makes the axis of X logarithmic.
 	LogX  bool
@@ -83,8 +83,11 @@ func (l *Lines) draw(c draw.Canvas) error {
 	if x[0] == x[1] {
 		p.X.Min, p.X.Max = x[0]-1, x[0]+1
 	}
-	if l.LogX && x[0] > 0 && x[1] > x[0] {
+	switch {
+	case l.LogX && x[0] > 0 && x[1] > x[0]:
 		p.X.Scale = plot.LogScale{}
+	case l.Ticks == nil:
+		p.X.Tick.Marker = plot.ConstantTicks(chart.RoundTicks(p.X.Min, p.X.Max))
 	}
 	if l.Ticks != nil {
 		p.X.Tick.Marker = chart.Ticks(l.Ticks...)

@@ -350,7 +350,8 @@
     return value == null ? null : +value * (units[unit] ?? 1);
   }
 
-  // sortable gives a table of a report headers that sort, a filter and a download.
+  // sortable gives a table of a report headers that sort, a filter and a download. That of a figure is
+  // below its title.
   function sortable(section) {
     const t = section.querySelector("table"), rows = [...t.tBodies[0].rows], heads = t.tHead ? [...t.tHead.rows[0].cells] : [];
     const title = section.querySelector("h3").textContent, names = heads.map((h) => h.textContent);
@@ -372,8 +373,10 @@
     const filter = make("input", { type: "search", oninput: () => {
       for (const r of rows) r.hidden = !r.textContent.toLowerCase().includes(filter.value.toLowerCase());
     } });
-    section.querySelector(".controls").append(labelled("Filter " + title, filter),
-      csvButton("table.csv", () => [names, ...[...t.tBodies[0].rows].filter((r) => !r.hidden).map((r) => [...r.cells].map((c) => c.textContent))], title));
+    const controls = section.querySelector(".controls");
+    controls.append(labelled("Filter " + title, filter));
+    (section.querySelector("figcaption") ?? controls).append(
+      csvButton(title.toLowerCase().replace(/[^a-z0-9]+/g, "-").slice(0, 60) + ".csv", () => [names, ...[...t.tBodies[0].rows].filter((r) => !r.hidden).map((r) => [...r.cells].map((c) => c.textContent))], title));
   }
 
   const system = matchMedia("(prefers-color-scheme: dark)"), button = document.getElementById("theme");
@@ -394,6 +397,6 @@
   addEventListener("afterprint", () => { if (before) root.dataset.theme = before; else delete root.dataset.theme; themed(); });
   button.hidden = false;
   for (const section of document.querySelectorAll("section.board")) board(section);
-  for (const section of document.querySelectorAll("section.table")) sortable(section);
+  for (const section of document.querySelectorAll(".table")) sortable(section);
   button.setAttribute("aria-pressed", isDark());
 })();
