@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/kvreplay/kvreplay/datasets/requests"
 	"github.com/kvreplay/kvreplay/internal/files"
@@ -46,6 +47,8 @@ type serveFlags struct {
 	goodput         float64
 	lengths, series string
 	out             string
+	burstiness      float64
+	gap             float64 // mean between arrivals, in ns
 	repeats         int
 	traces          []string
 	cacheBatch      int
@@ -87,10 +90,11 @@ Requests without output tokens generate one.`,
 			fl.StringSliceVar(&f.priority, "priority", nil, "serve requests of these `CLASSES` first, in this order (default: all equal)")
 			fl.Float64Var(&f.goodput, "goodput", 0, "search the largest load at which this `SHARE` of the requests meets --slo (default: no search)")
 			fl.StringVar(&f.lengths, "lengths", "", "draw the tokens of requests from this `FILE` of requests (default: the trace's own)")
-			fl.IntVar(&f.repeats, "repeats", 0, "draw --lengths with this `NUMBER` of seeds, and compare the systems with the first one (5 to 1000)")
 			fl.format(&f.format, "", "table", "json", "csv", "markdown", "html")
 			fl.out(&f.out, "write the output to this `FILE`")
 			fl.more()
+			fl.Float64Var(&f.burstiness, "burstiness", 0, "draw the times between arrivals from a gamma distribution of this `SHAPE` and the trace's mean: 1 is Poisson, less is more bursty (default: the trace's own)")
+			fl.IntVar(&f.repeats, "repeats", 0, "draw --lengths and --burstiness with this `NUMBER` of seeds, and compare the systems with the first one (5 to 1000)")
 			fl.StringSliceVar(&f.traces, "traces", nil, "replay these trace `FILES` for systems that select entries")
 			fl.IntVar(&f.cacheBatch, "cache-batch", 16, "number of requests for which such a system sizes its cache")
 			tokensVar(fl, &f.options.Context, "context", "tokens of context for which it does (default: the model's longest, at most 32K)")
@@ -113,12 +117,11 @@ Requests without output tokens generate one.`,
 			f.defineMachine(fl)
 			fl.IntVar(&f.options.TensorParallel, "tensor-parallel", 1, "number of GPUs that divide every layer and serve together")
 			fl.Float64Var(&f.options.Reserve, "reserve", 0.1, "reserve this `SHARE` of GPU memory, 1 − vLLM's gpu_memory_utilization")
-			fl.Uint64Var(&f.options.Seed, "seed", 0, "seed of the draw of --lengths (default 0)")
+			fl.Uint64Var(&f.options.Seed, "seed", 0, "seed of the draws of --lengths and --burstiness (default 0)")
 			fl.StringVar(&f.kernels, "kernels", publishedKernels, "price operators by this `MODEL`: fitted, roofline, or a CSV file of measured kernels")
 			fl.StringVar(&f.timeFlags.engine, "engine", pipeline.DefaultEngine, "add the overhead of this `ENGINE` to kernels: graphs, eager, pytorch, transformers or none")
 			fl.positive("token-budget", "max-running", "block-tokens", "kv-blocks", "tensor-parallel", "cache-batch", "context", "topk")
 			fl.goWith("slo", "goodput", "limit-batch")
-			fl.goWith("lengths", "repeats")
 		},
 		run: f.run,
 		next: func(c *call) []string {
@@ -238,6 +241,9 @@ func (f *serveFlags) run(c *call) error {
 	report := serving.Report(title, results, f.slo.SLO)
 	if f.empty > 0 {
 		report.Footnotes = append(report.Footnotes, fmt.Sprintf("%d requests have no output tokens and generate one", f.empty))
+	}
+	if f.burstiness > 0 {
+		report.Footnotes = append(report.Footnotes, fmt.Sprintf("The times between arrivals are drawn from a gamma distribution of shape %g", f.burstiness))
 	}
 	if f.out == "" {
 		return f.write(c, results, report)
@@ -365,6 +371,12 @@ func (f *serveFlags) prepare(c *call) error {
 	if c.changed("repeats") && (f.repeats < board.MinRequests || f.repeats > 1000) {
 		return usagef("--repeats %d: expected %d to 1000", f.repeats, board.MinRequests)
 	}
+	if c.changed("burstiness") && !(f.burstiness >= 0.01 && f.burstiness <= 1000) {
+		return usagef("--burstiness %g: expected a shape from 0.01 to 1000", f.burstiness)
+	}
+	if f.repeats > 0 && f.lengths == "" && f.burstiness == 0 {
+		return usagef("--repeats needs --lengths or --burstiness, because nothing else is drawn")
+	}
 	if f.limit && f.slo.tpot() == 0 {
 		return usagef("--limit-batch needs a tpot in --slo, as in tpot=50ms")
 	}
@@ -432,20 +444,23 @@ func (f *serveFlags) readRequests(ctx context.Context, path string) error {
 		}
 	}
 	f.classes = map[string]bool{}
+	read, last := 0, 0.
 	err := each(path, func(q *requests.Request) {
+		read, last = read+1, float64(q.Arrival)
 		if q.Class != "" && len(f.classes) <= mostClasses {
 			f.classes[q.Class] = true
 		}
 		if q.OutputTokens == 0 && f.drawn == nil {
 			f.empty++
 		}
-		if q.LastToken > 0 && f.drawn == nil && f.scale == 1 {
+		if q.LastToken > 0 && f.drawn == nil && f.scale == 1 && f.burstiness == 0 {
 			f.recorded = append(f.recorded, serving.Recorded{Arrival: int64(q.Arrival), First: int64(q.FirstToken), Last: int64(q.LastToken), Output: q.OutputTokens})
 		}
 	})
 	if err != nil {
 		return err
 	}
+	f.gap = last / float64(max(1, read-1))
 	if len(f.classes) > mostClasses {
 		return fmt.Errorf("serve %s: more than %d classes of requests: give several of them one name", path, mostClasses)
 	}
@@ -460,7 +475,7 @@ func (f *serveFlags) readRequests(ctx context.Context, path string) error {
 // mostClasses bounds the memory of summaries.
 const mostClasses = 16
 
-// source opens the requests with their times between arrivals multiplied.
+// source opens the requests with their times between arrivals drawn if need be, and multiplied.
 func (f *serveFlags) source(path string, seed uint64) serving.Sources {
 	return func(stretch float64) (serving.Source, func(), error) {
 		r, err := requests.Open(path)
@@ -469,11 +484,20 @@ func (f *serveFlags) source(path string, seed uint64) serving.Sources {
 		}
 		var q requests.Request
 		draw := rand.New(rand.NewPCG(seed, 0))
+		gaps, arrival := distuv.Gamma{Alpha: f.burstiness, Beta: f.burstiness, Src: rand.NewPCG(seed, 1)}, -1.
 		return func(to *serving.Request) error {
 			if err := r.Read(&q); err != nil {
 				return err
 			}
-			*to = serving.Request{Arrival: int64(float64(q.Arrival) * float64(f.scale) * stretch), Input: q.InputTokens, Output: q.OutputTokens, Prefix: q.PrefixBlocks, Class: q.Class}
+			switch {
+			case f.burstiness == 0:
+				arrival = float64(q.Arrival)
+			case arrival < 0: // the first request
+				arrival = 0
+			default:
+				arrival += f.gap * gaps.Rand()
+			}
+			*to = serving.Request{Arrival: int64(arrival * float64(f.scale) * stretch), Input: q.InputTokens, Output: q.OutputTokens, Prefix: q.PrefixBlocks, Class: q.Class}
 			if f.drawn != nil {
 				length := f.drawn[draw.IntN(len(f.drawn))]
 				to.Input, to.Output, to.Prefix = length[0], length[1], nil

@@ -1,15 +1,21 @@
 package cli_test
 
 import (
+	"cmp"
 	"crypto/sha256"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/kvreplay/kvreplay/internal/browsertest"
 	"github.com/kvreplay/kvreplay/replay/serving"
@@ -102,6 +108,55 @@ func TestServeRepeats(t *testing.T) {
 	}
 }
 
+// With --burstiness, arrivals are drawn with the mean of the trace. A gamma distribution of shape b has
+// a standard deviation of 1 ÷ √b of its mean. Tokens and classes stay, and all systems get the same draws.
+func TestServeBurstiness(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{"serve", classes, "--hardware", "a100-80", "--model", "llama-2-13b", "--systems", "vllm-recompute,hcache", "--format", "json"}
+	requests := func(system string, more ...string) (gaps []float64, rest string) {
+		t.Helper()
+		must(t, slices.Concat(args, []string{"--rows", dir}, more)...)
+		rows, err := csv.NewReader(strings.NewReader(content(t, filepath.Join(dir, system+".requests.csv")))).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.SortFunc(rows[1:], func(a, b []string) int { return cmp.Or(cmp.Compare(len(a[0]), len(b[0])), cmp.Compare(a[0], b[0])) })
+		last := 0.
+		for i, r := range rows[1:] {
+			at, err := strconv.ParseFloat(r[1], 64)
+			if err != nil || i == 0 && at != 0 || at < last {
+				t.Fatalf("request %d arrives at %s: %v", i, r[1], err)
+			}
+			if i > 0 {
+				gaps = append(gaps, at-last)
+			}
+			last, rest = at, rest+strings.Join([]string{r[5], r[6], r[9]}, ",")+"\n"
+		}
+		return gaps, rest
+	}
+	own, tokens := requests("hcache")
+	for _, b := range []float64{0.5, 1, 16} {
+		more := []string{"--burstiness", strconv.FormatFloat(b, 'g', -1, 64), "--seed", "7"}
+		gaps, kept := requests("hcache", more...)
+		if other, _ := requests("vllm-recompute", more...); !slices.Equal(gaps, other) || kept != tokens {
+			t.Errorf("shape %g: systems get different draws, or other tokens than the trace's", b)
+		}
+		mean, deviation := stat.MeanStdDev(gaps, nil)
+		ratio, spread := mean/stat.Mean(own, nil), 1/math.Sqrt(b*float64(len(gaps)))
+		if math.Abs(ratio-1) > 3*spread || math.Abs(deviation/mean*math.Sqrt(b)-1) > 0.2 {
+			t.Errorf("shape %g: mean ÷ the trace's %g, standard deviation ÷ mean %g", b, ratio, deviation/mean)
+		}
+	}
+	var r []serving.Result
+	if err := json.Unmarshal([]byte(must(t, append(args, "--burstiness", "1", "--repeats", "5", "--seed", "6")...)), &r); err != nil || len(r[1].Seeds) != 5 || len(r[1].Compared) == 0 {
+		t.Fatal(err, r)
+	}
+	var one []serving.Result
+	if err := json.Unmarshal([]byte(must(t, append(args, "--burstiness", "1", "--seed", "7")...)), &one); err != nil || one[1].Throughput != r[1].Seeds[1].Figures[0] || r[1].Seeds[0].Figures == r[1].Seeds[1].Figures {
+		t.Errorf("seed 7 alone has %g tokens/s, of five seeds %+v (%v)", one[1].Throughput, r[1].Seeds, err)
+	}
+}
+
 // classes is a file of requests with classes.
 var classes = filepath.Join("..", "..", "datasets", "requests", "testdata", "azure_classes_300.csv.gz")
 
@@ -170,6 +225,7 @@ func TestServeRefuses(t *testing.T) {
 		"series":          {[]string{served[1], "--model", "llama-3-8b", "--series", good}, 2, "--series needs a recorded run"},
 		"repeats":         {[]string{good, "--model", "llama-3-8b", "--lengths", good, "--repeats", "4"}, 2, "expected 5 to 1000"},
 		"lengths":         {[]string{good, "--model", "llama-3-8b", "--repeats", "5"}, 2, "--repeats needs --lengths"},
+		"burstiness":      {[]string{good, "--model", "llama-3-8b", "--burstiness", "0"}, 2, "expected a shape"},
 		"class":           {[]string{classes, "--model", "llama-3-8b", "--slo", "chat:tpot=5ms"}, 2, "has code, conv"},
 		"priority":        {[]string{good, "--model", "llama-3-8b", "--priority", "chat"}, 2, "has no classes"},
 		"class limits":    {[]string{classes, "--model", "llama-3-8b", "--slo", "conv:"}, 2, "expected tpot=DURATION"},
@@ -265,16 +321,16 @@ func TestServeHTML(t *testing.T) {
 	for _, text := range append(b.Violations(375), b.Complaints()...) {
 		t.Error(text)
 	}
-	var csv []string
+	var downloads []string
 	b.Eval(`(async () => {
 		const texts = [], make = URL.createObjectURL;
 		URL.createObjectURL = (blob) => { texts.push(blob.text()); return "blob:none"; };
 		HTMLAnchorElement.prototype.click = function () {};
 		document.querySelectorAll(".csv").forEach((button) => button.click());
 		return Promise.all(texts);
-	})()`, &csv)
-	if len(csv) != figures+2 || !strings.HasPrefix(csv[1], "share of requests (%),vllm-recompute,vllm-swap,hcache\n1,") || strings.Count(csv[1], "\n") != 100 {
-		t.Errorf("%d files of figures: %.200q", len(csv), csv)
+	})()`, &downloads)
+	if len(downloads) != figures+2 || !strings.HasPrefix(downloads[1], "share of requests (%),vllm-recompute,vllm-swap,hcache\n1,") || strings.Count(downloads[1], "\n") != 100 {
+		t.Errorf("%d files of figures: %.200q", len(downloads), downloads)
 	}
 }
 
