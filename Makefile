@@ -18,7 +18,9 @@ BUILT   := $(shell git log -1 --format=%cI 2>/dev/null || echo unknown)
 CLI     := github.com/kvreplay/kvreplay/cmd/cli
 LDFLAGS := -s -w -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT) -X $(CLI).built=$(BUILT)
 
-# With the same flags everywhere, vet, tests, and the builds of tests compile each package once.
+# With the same flags everywhere, vet, tests, and the builds of tests and releases compile each package
+# once. Only the race detector needs C.
+export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(GOFLAGS) $(if $(findstring -trimpath,$(GOFLAGS)),,-trimpath))
 
 .PHONY: help build site release image screenshots leaderboard corpus systems-corpus test test-all programs check fmt vet staticcheck tidy portable race bench bench-once fuzz clean
@@ -105,9 +107,9 @@ portable: ## what documents state to the digit, from a build that rounds sums of
 # Tests of killed programs and of Slurm start programs without the detector.
 SIDE := Batch|Shard|S3|Serve|AddUp|Stopped|CtrlC|DiskFull|TwoRuns|Progress|Submit|Leaderboard|Synthetic|Plan
 race:
-	$(GO) test -race -short -vet=off -timeout 20m $$($(GO) list $$(grep -rlE --include='*.go' 'sync/errgroup"|^\s*go (func|[a-zA-Z.]+\()|\.Go\(' . | \
+	CGO_ENABLED=1 $(GO) test -race -short -vet=off -timeout 20m $$($(GO) list $$(grep -rlE --include='*.go' 'sync/errgroup"|^\s*go (func|[a-zA-Z.]+\()|\.Go\(' . | \
 	  xargs -n 1 dirname | sort -u | grep -vE '^./(policies|replay/pipeline|cmd/cli)($$|/)'))
-	$(GO) test -race -short -vet=off -timeout 20m -run '$(SIDE)' -skip 'Killed|Slurm|Kubernetes' ./cmd/cli ./replay/pipeline
+	CGO_ENABLED=1 $(GO) test -race -short -vet=off -timeout 20m -run '$(SIDE)' -skip 'Killed|Slurm|Kubernetes' ./cmd/cli ./replay/pipeline
 
 bench: ## speed, with the peers beside it (BENCHTIME=1s)
 	@$(GO) test -run '^$$' -bench 'LRU|Decode|Workers|Policy|Delta|Cells|Mechanisms' -benchtime $(BENCHTIME) -count 6 ./replay/run | $(GO) tool benchstat -filter '.unit:Maccess/s' -col /engine -row .name,/trace,/policy,/workers,/mechanism -

@@ -20,7 +20,7 @@ const (
 
 This reference is a list of published times next to modelled ones, with the errors. It is for users who ask how far ` + "`kvreplay time`" + ` is from measurements. ` + "`kvreplay reproduce blind --format markdown`" + ` prints it, and a test holds it current.
 
-No result on this page determined a constant of kvreplay, and none may do so. The settings are the published ones, with the default constants of ` + "`kvreplay time`" + `. Each result has two figures of ours: with ` + "`--kernels roofline`" + `, and with ` + "`--kernels fitted`" + `, the default ([both](OPERATORS.md#computation)). An error is (ours − printed) ÷ printed. Each error beyond 40 % has a reason, its note. It concerns both figures unless it names one.
+No result on this page determined a modelled time, and none may do so. They determine only the factors of the whole step, which widen intervals. The settings are the published ones, with the default constants of ` + "`kvreplay time`" + `. Each result has two figures of ours: with ` + "`--kernels roofline`" + `, and with ` + "`--kernels fitted`" + `, the default ([both](OPERATORS.md#computation)). An error is (ours − printed) ÷ printed. Each error beyond 40 % has a reason, its note. It concerns both figures unless it names one.
 
 Settings with a sum state prompt + generated tokens of a request. Those with one number of tokens state the prompt or the context. Names such as ` + "`dense`" + ` are [schedules](SCHEDULES.md).
 
