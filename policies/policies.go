@@ -17,6 +17,7 @@
 //	Sweeper   answers all capacities in one pass, if it is a stack algorithm
 //	Follower  follows a pool by the changes of each stream
 //	Failer    may fail to answer, because another program does
+//	Sharer    waits for the answers to several streams at once, because another program gives them
 //	Versioner depends on more than its decisions show, such as on the source of another program
 //	Lossy     drops for good, and manages the demand too (another contract: lossy.go)
 //	Divider   a Lossy that divides a budget among the streams of a request
@@ -25,7 +26,10 @@
 // wrong answer ends the cell with an error, never with a wrong number.
 package policies
 
-import "math"
+import (
+	"errors"
+	"math"
+)
 
 // Policy decides which blocks outside the current demand stay resident in one
 // stream. Calls come in the order Reset, then for every step Update, Evict. No
@@ -166,6 +170,19 @@ type Admitter interface {
 // few victims, the engine reports the error of Err. If it is an io.Closer too, Close is called when a
 // worker needs it no more.
 type Failer interface{ Err() error }
+
+// Sharer is a Failer whose answers come from a program that can serve several streams at once.
+type Sharer interface {
+	// Streams returns the largest number of streams, at least 1.
+	Streams() int
+	// Share makes the policy use the program of another one, itself or a new one of the same Spec, before
+	// the first Reset. At most Streams policies may share a program, and only one may run at a time. Evict
+	// calls wait, if it is not nil, between its question and the answer. Others can ask meanwhile.
+	Share(with Policy, wait func())
+}
+
+// ErrOtherStream is the Err of a Sharer whose program failed to answer another one.
+var ErrOtherStream = errors.New("the program failed in another stream")
 
 // Versioner is a policy whose decisions come from elsewhere. Version is a text that changes with them. The
 // fingerprint has it, because short streams do not show each change, such as one of a learned model.

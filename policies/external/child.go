@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/kvreplay/kvreplay/policies"
 )
 
 const (
@@ -38,7 +40,13 @@ type child struct {
 	unsent []byte // messages
 	from   int    // the begin of the last one
 	reply  []byte
-	timer  *time.Timer // ends the child
+	stream int32        // the number of the stream that the last message is about
+	asked  []*Policy    // policies that wait for an answer, in the order of the answers
+	sent   int          // the first ones of them, whose questions the child has
+	rest   chan error   // of a write that goes on during reads, or nil
+	users  int          // policies that use the child. The program's mutex guards it
+	waits  atomic.Int64 // begins and ends of waits for the child: odd while kvreplay waits
+	owed   atomic.Int64 // answers
 	slow   atomic.Bool
 	once   sync.Once
 	ended  atomic.Bool // and waited for: its number may belong to another process
@@ -68,17 +76,33 @@ func (p *program) launch() (*child, error) {
 	in.Fd() // blocks from now on: waiting in the kernel is quicker than in the runtime's poller
 	out.Fd()
 	c.answers = bufio.NewReaderSize(out, 1<<16)
-	c.timer = time.AfterFunc(time.Hour, func() {
-		c.slow.Store(true)
-		c.kill()
-	})
-	c.timer.Stop()
 	if err := c.cmd.Start(); err != nil {
 		in.Close()
 		out.Close()
 		return nil, fmt.Errorf("the program does not start: %w", err)
 	}
+	c.watch(0, 0)
 	return c, nil
+}
+
+// looks is the number of times that watch looks at a child within its longest time for an answer.
+const looks = 8
+
+// watch ends the child if it is slow. A timer for each wait would cost more than the answer of a quick child.
+func (c *child) watch(before int64, same int) {
+	if c.ended.Load() {
+		return
+	}
+	now := c.waits.Load()
+	if now != before {
+		same = 0
+	}
+	if now%2 == 1 && same >= looks*int(max(1, c.owed.Load())) {
+		c.slow.Store(true)
+		c.kill()
+		return
+	}
+	time.AfterFunc(c.timeout/looks, func() { c.watch(now, same+1) })
 }
 
 // begin begins a message, and end sets its length.
@@ -93,38 +117,90 @@ func (c *child) end() {
 
 // number appends numbers of four bytes.
 func (c *child) number(list ...int32) {
-	for _, x := range list {
-		c.unsent = binary.LittleEndian.AppendUint32(c.unsent, uint32(x))
+	n := len(c.unsent)
+	c.unsent = slices.Grow(c.unsent, 4*len(list))[:n+4*len(list)]
+	for i, to := 0, c.unsent[n:]; i < len(list) && len(to) >= 4; i, to = i+1, to[4:] {
+		binary.LittleEndian.PutUint32(to, uint32(list[i]))
 	}
 }
 
-// flush sends the messages.
-func (c *child) flush() error {
-	c.timer.Reset(c.timeout)
-	defer c.timer.Stop()
-	_, err := c.in.Write(c.unsent)
-	c.unsent = c.unsent[:0]
+// about begins a message about a stream of a number.
+func (c *child) about(stream int32, kind byte) {
+	if c.stream != stream {
+		c.stream = stream
+		c.begin(choose)
+		c.number(stream)
+		c.end()
+	}
+	c.begin(kind)
+}
+
+// send sends the messages. The child must have no unanswered question, or it could wait for its answer to be
+// read while its input is full.
+func (c *child) send() error {
+	c.waits.Add(1)
+	defer c.waits.Add(1)
+	var err error
+	if c.rest != nil {
+		err, c.rest = <-c.rest, nil
+	}
+	messages := c.unsent
+	c.sent = len(c.asked)
+	c.owed.Store(int64(c.sent))
+	endsInQuestion := c.sent == 1 && messages[c.from+4] == evict
+	if err == nil && (len(messages) <= pipeRoom || c.sent == 0 || endsInQuestion) {
+		_, err = c.in.Write(messages)
+		c.unsent = messages[:0]
+	} else if err == nil { // the child may answer before it has read everything
+		c.unsent, c.rest = nil, make(chan error, 1)
+		go func(rest chan<- error) {
+			_, err := c.in.Write(messages)
+			rest <- err
+		}(c.rest)
+	}
 	if err != nil {
 		return c.broken("")
 	}
 	return nil
 }
 
-// ask sends the messages and reads the answer, of a kind and at most a number of bytes. It is valid until
-// the next call.
-func (c *child) ask(kind byte, most int) ([]byte, error) {
-	c.timer.Reset(c.timeout)
-	defer c.timer.Stop()
-	if _, err := c.in.Write(c.unsent); err != nil {
-		return nil, c.broken("")
-	}
-	c.unsent = c.unsent[:0]
+// receive reads an answer of a kind and at most a number of bytes. It is valid until the next call.
+func (c *child) receive(kind byte, most int) ([]byte, error) {
+	c.waits.Add(1)
+	defer c.waits.Add(1)
 	answer, why, err := read(c.answers, c.reply, kind, most)
 	if err != nil {
 		return nil, c.broken(why)
 	}
 	c.reply = answer
 	return answer, nil
+}
+
+// next gives the next answer to its policy. If the child breaks, all policies that wait for it fail.
+func (c *child) next() {
+	p := c.asked[0]
+	if c.sent == 0 {
+		p.failed(c.send())
+	}
+	if p.err == nil {
+		answer, err := c.receive(victims, 4*p.blocks)
+		if err == nil && len(answer)%4 != 0 {
+			err = c.broken(fmt.Sprintf("the program names victims in %d bytes, expected 4 for each", len(answer)))
+		}
+		p.failed(err)
+		p.answer = p.answer[:0]
+		for ; err == nil && len(answer) >= 4; answer = answer[4:] {
+			p.answer = append(p.answer, int32(binary.LittleEndian.Uint32(answer)))
+		}
+	}
+	p.answered = true
+	c.sent--
+	if c.asked = slices.Delete(c.asked, 0, 1); p.err != nil {
+		for _, other := range c.asked {
+			other.answered, other.err = true, policies.ErrOtherStream
+		}
+		c.asked, c.sent = nil, 0
+	}
 }
 
 // errNoMessage is the error of an answer that is no message of the expected type.

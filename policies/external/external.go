@@ -6,7 +6,8 @@
 //
 // Rule: that of the program. Steps without victims need no answer and are sent together with the
 // next step that needs one. The program is started when a command line names it, and once for each
-// worker. One child replays many streams, one after the other.
+// worker. One child replays many streams, one after the other. If it can serve several streams at
+// once, the questions of all of them are sent together.
 //
 // Options: the command, with words in the quotes of a shell. timeout=T before it is the longest time
 // for an answer, such as 10s (default 1m). Cost: one message each way for a step with victims.
@@ -60,6 +61,7 @@ const defaultTimeout = time.Minute
 // The types of messages.
 const (
 	hello   = 'H' // both ways, JSON
+	choose  = 'S' // the number of the stream that the following messages are about
 	reset   = 'R' // JSON of a scope
 	update  = 'U' // the lists of a step
 	evict   = 'E' // the number of victims
@@ -203,20 +205,20 @@ func (p *program) take() (*child, error) {
 	}
 }
 
-// give returns a child that works.
+// give returns a child that works, if it was its last user.
 func (p *program) give(c *child) {
-	if c.ended.Load() {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.idle = append(p.idle, c)
+	if c.users--; c.users == 0 && !c.ended.Load() {
+		p.idle = append(p.idle, c)
+	}
 }
 
 // greeting is what a child says about itself.
 type greeting struct {
 	needs   policies.Needs
 	version string
+	streams int // that it serves at once
 }
 
 // start starts a child and exchanges greetings.
@@ -234,7 +236,10 @@ func (p *program) start() (c *child, g greeting, err error) {
 	c.begin(hello)
 	c.unsent = append(c.unsent, text...)
 	c.end()
-	answer, err := c.ask(hello, mostHello)
+	var answer []byte
+	if err = c.send(); err == nil {
+		answer, err = c.receive(hello, mostHello)
+	}
 	if err != nil {
 		return nil, g, fmt.Errorf("the program does not greet: %w", err)
 	}
@@ -242,6 +247,7 @@ func (p *program) start() (c *child, g greeting, err error) {
 		Protocol int      `json:"protocol"`
 		Needs    []string `json:"needs"`
 		Version  string   `json:"version"`
+		Streams  int      `json:"streams"`
 	}
 	if err := json.Unmarshal(answer, &said); err != nil || said.Protocol != Protocol {
 		c.stop()
@@ -255,7 +261,7 @@ func (p *program) start() (c *child, g greeting, err error) {
 		}
 		g.needs |= columns[i].needs
 	}
-	g.version = said.Version
+	g.version, g.streams = said.Version, max(1, said.Streams)
 	return c, g, nil
 }
 
@@ -268,6 +274,49 @@ type Policy struct {
 	at      int32           // T of the last update
 	blocks  int
 	lists   [][]int32 // of the last update
+
+	team     *team
+	stream   int32  // its number in the child
+	wait     func() // or nil
+	answer   []int32
+	answered bool
+}
+
+// team are the policies that use the same child.
+type team struct {
+	child   *child
+	streams int32
+}
+
+// Streams returns the number that the program named in its greeting.
+func (p *Policy) Streams() int { return p.program.said.streams }
+
+// Share makes p use the child of another policy of the same program.
+func (p *Policy) Share(with policies.Policy, wait func()) {
+	first := with.(*Policy)
+	if first.team == nil {
+		first.team = new(team)
+	}
+	p.team, p.wait = first.team, wait
+}
+
+// open takes a child, or that of the team.
+func (p *Policy) open() (err error) {
+	if p.team == nil {
+		p.team = new(team)
+	}
+	if p.team.child == nil {
+		if p.team.child, err = p.program.take(); err != nil {
+			return err
+		}
+	}
+	p.child, p.stream = p.team.child, p.team.streams
+	p.team.streams++
+	p.program.mu.Lock()
+	p.child.users++
+	p.program.mu.Unlock()
+	p.dropped = runtime.AddCleanup(p, p.program.give, p.child)
+	return nil
 }
 
 // Needs returns the columns that the program named in its greeting.
@@ -276,20 +325,27 @@ func (p *Policy) Needs() policies.Needs { return p.program.said.needs }
 // Version returns the version that the program named in its greeting.
 func (p *Policy) Version() string { return p.program.said.version }
 
+// works reports whether the child can be used. It ends if it fails in another stream.
+func (p *Policy) works() bool {
+	if p.err == nil && p.child != nil && p.child.ended.Load() {
+		p.err = policies.ErrOtherStream
+	}
+	return p.err == nil && p.child != nil
+}
+
 // Reset starts a stream.
 func (p *Policy) Reset(sc *policies.Scope) error {
-	if p.err != nil {
+	if !p.works() && p.err != nil {
 		return p.err
 	}
 	if p.child == nil {
-		if p.child, p.err = p.program.take(); p.err != nil {
+		if p.err = p.open(); p.err != nil {
 			return p.err
 		}
-		p.dropped = runtime.AddCleanup(p, p.program.give, p.child)
 	}
 	p.blocks = sc.Blocks
 	c := p.child
-	c.begin(reset)
+	c.about(p.stream, reset)
 	for i, f := range []struct {
 		name  string
 		value uint64
@@ -305,12 +361,12 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 
 // Update sends a step. Messages are sent together, see Evict.
 func (p *Policy) Update(s *policies.Step) {
-	if p.err != nil || p.child == nil {
+	if !p.works() {
 		return
 	}
 	c := p.child
 	p.at = s.T
-	c.begin(update)
+	c.about(p.stream, update)
 	c.number(s.T, int32(s.Demand))
 	lists := append(p.lists[:0], s.Offered, s.Hit, s.Miss, s.Exit, s.Pass)
 	for _, column := range columns {
@@ -332,31 +388,33 @@ func (p *Policy) Update(s *policies.Step) {
 	}
 	c.end()
 	if len(c.unsent) > mostBuffered {
-		p.failed(c.flush())
+		for c.sent > 0 {
+			c.next()
+		}
+		p.failed(c.send())
 	}
 }
 
 // Evict asks for n victims. It asks nothing if n is 0.
 func (p *Policy) Evict(n int, dst []int32) []int32 {
-	if n == 0 || p.err != nil || p.child == nil {
+	if n == 0 || !p.works() {
 		return dst
 	}
 	c := p.child
-	c.begin(evict)
+	c.about(p.stream, evict)
 	c.number(int32(n))
 	c.end()
-	answer, err := c.ask(victims, 4*p.blocks)
-	if err == nil && len(answer)%4 != 0 {
-		err = c.broken(fmt.Sprintf("the program names victims in %d bytes, expected 4 for each", len(answer)))
+	c.asked, p.answered = append(c.asked, p), false
+	if p.wait != nil {
+		p.wait()
 	}
-	if err != nil {
-		p.failed(err)
+	for !p.answered {
+		c.next()
+	}
+	if p.err != nil {
 		return dst
 	}
-	for ; len(answer) > 0; answer = answer[4:] {
-		dst = append(dst, int32(binary.LittleEndian.Uint32(answer)))
-	}
-	return dst
+	return append(dst, p.answer...)
 }
 
 func (p *Policy) failed(err error) {
@@ -374,6 +432,6 @@ func (p *Policy) Close() error {
 		p.dropped.Stop()
 		p.program.give(p.child)
 	}
-	p.child = nil
+	p.child, p.team = nil, nil
 	return p.err
 }

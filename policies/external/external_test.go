@@ -37,13 +37,22 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// streamsAtOnce is the number of streams of a child whose behaviour ends in atOnce.
+const (
+	streamsAtOnce = 4
+	atOnce        = " at once"
+)
+
 // beChild speaks the protocol for a policy in Go, and does wrong what how names.
 func beChild(how string) {
 	in, out := bufio.NewReader(os.Stdin), bufio.NewWriter(os.Stdout)
+	how, many := strings.CutSuffix(how, atOnce)
 	send := func(kind byte, payload []byte) {
 		out.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(payload)+1)), kind))
 		out.Write(payload)
-		out.Flush()
+		if kind != 'V' || !many || in.Buffered() == 0 { // else all answers at once
+			out.Flush()
+		}
 	}
 	entry := lru.Entry
 	needs := []string{}
@@ -58,7 +67,7 @@ func beChild(how string) {
 		fmt.Println("hello, world")
 	case "mute":
 		time.Sleep(time.Hour)
-	case "exit at once":
+	case "exit":
 		fmt.Fprintln(os.Stderr, "ImportError: no module named numpy")
 		os.Exit(3)
 	case "version":
@@ -68,12 +77,16 @@ func beChild(how string) {
 	if err != nil {
 		panic(err)
 	}
-	p := make()
+	streams := [streamsAtOnce]policies.Policy{make(), make(), make(), make()}
+	p, chosen := streams[0], false
 	for steps := 0; ; {
+		if in.Buffered() == 0 {
+			out.Flush()
+		}
 		var head [5]byte
 		if _, err := io.ReadFull(in, head[:]); err != nil {
 			if path, ok := strings.CutPrefix(how, "write "); ok {
-				os.WriteFile(path, []byte(os.Getenv("OMP_NUM_THREADS")), 0o644)
+				os.WriteFile(path, fmt.Appendf(nil, "%s %t", os.Getenv("OMP_NUM_THREADS"), chosen), 0o644)
 			}
 			return
 		}
@@ -82,8 +95,14 @@ func beChild(how string) {
 		switch head[4] {
 		case 'H':
 			version, _ := strings.CutPrefix(how, "version=")
-			text, _ := json.Marshal(map[string]any{"protocol": external.Protocol, "needs": needs, "version": version})
+			said := map[string]any{"protocol": external.Protocol, "needs": needs, "version": version}
+			if many {
+				said["streams"] = streamsAtOnce
+			}
+			text, _ := json.Marshal(said)
 			send('H', text)
+		case 'S':
+			p, chosen = streams[binary.LittleEndian.Uint32(payload)], true
 		case 'R':
 			var sc struct{ Blocks, Capacity, Steps, Windows, Demand, Updates int }
 			if err := json.Unmarshal(payload, &sc); err != nil {
@@ -188,7 +207,7 @@ func child(t *testing.T, how string) string {
 		t.Fatal(err)
 	}
 	timeout := "1m"
-	if how == "mute" || how == "hang" {
+	if strings.HasPrefix(how, "mute") || strings.HasPrefix(how, "hang") {
 		timeout = "500ms"
 	}
 	return "timeout=" + timeout + " env '" + childVariable + "=" + how + "' " + program
@@ -202,7 +221,7 @@ func (r *reference) Victims(n int, outside []int32) []int32 {
 
 // LRU in another program passes the conformance kit.
 func TestConformance(t *testing.T) {
-	policytest.Run(t, external.Entry, child(t, "lru"), func() policytest.Reference { return new(reference) })
+	policytest.Run(t, external.Entry, child(t, "lru"+atOnce), func() policytest.Reference { return new(reference) })
 }
 
 // Programs that cannot be used are refused when the command line is read.
@@ -211,7 +230,7 @@ func TestRefused(t *testing.T) {
 		"unknown need": `the program needs "tea", expected candidates`,
 		"print":        `it wrote "hello`,
 		"mute":         "the program did not answer within 500ms: raise timeout=",
-		"exit at once": "exit status 3. Its last messages:\nImportError: no module named numpy",
+		"exit":         "exit status 3. Its last messages:\nImportError: no module named numpy",
 		"version":      `expected {"protocol": 1}`,
 	} {
 		_, _, err := external.Entry.New(child(t, how))
@@ -263,13 +282,15 @@ func TestSameAsInGo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := run(t, external.Entry, child(t, how))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range want {
-			if got[i].Misses != want[i].Misses || got[i].Evictions != want[i].Evictions || got[i].Misses == 0 {
-				t.Errorf("%s: row %d: %d misses, expected %d", how, i, got[i].Misses, want[i].Misses)
+		for _, how := range []string{how, how + atOnce} {
+			got, err := run(t, external.Entry, child(t, how))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range want {
+				if got[i].Misses != want[i].Misses || got[i].Evictions != want[i].Evictions || got[i].Misses == 0 {
+					t.Errorf("%s: row %d: %d misses, expected %d", how, i, got[i].Misses, want[i].Misses)
+				}
 			}
 		}
 	}
@@ -287,9 +308,11 @@ func TestWrongAnswers(t *testing.T) {
 		"long":  "expected a message V of at most",
 		"close": "the program ended",
 	} {
-		rows, err := run(t, external.Entry, child(t, how))
-		if err == nil || rows != nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "step ") && !strings.Contains(err.Error(), "policy named") {
-			t.Errorf("%s: %v, expected %q", how, err, want)
+		for _, how := range []string{how, how + atOnce} {
+			rows, err := run(t, external.Entry, child(t, how))
+			if err == nil || rows != nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "step ") && !strings.Contains(err.Error(), "policy named") {
+				t.Errorf("%s: %v, expected %q", how, err, want)
+			}
 		}
 	}
 }
@@ -310,13 +333,15 @@ func TestVersion(t *testing.T) {
 
 // Children end by themselves when their input ends. They have one thread each.
 func TestGracefulEnd(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "end")
-	if _, err := run(t, external.Entry, child(t, "write "+file)); err != nil {
-		t.Fatal(err)
-	}
-	external.StopAll()
-	if text, err := os.ReadFile(file); err != nil || string(text) != "1" {
-		t.Errorf("the child wrote %q, expected 1: %v", text, err)
+	for how, want := range map[string]string{"": "1 false", atOnce: "1 true"} { // the second one served several streams
+		file := filepath.Join(t.TempDir(), "end")
+		if _, err := run(t, external.Entry, child(t, "write "+file+how)); err != nil {
+			t.Fatal(err)
+		}
+		external.StopAll()
+		if text, err := os.ReadFile(file); err != nil || string(text) != want {
+			t.Errorf("the child wrote %q, expected %q: %v", text, want, err)
+		}
 	}
 }
 

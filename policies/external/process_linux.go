@@ -5,6 +5,9 @@ import (
 	"syscall"
 )
 
+// pipeRoom is a number of bytes that an empty pipe takes.
+const pipeRoom = 1 << 15
+
 // isolate gives a child a process group of its own, so that Ctrl-C does not reach it. The kernel ends
 // it if kvreplay dies.
 func isolate(c *exec.Cmd) {

@@ -254,6 +254,9 @@ func (s *suite) apart() error {
 func (r *script) interleave(other *script, s *suite) (err error) {
 	defer catch(&err)
 	one, two := s.make(), s.make()
+	if shares, ok := two.(policies.Sharer); ok && shares.Streams() > 1 {
+		shares.Share(one, nil)
+	}
 	r.begin(one)
 	other.begin(two)
 	for i := range r.calls {

@@ -172,7 +172,7 @@ func BenchmarkPolicy(b *testing.B) {
 // BenchmarkLRU compares LRU at 2 × K with hashicorp's simplelru. kvreplay reads a Parquet file and
 // verifies rules and checksums, simplelru reads from memory. A second file also has the candidates
 // behind each demand. LRU does not need them, but kvreplay decodes and checks every index. exec-c and
-// exec-numpy are LRU in other programs.
+// exec-numpy are LRU in other programs, with two workers as kvreplay-workers2.
 func BenchmarkLRU(b *testing.B) {
 	for _, file := range []struct {
 		engine string
@@ -186,6 +186,9 @@ func BenchmarkLRU(b *testing.B) {
 		if file.m != benchK {
 			continue
 		}
+		b.Run("engine=kvreplay-workers2", func(b *testing.B) {
+			perRun(b, f, Options{Policies: specs(b, "lru"), Capacities: capacities(b, "2x"), Workers: 2})
+		})
 		inPrograms(b, f)
 	}
 	b.Run("engine=simplelru", func(b *testing.B) {

@@ -3,6 +3,7 @@ package run
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -203,17 +205,24 @@ const unitIndices = 1 << 20
 // units cuts the caches into runs [from, to).
 func (p *plan) units() [][2]int {
 	var units [][2]int
-	from, size, most := 0, 0, cmp.Or(p.opt.unit, unitIndices)
+	from, size, most := 0, 0, unitIndices
+	if p.lanes() > 1 {
+		most = unitIndices / 32 // also a small trace occupies the lanes
+	}
+	most = cmp.Or(p.opt.unit, most)
 	for n, c := range p.caches {
 		s := p.selected(c.from)
 		if n > from && (size >= most || s.RowGroup != p.selected(c.from-1).RowGroup) {
 			units = append(units, [2]int{from, n})
 			from, size = n, 0
 		}
-		size += c.streams() * s.Rows * p.meta.Candidates
+		size += p.indices(c)
 	}
 	return append(units, [2]int{from, len(p.caches)})
 }
+
+// indices returns the number of indices in the lists of a cache, which its first stream stands for.
+func (p *plan) indices(c span) int { return c.streams() * p.selected(c.from).Rows * p.meta.Candidates }
 
 // failure keeps the error of the first stream that fails, in whichever order workers report errors.
 type failure struct {
@@ -226,10 +235,13 @@ type failure struct {
 func (f *failure) note(stream int, err error) {
 	f.Lock()
 	defer f.Unlock()
+	f.any.Store(true)
+	if errors.Is(err, policies.ErrOtherStream) {
+		return // the other stream notes why
+	}
 	if f.err == nil || stream < f.stream {
 		f.stream, f.err = stream, err
 	}
-	f.any.Store(true)
 }
 
 // execute replays the unfinished units of the pass and adds their counts to total.
@@ -240,40 +252,47 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 	var next atomic.Int64
 	var failed failure
 	var g errgroup.Group
-	for range min(max(1, p.opt.Workers), len(open)) {
-		g.Go(func() error {
-			w := newWorker(p)
-			defer w.close()
-			keep := ps.keeper()
-			for ctx.Err() == nil && !failed.any.Load() { // a failure stops no begun unit, so the first error is unique
-				i := int(next.Add(1)) - 1
-				if i >= len(open) {
-					break
+	one := func(ab *abreast) error {
+		w := newWorker(p)
+		ab.join(w)
+		defer w.close()
+		keep := ps.keeper()
+		for ctx.Err() == nil && !failed.any.Load() { // a failure stops no begun unit, so the first error is unique
+			i := int(next.Add(1)) - 1
+			if i >= len(open) {
+				break
+			}
+			if stream, err := w.unit(units[open[i]]); err != nil {
+				failed.note(stream, err)
+				if w.begun {
+					p.opt.Profile.stop()
+					return nil // the tallies have counts of a unit that is not finished
 				}
-				if stream, err := w.unit(units[open[i]]); err != nil {
-					failed.note(stream, err)
-					if w.begun {
-						p.opt.Profile.stop()
-						return nil // the tallies have counts of a unit that is not finished
-					}
-					break
-				}
-				merge.Lock()
-				ps.done[open[i]] = true
-				merge.Unlock()
-				if err := keep.finished(open[i], w.tallies); err != nil {
-					return err
-				}
+				break
 			}
 			merge.Lock()
-			defer merge.Unlock()
-			addTallies(total, w.tallies)
-			if ctx.Err() == nil && !failed.any.Load() {
-				return nil
+			ps.done[open[i]] = true
+			merge.Unlock()
+			if err := keep.finished(open[i], w.tallies); err != nil {
+				return err
 			}
-			p.opt.Profile.stop()
-			return keep.keep(w.tallies)
-		})
+		}
+		merge.Lock()
+		defer merge.Unlock()
+		addTallies(total, w.tallies)
+		if ctx.Err() == nil && !failed.any.Load() {
+			return nil
+		}
+		p.opt.Profile.stop()
+		return keep.keep(w.tallies)
+	}
+	workers := min(max(1, p.opt.Workers), len(open))
+	lanes := min(p.lanes(), (len(open)+workers-1)/workers)
+	if p.opt.Profile != nil {
+		lanes = 1 // a worker may wait for others to write earlier steps
+	}
+	for range workers {
+		g.Go(func() error { return runAbreast(lanes, one) })
 	}
 	if err := g.Wait(); err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 type worker struct {
 	plan    *plan
 	reader  *trace.Reader
+	borrows bool // the reader, which others use too
 	check   *trace.Checker
 	alone   *member       // memory for one stream after the other
 	member  *member       // the replayed stream, not used in a pool
@@ -142,7 +143,9 @@ func (p *plan) attention() demand.Attention {
 }
 
 func (w *worker) close() {
-	w.reader.Close()
+	if !w.borrows {
+		w.reader.Close()
+	}
 	for _, r := range w.runners {
 		for r != nil {
 			release(r.Policy)

@@ -1,6 +1,7 @@
 // LRU over the protocol of ../PROTOCOL.md: rustc -O lru.rs, then --policy exec:./lru.
 // Blocks outside the demand are a queue in the order of their last use. An entry is stale if the block
-// has left the queue since, or has joined it again.
+// has left the queue since, or has joined it again. The program serves 8 streams at once, each with its own
+// queue. It sends answers when it has read all messages that have arrived.
 use std::collections::VecDeque;
 use std::io::{self, BufReader, BufWriter, Error, ErrorKind, Read, Write};
 
@@ -42,15 +43,19 @@ fn number(json: &str, key: &str) -> Option<usize> {
 fn answer(out: &mut impl Write, kind: u8, content: &[u8]) -> io::Result<()> {
     out.write_all(&(content.len() as u32 + 1).to_le_bytes())?;
     out.write_all(&[kind])?;
-    out.write_all(content)?;
-    out.flush()
+    out.write_all(content)
 }
 
 fn main() -> io::Result<()> {
     let mut input = BufReader::with_capacity(1 << 16, io::stdin().lock());
-    let mut out = BufWriter::new(io::stdout().lock());
-    let (mut lru, mut head, mut content) = (Lru::default(), [0u8; 5], Vec::new());
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let (mut head, mut content) = ([0u8; 5], Vec::new());
+    let mut streams: [Lru; 8] = Default::default();
+    let mut lru = &mut streams[0];
     loop {
+        if input.buffer().is_empty() {
+            out.flush()?; // all answers, before the program waits
+        }
         match input.read_exact(&mut head) {
             Err(e) if e.kind() == ErrorKind::UnexpectedEof => return Ok(()),
             other => other?,
@@ -60,7 +65,8 @@ fn main() -> io::Result<()> {
         input.read_exact(&mut content)?;
         let words = || content.chunks_exact(4).map(|b| i32::from_le_bytes([b[0], b[1], b[2], b[3]]) as usize);
         match head[4] {
-            b'H' => answer(&mut out, b'H', br#"{"protocol": 1, "needs": []}"#)?,
+            b'H' => answer(&mut out, b'H', br#"{"protocol": 1, "needs": [], "streams": 8}"#)?,
+            b'S' => lru = &mut streams[words().next().unwrap_or(0) % 8],
             b'R' => {
                 let blocks = number(&String::from_utf8_lossy(&content), "blocks");
                 lru.reset(blocks.ok_or(Error::new(ErrorKind::InvalidData, "a stream without blocks"))?);

@@ -17,6 +17,8 @@ EVERY = 8  # steps between lessons
 
 
 class Learned(kvreplay.Policy):
+    streams = 8  # all state is in self, so kvreplay may replay several streams in turn
+
     def reset(self, scope):
         self.outside = np.zeros(scope.blocks, bool)  # the set E
         self.first = np.full(scope.blocks, -1, np.int64)  # the first use

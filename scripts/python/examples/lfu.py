@@ -6,6 +6,8 @@ import kvreplay
 
 
 class LFU(kvreplay.Policy):
+    streams = 8  # all state is in self, so kvreplay may replay several streams in turn
+
     def reset(self, scope):
         self.uses = np.zeros(scope.blocks, np.int64)  # steps in the demand, of finished stays
         self.since = np.zeros(scope.blocks, np.int64)  # first step of the present stay

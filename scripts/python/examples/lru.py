@@ -4,6 +4,8 @@ import kvreplay
 
 
 class LRU(kvreplay.Policy):
+    streams = 8  # all state is in self, so kvreplay may replay several streams in turn
+
     def reset(self, scope):
         self.queue = kvreplay.Queue(scope.blocks)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import importlib.util
 import json
 import os
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, ClassVar
 
@@ -67,6 +68,10 @@ class Policy:
 
     #: Further lists of Step: candidates, candidates?, demand, picked, scores.
     needs: ClassVar[Sequence[str]] = ()
+
+    #: Streams that kvreplay may replay in turn, each with a copy of the policy. More than 1 is faster. It is
+    #: right if all state of a stream is in self. Copies are made before the first reset.
+    streams: ClassVar[int] = 1
 
     def reset(self, scope: Scope) -> None:
         """Forget everything and start a stream."""
@@ -142,7 +147,7 @@ _COLUMNS = (
 
 def serve(policy: Policy) -> None:
     """Answer kvreplay on stdin and stdout until it closes stdin. Prints go to stderr."""
-    source = os.fdopen(os.dup(0), "rb", buffering=1 << 20)
+    source = os.fdopen(os.dup(0), "rb", buffering=0)
     answers = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
     os.dup2(2, 1)  # a print must not look like an answer
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -156,19 +161,44 @@ def serve(policy: Policy) -> None:
 
 def _send(answers: BinaryIO, kind: bytes, payload: bytes) -> None:
     answers.write(struct.pack("<Ic", len(payload) + 1, kind) + payload)
-    answers.flush()
+
+
+def _messages(source: BinaryIO, answers: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield the type and the content of each message. All answers are sent before a wait for more messages."""
+    unpack, data, at = struct.Struct("<IB").unpack_from, b"", 0
+    while True:
+        while len(data) - at >= 5:
+            length, kind = unpack(data, at)
+            if len(data) - at < 4 + length:
+                break
+            at += 4 + length
+            yield kind, data[at - length + 1 : at]
+        answers.flush()
+        parts = [data[at:]]
+        missing = 5 - len(parts[0]) if len(parts[0]) < 5 else unpack(parts[0])[0] + 4 - len(parts[0])
+        while missing > 0:  # a long message arrives in many parts
+            part = source.read(1 << 16)
+            if not part:
+                return
+            parts.append(part)
+            missing -= len(part)
+        data, at = b"".join(parts), 0
+
+
+def _new_step() -> Step:
+    step = Step()
+    step.candidates = step.members = step.picked = step.list = _EMPTY
+    step.scores = _NO_SCORES
+    return step
 
 
 def _answer(policy: Policy, source: BinaryIO, answers: BinaryIO) -> None:
     optional = [name for name, asked in _COLUMNS if set(asked) & set(policy.needs)]
     with_scores = "scores" in policy.needs
-    step = Step()
-    step.candidates = step.members = step.picked = step.list = _EMPTY
-    step.scores = _NO_SCORES
-    read, update, unpack, lengths = source.read, policy.update, struct.Struct("<IB").unpack, struct.Struct(f"<{7 + len(optional)}i")
-    while len(head := read(5)) == 5:
-        length, kind = unpack(head)
-        payload = read(length - 1)
+    streams = [policy] + [copy.deepcopy(policy) for _ in range(policy.streams - 1)]
+    steps = [_new_step() for _ in streams]
+    step, lengths = steps[0], struct.Struct(f"<{7 + len(optional)}i")
+    for kind, payload in _messages(source, answers):
         if kind == 0x55:  # U, the lists of a step
             numbers = np.frombuffer(payload, np.int32)
             step.t, step.demand, offered, hit, miss, exits, passed, *more = lengths.unpack_from(payload)
@@ -182,14 +212,17 @@ def _answer(policy: Policy, source: BinaryIO, answers: BinaryIO) -> None:
                 setattr(step, name, numbers[at : (at := at + n)])
             if with_scores:
                 step.scores = numbers[at:].view(np.float32)
-            update(step)
+            policy.update(step)
         elif kind == 0x45:  # E, the number of victims
             (n,) = struct.unpack("<I", payload)
             _send(answers, b"V", np.ascontiguousarray(policy.evict(n), "<i4").tobytes())
+        elif kind == 0x53:  # S, the stream of the messages that follow
+            (at,) = struct.unpack("<I", payload)
+            policy, step = streams[at], steps[at]
         elif kind == 0x52:  # R, a stream begins
             policy.reset(Scope(**json.loads(payload)))
         elif kind == 0x48:  # H, kvreplay greets
-            hello = {"protocol": PROTOCOL, "needs": list(policy.needs), "version": version(type(policy))}
+            hello = {"protocol": PROTOCOL, "needs": list(policy.needs), "version": version(type(policy)), "streams": policy.streams}
             _send(answers, b"H", json.dumps(hello).encode())
         else:
             raise RuntimeError(f"kvreplay sent a message of the unknown type {kind:#x}: update the package kvreplay")

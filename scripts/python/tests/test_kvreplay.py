@@ -89,11 +89,50 @@ def test_messages():
     sent = message(b"H", b'{"protocol": 1}') + message(b"R", json.dumps(scope).encode()) + message(b"U", step) + message(b"E", struct.pack("<I", 2))
     policy, answers = Recorder(), io.BytesIO()
     _answer(policy, io.BytesIO(sent), answers)
-    hello = json.dumps({"protocol": 1, "needs": ["candidates", "picked", "scores"], "version": version(Recorder)}).encode()
+    hello = json.dumps({"protocol": 1, "needs": ["candidates", "picked", "scores"], "version": version(Recorder), "streams": 1}).encode()
     assert answers.getvalue() == message(b"H", hello) + message(b"V", struct.pack("<2i", 0, 1))
     assert policy.scope == kvreplay.Scope(**scope)
     names = ["offered", "hit", "miss", "exit", "passed", "candidates", "members", "picked", "list"]
     assert policy.steps == [{"t": -1, "demand": 2, **dict(zip(names, lists, strict=True)), "scores": [0.5, 0.25, 0.125]}]
+
+
+class Parts(io.RawIOBase):
+    """An input that arrives in parts. It notes how many bytes of answers were sent before each of them."""
+
+    def __init__(self, parts, answers):
+        self.parts, self.answers, self.sent = parts, answers, []
+
+    def read(self, size=-1):
+        self.sent.append(len(self.answers.getvalue()))
+        return self.parts.pop(0) if self.parts else b""
+
+
+def test_streams_in_turn():
+    """Each stream has its own copy of the policy, and answers wait for the end of the input that is there."""
+
+    class Counter(kvreplay.Policy):
+        streams = 3
+
+        def __init__(self):
+            self.calls = 0
+
+        def evict(self, n):
+            self.calls += n
+            return [self.calls]
+
+    def ask(stream, n):
+        return message(b"S", struct.pack("<I", stream)) + message(b"E", struct.pack("<I", n))
+
+    def answer(*blocks):
+        return b"".join(message(b"V", struct.pack("<i", x)) for x in blocks)
+
+    first = message(b"E", struct.pack("<I", 1)) + ask(1, 10) + ask(2, 100) + ask(0, 1)
+    second = ask(1, 10) + message(b"E", struct.pack("<I", 10))
+    answers = io.BytesIO()
+    source = Parts([first, second[:3], second[3:20], second[20:]], answers)
+    _answer(Counter(), source, answers)
+    assert answers.getvalue() == answer(1, 10, 100, 2, 20, 30)
+    assert source.sent[:3] == [0, len(answer(1, 10, 100, 2)), len(answer(1, 10, 100, 2))]
 
 
 def test_queue_is_a_list():
