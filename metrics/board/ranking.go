@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/text"
@@ -260,8 +261,9 @@ func (t *Ranking) sort() {
 			return -value
 		}
 	}
-	slices.SortFunc(t.Ranked, func(a, b Line) int {
-		return cmp.Or(cmp.Compare(key(&a), key(&b)), strings.Compare(a.Policy, b.Policy))
+	sort.Slice(t.Ranked, func(i, j int) bool {
+		a, b := &t.Ranked[i], &t.Ranked[j]
+		return cmp.Or(cmp.Compare(key(a), key(b)), strings.Compare(a.Policy, b.Policy)) < 0
 	})
 	for i := range t.Ranked {
 		equal := func(l Line) bool { return key(&l) == key(&t.Ranked[i]) }

@@ -8,6 +8,7 @@ package verify
 import (
 	"context"
 	"slices"
+	"sort"
 
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
@@ -132,7 +133,7 @@ func Rows(ctx context.Context, rows []result.Row, o Options) (*Report, error) {
 			return nil, err
 		}
 	}
-	slices.SortFunc(report.Outcomes, func(a, b Outcome) int { return a.Row - b.Row })
+	sort.Slice(report.Outcomes, func(i, j int) bool { return report.Outcomes[i].Row < report.Outcomes[j].Row })
 	return report, nil
 }
 

@@ -1,10 +1,10 @@
 package figure
 
 import (
-	"cmp"
 	"errors"
 	"math"
 	"slices"
+	"sort"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
@@ -83,7 +83,7 @@ func (s *pointDrawer) Plot(c draw.Canvas, p *plot.Plot) {
 				front = append(front, m)
 			}
 		}
-		slices.SortFunc(front, func(a, b Mark) int { return cmp.Compare(a.X, b.X) })
+		sort.Slice(front, func(i, j int) bool { return front[i].X < front[j].X })
 		var path []vg.Point
 		for i, m := range front {
 			if i > 0 { // less memory costs time until the next point
