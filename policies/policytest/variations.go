@@ -118,7 +118,8 @@ func (s *suite) shifted() error {
 			return err
 		}
 		unit := max(1, s.entry.Traits.Aligned)
-		_, got, err := replayEngine(c.shift(c.raise()*unit), s.fresh())
+		raise := (c.raise() + unit - 1) / unit * unit
+		_, got, err := replayEngine(c.shift(raise), s.fresh())
 		got.PinnedPeak = want.PinnedPeak // there are more sinks
 		if err == nil && got != want {
 			err = fmt.Errorf("counts %+v become %+v", want, got)
