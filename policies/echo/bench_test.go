@@ -45,6 +45,14 @@ func load(b *testing.B, i int) (*trace.Stream, *trace.Meta) {
 	return s, &m
 }
 
+// rules runs a benchmark on each workload, with calibration on all blocks and on a sample.
+func rules(b *testing.B, run func(b *testing.B, w int, r *rule)) {
+	for w, c := range workloads {
+		b.Run("trace="+c.name+"/calibrate=on", func(b *testing.B) { run(b, w, &published) })
+		b.Run("trace="+c.name+"/calibrate=sample", func(b *testing.B) { run(b, w, &sample) })
+	}
+}
+
 // timer keeps the fastest replay of each step.
 type timer struct {
 	fastest []time.Duration
@@ -71,41 +79,40 @@ func (t *timer) sum() (all time.Duration) {
 // BenchmarkStep measures the steps of a stream without evictions. It reports the sum of the fastest
 // replays of each step, so other load on the machine disturbs little.
 func BenchmarkStep(b *testing.B) {
-	for w, c := range workloads {
-		b.Run("trace="+c.name, func(b *testing.B) {
-			s, _ := load(b, w)
-			blocks := 0
+	rules(b, func(b *testing.B, w int, r *rule) {
+		c := &workloads[w]
+		s, _ := load(b, w)
+		blocks := 0
+		for i := range s.Steps {
+			for _, x := range s.List(i) {
+				blocks = max(blocks, int(x)+1)
+			}
+		}
+		var h history
+		var t timer
+		var active, demand int
+		for range max(b.N, 3) {
+			h.reset(blocks, true, r)
+			active, demand, t.at = 0, 0, 0
 			for i := range s.Steps {
-				for _, x := range s.List(i) {
-					blocks = max(blocks, int(x)+1)
+				list := s.List(i)
+				k := min(c.k, len(list))
+				begun := time.Now()
+				h.step(nil, list[:k], list[k:])
+				t.add(time.Since(begun))
+				demand += k
+				for _, w := range h.active {
+					active += bits.OnesCount64(w)
 				}
 			}
-			var h history
-			var t timer
-			var active, demand int
-			for range max(b.N, 3) {
-				h.reset(blocks, true, &published)
-				active, demand, t.at = 0, 0, 0
-				for i := range s.Steps {
-					list := s.List(i)
-					k := min(c.k, len(list))
-					begun := time.Now()
-					h.step(nil, list[:k], list[k:])
-					t.add(time.Since(begun))
-					demand += k
-					for _, w := range h.active {
-						active += bits.OnesCount64(w)
-					}
-				}
-			}
-			all, steps := t.sum(), float64(len(s.Steps))
-			b.ReportMetric(float64(active)/steps, "active/step")
-			b.ReportMetric(float64(all.Nanoseconds())/float64(active), "ns/active")
-			b.ReportMetric(float64(all.Microseconds())/steps, "µs/step")
-			b.ReportMetric(float64(demand)/all.Seconds()/1e6, "Maccess/s")
-			b.ReportMetric(0, "ns/op")
-		})
-	}
+		}
+		all, steps := t.sum(), float64(len(s.Steps))
+		b.ReportMetric(float64(active)/steps, "active/step")
+		b.ReportMetric(float64(all.Nanoseconds())/float64(active), "ns/active")
+		b.ReportMetric(float64(all.Microseconds())/steps, "µs/step")
+		b.ReportMetric(float64(demand)/all.Seconds()/1e6, "Maccess/s")
+		b.ReportMetric(0, "ns/op")
+	})
 }
 
 // timed measures the steps of a pass.
@@ -124,34 +131,33 @@ func (p *timed) Distances(s *policies.Step, dst []int32) []int32 {
 // BenchmarkCapacities measures passes at 2 × K and at five capacities, with births and evictions. It
 // reports the sums of the fastest replays of each step, and their ratio.
 func BenchmarkCapacities(b *testing.B) {
-	for w, c := range workloads {
-		b.Run("trace="+c.name, func(b *testing.B) {
-			s, m := load(b, w)
-			var d demand.Delta
-			sink, local, _ := m.Pins()
-			o := demand.Options{K: c.k, M: m.Candidates, Meta: m, Windows: s.Windows, Members: true,
-				Pins: demand.Pins{Sink: sink, Local: local, BlockTokens: m.BlockTokens}}
-			if err := d.Build(s, o, nil); err != nil {
-				b.Fatal(err)
-			}
-			k := int32(c.k)
-			var µs [2]float64
-			for i, sizes := range [2][]int32{{2 * k}, {k * 5 / 4, k * 3 / 2, 2 * k, 3 * k, 4 * k}} {
-				sweep := cache.NewSweep(&Policy{Calibrate: true, rule: &published})
-				t := &timed{Sweep: sweep.Pass}
-				sweep.Pass = t
-				for range max(b.N, 3) {
-					t.at = 0
-					if _, err := sweep.Run(&d, sizes, cache.Start{Ranks: true, Unit: 1}); err != nil {
-						b.Fatal(err)
-					}
+	rules(b, func(b *testing.B, w int, r *rule) {
+		c := &workloads[w]
+		s, m := load(b, w)
+		var d demand.Delta
+		sink, local, _ := m.Pins()
+		o := demand.Options{K: c.k, M: m.Candidates, Meta: m, Windows: s.Windows, Members: true,
+			Pins: demand.Pins{Sink: sink, Local: local, BlockTokens: m.BlockTokens}}
+		if err := d.Build(s, o, nil); err != nil {
+			b.Fatal(err)
+		}
+		k := int32(c.k)
+		var µs [2]float64
+		for i, sizes := range [2][]int32{{2 * k}, {k * 5 / 4, k * 3 / 2, 2 * k, 3 * k, 4 * k}} {
+			sweep := cache.NewSweep(&Policy{Calibrate: true, rule: r})
+			t := &timed{Sweep: sweep.Pass}
+			sweep.Pass = t
+			for range max(b.N, 3) {
+				t.at = 0
+				if _, err := sweep.Run(&d, sizes, cache.Start{Ranks: true, Unit: 1}); err != nil {
+					b.Fatal(err)
 				}
-				µs[i] = t.sum().Seconds() * 1e6 / float64(len(t.fastest))
 			}
-			b.ReportMetric(µs[0], "µs/step-of-one")
-			b.ReportMetric(µs[1], "µs/step-of-five")
-			b.ReportMetric(µs[1]/µs[0], "five/one")
-			b.ReportMetric(0, "ns/op")
-		})
-	}
+			µs[i] = t.sum().Seconds() * 1e6 / float64(len(t.fastest))
+		}
+		b.ReportMetric(µs[0], "µs/step-of-one")
+		b.ReportMetric(µs[1], "µs/step-of-five")
+		b.ReportMetric(µs[1]/µs[0], "five/one")
+		b.ReportMetric(0, "ns/op")
+	})
 }

@@ -175,7 +175,7 @@ func (h *history) assess(w int, g *group) {
 func assessPlain(g *group, c *calibrator, scores *[64]int32, notes *[64]note) {
 	for i, b := range g.at[:g.n] {
 		i &= 63
-		sharp, slow := uint32(half(g.sharp[i]+1<<10)-20)&31, uint32(half(g.slow[i]+1<<14)-28)&31
+		sharp, slow := uint32(ofSharp(g.sharp[i])), uint32(ofSlow(g.slow[i]))
 		corrected := (g.correction[i] + c.ofSharp[sharp] + c.ofSlow[slow]) * 180 >> 8
 		l := logarithm(g.key[i] + g.regions[b>>regionBits&3])
 		kb, keep := uint32(l)>>7, uint32(g.kept>>(b&63)&1)
@@ -199,6 +199,11 @@ func window(set []uint64, w int32) around {
 func (a around) around(b uint) int {
 	return bits.OnesCount64((a.here>>(b&63) | a.next<<1<<(^b&63)) & 0x1ef)
 }
+
+// ofSharp and ofSlow return the feature values of the sharp and of the slow sum.
+func ofSharp(sum uint32) int { return (half(sum+1<<10) - 20) & 31 }
+
+func ofSlow(sum uint32) int { return (half(sum+1<<14) - 28) & 31 }
 
 // distance returns the feature value of block x below the edge.
 func distance(edge, x int32) int { return half(uint32(edge - x)) }

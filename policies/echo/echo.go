@@ -31,7 +31,10 @@
 // All arithmetic is in integers. A weight is in 1/65536, a logarithm in 1/256 of log2 and linear
 // between powers of two.
 //
-// Options: calibrate=off evicts by the key alone. All constants were chosen by hand on half of the
+// Options: calibrate=off evicts by the key alone. calibrate=sample scores a block only when it may be
+// evicted, and observes each word of 64 blocks at one of n steps. n is |D_t| / 100, rounded down to 1,
+// 2, 4 or 8. Region sums are from the word's last turn. The history has 56 steps. Credits are 8 for a
+// member or a birth, 12 for a demanded birth, and 4 for a near miss. Overlaps count past births. All constants were chosen by hand on half of the
 // corpus. The research behind them is described in README.md.
 //
 // State: each block has a mask of the 64 steps before that demanded it. Sums over a mask are read from
@@ -57,7 +60,7 @@ var Entry = policies.Entry{
 	Name:    "echo",
 	Summary: "evicts blocks that did not follow past steps similar to the current one",
 	Source:  "new here, see policies/echo/README.md",
-	Usage:   "echo:calibrate=C, C is on (default) or off",
+	Usage:   "echo:calibrate=C, C is on (default), off or sample",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Stack: true, Aligned: 1 << regionBits, Memory: "39 B", Cost: "O(blocks of 64 steps) a step"},
 	New:     parse,
@@ -65,8 +68,12 @@ var Entry = policies.Entry{
 
 func parse(text string) (func() policies.Policy, string, error) {
 	calibrate := "on"
-	canonical, err := policies.ParseOptions(text, policies.Word("calibrate", &calibrate, "on", "off"))
-	return func() policies.Policy { return &Policy{Calibrate: calibrate == "on", rule: &published} }, canonical, err
+	canonical, err := policies.ParseOptions(text, policies.Word("calibrate", &calibrate, "on", "off", "sample"))
+	r := &published
+	if calibrate == "sample" {
+		r = &sample
+	}
+	return func() policies.Policy { return &Policy{Calibrate: calibrate != "off", rule: r} }, canonical, err
 }
 
 // Policy is echo over one stream, or over the streams of a pool.

@@ -22,6 +22,24 @@ func TestConformanceWithoutCalibration(t *testing.T) {
 	policytest.Run(t, echo.Entry, "calibrate=off", newReference(false))
 }
 
+func TestConformanceOfASample(t *testing.T) {
+	if testing.Short() {
+		t.Skip("with -short long turns are enough")
+	}
+	policytest.Run(t, echo.Entry, "calibrate=sample", newSample(100))
+}
+
+// The kit's demands are small. Here a turn has as many steps as the demand has blocks.
+func TestConformanceOfLongTurns(t *testing.T) {
+	e := echo.EntryOf("sample, each 8th step")
+	e.Traits.Aligned = 8 * 64
+	policytest.Run(t, e, "", newSample(1))
+}
+
+func newSample(n int) func() policytest.Reference {
+	return func() policytest.Reference { return &reference{calibrate: true, sample: n} }
+}
+
 func FuzzConformance(f *testing.F) { policytest.Fuzz(f, echo.Entry, "", newReference(true)) }
 
 // TestMisses replays bundled traces. The expected misses come from two other programs, in Python and

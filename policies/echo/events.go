@@ -7,6 +7,8 @@ func newEvent(block int32, credit int) event { return event(block)<<4 | event(cr
 
 func (e event) block() int32 { return int32(e >> 4) }
 
+func (e event) credit() int { return int(e & 15) }
+
 // events are the credits of the last steps, by step modulo their number.
 type events struct{ steps [lags + 1][]event }
 

@@ -1,13 +1,20 @@
 package echo
 
-import "github.com/kvreplay/kvreplay/policies"
+import (
+	"slices"
 
-// Ablations are the variants of the rule in README.md, by name and in order.
-var Ablations = []struct {
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+// Variant changes one part of the rule.
+type Variant struct {
 	Name   string
 	change func(p *Policy)
 	rule   func(r *rule)
-}{
+}
+
+// Ablations are the variants of the rule in README.md, by name and in order.
+var Ablations = []Variant{
 	{"echo", nil, nil},
 	{"without calibration", func(p *Policy) { p.Calibrate = false }, nil},
 	{"without echoes", nil, func(r *rule) { r.echo = 0 }},
@@ -26,6 +33,9 @@ var Ablations = []struct {
 	{"weight of echoes 5", nil, func(r *rule) { r.echo = 5 }},
 	{"following weight 4/8", nil, func(r *rule) { r.follows = 4 }},
 	{"following weight 6/8", nil, func(r *rule) { r.follows = 6 }},
+	{"sample, each step", nil, func(r *rule) { *r = sampleOf(1 << 20) }},
+	{"sample, each 4th step", nil, func(r *rule) { *r = sampleOf(50) }},
+	{"sample, each 8th step", nil, func(r *rule) { *r = sampleOf(1) }},
 	{"no correction by distance", nil, func(r *rule) { r.without = 0 }},
 	{"no correction by quarter", nil, func(r *rule) { r.without = 1 }},
 	{"no correction by neighbours", nil, func(r *rule) { r.without = 2 }},
@@ -33,9 +43,10 @@ var Ablations = []struct {
 	{"no correction by slow sum", nil, func(r *rule) { r.without = 4 }},
 }
 
-// Ablation returns the i-th of Ablations as a policy of a table.
-func Ablation(i int) policies.Spec {
+// EntryOf returns the variant of the given name as an entry of a table.
+func EntryOf(name string) policies.Entry {
 	e := Entry
+	i := slices.IndexFunc(Ablations, func(a Variant) bool { return a.Name == name })
 	e.New = policies.NoOptions(func() policies.Policy {
 		r := published
 		p := &Policy{Calibrate: true, rule: &r}
@@ -47,7 +58,12 @@ func Ablation(i int) policies.Spec {
 		}
 		return p
 	})
-	spec, err := policies.NewTable(e).Parse(e.Name)
+	return e
+}
+
+// Ablation returns the i-th of Ablations as a policy of a table.
+func Ablation(i int) policies.Spec {
+	spec, err := policies.NewTable(EntryOf(Ablations[i].Name)).Parse(Entry.Name)
 	if err != nil {
 		panic(err)
 	}

@@ -19,9 +19,11 @@ const (
 type history struct {
 	rule      rule
 	calibrate bool
+	turns     int        // a word is observed at one of this many steps
 	t         int        // number of the current step
 	edge      int32      // first block above all births and members so far
 	past      []uint64   // by block: bit u mod 64 is set if step u demanded it
+	mild      []uint64   // of a sample, by block: bit u mod 64 is set if step u gave it half a credit
 	events    events     // births and candidates of the current and the last 64 steps
 	other     []otherSum // by block: sums over the events, zero between steps
 	demanded  []uint64   // D_t, one bit per block
@@ -44,7 +46,12 @@ type history struct {
 func (h *history) reset(blocks int, calibrate bool, r *rule) {
 	words := blocks>>6 + 1
 	h.rule, h.calibrate, h.t, h.edge = *r, calibrate, -1, 0
-	h.past, h.other = policies.Fill(h.past, words<<6, 0), policies.Fill(h.other, words<<6, otherSum{})
+	h.past = policies.Fill(h.past, words<<6, 0)
+	if r.sample > 0 {
+		h.mild, h.other = policies.Fill(h.mild, words<<6, 0), policies.Fill(h.other, 64, otherSum{})
+	} else {
+		h.other = policies.Fill(h.other, words<<6, otherSum{})
+	}
 	h.near = policies.Fill(h.near, words<<6, 0)
 	h.demanded, h.listed, h.active = policies.Fill(h.demanded, words, 0), policies.Fill(h.listed, words+2, 0), policies.Fill(h.active, words, 0)
 	h.assessed, h.places = policies.Fill(h.assessed, words, 0), policies.Fill(h.places, words, 0)
@@ -58,6 +65,7 @@ func (h *history) reset(blocks int, calibrate bool, r *rule) {
 // step applies a step: births, D_t, and the candidates, best first.
 func (h *history) step(births, demand, candidates []int32) {
 	h.t++
+	h.turns = h.rule.turns(len(demand))
 	before := h.edge
 	for _, x := range births { // an exclusive tier lists victims of the cache above, in any order
 		h.edge = max(h.edge, x+1)
@@ -83,7 +91,11 @@ func (h *history) list(births, demand, candidates []int32) {
 		h.demanded[x>>6] |= 1 << (x & 63)
 	}
 	copy(h.listed[1:], h.demanded)
-	events := h.events.begin(h.t)
+	step := h.t
+	if h.rule.sample > 0 {
+		step = 0 // mark keeps the credits
+	}
+	events := h.events.begin(step)
 	for _, x := range births {
 		events = append(events, newEvent(x, h.rule.birth))
 	}
@@ -101,12 +113,32 @@ func (h *history) list(births, demand, candidates []int32) {
 			h.listed[x>>6+1] |= 1 << (x & 63)
 		}
 	}
-	h.events.end(h.t, events)
+	h.events.end(step, events)
 	for _, e := range events {
 		h.active[e.block()>>6] |= 1 << (e.block() & 63)
 	}
 	for w, members := range h.demanded {
 		h.active[w] |= members
+	}
+	if h.rule.sample > 0 {
+		h.mark(demand, events)
+	}
+}
+
+// mark keeps the credits of the current step for a sample, as one bit for a whole and one for half a
+// unit. A birth that is demanded at once has both.
+func (h *history) mark(demand []int32, events []event) {
+	bit := uint64(1) << (h.t & 63)
+	for _, x := range demand {
+		h.past[x] |= bit
+	}
+	for _, e := range events {
+		x := e.block()
+		if e.credit() < unit || h.past[x]&bit != 0 {
+			h.mild[x] |= bit
+		} else {
+			h.past[x] |= bit
+		}
 	}
 }
 
@@ -127,20 +159,24 @@ func (h *history) compare(demand []int32) {
 		most = max(most, similar[l])
 	}
 	w := h.rule.weigh(similar[:known+1], most)
-	h.sums.set(h.t, known, &w)
-	h.events.add(h.other, h.t, known, &w)
+	h.sums.set(h.t, known, &w, h.rule.sample > 0)
+	if h.rule.sample == 0 {
+		h.events.add(h.other, h.t, known, &w)
+	}
 }
 
 // rescore computes the scores of all active blocks outside D_t, and the sums of all regions. It adds
 // D_t to the past. Short loops over the blocks of a word fit into the registers and are faster than
 // one loop.
 func (h *history) rescore() {
-	clear(h.regions)
 	h.calibrator.begin(h.edge, h.rule.without)
 	g, n := &h.group, int32(0)
-	copy(h.assessed, h.active)
-	for w, active := range h.active {
+	clear(h.assessed)
+	for w := h.t % h.turns; w < len(h.active); w += h.turns {
+		active := h.active[w]
+		h.assessed[w] = active
 		if active == 0 {
+			*(*[4]uint32)(h.regions[w<<2:]) = [4]uint32{}
 			continue
 		}
 		g.places(active)
@@ -185,7 +221,15 @@ func (g *group) places(set uint64) {
 // ones.
 func (h *history) sumUp(w int, g *group) {
 	active := h.active[w]
-	empty := sumGroup(g, (*[64]uint64)(h.past[w<<6:]), (*[64]otherSum)(h.other[w<<6:]), &h.sums, 1<<(h.t&63), h.demanded[w])
+	past := (*[64]uint64)(h.past[w<<6:])
+	var empty uint32
+	if h.rule.sample > 0 {
+		forgotten := bits.RotateLeft64(1<<mostTurns-1, h.t+1) // the steps to come until the next turn
+		h.sumMild(w, g, forgotten)
+		empty = sumGroup(g, past, (*[64]otherSum)(h.other), &h.sums, forgotten, 0)
+	} else {
+		empty = sumGroup(g, past, (*[64]otherSum)(h.other[w<<6:]), &h.sums, 1<<(h.t&63), h.demanded[w])
+	}
 	regions := (*[4]uint32)(h.regions[w<<2:])
 	for i, n := 0, 0; i < len(regions); i++ {
 		from := n
@@ -196,7 +240,23 @@ func (h *history) sumUp(w int, g *group) {
 		for i, b := range g.at[:g.n] {
 			if g.slow[i&63] == 0 {
 				h.active[w] &^= 1 << (b & 63)
+				past[b&63] = 0 // steps beyond the history
+				if h.rule.sample > 0 {
+					h.mild[w<<6|int(b)] = 0
+				}
 			}
+		}
+	}
+}
+
+// sumMild sets the sums of the half credits of a group's blocks, and clears their bits.
+func (h *history) sumMild(w int, g *group, forgotten uint64) {
+	other, mild := (*[64]otherSum)(h.other), (*[64]uint64)(h.mild[w<<6:])
+	for _, b := range g.at[:g.n] {
+		if m := mild[b&63]; m != 0 {
+			s := h.sums.of(m)
+			other[b&63] = otherSum{key: s.key * (unit / 2), sharp: s.sharp * (unit / 2), slow: s.slow * (unit / 2)}
+			mild[b&63] = m &^ forgotten
 		}
 	}
 }
@@ -240,10 +300,25 @@ func (h *history) score(x int32) int32 {
 	if h.assessed[x>>6]>>(x&63)&1 != 0 {
 		return h.scores[h.place(x)]
 	}
+	if h.rule.sample > 0 {
+		return h.scoreNow(x)
+	}
 	key := h.key(x, 0)
 	if !h.calibrate {
 		return int32(key)
 	}
 	around := window(h.listed, x>>6).around(uint(x & 63))
 	return logarithm(key) + h.correction(distance(h.edge, x), h.near[x], around, 0, 0)
+}
+
+// scoreNow computes the score of a block of a sample. The sum of its region is from its last turn.
+func (h *history) scoreNow(x int32) int32 {
+	s := h.sums.of(h.past[x])
+	key, sharp, slow := s.key*unit, s.sharp*unit, s.slow*unit
+	if m := h.mild[x]; m != 0 {
+		s := h.sums.of(m)
+		key, sharp, slow = key+s.key*(unit/2), sharp+s.sharp*(unit/2), slow+s.slow*(unit/2)
+	}
+	around := window(h.listed, x>>6).around(uint(x & 63))
+	return logarithm(h.key(x, key)) + h.correction(distance(h.edge, x), h.near[x], around, ofSharp(sharp), ofSlow(slow))
 }

@@ -129,7 +129,7 @@ func TestKernels(t *testing.T) {
 			other[i] = otherSum{key: random(22), sharp: random(19), slow: random(22)}
 		}
 		w := published.weigh([]uint32{0, random(11), random(11), random(11), random(11)}, 1<<11)
-		sums.set(r.IntN(1000), 4, &w)
+		sums.set(r.IntN(1000), 4, &w, false)
 		for i := range g.regions {
 			g.regions[i] = random(20)
 		}

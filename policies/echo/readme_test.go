@@ -161,7 +161,7 @@ type contender struct {
 
 func contenders(t *testing.T) (list []contender) {
 	table := policies.NewTable(lookahead.Entry, s3fifo.Entry, nearlrfu.Entry, lrfu.Entry, echo.Entry)
-	for _, name := range []string{"lookahead", "s3-fifo", "near-lrfu", "lrfu", "near-lrfu:gamma=0.9", "echo:calibrate=off", "echo"} {
+	for _, name := range []string{"lookahead", "s3-fifo", "near-lrfu", "lrfu", "near-lrfu:gamma=0.9", "echo:calibrate=off", "echo:calibrate=sample", "echo"} {
 		spec, err := table.Parse(name)
 		if err != nil {
 			t.Fatal(err)
@@ -299,7 +299,7 @@ func (c *counter) cells() string {
 	all, best := 0, 0
 	var worst float64
 	for _, p := range []part{parts[0], parts[1], parts[2], parts[3]} {
-		own := c.count(p.files, "echo", contenders(c.t)[6].spec)
+		own := c.count(p.files, "echo", contenders(c.t)[7].spec)
 		for _, r := range requestsOf(&p, own) {
 			for i := range sizes {
 				least := c.count(p.files, "lru", bound(c.t, lru.Entry))[r][i]

@@ -2,6 +2,7 @@ package echo_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -14,9 +15,13 @@ import (
 type reference struct {
 	policytest.Ledger
 	calibrate bool
+	sample    int // demanded blocks per step of a turn, by calibrate=sample
 
+	history int             // remembered steps
 	credits []map[int32]int // by step
 	demands [][]int32       // by step, ascending
+	past    [][]int32       // by step: blocks that similarity compares with later demands
+	regions map[int32]int   // of a sample: sums of S at the last turn
 	overlap []map[int]int   // by step and lag
 	edge    int32
 	noted   []noted
@@ -34,6 +39,10 @@ type noted struct {
 
 func (r *reference) Reset(sc policies.Scope) {
 	r.Ledger.Reset(sc)
+	r.history, r.past, r.regions = 64, nil, map[int32]int{}
+	if r.sample > 0 {
+		r.history = 56
+	}
 	r.credits, r.demands, r.overlap, r.edge, r.noted, r.back = nil, nil, nil, 0, nil, map[string]int{}
 }
 
@@ -48,6 +57,10 @@ func (r *reference) Step(s *policytest.Step) {
 	}
 	r.credits, r.demands = append(r.credits, map[int32]int{}), append(r.demands, s.Demand)
 	t := len(r.credits) - 1
+	r.past = append(r.past, s.Demand)
+	if r.sample > 0 {
+		r.past[t] = slices.Concat(s.Demand, s.Births)
+	}
 	credit, near, listed := r.credits[t], map[int32]int{}, map[int32]bool{}
 	for _, x := range s.Births {
 		credit[x] += 8
@@ -69,21 +82,47 @@ func (r *reference) Step(s *policytest.Step) {
 			listed[x] = true
 		}
 	}
+	turns := 1
+	for _, n := range []int{2, 4, 8} {
+		if r.sample > 0 && len(s.Demand)/r.sample >= n {
+			turns = n
+		}
+	}
+	inTurn := func(x int32) bool { return int(x)/64%turns == t%turns }
+	if r.sample > 0 {
+		for x, v := range credit { // a unit, half a unit, or both
+			switch {
+			case v < 8:
+				credit[x] = 4
+			case v > 8:
+				credit[x] = 12
+			}
+		}
+	}
 	weight, sharp := r.weights(t)
 	sum := func(x int32, weight func(u int) int) (n int) {
-		for u := max(0, t-64); u <= t; u++ {
+		for u := max(0, t-r.history); u <= t; u++ {
 			n += weight(u) * r.credits[u][x]
 		}
 		return n
 	}
 	sums, regions := map[int32]int{}, map[int32]int{}
-	for u := max(0, t-64); u <= t; u++ {
+	for u := max(0, t-r.history); u <= t; u++ {
 		for x := range r.credits[u] {
 			if _, known := sums[x]; !known {
 				sums[x] = sum(x, weight)
 				regions[x/16] += sums[x]
 			}
 		}
+	}
+	if r.sample > 0 {
+		maps.DeleteFunc(r.regions, func(g int32, _ int) bool { return inTurn(g * 16) })
+		for g, sum := range regions {
+			if inTurn(g * 16) {
+				r.regions[g] = sum
+			}
+		}
+		regions = r.regions
 	}
 	key := func(x int32) int { return sums[x] + 5*regions[x/16]/1024 }
 	if !r.calibrate {
@@ -134,7 +173,7 @@ func (r *reference) Step(s *policytest.Step) {
 	correct := map[int32]int{}
 	r.noted = nil
 	for x := range sums {
-		if slices.Contains(s.Demand, x) {
+		if slices.Contains(s.Demand, x) || !inTurn(x) {
 			continue
 		}
 		values, b := features(x), min(63, lg(key(x))/128)
@@ -155,11 +194,11 @@ func (r *reference) Step(s *policytest.Step) {
 
 // weights returns the weight of each step that counts at step t, in S and in the sharp sum.
 func (r *reference) weights(t int) (weight, sharp func(u int) int) {
-	n := min(t, 64)
+	n := min(t, r.history)
 	r.overlap = append(r.overlap, map[int]int{})
 	for l := 1; l <= n; l++ {
 		for _, x := range r.demands[t] {
-			if slices.Contains(r.demands[t-l], x) {
+			if slices.Contains(r.past[t-l], x) {
 				r.overlap[t][l]++
 			}
 		}

@@ -10,6 +10,9 @@ var slow = [lags + 1]uint32{65536, 62259, 59146, 56189, 53379, 50711, 48175, 457
 	12695, 12060, 11457, 10884, 10340, 9823, 9332, 8865, 8422, 8001, 7601, 7221, 6860, 6517, 6191, 5882, 5587, 5308, 5043, 4791,
 	4551, 4323, 4107, 3902, 3707, 3521, 3345, 3178, 3019, 2868, 2725, 2589, 2459}
 
+// mostTurns is the most steps until a word is observed again.
+const mostTurns = 8
+
 // weights are the weights of the steps by their lag. key is the weight in S, sharp the weight of the
 // echoes in the sharp sum. That of the slow sum is slow.
 type weights struct{ key, sharp [lags + 1]uint32 }
@@ -25,9 +28,30 @@ type rule struct {
 	region  uint32    // part of a region's sum in the key, in 1/1024
 	birth   int       // credit of a birth
 	without int       // feature that does not correct the key, or -1
+	sample  int       // demanded blocks per step of a turn, see turns. 0 observes all blocks at each step
 }
 
 var published = rule{history: lags, context: [3]uint32{4, 2, 1}, power: 10, follows: 5, echo: 3, recent: 1, region: 5, birth: unit, without: -1}
+
+// sample is the rule of calibrate=sample.
+var sample = sampleOf(100)
+
+// sampleOf returns the rule in which a turn has one step per n demanded blocks.
+func sampleOf(n int) rule {
+	r := published
+	r.sample, r.history = n, lags-mostTurns
+	return r
+}
+
+// turns returns the number of steps of a turn: 1, 2, 4 or 8. A word of 64 blocks is observed at one of
+// them. As these are powers of two, it never waits for more than 8 steps, even if the number changes.
+func (c *rule) turns(demand int) int {
+	n := 1
+	for c.sample > 0 && n < mostTurns && 2*n*c.sample <= demand {
+		n *= 2
+	}
+	return n
+}
 
 // weigh returns the weights of the steps by the similarity of the current step to the steps at each
 // lag from 1 on. most is the largest similarity.
@@ -81,8 +105,9 @@ const (
 	sharpShift = 43
 )
 
-// set fills the tables for step t, with known steps before it.
-func (s *sums) set(t, known int, w *weights) {
+// set fills the tables for step t, with known steps before it. joined tells that the sets have the
+// current step, which takes the place of lag 64.
+func (s *sums) set(t, known int, w *weights, joined bool) {
 	var at [64]uint64 // by bit
 	pack := func(l int) uint64 {
 		return uint64(w.key[l]) | uint64(slow[l])<<slowShift | uint64(w.sharp[l])<<sharpShift
@@ -91,6 +116,9 @@ func (s *sums) set(t, known int, w *weights) {
 		at[(t-l)&63] = pack(l)
 	}
 	s.current = pack(0)
+	if joined {
+		at[t&63], s.current = s.current, 0
+	}
 	for i := range s.tables {
 		table := &s.tables[i]
 		for b, weight := range at[i<<3 : i<<3+8] {
@@ -100,5 +128,17 @@ func (s *sums) set(t, known int, w *weights) {
 				with[set] = sum + weight
 			}
 		}
+	}
+}
+
+// of returns the sums over a set of steps.
+func (s *sums) of(m uint64) otherSum {
+	t := &s.tables
+	packed := t[0][uint8(m)] + t[1][uint8(m>>8)] + t[2][uint8(m>>16)] + t[3][uint8(m>>24)] +
+		t[4][uint8(m>>32)] + t[5][uint8(m>>40)] + t[6][uint8(m>>48)] + t[7][uint8(m>>56)]
+	return otherSum{
+		key:   uint32(packed & (1<<slowShift - 1)),
+		slow:  uint32(packed >> slowShift & (1<<(sharpShift-slowShift) - 1)),
+		sharp: uint32(packed >> sharpShift),
 	}
 }
