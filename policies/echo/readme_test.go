@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/echo"
 	"github.com/kvreplay/kvreplay/policies/lookahead"
@@ -21,6 +22,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies/opt"
 	"github.com/kvreplay/kvreplay/policies/s3fifo"
 	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/allocate"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -62,11 +64,12 @@ type missed map[string][]float64
 type counter struct {
 	t     *testing.T
 	known map[string]missed
+	plans map[string]*allocate.Plan // by path
 }
 
 // count returns the misses of a policy on the files of a pattern. Without ranks, a policy that needs
-// them has none.
-func (c *counter) count(pattern, name string, spec policies.Spec) missed {
+// them has none. name states the policy and its setting.
+func (c *counter) count(pattern, name string, replay func(path string) missed) missed {
 	c.t.Helper()
 	paths, err := filepath.Glob("../../datasets/" + pattern + ".parquet")
 	if err != nil || len(paths) == 0 {
@@ -76,7 +79,7 @@ func (c *counter) count(pattern, name string, spec policies.Spec) missed {
 	for _, path := range paths {
 		key := path + " " + name
 		if c.known[key] == nil {
-			c.known[key] = c.replay(path, spec)
+			c.known[key] = replay(path)
 		}
 		for request, misses := range c.known[key] {
 			all[path+" "+request] = misses
@@ -85,35 +88,54 @@ func (c *counter) count(pattern, name string, spec policies.Spec) missed {
 	return all
 }
 
+// of returns the misses of a policy at all sizes on the files of a pattern.
+func (c *counter) of(pattern, name string, spec policies.Spec) missed {
+	return c.count(pattern, name, func(path string) missed { return c.replay(path, spec) })
+}
+
 func (c *counter) replay(path string, spec policies.Spec) missed {
+	c.t.Helper()
+	capacities, err := replay.ParseCapacities(sizes)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return c.misses(path, replay.Options{Policies: []policies.Spec{spec}, Capacities: capacities, SkipUnable: true})
+}
+
+// misses returns the misses of a policy by request.
+func (c *counter) misses(path string, o replay.Options) missed {
+	c.t.Helper()
+	o.Per = replay.PerRequest
+	all := missed{}
+	for _, row := range c.run(path, o) {
+		all[*row.RequestID] = append(all[*row.RequestID], float64(row.Misses))
+	}
+	return all
+}
+
+// run replays a file. It returns no rows if the policy needs ranks that the trace lacks.
+func (c *counter) run(path string, o replay.Options) []result.Row {
 	c.t.Helper()
 	f, err := trace.Open(path)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	defer f.Close()
-	capacities, err := replay.ParseCapacities(sizes)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	r, err := replay.Run(context.Background(), f, replay.Options{Policies: []policies.Spec{spec}, Capacities: capacities, Per: replay.PerRequest, Workers: 2, SkipUnable: true})
+	o.Workers = 2
+	r, err := replay.Run(context.Background(), f, o)
 	if err != nil {
 		if strings.Contains(err.Error(), "needs ranks") {
-			return missed{}
+			return nil
 		}
 		c.t.Fatal(err)
 	}
-	all := missed{}
-	for _, row := range r.Rows {
-		all[*row.RequestID] = append(all[*row.RequestID], float64(row.Misses))
-	}
-	return all
+	return r.Rows
 }
 
 // closed returns the gap closed between LRU and OPT in percent: at each size, and pooled over them.
 func closed(requests []string, lru, opt, of missed) (gaps []float64) {
 	var least, most, own float64
-	for i := range sizes {
+	for i := range lru[requests[0]] {
 		var a, b, n float64
 		for _, r := range requests {
 			a, b, n = a+lru[r][i], b+opt[r][i], n+of[r][i]
@@ -123,6 +145,9 @@ func closed(requests []string, lru, opt, of missed) (gaps []float64) {
 	}
 	return append(gaps, 100*(most-own)/(most-least))
 }
+
+// pooled returns the last of the gaps.
+func pooled(gaps []float64) float64 { return gaps[len(gaps)-1] }
 
 // interval returns the 95 % interval of the pooled gap closed: percentiles of a bootstrap over
 // requests, or nothing for fewer than five.
@@ -137,7 +162,7 @@ func interval(requests []string, lru, opt, of missed) string {
 		for range requests {
 			drawn = append(drawn, requests[r.IntN(len(requests))])
 		}
-		gaps = append(gaps, closed(drawn, lru, opt, of)[len(sizes)])
+		gaps = append(gaps, pooled(closed(drawn, lru, opt, of)))
 	}
 	slices.Sort(gaps)
 	return fmt.Sprintf(" [%.0f, %.0f]", gaps[50], gaps[1949])
@@ -184,8 +209,8 @@ func TestREADME(t *testing.T) {
 	if testing.Short() {
 		t.Skip("replays the corpus with each variant of the rule")
 	}
-	c := &counter{t, map[string]missed{}}
-	tables := map[string]string{"gaps": c.gaps(), "tasks": c.tasks(), "ablation": c.ablation(), "cells": c.cells()}
+	c := &counter{t, map[string]missed{}, map[string]*allocate.Plan{}}
+	tables := map[string]string{"gaps": c.gaps(), "tasks": c.tasks(), "ablation": c.ablation(), "cells": c.cells(), "settings": c.settings(), "contexts": c.contexts()}
 	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -217,11 +242,11 @@ func (c *counter) gaps() string {
 	fmt.Fprintf(&b, "| traces | policy | %s | pooled |\n|---|---|%s---:|\n", strings.Join(sizes, " | "), strings.Repeat("---:|", len(sizes)))
 	for i := range parts {
 		p := &parts[i]
-		least, most := c.count(p.files, "opt", bound(c.t, opt.Entry)), c.count(p.files, "lru", bound(c.t, lru.Entry))
+		least, most := c.of(p.files, "opt", bound(c.t, opt.Entry)), c.of(p.files, "lru", bound(c.t, lru.Entry))
 		requests := requestsOf(p, most)
 		title := fmt.Sprintf("%s (%d)", p.name, len(requests))
 		for _, policy := range contenders(c.t) {
-			of := c.count(p.files, policy.name, policy.spec)
+			of := c.of(p.files, policy.name, policy.spec)
 			if len(of) == 0 {
 				continue
 			}
@@ -246,7 +271,7 @@ func (c *counter) tasks() string {
 	var b strings.Builder
 	b.WriteString("| task | constants | lrfu | near-lrfu | echo:calibrate=off | echo |\n|---|---|---:|---:|---:|---:|\n")
 	for _, p := range []part{parts[0], parts[1], parts[2], parts[3]} {
-		least, most := c.count(p.files, "opt", bound(c.t, opt.Entry)), c.count(p.files, "lru", bound(c.t, lru.Entry))
+		least, most := c.of(p.files, "opt", bound(c.t, opt.Entry)), c.of(p.files, "lru", bound(c.t, lru.Entry))
 		byTask := map[string][]string{}
 		for _, r := range requestsOf(&p, most) {
 			byTask[taskOf(r)] = append(byTask[taskOf(r)], r)
@@ -261,7 +286,7 @@ func (c *counter) tasks() string {
 			fmt.Fprintf(&b, "| %s | %s |", name, split)
 			for _, of := range []string{"lrfu", "near-lrfu", "echo:calibrate=off", "echo"} {
 				i := slices.IndexFunc(contenders(c.t), func(x contender) bool { return x.name == of })
-				fmt.Fprintf(&b, " %.1f |", closed(byTask[name], most, least, c.count(p.files, of, contenders(c.t)[i].spec))[len(sizes)])
+				fmt.Fprintf(&b, " %.1f |", closed(byTask[name], most, least, c.of(p.files, of, contenders(c.t)[i].spec))[len(sizes)])
 			}
 			b.WriteByte('\n')
 		}
@@ -284,8 +309,8 @@ func (c *counter) ablation() string {
 		fmt.Fprintf(&b, "| %s |", variant.Name)
 		for i := range ablated {
 			p := &ablated[i]
-			least, most := c.count(p.files, "opt", bound(c.t, opt.Entry)), c.count(p.files, "lru", bound(c.t, lru.Entry))
-			gaps := closed(requestsOf(p, most), most, least, c.count(p.files, "ablation "+variant.Name, echo.Ablation(n)))
+			least, most := c.of(p.files, "opt", bound(c.t, opt.Entry)), c.of(p.files, "lru", bound(c.t, lru.Entry))
+			gaps := closed(requestsOf(p, most), most, least, c.of(p.files, "ablation "+variant.Name, echo.Ablation(n)))
 			fmt.Fprintf(&b, " %.1f |", gaps[len(sizes)])
 		}
 		b.WriteByte('\n')
@@ -299,12 +324,12 @@ func (c *counter) cells() string {
 	all, best := 0, 0
 	var worst float64
 	for _, p := range []part{parts[0], parts[1], parts[2], parts[3]} {
-		own := c.count(p.files, "echo", contenders(c.t)[7].spec)
+		own := c.of(p.files, "echo", contenders(c.t)[7].spec)
 		for _, r := range requestsOf(&p, own) {
 			for i := range sizes {
-				least := c.count(p.files, "lru", bound(c.t, lru.Entry))[r][i]
+				least := c.of(p.files, "lru", bound(c.t, lru.Entry))[r][i]
 				for _, policy := range contenders(c.t)[:5] {
-					least = min(least, c.count(p.files, policy.name, policy.spec)[r][i])
+					least = min(least, c.of(p.files, policy.name, policy.spec)[r][i])
 				}
 				all++
 				if own[r][i] < least {
