@@ -393,7 +393,7 @@ func TestFolderOfAnotherEngine(t *testing.T) {
 // makeOld turns the results of a folder into those of engine 0, under other names.
 func makeOld(t *testing.T, out string) {
 	t.Helper()
-	for _, pattern := range []string{"*.jsonl", "cells/*.jsonl"} {
+	for _, pattern := range []string{"*.jsonl", "cells/*/*.jsonl"} {
 		files, err := filepath.Glob(filepath.Join(out, pattern))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %v, %v", pattern, files, err)

@@ -2,11 +2,11 @@ package run
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -124,14 +124,14 @@ func (p *plan) findOutdated() error {
 		settings[i] = hashOf(&keys[i])
 		kept[settings[i]] = nil
 	}
-	if err := p.opt.Store.cellNames(kept); err != nil {
+	if err := p.opt.Store.cellNames(p.setting.TraceDigest, kept); err != nil {
 		return err
 	}
 	for i, k := range keys {
 		o := &p.outdated[i]
 		for _, name := range kept[settings[i]] {
 			if name != k.name() {
-				o.files = append(o.files, p.opt.Store.cellPath(name))
+				o.files = append(o.files, p.opt.Store.cellPath(k.TraceDigest, name))
 				o.policies = append(o.policies, k.changed(name)...)
 			}
 		}
@@ -159,17 +159,20 @@ func (k *cellKey) changed(name string) (policies []string) {
 	return policies
 }
 
-// cellNames adds the names of the cells in the store to those of their setting's digest, which is
-// the first part of a name. It leaves out cells whose digest names lacks.
-func (s *Store) cellNames(names map[string][]string) error {
-	err := files.Each(filepath.Join(s.dir, "cells"), func(e fs.DirEntry) {
+// cellNames adds the names of a trace's cells in the store to those of their setting's digest, which
+// is the first part of a name. It leaves out cells whose digest names lacks. It removes what killed
+// runs left in the folder.
+func (s *Store) cellNames(trace string, names map[string][]string) error {
+	folder := s.cellFolder(trace)
+	files.Sweep(folder)
+	err := files.Each(folder, func(e fs.DirEntry) {
 		setting, _, _ := strings.Cut(strings.TrimSuffix(e.Name(), ".jsonl"), "-")
 		others, wanted := names[setting]
 		if name, ok := strings.CutSuffix(e.Name(), ".jsonl"); ok && wanted && e.Type().IsRegular() {
 			names[setting] = append(others, name)
 		}
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // the trace has none
 		return fmt.Errorf("read finished cells: %w", err)
 	}
 	return nil

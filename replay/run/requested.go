@@ -211,7 +211,7 @@ func (j *Job) finished() ([]result.Row, error) {
 		if own[c.Row.CellID()] {
 			continue
 		}
-		path := p.opt.Store.cellPath(c.Cell)
+		path := p.opt.Store.cellPath(c.Row.TraceDigest, c.Cell)
 		if text, err := readKept(path); err == nil {
 			rows = append(rows, unsealRows(path, text)...) // no rows if it is damaged
 		}

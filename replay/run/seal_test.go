@@ -36,7 +36,7 @@ func TestDamagedCell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cells, _ := filepath.Glob(filepath.Join(dir, "cells", "*.jsonl"))
+	cells, _ := filepath.Glob(filepath.Join(dir, "cells", "*", "*.jsonl"))
 	if len(cells) != 2 {
 		t.Fatalf("cells %q", cells)
 	}
@@ -79,7 +79,7 @@ func TestCellIsNoFile(t *testing.T) {
 	if _, err := run(); err != nil {
 		t.Fatal(err)
 	}
-	cells, _ := filepath.Glob(filepath.Join(dir, "cells", "*.jsonl"))
+	cells, _ := filepath.Glob(filepath.Join(dir, "cells", "*", "*.jsonl"))
 	for name, put := range map[string]func(string) error{
 		"folder": func(path string) error { return os.Mkdir(path, 0o755) },
 		"link":   func(path string) error { return os.Symlink("nowhere", path) },

@@ -22,26 +22,65 @@ import (
 //
 //	NAME.rows.jsonl      the rows of a trace, of all runs into the folder
 //	asked/NAME.json      the cells of a trace that runs requested, finished or not
-//	cells/KEY-F.jsonl    the rows of a finished cell. KEY names the setting, F is the
-//	                     fingerprint of its policy, and of others that it depends on
+//	cells/TRACE/KEY-F.jsonl
+//	                     the rows of a finished cell. TRACE is a digest of the trace's, KEY
+//	                     names the setting, F is the fingerprint of its policy, and of others
+//	                     that it depends on
 //	partial/KEY/*.json   the counts of an unfinished pass over a trace
 //	profiles/KEY.sha256  the digest of a finished profile, which is elsewhere
 //
 // Every file appears whole or not at all. Files of cells and passes end in a seal, which detects
-// damage. Several runs may share a folder.
+// damage. Several runs may share a folder. A run lists only the cells of its own trace, so a start
+// does not get slower with the number of traces.
 type Store struct{ dir string }
 
 // OpenStore opens the store in dir. It makes the folder if it does not exist.
 func OpenStore(dir string) (*Store, error) {
-	for _, made := range []string{"cells", requestedFolder} {
+	for _, made := range []string{cellsFolder, requestedFolder} {
 		if err := files.MakeFolder(filepath.Join(dir, made)); err != nil {
 			return nil, fmt.Errorf("open results folder: %w", err)
 		}
 	}
-	for _, written := range []string{".", "cells", "profiles", requestedFolder} {
+	for _, written := range []string{".", "profiles", requestedFolder} {
 		files.Sweep(filepath.Join(dir, written))
 	}
-	return &Store{dir: dir}, nil
+	s := &Store{dir: dir}
+	if err := s.moveCells(); err != nil {
+		return nil, fmt.Errorf("open results folder: %w", err)
+	}
+	return s, nil
+}
+
+const cellsFolder = "cells"
+
+// moveCells moves the cells of earlier versions, which kept those of all traces in one folder, to
+// the folders of their traces. A damaged cell stays, and no run reads it.
+func (s *Store) moveCells() error {
+	var names []string
+	folder := filepath.Join(s.dir, cellsFolder)
+	err := files.Each(folder, func(e fs.DirEntry) {
+		if name, ok := strings.CutSuffix(e.Name(), ".jsonl"); ok && e.Type().IsRegular() {
+			names = append(names, name)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		from := filepath.Join(folder, name+".jsonl")
+		text, err := os.ReadFile(from)
+		if rows := unsealRows(from, text); err == nil && len(rows) > 0 {
+			to := s.cellPath(rows[0].TraceDigest, name)
+			if err = files.MakeFolder(filepath.Dir(to)); err == nil {
+				err = os.Rename(from, to)
+			}
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // another run may have moved it
+			return err
+		}
+	}
+	files.Sweep(folder)
+	return nil
 }
 
 // cellKey holds all inputs of a cell's rows. The hash leaves out behaviours, so the rest of the key
@@ -105,8 +144,13 @@ func (k *cellKey) fingerprints() (all []string) {
 	return all
 }
 
-func (s *Store) cellPath(name string) string {
-	return filepath.Join(s.dir, "cells", name+".jsonl")
+// cellFolder returns the folder of the finished cells of a trace with a digest.
+func (s *Store) cellFolder(trace string) string {
+	return filepath.Join(s.dir, cellsFolder, hashOf(trace)[:16])
+}
+
+func (s *Store) cellPath(trace, name string) string {
+	return filepath.Join(s.cellFolder(trace), name+".jsonl")
 }
 
 // load returns the rows of a finished cell, or nil if the store has none. If the file cannot be
@@ -114,7 +158,7 @@ func (s *Store) cellPath(name string) string {
 // cell and replaces its file. The run cannot replace a folder, a pipe or a broken link: for these
 // load returns an error.
 func (s *Store) load(k cellKey, parts int) ([]result.Row, error) {
-	path := s.cellPath(k.name())
+	path := s.cellPath(k.TraceDigest, k.name())
 	text, err := readKept(path)
 	if errors.Is(err, errNoFile) {
 		return nil, fmt.Errorf("finished cell %s: %w. Remove it", path, err)
@@ -164,7 +208,11 @@ func (s *Store) save(k cellKey, rows []result.Row) error {
 	if err := result.WriteJSONL(&text, rows); err != nil {
 		return err
 	}
-	return writeSealed(s.cellPath(k.name()), text.Bytes())
+	path := s.cellPath(k.TraceDigest, k.name())
+	if err := files.MakeFolder(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("keep results: %w", err)
+	}
+	return writeSealed(path, text.Bytes())
 }
 
 func (s *Store) digestPath(key string) string {

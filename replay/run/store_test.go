@@ -1,9 +1,12 @@
 package run
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/replay/setting"
@@ -120,7 +123,7 @@ func prefetch(t *testing.T, text string) setting.Prefetch {
 // damageCells cuts every kept cell in half.
 func damageCells(t *testing.T, dir string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "cells", "*.jsonl"))
+	files, err := filepath.Glob(filepath.Join(dir, "cells", "*", "*.jsonl"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("kept cells %v, %v", files, err)
 	}
@@ -133,4 +136,65 @@ func damageCells(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// Cells of earlier versions, which kept those of all traces in one folder, are found.
+func TestCellsMoveToTheirTraces(t *testing.T) {
+	dir := t.TempDir()
+	run := storeRun(t, dir)
+	first, err := run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells, _ := filepath.Glob(filepath.Join(dir, "cells", "*", "*.jsonl"))
+	for _, path := range cells {
+		if err := os.Rename(path, filepath.Join(dir, "cells", filepath.Base(path))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	damaged := filepath.Join(dir, "cells", "damaged.jsonl")
+	if err := os.WriteFile(damaged, []byte("{}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	again, err := run()
+	if err != nil || len(cells) == 0 || again.FromStore != len(cells) || !reflect.DeepEqual(again.Rows, first.Rows) {
+		t.Errorf("%d of %d cells from the store, or other rows: %v", again.FromStore, len(cells), err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "cells", "*.jsonl")); len(left) != 1 || left[0] != damaged {
+		t.Errorf("not moved: %q", left)
+	}
+}
+
+// BenchmarkOpenStore opens a folder with cells of many traces, 1,000 each, and finds those of one.
+// KVREPLAY_CELLS is the number of cells, such as 1000000.
+func BenchmarkOpenStore(b *testing.B) {
+	cells := 5000
+	if text := os.Getenv("KVREPLAY_CELLS"); text != "" {
+		var err error
+		if cells, err = strconv.Atoi(text); err != nil {
+			b.Fatal(err)
+		}
+	}
+	s, err := OpenStore(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range cells {
+		path := s.cellPath(fmt.Sprintf("trace %d", i/1000), hashOf(i)+"-0123456789abcdef")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		s, err := OpenStore(s.dir)
+		if err != nil {
+			b.Fatal(err)
+		}
+		names := map[string][]string{hashOf(7): nil}
+		if err := s.cellNames("trace 0", names); err != nil || len(names[hashOf(7)]) != 1 {
+			b.Fatal(names, err)
+		}
+	}
+	b.ReportMetric(float64(cells), "cells")
 }
