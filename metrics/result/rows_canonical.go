@@ -2,9 +2,12 @@ package result
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"math/bits"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -29,6 +32,9 @@ type canonicalLines struct {
 	line   []byte // the last line. Empty if it was not read
 	starts []int  // of the fields in line, with their openings, and of the end
 	next   []int
+	places []any // pointers to the fields that quick sets, in row
+	ints   []int64
+	floats []float64
 }
 
 // decode reads the row of a line. The row can share pointers and lists with the rows before it. It
@@ -37,6 +43,7 @@ type canonicalLines struct {
 func (c *canonicalLines) decode(line []byte) bool {
 	if len(c.line) == 0 {
 		c.row, c.starts, c.next = Row{}, make([]int, len(rowFields)+1), make([]int, len(rowFields)+1)
+		c.places = placesOf(&c.row)
 	}
 	ok := c.fields(line)
 	if !ok {
@@ -50,35 +57,173 @@ func (c *canonicalLines) decode(line []byte) bool {
 
 func (c *canonicalLines) fields(line []byte) bool {
 	at, known := 0, len(c.line) > 0
-	for i := range rowFields {
-		f := &rowFields[i]
-		c.next[i] = at
+	for i := 0; i < len(rowFields); i++ {
 		if known {
-			same := c.line[c.starts[i]:c.starts[i+1]]
-			if end := at + len(same); end < len(line) && (line[end] == ',' || line[end] == '}') && string(line[at:end]) == string(same) {
-				at = end
-				continue
+			from := c.starts[i]
+			same := commonBytes(c.line[from:], line[at:])
+			shift := at - from
+			for i < len(rowFields) && c.starts[i+1]-from < same { // with the delimiter behind the value
+				c.next[i] = c.starts[i] + shift
+				i++
+			}
+			at = c.starts[i] + shift
+			if i == len(rowFields) {
+				break
 			}
 		}
+		c.next[i] = at
 		if !bytes.HasPrefix(line[at:], openings[i]) {
 			return false
 		}
 		value := line[at+len(openings[i]):]
 		n := valueLength(value)
-		if n < 0 || !f.parseJSON(&c.row, value[:n]) {
+		if n < 0 || !c.quick(i, value[:n]) && !c.slow(i, value[:n]) {
 			return false
 		}
-		if f.name == "capacity" {
-			c.row.spellCapacity()
-		}
-		if f.check(&c.row) != nil {
-			return false
-		}
-		c.texts.share(&c.row, f)
 		at += len(openings[i]) + n
 	}
 	c.next[len(rowFields)] = at
 	return string(line[at:]) == "}\n" && c.row.checkSchema() == nil && c.row.checkTogether() == nil
+}
+
+// slow sets and checks any field.
+func (c *canonicalLines) slow(i int, value []byte) bool {
+	f := &rowFields[i]
+	if !f.parseJSON(&c.row, value) {
+		return false
+	}
+	if f.name == "capacity" {
+		c.row.spellCapacity()
+	}
+	if f.check(&c.row) != nil {
+		return false
+	}
+	c.texts.share(&c.row, f)
+	return true
+}
+
+// placesOf returns pointers to the fields of a row. The capacity has none, because it has several
+// spellings.
+func placesOf(r *Row) []any {
+	places := make([]any, len(rowFields))
+	for i := range rowFields {
+		if f := &rowFields[i]; f.name != "capacity" {
+			places[i] = f.value(r).Addr().Interface()
+		}
+	}
+	return places
+}
+
+// quick sets a field as slow does, if its value is of a form that most rows have: a count, a number
+// or a text of printable ASCII. It returns false for any other value, valid or not.
+func (c *canonicalLines) quick(i int, value []byte) bool {
+	switch p := c.places[i].(type) {
+	case *int64:
+		x, ok := count(value)
+		if ok {
+			*p = x
+		}
+		return ok
+	case **int64:
+		x, ok := count(value)
+		if ok {
+			*p = kept(&c.ints, x)
+		}
+		return ok
+	case *float64:
+		x, ok := number(value)
+		if ok {
+			*p = x
+		}
+		return ok
+	case **float64:
+		x, ok := number(value)
+		if ok {
+			*p = kept(&c.floats, x)
+		}
+		return ok
+	case *string:
+		if plainText(value) {
+			*p = *c.texts.copyOf(value[1 : len(value)-1])
+			return true
+		}
+	case **string:
+		if plainText(value) {
+			*p = c.texts.copyOf(value[1 : len(value)-1])
+			return true
+		}
+	}
+	return false
+}
+
+// kept returns a pointer to a copy of x. It makes room for several values at once.
+func kept[T any](room *[]T, x T) *T {
+	if len(*room) == cap(*room) {
+		*room = make([]T, 0, 64)
+	}
+	*room = append(*room, x)
+	return &(*room)[len(*room)-1]
+}
+
+// commonBytes returns the number of bytes with which both texts begin.
+func commonBytes(a, b []byte) int {
+	n := min(len(a), len(b))
+	a, b = a[:n], b[:n]
+	i := 0
+	for ; i+8 <= n; i += 8 {
+		if x := binary.LittleEndian.Uint64(a[i:]) ^ binary.LittleEndian.Uint64(b[i:]); x != 0 {
+			return i + bits.TrailingZeros64(x)/8
+		}
+	}
+	for i < n && a[i] == b[i] {
+		i++
+	}
+	return i
+}
+
+// count parses an integer ≥ 0 of at most 18 digits.
+func count(text []byte) (x int64, ok bool) {
+	if len(text) == 0 || len(text) > 18 || text[0] == '0' && len(text) > 1 {
+		return 0, false
+	}
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		x = 10*x + int64(c-'0')
+	}
+	return x, true
+}
+
+// number parses a JSON number ≥ 0 without an exponent.
+func number(text []byte) (float64, bool) {
+	if x, ok := count(text); ok && x < 1<<53 {
+		return float64(x), true
+	}
+	whole, decimals, _ := bytes.Cut(text, []byte("."))
+	if _, ok := count(whole); !ok || len(decimals) == 0 {
+		return 0, false
+	}
+	for _, c := range decimals {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+	}
+	x, err := strconv.ParseFloat(string(text), 64)
+	return x, err == nil
+}
+
+// plainText reports whether a JSON value is a text of printable ASCII without escapes.
+func plainText(value []byte) bool {
+	if len(value) < 2 || value[0] != '"' || value[len(value)-1] != '"' {
+		return false
+	}
+	for _, c := range value[1 : len(value)-1] {
+		if c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // valueLength returns the number of bytes of the JSON value at the start of text. A list must be
@@ -96,7 +241,12 @@ func valueLength(text []byte) int {
 		}
 		return -1
 	}
-	return bytes.IndexAny(text, ",}")
+	for n, c := range text {
+		if c == ',' || c == '}' {
+			return n
+		}
+	}
+	return -1
 }
 
 // parseJSON sets the value from its JSON. It returns false if that is not valid, if the field has no

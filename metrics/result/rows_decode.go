@@ -106,3 +106,11 @@ func (t texts) copy(text string) *string {
 	}
 	return shared
 }
+
+// copyOf is copy for the bytes of a text, which it copies only if they are new.
+func (t texts) copyOf(text []byte) *string {
+	if shared, ok := t[string(text)]; ok {
+		return shared
+	}
+	return t.copy(string(text))
+}
