@@ -108,15 +108,7 @@ func (f *boardFlags) run(c *call) error {
 			return err
 		}
 	}
-	selected, err := readResults(c.Context(), paths, f.where.conditions)
-	if err != nil {
-		return err
-	}
-	origin, err := f.splitRows(&selected)
-	if err != nil {
-		return err
-	}
-	boards, err := selected.boards(c.Context(), board.Options{Seed: f.seed, Timer: timer, By: f.time.by, Corpus: origin})
+	selected, boards, err := f.compute(c.Context(), paths, board.Options{Seed: f.seed, Timer: timer, By: f.time.by})
 	if err != nil {
 		return err
 	}
@@ -145,6 +137,35 @@ func (f *boardFlags) run(c *call) error {
 	return cmp.Or(f.renderAll(c.stdout, boards, f.format), errorOf(selected.incomplete))
 }
 
+// compute returns the boards of the results. Pages and folders also need the rows, and other outputs do
+// without them, so that they need little memory.
+func (f *boardFlags) compute(ctx context.Context, paths []string, o board.Options) (s selection, boards []startBoard, err error) {
+	if f.out == "" && f.format != "html" && f.split == string(corpus.Whole) {
+		boards, err = unlessStopped(ctx, func() ([]startBoard, error) {
+			c, err := collectResults(paths, f.where.conditions)
+			if err != nil {
+				return nil, err
+			}
+			s.incomplete = c.incomplete
+			return c.boards(o)
+		})
+		if stopped := ctx.Err(); stopped != nil {
+			return selection{}, nil, stopped
+		}
+		if err == nil {
+			return s, boards, nil
+		}
+	}
+	if s, err = readResults(ctx, paths, f.where.conditions); err != nil {
+		return s, nil, err
+	}
+	if o.Corpus, err = f.splitRows(&s); err != nil {
+		return s, nil, err
+	}
+	boards, err = s.boards(ctx, o)
+	return s, boards, err
+}
+
 // splitRows keeps the rows of the part of the corpus that --split names. It returns the version and part
 // of the corpus that the remaining rows are of, empty for other traces.
 func (f *boardFlags) splitRows(s *selection) (string, error) {
@@ -165,11 +186,15 @@ func (f *boardFlags) splitRows(s *selection) (string, error) {
 		s.rows = slices.DeleteFunc(slices.Clone(s.rows), func(r result.Row) bool { return kept[r.Trace] == "" })
 		digests = kept
 	}
-	v, part := corpus.Find(digests)
+	return corpusName(corpus.Find(digests)), nil
+}
+
+// corpusName returns the text of a board for a part of the corpus, empty without one.
+func corpusName(v *corpus.Version, part corpus.Split) string {
 	if v == nil {
-		return "", nil
+		return ""
 	}
-	return fmt.Sprintf("version %d, %s", v.Number, part), nil
+	return fmt.Sprintf("version %d, %s", v.Number, part)
 }
 
 // startBoard is the board of the warmed rows or that of the cold rows, which are never pooled
@@ -200,7 +225,7 @@ func newBoards(rows []result.Row, o board.Options) ([]startBoard, error) {
 	parts := []struct {
 		rows          []result.Row
 		title, suffix string
-	}{{warmed, "Warmed caches", ""}, {cold, "Cold starts", "-cold"}}
+	}{{warmed, warmedTitle, ""}, {cold, coldTitle, "-cold"}}
 	var boards []startBoard
 	for _, p := range parts {
 		if len(p.rows) == 0 {
@@ -216,10 +241,21 @@ func newBoards(rows []result.Row, o board.Options) ([]startBoard, error) {
 		}
 		boards = append(boards, startBoard{Board: b, title: p.title, suffix: p.suffix, rows: p.rows})
 	}
+	return titled(boards), nil
+}
+
+// The titles of two boards.
+const (
+	warmedTitle = "Warmed caches"
+	coldTitle   = "Cold starts"
+)
+
+// titled removes the title of an only board.
+func titled(boards []startBoard) []startBoard {
 	if len(boards) == 1 {
 		boards[0].title, boards[0].suffix = "", ""
 	}
-	return boards, nil
+	return boards
 }
 
 // bestOf returns the two policies that lead the first board, fewer if it ranks fewer.

@@ -9,8 +9,10 @@ import (
 	"os"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/datasets/corpus"
 	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
@@ -50,6 +52,75 @@ func readResults(ctx context.Context, paths []string, where result.Where) (s sel
 		return s, errorOf(s.incomplete)
 	}
 	return s, nil
+}
+
+// collected is the boards of rows that were read one at a time.
+type collected struct {
+	warmed, cold board.Collector
+	incomplete   *result.Incomplete
+	digests      map[string]string // by trace
+}
+
+// collectResults is readResults for a board, in little memory. Any error means that readResults has to
+// read the rows, and to explain errors.
+func collectResults(paths []string, where result.Where) (*collected, error) {
+	if len(paths) == 0 {
+		paths = []string{resultsFolder}
+	}
+	requested, err := readRequested(paths)
+	if err != nil {
+		return nil, err
+	}
+	c := &collected{digests: map[string]string{}}
+	var cells []result.Row // one of each cell and level of detail
+	level := [2]bool{}
+	var of *board.Collector // the last row's
+	err = result.EachRow(paths, func(r *result.Row, same bool) error {
+		if now := [2]bool{r.RequestID != nil, r.LayerID != nil}; requested != nil && (!same || now != level) {
+			cells, level = append(cells, *r), now
+		}
+		if !where.Selects(r) {
+			of = nil
+			return nil
+		}
+		to := &c.warmed
+		if r.Warmup == result.ColdStart {
+			to = &c.cold
+		}
+		if same = same && to == of; !same {
+			c.digests[r.Trace] = r.TraceDigest
+		}
+		of = to
+		return to.Add(r, same)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(result.WithoutOutdated(requested, cells)) < len(cells) || c.warmed.Empty() && c.cold.Empty() {
+		return nil, board.ErrNotCollected
+	}
+	c.incomplete = result.FindIncomplete(requested, cells, where)
+	return c, nil
+}
+
+// boards computes the boards of the rows.
+func (c *collected) boards(o board.Options) (boards []startBoard, err error) {
+	v, part := corpus.Find(c.digests)
+	o.Incomplete, o.Corpus = c.incomplete, corpusName(v, part)
+	for _, p := range []struct {
+		rows          *board.Collector
+		title, suffix string
+	}{{&c.warmed, warmedTitle, ""}, {&c.cold, coldTitle, "-cold"}} {
+		if p.rows.Empty() {
+			continue
+		}
+		b, err := p.rows.Board(o)
+		if err != nil {
+			return nil, err
+		}
+		boards = append(boards, startBoard{Board: b, title: p.title, suffix: p.suffix})
+	}
+	return titled(boards), nil
 }
 
 // readRequested reads the requested cells of the folders among the paths.

@@ -2,6 +2,9 @@ package board
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/metrics/result"
@@ -9,9 +12,10 @@ import (
 )
 
 // BenchmarkRows measures the parts of a leaderboard over 10,800 rows by request, per row: reading
-// JSON lines, and the board with its intervals and letters.
+// JSON lines, and the board with its intervals and letters. "collect" reads rows one at a time, and
+// holds held-B/row of memory at the end.
 func BenchmarkRows(b *testing.B) {
-	rows := rowstest.SyntheticOf(200)
+	rows := result.MergeRows(rowstest.SyntheticOf(200), nil)
 	var lines bytes.Buffer
 	if err := result.WriteJSONL(&lines, rows); err != nil {
 		b.Fatal(err)
@@ -35,4 +39,31 @@ func BenchmarkRows(b *testing.B) {
 		_, err := NewBoard(rows, Options{})
 		return err
 	})
+	path := filepath.Join(b.TempDir(), "rows.jsonl")
+	if err := os.WriteFile(path, lines.Bytes(), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	b.Run("collect", func(b *testing.B) {
+		b.ReportAllocs()
+		before, c := heap(), new(Collector)
+		for b.Loop() {
+			c = new(Collector)
+			if err := result.EachRow([]string{path}, c.Add); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(rows)), "ns/row")
+		b.ReportMetric((heap()-before)/float64(len(rows)), "held-B/row")
+		if c.Empty() {
+			b.Fatal("no rows")
+		}
+	})
+}
+
+// heap returns the bytes of memory in use.
+func heap() float64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
 }

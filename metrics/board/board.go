@@ -76,17 +76,12 @@ func NewBoard(rows []result.Row, o Options) (*Board, error) {
 	if len(rows) == 0 {
 		return nil, errors.New("leaderboard: no rows")
 	}
-	key := MissesKey
-	if o.By == ByTime {
-		key = TimeKey
-	}
-	s := newSampler(o)
 	all := result.Pointers(rows)
 	if err := result.CheckSettings(all); err != nil {
 		return nil, err
 	}
 	top, below := splitTiers(all)
-	tiers, err := tierLines(below)
+	tiers, err := newCells(below)
 	if err != nil {
 		return nil, err
 	}
@@ -94,11 +89,22 @@ func NewBoard(rows []result.Row, o Options) (*Board, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newBoard(cells, tiers, o)
+}
+
+// newBoard computes the leaderboard of cells, of the GPU's caches and of the tiers below, with equal
+// settings.
+func newBoard(cells, below []*cell, o Options) (*Board, error) {
+	key := MissesKey
+	if o.By == ByTime {
+		key = TimeKey
+	}
+	s, tiers := newSampler(o), tierLines(below)
 	g, err := newGrid(cells, s)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkOptimum(top, cells); err != nil {
+	if err := checkOptimum(cells); err != nil {
 		return nil, err
 	}
 	if o.Timer != nil {

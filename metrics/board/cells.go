@@ -17,9 +17,31 @@ type cell struct {
 	trace, policy, capacity string      // capacity is "" for policies without one
 	sample                  *result.Row // a row of the cell, for its settings and traits
 	total                   tally
-	requests                []tally // sorted by id. Nil if rows are pooled over requests
-	ids                     []string
+	requests                []counts    // by request, sorted by id. Nil if rows are pooled over requests
+	work                    *work       // of the requests. Cells that did the same work share it
+	parts                   []partCount // of rows by layer
 	warnings                []string
+}
+
+// counts are those of a request that policies change.
+type counts struct{ misses, lost int64 }
+
+// work is the counts of requests that no policy can change.
+type work struct {
+	ids   []string
+	tasks []task
+}
+
+type task struct{ streams, steps, demand int64 }
+
+func (w *work) equal(o *work) bool {
+	return w == o || slices.Equal(w.ids, o.ids) && slices.Equal(w.tasks, o.tasks)
+}
+
+// partCount is the misses of one layer or stream.
+type partCount struct {
+	part   result.Part
+	misses int64
 }
 
 func (c *cell) name() string { return result.CellName(c.sample) }
@@ -57,13 +79,25 @@ func newCells(rows []*result.Row) ([]*cell, error) {
 	return cells, nil
 }
 
+// sortCells sorts cells as newCells does.
+func sortCells(cells []*cell) {
+	slices.SortFunc(cells, func(a, b *cell) int { return result.CompareCells(a.sample, b.sample) })
+}
+
+// newCell makes the cell of its rows, which are sorted and unique.
+
 func newCell(rows []*result.Row) (*cell, error) {
 	c := &cell{trace: rows[0].Trace, policy: rows[0].Policy, sample: rows[0]}
 	if rows[0].Capacity != nil {
 		c.capacity = *rows[0].Capacity
 	}
-	for _, r := range rows {
-		c.warnings = append(c.warnings, r.Warnings...)
+	for i, r := range rows {
+		if i == 0 || !slices.Equal(rows[i-1].Warnings, r.Warnings) {
+			c.warnings = append(c.warnings, r.Warnings...)
+		}
+		if r.LayerID != nil {
+			c.parts = append(c.parts, partCount{result.PartOf(r), r.Misses})
+		}
 	}
 	c.warnings = text.Union(c.warnings)
 	pooled, byRequest := result.Split(rows, func(r *result.Row) bool { return r.RequestID == nil })
@@ -71,18 +105,23 @@ func newCell(rows []*result.Row) (*cell, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.addRequests(byRequest); err != nil {
+	tallies, err := c.addRequests(byRequest)
+	if err != nil {
 		return nil, err
 	}
-	if c.requests != nil {
-		levels = append(levels, level{"rows by request", sum(c.requests)})
+	if tallies != nil {
+		levels = append(levels, level{"rows by request", sum(tallies)})
 	}
 	c.total, err = c.agree("", levels)
 	return c, err
 }
 
-// addRequests makes one tally per request. The rows are sorted.
-func (c *cell) addRequests(rows []*result.Row) error {
+// addRequests adds the counts of the requests, and returns the tally of each. The rows are sorted.
+func (c *cell) addRequests(rows []*result.Row) (tallies []tally, err error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	c.work = new(work)
 	for len(rows) > 0 {
 		id, n := *rows[0].RequestID, 1
 		for n < len(rows) && *rows[n].RequestID == id {
@@ -90,11 +129,14 @@ func (c *cell) addRequests(rows []*result.Row) error {
 		}
 		t, err := c.request(id, rows[:n])
 		if err != nil {
-			return err
+			return nil, err
 		}
-		c.ids, c.requests, rows = append(c.ids, id), append(c.requests, t), rows[n:]
+		c.requests = append(c.requests, counts{t.misses, t.lost})
+		c.work.ids, c.work.tasks = append(c.work.ids, id), append(c.work.tasks, task{t.streams, t.steps, t.demand})
+		tallies, rows = append(tallies, t), rows[n:]
 	}
-	return nil
+	c.requests = slices.Clip(slices.Clone(c.requests))
+	return tallies, nil
 }
 
 // request returns the tally of a request.
@@ -195,12 +237,11 @@ func tallyOf(r *result.Row) tally {
 	return t
 }
 
-func (t *tally) countMisses() int64 { return t.misses }
-func (t *tally) countLost() int64   { return t.lost }
-func (t *tally) countDemand() int64 { return t.demand }
+func (c *counts) countMisses() int64 { return c.misses }
+func (c *counts) countLost() int64   { return c.lost }
 
 // perRequest returns one count for each request of a cell.
-func perRequest[N int64 | float64](c *cell, count func(*tally) int64) []N {
+func perRequest[N int64 | float64](c *cell, count func(*counts) int64) []N {
 	values := make([]N, len(c.requests))
 	for i := range c.requests {
 		values[i] = N(count(&c.requests[i]))
@@ -244,7 +285,7 @@ func addKnown(a, b *int64) *int64 {
 
 // differs names the first count in which two tallies of the same work differ, or "".
 func (t tally) differs(u tally) string {
-	if what := t.workDiffers(u); what != "" {
+	if what := t.workDiffers(&u); what != "" {
 		return what
 	}
 	for _, c := range []struct {
@@ -262,7 +303,11 @@ func (t tally) differs(u tally) string {
 }
 
 // workDiffers compares the counts that no policy can change: streams, steps and demand.
-func (t tally) workDiffers(u tally) string {
+func (t *tally) workDiffers(u *tally) string { return t.task().differs(u.task()) }
+
+func (t *tally) task() task { return task{t.streams, t.steps, t.demand} }
+
+func (t task) differs(u task) string {
 	for _, c := range []struct {
 		name string
 		a, b int64

@@ -32,8 +32,8 @@ func TestDetailIsCountedOnce(t *testing.T) {
 		if c.total.misses != 80 || c.total.streams != 8 || c.total.demand != 800 {
 			t.Errorf("%s: %+v", name, c.total)
 		}
-		if c.requests != nil && (len(c.requests) != 2 || c.requests[0].misses != 20 || c.ids[1] != "y") {
-			t.Errorf("%s: requests %v %+v", name, c.ids, c.requests)
+		if c.requests != nil && (len(c.requests) != 2 || c.requests[0].misses != 20 || c.work.ids[1] != "y") {
+			t.Errorf("%s: requests %v %+v", name, c.work.ids, c.requests)
 		}
 	}
 	if c := oneCell(t, all[:3]); c.requests != nil {

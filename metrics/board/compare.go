@@ -226,7 +226,7 @@ func (c *Comparison) group(rows []*result.Row, s *sampler) (g ComparedGroup, err
 	if err != nil {
 		return g, err
 	}
-	if err := checkOptimum(rows, cells); err != nil {
+	if err := checkOptimum(cells); err != nil {
 		return g, err
 	}
 	pairs, unpaired := c.pairs(cells)
@@ -319,7 +319,7 @@ func pairedP(seed uint64, pairs []pair) *float64 {
 		if p.a.requests == nil || p.b.requests == nil {
 			return nil
 		}
-		a, b := perRequest[float64](p.a, (*tally).countMisses), perRequest[float64](p.b, (*tally).countMisses)
+		a, b := perRequest[float64](p.a, (*counts).countMisses), perRequest[float64](p.b, (*counts).countMisses)
 		cells = append(cells, sides{p.at.Trace, a, b})
 	}
 	if cells == nil {
@@ -363,7 +363,7 @@ func requestMisses(c *cell) byPart {
 	}
 	by := byPart{}
 	for i, t := range c.requests {
-		by[result.Part{Request: c.ids[i]}] = t.misses
+		by[result.Part{Request: c.work.ids[i]}] = t.misses
 	}
 	return by
 }

@@ -220,7 +220,7 @@ func (g *grid) lostShares(policy string, refs []CellRef) []float64 {
 		if lost == nil {
 			lost, demand = make([]float64, d.resamples()), make([]float64, d.resamples())
 		}
-		for b, n := range d.sums(perRequest[int64](c, (*tally).countLost)) {
+		for b, n := range d.sums(perRequest[int64](c, (*counts).countLost)) {
 			lost[b], demand[b] = lost[b]+n, demand[b]+g.demand[r.Trace][b]
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -73,7 +74,7 @@ func newGrid(cells []*cell, s *sampler) (*grid, error) {
 	for trace, c := range first {
 		if len(c.requests) >= MinRequests {
 			d := s.draws(trace, len(c.requests))
-			g.draws[trace], g.demand[trace] = d, d.sums(perRequest[int64](c, (*tally).countDemand))
+			g.draws[trace], g.demand[trace] = d, d.sums(slice.Map(c.work.tasks, func(t task) int64 { return t.demand }))
 		}
 	}
 	return g, nil
@@ -82,14 +83,14 @@ func newGrid(cells []*cell, s *sampler) (*grid, error) {
 // sameWork compares streams, steps and demand, which no policy can change. A cell that lost
 // requests, or ran on others, is never compared.
 func sameWork(a, b *cell) error {
-	what := a.total.workDiffers(b.total)
-	if what == "" && b.requests != nil {
-		if !slices.Equal(a.ids, b.ids) {
-			what = fmt.Sprintf("requests %v and %v", a.ids, b.ids)
+	what := a.total.workDiffers(&b.total)
+	if what == "" && b.work != nil && !a.work.equal(b.work) {
+		if !slices.Equal(a.work.ids, b.work.ids) {
+			what = fmt.Sprintf("requests %v and %v", a.work.ids, b.work.ids)
 		}
-		for i := range b.requests {
+		for i := range b.work.tasks {
 			if what == "" {
-				what = a.requests[i].workDiffers(b.requests[i])
+				what = a.work.tasks[i].differs(b.work.tasks[i])
 			}
 		}
 	}
@@ -133,7 +134,7 @@ func (g *grid) resampled(trace string, c *cell) []float64 {
 	if c == nil {
 		return slices.Repeat([]float64{math.NaN()}, len(g.demand[trace]))
 	}
-	g.sampled[c] = d.sums(perRequest[int64](c, (*tally).countMisses))
+	g.sampled[c] = d.sums(perRequest[int64](c, (*counts).countMisses))
 	return g.sampled[c]
 }
 

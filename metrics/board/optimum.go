@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -16,37 +17,40 @@ const bypassPolicy = "opt-bypass"
 // mostNamed is the number of rows that an error names.
 const mostNamed = 5
 
-// counted is a part of a cell that has a count of misses.
-type counted struct {
-	cellKey
-	part result.Part
-}
-
 // checkOptimum rejects counts below the optimum that bounds them (SEMANTICS S9). It compares cells,
 // requests and every other part that both have. opt bounds policies that keep their demand, and
 // opt-bypass bounds all. Some rows have no such bound: lossy policies, policies without capacity,
 // and the settings with the tag "unbound".
-func checkOptimum(rows []*result.Row, cells []*cell) error {
-	least := map[counted]int64{}
-	for at, n := range missCounts(rows, cells) {
-		if at.policy == OptPolicy || at.policy == bypassPolicy {
-			least[at] = n
-		}
-	}
-	sample := map[cellKey]*result.Row{}
+func checkOptimum(cells []*cell) error {
+	least := map[cellKey]*leastCounts{}
 	for _, c := range cells {
-		sample[c.key()] = c.sample
+		if c.policy == OptPolicy || c.policy == bypassPolicy {
+			least[c.key()] = &leastCounts{cell: c}
+		}
 	}
 	var below []string
 	culprits := map[string]bool{}
-	for at, n := range missCounts(rows, cells) {
-		for _, optimum := range optimaOf(sample[at.cellKey], at.part) {
-			bound := at
-			bound.policy = optimum
-			if m, ok := least[bound]; ok && n < m {
-				below = append(below, fmt.Sprintf("  trace %s, %s at %s (%s): %d misses, %s %d", at.trace, at.policy, at.capacity, at.part, n, optimum, m))
-				culprits[at.policy] = true
-				break
+	for _, c := range cells {
+		key := c.key()
+		optima := slice.Map([]string{OptPolicy, bypassPolicy}, func(policy string) *leastCounts {
+			return least[cellKey{key.trace, policy, key.capacity}]
+		})
+		layer, stream := result.Part{Layered: true}, result.Part{Layered: true, Heads: true}
+		whole, byLayer, byStream := optimaOf(c.sample, result.Part{}), optimaOf(c.sample, layer), optimaOf(c.sample, stream)
+		for i, n := range c.missCounts() {
+			bounds := whole
+			switch {
+			case n.part.Heads:
+				bounds = byStream
+			case n.part.Layered:
+				bounds = byLayer
+			}
+			for k, optimum := range bounds {
+				if m, ok := optima[k].at(i, n.part); optimum && ok && n.misses < m {
+					below = append(below, fmt.Sprintf("  trace %s, %s at %s (%s): %d misses, %s %d", c.trace, c.policy, key.capacity, n.part, n.misses, optima[k].policy, m))
+					culprits[c.policy] = true
+					break
+				}
 			}
 		}
 	}
@@ -66,41 +70,66 @@ func checkOptimum(rows []*result.Row, cells []*cell) error {
 		strings.Join(below, "\n"), more, strings.Join(without, " "))
 }
 
-// missCounts yields the misses of every part that has a row, of cells and of their requests. The
-// count of a row without layer is that of its cell or request.
-func missCounts(rows []*result.Row, cells []*cell) iter.Seq2[counted, int64] {
-	return func(yield func(counted, int64) bool) {
-		for _, r := range rows {
-			if r.LayerID != nil && !yield(counted{cellKey{r.Trace, r.Policy, result.OrDash(r.Capacity)}, result.PartOf(r)}, r.Misses) {
+// missCounts yields the misses of every part that has a row, of the cell and of its requests, with
+// their positions. The count of a row without layer is that of its cell or request.
+func (c *cell) missCounts() iter.Seq2[int, partCount] {
+	return func(yield func(int, partCount) bool) {
+		if !yield(0, partCount{misses: c.total.misses}) {
+			return
+		}
+		for i := range c.requests {
+			if !yield(i, partCount{result.Part{Request: c.work.ids[i]}, c.requests[i].misses}) {
 				return
 			}
 		}
-		for _, c := range cells {
-			if !yield(counted{c.key(), result.Part{}}, c.total.misses) {
+		for i, n := range c.parts {
+			if !yield(i, n) {
 				return
-			}
-			for i, id := range c.ids {
-				if !yield(counted{c.key(), result.Part{Request: id}}, c.requests[i].misses) {
-					return
-				}
 			}
 		}
 	}
 }
 
+// leastCounts finds the misses of an optimum's parts.
+type leastCounts struct {
+	*cell
+	by map[result.Part]int64 // made if the parts of another cell have other positions
+}
+
+// at returns the misses of a part, which another cell has at a position. ok is false if the optimum
+// lacks the part.
+func (l *leastCounts) at(i int, p result.Part) (n int64, ok bool) {
+	switch {
+	case l == nil:
+		return 0, false
+	case p.Layered && i < len(l.parts) && l.parts[i].part == p:
+		return l.parts[i].misses, true
+	case !p.Layered && p.Request != "" && i < len(l.requests) && l.work.ids[i] == p.Request:
+		return l.requests[i].misses, true
+	}
+	if l.by == nil {
+		l.by = map[result.Part]int64{}
+		for _, n := range l.missCounts() {
+			l.by[n.part] = n.misses
+		}
+	}
+	n, ok = l.by[p]
+	return n, ok
+}
+
 // key returns the cell's name. The capacity is a dash for policies without one.
 func (c *cell) key() cellKey { return cellKey{c.trace, c.policy, result.OrDash(c.sample.Capacity)} }
 
-// optimaOf returns the policies that never miss more than the row's in a part. In a pool they bound
-// the total misses of its streams, not those of each.
-func optimaOf(r *result.Row, p result.Part) []string {
+// optimaOf reports whether opt and opt-bypass never miss more than the row's policy in a part. In a
+// pool they bound the total misses of its streams, not those of each.
+func optimaOf(r *result.Row, p result.Part) (bounds [2]bool) {
 	switch {
 	case r.Lossy, r.Capacity == nil, r.Unbound() != "":
-		return nil
+		return bounds
 	case r.Pool == "request" && p.Layered, r.Pool != "" && p.Heads:
-		return nil
+		return bounds
 	case r.Bypasses:
-		return []string{bypassPolicy}
+		return [2]bool{false, true}
 	}
-	return []string{OptPolicy, bypassPolicy}
+	return [2]bool{true, true}
 }

@@ -52,7 +52,7 @@ type Key struct {
 var (
 	// MissesKey ranks exact policies by misses ÷ OPT's.
 	MissesKey = &Key{Name: ByMisses, Column: "× OPT", Kind: ExactKind, Of: func(f *Figures) *Figure { return f.XOpt },
-		amounts: func(_ *grid, c *cell) []float64 { return perRequest[float64](c, (*tally).countMisses) }}
+		amounts: func(_ *grid, c *cell) []float64 { return perRequest[float64](c, (*counts).countMisses) }}
 	// TimeKey ranks exact policies by modelled time per output token, in seconds.
 	TimeKey = &Key{Name: ByTime, Column: "TPOT", Kind: ExactKind, Of: func(f *Figures) *Figure {
 		if f.TPOT == nil {
@@ -64,7 +64,7 @@ var (
 	// demand, so the lost blocks decide.
 	RecallKey = &Key{Name: "recall", Column: "recall", Kind: LossyKind, Descending: true, statistic: difference,
 		Of:      func(f *Figures) *Figure { return f.Recall },
-		amounts: func(_ *grid, c *cell) []float64 { return perRequest[float64](c, (*tally).countLost) }}
+		amounts: func(_ *grid, c *cell) []float64 { return perRequest[float64](c, (*counts).countLost) }}
 )
 
 // includes reports whether a cell belongs to the key's ranking: a cell of a lossy policy, or of an

@@ -38,13 +38,8 @@ func splitTiers(rows []*result.Row) (top, below []*result.Row) {
 	return result.Split(rows, func(r *result.Row) bool { return r.Tier == 0 })
 }
 
-// tierLines returns the lines of lower tiers, by trace and the caches above. Rows at several levels
-// of detail are counted once, as for the GPU's cache.
-func tierLines(rows []*result.Row) ([]TierLine, error) {
-	cells, err := newCells(rows)
-	if err != nil {
-		return nil, err
-	}
+// tierLines returns the lines of lower tiers, by trace and the caches above.
+func tierLines(cells []*cell) []TierLine {
 	var lines []TierLine
 	for _, c := range cells {
 		r, t := c.sample, &c.total
@@ -61,5 +56,5 @@ func tierLines(rows []*result.Row) ([]TierLine, error) {
 	slices.SortStableFunc(lines, func(a, b TierLine) int {
 		return cmp.Or(strings.Compare(a.Trace, b.Trace), compareNatural(a.Above, b.Above), cmp.Compare(a.Tier, b.Tier))
 	})
-	return lines, nil
+	return lines
 }

@@ -41,7 +41,7 @@ func TestTierRowsCountOnce(t *testing.T) {
 	}
 	whole.Streams = 2
 	for name, rows := range map[string][]result.Row{"once": {whole}, "twice": {whole, whole}, "by request": {first, second}, "pooled and by request": {first, whole, second}} {
-		lines, err := tierLines(result.Pointers(rows))
+		lines, err := linesOfTiers(rows)
 		if err != nil || len(lines) != 1 {
 			t.Fatalf("%s: %v, %v", name, lines, err)
 		}
@@ -63,7 +63,7 @@ func TestTiersComeByTheSizeAbove(t *testing.T) {
 	for _, above := range []string{"lru@10x", "lru@1.5x", "opt@1x", "lru@1x", "lru@1.25x", "lru@2x"} {
 		rows = append(rows, tierRow(above, 80, 20, 100))
 	}
-	lines, err := tierLines(result.Pointers(rows))
+	lines, err := linesOfTiers(rows)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestTiersAreCountedOnce(t *testing.T) {
 		"pooled": all[:2], "by layer": all[2:6], "by request": all[6:10], "by request and layer": all[10:18],
 		"all": all, "twice": slices.Concat(all, all),
 	} {
-		lines, err := tierLines(result.Pointers(rows))
+		lines, err := linesOfTiers(rows)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -109,7 +109,7 @@ func TestTiersAreCountedOnce(t *testing.T) {
 		}
 	}
 	all[0].Misses, all[0].Hits = 79, 721
-	if _, err := tierLines(result.Pointers(all)); err == nil || !strings.Contains(err.Error(), "trace a, p at 1x below lru@1x: pooled row and rows by layer disagree: misses 79 and 80") {
+	if _, err := linesOfTiers(all); err == nil || !strings.Contains(err.Error(), "trace a, p at 1x below lru@1x: pooled row and rows by layer disagree: misses 79 and 80") {
 		t.Errorf("levels that disagree: %v", err)
 	}
 }
@@ -120,7 +120,7 @@ func TestTiersWithoutFigures(t *testing.T) {
 	r.Demand, r.Hits, r.Steps = 0, 0, 0
 	plain := belowLRU(rowstest.Row("b", "p", "1x", 40), 1)
 	plain.HostToDeviceBytes, plain.DeviceToHostBytes = nil, nil
-	lines, err := tierLines(result.Pointers([]result.Row{r, plain}))
+	lines, err := linesOfTiers([]result.Row{r, plain})
 	if err != nil || len(lines) != 2 {
 		t.Fatalf("%+v, %v", lines, err)
 	}
@@ -130,4 +130,12 @@ func TestTiersWithoutFigures(t *testing.T) {
 	if l := lines[1]; *l.HitRate != 0.6 || l.ReadPerStep != nil || l.WrittenPerStep != nil {
 		t.Errorf("without bytes: %+v", l)
 	}
+}
+
+func linesOfTiers(rows []result.Row) ([]TierLine, error) {
+	cells, err := newCells(result.Pointers(rows))
+	if err != nil {
+		return nil, err
+	}
+	return tierLines(cells), nil
 }

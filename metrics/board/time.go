@@ -110,7 +110,7 @@ func (k *clock) notes() (notes []string) {
 func (g *grid) requestTimes(c *cell) []float64 {
 	counts := make([]float64, len(c.requests)) // misses at each request's rate, in the steps of the cell
 	for i, t := range c.requests {
-		counts[i] = float64(t.misses) * float64(c.total.steps) / float64(max(1, t.steps))
+		counts[i] = float64(t.misses) * float64(c.total.steps) / float64(max(1, c.work.tasks[i].steps))
 	}
 	fewest, most := math.Floor(slices.Min(counts)), math.Ceil(slices.Max(counts))
 	slope := 0.0
@@ -119,7 +119,7 @@ func (g *grid) requestTimes(c *cell) []float64 {
 	}
 	times := make([]float64, len(counts))
 	for i, n := range counts {
-		share := float64(c.requests[i].steps) / float64(max(1, c.total.steps))
+		share := float64(c.work.tasks[i].steps) / float64(max(1, c.total.steps))
 		times[i] = share * (g.clock.time(c) + slope*(n-float64(c.total.misses)))
 	}
 	return times

@@ -4,10 +4,11 @@ import "reflect"
 
 // The tests of the package are outside it, because the rows that they share import it.
 var (
-	CheckByRow   = checkSettings
-	DecodeObject = decodeObject
-	Openings     = openings
-	ParquetRow   = parquetRow
+	CheckByRow    = checkSettings
+	DecodeObject  = decodeObject
+	Openings      = openings
+	ParquetRow    = parquetRow
+	SettingsEqual = (*Setting).equal
 )
 
 // DecodeCanonical reads the last of some lines after the others.

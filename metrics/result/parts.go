@@ -74,16 +74,16 @@ func CompareBool(a, b bool) int {
 // CompareRows orders rows by cell and part, so that no result depends on the order in
 // which they were read.
 func CompareRows(a, b *Row) int {
-	c := compareCells(a, b)
+	c := CompareCells(a, b)
 	if c == 0 {
 		c = PartOf(a).compare(PartOf(b))
 	}
 	return c
 }
 
-// compareCells orders rows by cell. Rows of one cell share their texts if they were read, and are
+// CompareCells orders rows by cell. Rows of one cell share their texts if they were read, and are
 // equal at once.
-func compareCells(a, b *Row) int {
+func CompareCells(a, b *Row) int {
 	if c := strings.Compare(a.Trace, b.Trace); c != 0 {
 		return c
 	}
@@ -103,7 +103,7 @@ func compareCells(a, b *Row) int {
 }
 
 // SameCell reports whether two rows are of one cell.
-func SameCell(a, b *Row) bool { return compareCells(a, b) == 0 }
+func SameCell(a, b *Row) bool { return CompareCells(a, b) == 0 }
 
 // SortRows sorts rows by cell and part. Rows of a file mostly are sorted.
 func SortRows(rows []*Row) {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/files"
 )
 
 // ErrNoRows is the error of a folder without files of rows.
@@ -30,18 +32,15 @@ func (e *RowError) Unwrap() error { return e.Err }
 // missing or repeated field, an unknown schema, counts that cannot be true (Row.Check), and a
 // truncated last line. They name file and line.
 func ReadRows(paths ...string) ([]Row, error) {
-	var names []string
-	for _, path := range paths {
-		of, err := rowFiles(path)
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, of...)
+	names, err := allRowFiles(paths)
+	if err != nil {
+		return nil, err
 	}
-	var d decoder
+	var c collector
+	d := decoder{use: c.add}
 	for _, name := range names {
 		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
-			d.left += info.Size()
+			c.left += info.Size()
 		}
 	}
 	for _, name := range names {
@@ -49,7 +48,41 @@ func ReadRows(paths ...string) ([]Row, error) {
 			return nil, err
 		}
 	}
-	return d.rows, nil
+	return c.rows, nil
+}
+
+// EachRow reads rows as ReadRows does, but holds only one. use receives each row, which is valid
+// until use returns. same is true if the row is known to be of the kind of the row before
+// (SameKind). An error of use ends the reading. All files must be regular, so that the caller can
+// read them again.
+func EachRow(paths []string, use func(r *Row, same bool) error) error {
+	names, err := allRowFiles(paths)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := files.CheckInput(name); err != nil {
+			return fmt.Errorf("read rows: %w", err)
+		}
+	}
+	d := decoder{use: func(row *Row, same bool, _ int64) error { return use(row, same) }}
+	for _, name := range names {
+		if err := d.file(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func allRowFiles(paths []string) (names []string, err error) {
+	for _, path := range paths {
+		of, err := rowFiles(path)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, of...)
+	}
+	return names, nil
 }
 
 // rowFiles returns the files of a path: itself, or those of a folder.
@@ -78,14 +111,15 @@ func rowFiles(path string) (names []string, err error) {
 
 // DecodeRows reads rows as ReadRows does, from r. name is the file's name in errors.
 func DecodeRows(r io.Reader, name string) ([]Row, error) {
-	var d decoder
+	var c collector
 	if known, ok := r.(interface{ Len() int }); ok { // text in memory
-		d.left = int64(known.Len())
+		c.left = int64(known.Len())
 	}
+	d := decoder{use: c.add}
 	if err := d.decode(r, name); err != nil {
 		return nil, err
 	}
-	return d.rows, nil
+	return c.rows, nil
 }
 
 // OrDash returns the text, or a dash for nil, such as the capacity of a policy without one.

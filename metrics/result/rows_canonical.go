@@ -17,6 +17,11 @@ import (
 // openings are the texts before each field's value in a line of WriteJSONL.
 var openings = openingsOf(rowFields)
 
+// ofCounts are the fields in which rows of one kind (SameKind) may differ.
+var ofCounts = slice.Map(rowFields, func(f field) bool {
+	return f.at >= fieldIndex["request_id"] && f.at <= fieldIndex["resident_peak"] || f.name == "capacity_entries" || f.name == "warnings"
+})
+
 func openingsOf(fields []field) [][]byte {
 	texts := slice.Map(fields, func(f field) []byte { return []byte(`,"` + f.name + `":`) })
 	texts[0][0] = '{'
@@ -33,6 +38,7 @@ type canonicalLines struct {
 	starts []int  // of the fields in line, with their openings, and of the end
 	next   []int
 	places []any // pointers to the fields that quick sets, in row
+	same   bool  // whether the rows of this line and of the line before are of one kind
 	ints   []int64
 	floats []float64
 }
@@ -57,6 +63,7 @@ func (c *canonicalLines) decode(line []byte) bool {
 
 func (c *canonicalLines) fields(line []byte) bool {
 	at, known := 0, len(c.line) > 0
+	c.same = known
 	for i := 0; i < len(rowFields); i++ {
 		if known {
 			from := c.starts[i]
@@ -71,7 +78,7 @@ func (c *canonicalLines) fields(line []byte) bool {
 				break
 			}
 		}
-		c.next[i] = at
+		c.next[i], c.same = at, c.same && ofCounts[i]
 		if !bytes.HasPrefix(line[at:], openings[i]) {
 			return false
 		}

@@ -90,7 +90,9 @@ func (d *decoder) csv(b *bufio.Reader, name string) error {
 			return &RowError{name, line, err}
 		}
 		d.texts.shareAll(&row)
-		d.add(&row, c.InputOffset()-from)
+		if err := d.use(&row, false, c.InputOffset()-from); err != nil {
+			return err
+		}
 	}
 }
 

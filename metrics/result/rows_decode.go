@@ -14,11 +14,18 @@ import (
 	"github.com/kvreplay/kvreplay/internal/gunzip"
 )
 
-// decoder collects the rows of several inputs.
+// decoder reads the rows of several inputs.
 type decoder struct {
-	rows  []Row
 	texts texts
-	left  int64 // bytes of the inputs that are still to be read, 0 if unknown
+	// use receives each row, which took size bytes. The row is valid until use returns. same is true
+	// if it is known to be of the kind of the row before (SameKind).
+	use func(row *Row, same bool, size int64) error
+}
+
+// collector keeps the rows of a decoder.
+type collector struct {
+	rows []Row
+	left int64 // bytes of the inputs that are still to be read, 0 if unknown
 }
 
 func (d *decoder) file(path string) error {
@@ -61,12 +68,13 @@ func (d *decoder) decode(r io.Reader, name string) error {
 
 // add keeps a row that took size bytes. Rows are large and many, so add makes room for all
 // remaining rows at once. It estimates their number from this row's size, plus an eighth.
-func (d *decoder) add(row *Row, size int64) {
+func (d *collector) add(row *Row, _ bool, size int64) error {
 	if len(d.rows) == cap(d.rows) {
 		d.rows = slices.Grow(d.rows, 1+int(d.left/size*9/8))
 	}
 	d.left -= min(d.left, size)
 	d.rows = append(d.rows, *row)
+	return nil
 }
 
 // texts has one copy of each text, because rows repeat most of theirs.

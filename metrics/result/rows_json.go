@@ -109,8 +109,8 @@ func (d *decoder) lines(b *bufio.Reader, name string) error {
 		case err != nil:
 			return fmt.Errorf("read rows: %s: %w", name, err)
 		}
-		row := &lines.row
-		if !lines.decode(text) {
+		row, same := &lines.row, lines.decode(text) && lines.same && line > 1
+		if len(lines.line) == 0 { // not a canonical line
 			other, err := decodeObject(text)
 			if err != nil {
 				return &RowError{name, line, err}
@@ -118,7 +118,9 @@ func (d *decoder) lines(b *bufio.Reader, name string) error {
 			row = &other
 			d.texts.shareAll(row)
 		}
-		d.add(row, int64(len(text)))
+		if err := d.use(row, same, int64(len(text))); err != nil {
+			return err
+		}
 	}
 }
 

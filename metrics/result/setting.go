@@ -83,6 +83,18 @@ func (s *Setting) Key() string {
 	return r.texts(settingFields)
 }
 
+// equal reports whether all settings are equal.
+func (s *Setting) equal(o *Setting) bool {
+	if *s == *o {
+		return true
+	}
+	a, b := *s, *o
+	a.EntryBytes, b.EntryBytes, a.SelectorRecall, b.SelectorRecall = nil, nil, nil, nil
+	return a == b && sameValue(s.EntryBytes, o.EntryBytes) && sameValue(s.SelectorRecall, o.SelectorRecall)
+}
+
+func sameValue[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
+
 // unboundFields are the settings under which OPT does not bound the misses. Their indices are those
 // in Setting.
 var unboundFields = slices.DeleteFunc(fieldsOf(reflect.TypeFor[Setting]()), func(f field) bool { return f.unbound == "" })

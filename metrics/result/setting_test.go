@@ -46,3 +46,27 @@ func TestEverySetting(t *testing.T) {
 		}
 	}
 }
+
+// TestSettingsAreEqual: equal settings have equal keys, and no others. A new setting that is a pointer
+// needs its own comparison.
+func TestSettingsAreEqual(t *testing.T) {
+	for _, name := range result.FieldNames() {
+		for _, first := range []string{"", name} { // null and another value, or two values
+			a, b := rowstest.Row("a", "p", "1x", 1), rowstest.Row("a", "p", "1x", 1)
+			for _, r := range []*result.Row{&a, &b} {
+				if first != "" {
+					result.Change(r, name)
+				}
+			}
+			if equal := result.SettingsEqual(&a.Setting, &b.Setting); !equal {
+				t.Errorf("%s: equal settings differ", name)
+			}
+			b = rowstest.Row("a", "p", "1x", 1)
+			result.Change(&b, name)
+			a = rowstest.Row("a", "p", "1x", 1)
+			if equal := result.SettingsEqual(&a.Setting, &b.Setting); equal != (a.Setting.Key() == b.Setting.Key()) {
+				t.Errorf("%s: equal is %v", name, equal)
+			}
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strconv"
@@ -36,10 +37,10 @@ func CheckSettings(rows []*Row) error {
 	return checkSettings(rows) // the error counts rows
 }
 
-// sameKind reports whether two rows agree in all that the checks of settings compare, except
-// memory.
-func sameKind(a, b *Row) bool {
-	return a.Setting == b.Setting && SameCell(a, b) && a.Options == b.Options && a.PolicyFingerprint == b.PolicyFingerprint &&
+// SameKind reports whether two rows are of one cell and agree in all that the checks of settings
+// compare, except memory.
+func SameKind(a, b *Row) bool {
+	return a.Setting.equal(&b.Setting) && SameCell(a, b) && a.Options == b.Options && a.PolicyFingerprint == b.PolicyFingerprint &&
 		a.DependsOn == b.DependsOn && a.Offline == b.Offline && a.Bypasses == b.Bypasses && a.Lossy == b.Lossy
 }
 
@@ -49,7 +50,7 @@ func sameKind(a, b *Row) bool {
 func kindsOf(rows []*Row) (kinds []*Row, ok bool) {
 	memory := &rowFields[fieldIndex["capacity_entries"]]
 	for i, r := range rows {
-		if i == 0 || !sameKind(rows[i-1], r) {
+		if i == 0 || !SameKind(rows[i-1], r) {
 			kinds = append(kinds, r)
 		}
 		if !r.Lossy && !memory.same(kinds[len(kinds)-1], r) {
@@ -68,6 +69,48 @@ func kindsOf(rows []*Row) (kinds []*Row, ok bool) {
 		}
 	}
 	return kinds, true
+}
+
+// Kinds is CheckSettings for rows that come cell by cell. It keeps one row of each cell. The zero
+// value has no rows.
+type Kinds struct {
+	kinds  []*Row
+	memory map[string]string // of the exact rows of a place, by its key
+}
+
+// Add adds a cell. The rows are sorted and of the kind of the first, which Add keeps. It returns
+// false if only CheckSettings can check the rows, because the memory of a place differs.
+func (k *Kinds) Add(first *Row, rows []*Row) bool {
+	k.kinds = append(k.kinds, first)
+	if first.Lossy {
+		return true
+	}
+	if k.memory == nil {
+		k.memory = map[string]string{}
+	}
+	memory, place := memoryOf(rows), placeKey(first)
+	if known, ok := k.memory[place]; ok {
+		return known == memory
+	}
+	k.memory[place] = memory
+	return true
+}
+
+// Check checks the cells.
+func (k *Kinds) Check() error { return checkSettings(k.kinds) }
+
+// memoryOf returns a text that cells of equal memory share: the entries of all parts if they are
+// equal, else a digest of those of each part.
+func memoryOf(rows []*Row) string {
+	entries := &rowFields[fieldIndex["capacity_entries"]]
+	if !slices.ContainsFunc(rows, func(r *Row) bool { return !entries.same(r, rows[0]) }) {
+		return entries.text(rows[0])
+	}
+	digest := sha256.New()
+	for _, r := range rows {
+		fmt.Fprintf(digest, "%s\x00%s\n", PartOf(r), entries.text(r))
+	}
+	return "parts " + string(digest.Sum(nil))
 }
 
 // checkSettings is CheckSettings, row by row.
