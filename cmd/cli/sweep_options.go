@@ -235,7 +235,7 @@ func (f *sweepFlags) draw(c *call, all []variant, option, format string) error {
 			usual.Points = append(usual.Points, figure.Point{X: x, Y: p.Y, Low: p.Y, High: p.Y})
 		}
 	}
-	slices.SortFunc(line.Points, func(a, b figure.Point) int { return cmp.Compare(a.X, b.X) })
+	slice.Sort(line.Points, func(a, b figure.Point) int { return cmp.Compare(a.X, b.X) })
 	fig := figure.Figure{Title: "× OPT over " + option, Size: figure.Column,
 		Drawing: &figure.Lines{X: option, Y: "misses ÷ OPT's", Lines: []figure.Line{line, usual}}}
 	drawn, err := fig.Draw(format)

@@ -4,6 +4,7 @@ package slice
 import (
 	"math"
 	"slices"
+	"sort"
 )
 
 // Map returns f of each element, an empty slice for an empty list.
@@ -14,6 +15,19 @@ func Map[X, Y any](list []X, f func(X) Y) []Y {
 	}
 	return out
 }
+
+// Sort is slices.SortFunc with one copy of the algorithm in the program, not one for each type. It is
+// for short lists of structs.
+func Sort[X any](list []X, compare func(a, b X) int) { sort.Sort(&sorter[X]{list, compare}) }
+
+type sorter[X any] struct {
+	list    []X
+	compare func(a, b X) int
+}
+
+func (s *sorter[X]) Len() int           { return len(s.list) }
+func (s *sorter[X]) Less(i, j int) bool { return s.compare(s.list[i], s.list[j]) < 0 }
+func (s *sorter[X]) Swap(i, j int)      { s.list[i], s.list[j] = s.list[j], s.list[i] }
 
 // Partition returns the elements for which is holds, and the others.
 func Partition[X any](list []X, is func(x *X) bool) (yes, no []X) {

@@ -1,6 +1,11 @@
 package slice
 
-import "testing"
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
 
 // By hand: 9 of 10 values are at most 9, and half of them at most 5.
 func TestQuantile(t *testing.T) {
@@ -12,5 +17,23 @@ func TestQuantile(t *testing.T) {
 	}
 	if got := Quantile([]float64{7}, 0.5); got != 7 {
 		t.Errorf("the median of 7 is %g", got)
+	}
+}
+
+// Sort orders as slices.SortFunc does.
+func TestSort(t *testing.T) {
+	type pair struct{ a, b int }
+	for seed := range uint64(50) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		list := make([]pair, r.IntN(300))
+		for i := range list {
+			list[i] = pair{r.IntN(20), i}
+		}
+		compare := func(x, y pair) int { return cmp.Or(x.a-y.a, y.b-x.b) }
+		want := slices.Clone(list)
+		slices.SortFunc(want, compare)
+		if Sort(list, compare); !slices.Equal(list, want) {
+			t.Fatalf("seed %d: %v", seed, list)
+		}
 	}
 }

@@ -81,7 +81,7 @@ func newCells(rows []*result.Row) ([]*cell, error) {
 
 // sortCells sorts cells as newCells does.
 func sortCells(cells []*cell) {
-	slices.SortFunc(cells, func(a, b *cell) int { return result.CompareCells(a.sample, b.sample) })
+	slice.Sort(cells, func(a, b *cell) int { return result.CompareCells(a.sample, b.sample) })
 }
 
 // newCell makes the cell of its rows, which are sorted and unique.

@@ -1,6 +1,10 @@
 package board
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/kvreplay/kvreplay/internal/slice"
+)
 
 // mostLeftOut is the largest share of the policies that a ranking leaves out to gain cells, if most
 // policies agree on no cell.
@@ -98,7 +102,7 @@ func haveMoreThan(n int, policies []string, cellsOf func(string) []CellRef) (cel
 			cells = append(cells, r)
 		}
 	}
-	slices.SortFunc(cells, compareRefs)
+	slice.Sort(cells, compareRefs)
 	return cells
 }
 

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -277,8 +278,8 @@ func (c *Comparison) pairs(cells []*cell) (pairs []pair, unpaired []CellRef) {
 			unpaired = append(unpaired, at)
 		}
 	}
-	slices.SortFunc(pairs, func(p, q pair) int { return compareRefs(p.at, q.at) })
-	slices.SortFunc(unpaired, compareRefs)
+	slice.Sort(pairs, func(p, q pair) int { return compareRefs(p.at, q.at) })
+	slice.Sort(unpaired, compareRefs)
 	return pairs, unpaired
 }
 

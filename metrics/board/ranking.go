@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
@@ -261,9 +261,8 @@ func (t *Ranking) sort() {
 			return -value
 		}
 	}
-	sort.Slice(t.Ranked, func(i, j int) bool {
-		a, b := &t.Ranked[i], &t.Ranked[j]
-		return cmp.Or(cmp.Compare(key(a), key(b)), strings.Compare(a.Policy, b.Policy)) < 0
+	slice.Sort(t.Ranked, func(a, b Line) int {
+		return cmp.Or(cmp.Compare(key(&a), key(&b)), strings.Compare(a.Policy, b.Policy))
 	})
 	for i := range t.Ranked {
 		equal := func(l Line) bool { return key(&l) == key(&t.Ranked[i]) }
@@ -297,7 +296,7 @@ func (g *grid) refs(key *Key, policies []string) []CellRef {
 			refs = append(refs, c.ref())
 		}
 	}
-	slices.SortFunc(refs, compareRefs)
+	slice.Sort(refs, compareRefs)
 	return slices.Compact(refs)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -190,7 +191,7 @@ func lettersOf(n int, different [][2]int) []string {
 	if len(groups) > len(alphabet) {
 		return nil
 	}
-	slices.SortFunc(groups, func(a, b []bool) int { // the one with the first item that the other lacks
+	slice.Sort(groups, func(a, b []bool) int { // the one with the first item that the other lacks
 		for i := range a {
 			if c := result.CompareBool(b[i], a[i]); c != 0 {
 				return c

@@ -3,6 +3,7 @@ package render
 import (
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
@@ -55,7 +56,7 @@ func (d *pageData) addHeat(rows []result.Row, index pageIndex) {
 	for k := range byHead {
 		keys = append(keys, k)
 	}
-	slices.SortFunc(keys, func(a, b key) int {
+	slice.Sort(keys, func(a, b key) int {
 		if fa, fb := d.Policies[a.policy].Focus, d.Policies[b.policy].Focus; fa != fb {
 			return map[bool]int{true: -1, false: 1}[fa]
 		}

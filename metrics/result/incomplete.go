@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 )
 
@@ -60,7 +61,7 @@ func FindIncomplete(asked, rows []Row, where Where) *Incomplete {
 	if len(missing) == 0 {
 		return nil
 	}
-	slices.SortFunc(missing, func(a, b MissingCells) int {
+	slice.Sort(missing, func(a, b MissingCells) int {
 		return strings.Compare(a.Trace+"\x00"+a.TraceDigest, b.Trace+"\x00"+b.TraceDigest)
 	})
 	return &Incomplete{len(of), len(of) - len(missing), missing}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Rows are comparable only if everything except the policy and the capacity is equal. These are the
@@ -312,6 +313,6 @@ func GroupBy(rows []*Row, key func(*Row) string) []Group {
 		}
 		groups[j].Rows = append(groups[j].Rows, r)
 	}
-	slices.SortFunc(groups, func(a, b Group) int { return strings.Compare(a.Key, b.Key) })
+	slice.Sort(groups, func(a, b Group) int { return strings.Compare(a.Key, b.Key) })
 	return groups
 }

@@ -17,9 +17,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/storage"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace"
@@ -217,7 +217,7 @@ func (b *Batch) check() error {
 		}
 	}
 	for i, t := range b.Traces {
-		slices.SortFunc(parts[i], func(p, q Part) int { return p.From - q.From })
+		slice.Sort(parts[i], func(p, q Part) int { return p.From - q.From })
 		at := 0
 		for _, p := range parts[i] {
 			if p.From != at {

@@ -8,7 +8,6 @@ package verify
 import (
 	"context"
 	"slices"
-	"sort"
 
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
@@ -133,7 +132,7 @@ func Rows(ctx context.Context, rows []result.Row, o Options) (*Report, error) {
 			return nil, err
 		}
 	}
-	sort.Slice(report.Outcomes, func(i, j int) bool { return report.Outcomes[i].Row < report.Outcomes[j].Row })
+	slice.Sort(report.Outcomes, func(a, b Outcome) int { return a.Row - b.Row })
 	return report, nil
 }
 

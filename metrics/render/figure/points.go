@@ -1,15 +1,16 @@
 package figure
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
-	"sort"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/render/chart"
 )
 
@@ -83,7 +84,7 @@ func (s *pointDrawer) Plot(c draw.Canvas, p *plot.Plot) {
 				front = append(front, m)
 			}
 		}
-		sort.Slice(front, func(i, j int) bool { return front[i].X < front[j].X })
+		slice.Sort(front, func(a, b Mark) int { return cmp.Compare(a.X, b.X) })
 		var path []vg.Point
 		for i, m := range front {
 			if i > 0 { // less memory costs time until the next point
