@@ -1,8 +1,8 @@
 package policies
 
-// Follower is a policy that evicts blocks in the order of their last use. It may have
-// NeedCandidates, and evict the blocks that Candidates lists after all others. It has no other need
-// and is no Bypasser.
+// Follower is a policy that evicts blocks in the order of their last use, or of their next use. It
+// may have NeedCandidates, and evict the blocks that Candidates lists after all others. With NeedNext
+// it evicts the block whose next use is farthest. It has no other need and is no Bypasser.
 //
 // In a pool, a Follower can follow the changes of each stream (Scope.Followed). E is then without
 // the latest demand of each stream, and without the births of the latest Scope.Updates() updates.
@@ -14,6 +14,10 @@ package policies
 // The engine does so only if the capacity holds the latest demands and births of all streams. With
 // NeedCandidates it must hold the latest lists. The victims are then the same as in a pool that is
 // not followed.
+//
+// With NeedNext, only blocks that their stream's next update demands, at a counted step, are missing
+// in E. A block that it does not demand is in Exit at the update after its last use. Offered has all
+// births of the step.
 type Follower interface {
 	// Follows reports whether self is the receiver. A policy that embeds another and has further
 	// rules does not inherit its answer.

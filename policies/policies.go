@@ -61,7 +61,7 @@ type Scope struct {
 	// means 1.
 	PerStep int
 	// Followed is true if a Follower follows the streams of a pool. The lists of Step then have other
-	// blocks, and Exit and Offered were last used at step T-Updates().
+	// blocks. Without NeedNext, Exit and Offered were last used at step T-Updates().
 	Followed bool
 }
 

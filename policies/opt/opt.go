@@ -47,6 +47,9 @@ type Policy struct{ queue bucket.Queue }
 // Needs returns the need for next uses.
 func (p *Policy) Needs() policies.Needs { return policies.NeedNext }
 
+// Follows reports whether self is p: OPT evicts the farthest next demand.
+func (p *Policy) Follows(self policies.Policy) bool { return self == policies.Policy(p) }
+
 // Reset starts a stream.
 func (p *Policy) Reset(sc *policies.Scope) error {
 	p.queue.Reset(sc.Blocks, sc.Steps-sc.Windows+1)

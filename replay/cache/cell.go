@@ -166,19 +166,27 @@ func (c *Cell) Run(v demand.View, st Start, observer Observer, lower ...TierStar
 func (c *Cell) follow(v demand.View, st *Start) demand.View {
 	c.followed = false
 	pool, ok := v.(*demand.Pool)
-	if !ok || !c.follower {
+	if !ok {
 		return v
 	}
+	foresees := c.needs&policies.NeedNext != 0
 	least := st.Capacity
 	for _, later := range st.Later {
 		least = min(least, later.Capacity)
 	}
-	f, ok := pool.Followed()
-	if !ok || least < f.Latest(c.needs&policies.NeedCandidates != 0) {
-		return v
+	followed, ok := pool.Followed()
+	c.followed = ok && c.follower && least >= pool.Latest(c.needs)
+	switch {
+	case c.followed && foresees:
+		f, _ := pool.Foreseen()
+		f.Foresee()
+		return f
+	case c.followed:
+		return followed
+	case foresees:
+		pool.Foresee()
 	}
-	c.followed = true
-	return f
+	return v
 }
 
 // Counts returns the counts of the latest run, one for each stream that shares the cache.
@@ -304,7 +312,7 @@ func (c *Cell) prefetches(i int) bool {
 // classify makes the misses resident. It does not count prefetched blocks as misses.
 func (fetch) classify(c *Cell, v demand.View, i int) {
 	c.split(v, i)
-	if c.followed {
+	if c.followed && c.needs&policies.NeedNext == 0 {
 		c.step.Offered = c.due()
 	}
 	c.size += c.weigh(c.miss)

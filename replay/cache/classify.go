@@ -146,7 +146,7 @@ func (c *Cell) columns(v demand.View, i int) {
 		return
 	}
 	s.ExitNext, s.OfferedNext = c.change.ExitNext, c.change.BornNext
-	if s.Leaving, s.LeavingNext = nil, nil; i+1 < c.scope.Steps {
+	if s.Leaving, s.LeavingNext = nil, nil; i+1 < c.scope.Steps && !c.followed {
 		v.Change(i+1, &c.following)
 		s.Leaving, s.LeavingNext = c.following.Exit, c.following.ExitNext
 	}

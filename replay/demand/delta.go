@@ -31,6 +31,7 @@ type Delta struct {
 	base     int32       // added to the ids in enter, exit, members and born, in a pool
 	whole    bool        // enter and exit are not derived, only members
 	wanted   bool        // members are derived
+	edges    bool        // members of edge rows are derived, see type Foreseen
 
 	cur, prev []uint64 // demand as bitsets
 	all       []uint64 // the whole list of the row being checked, or a joined row's demand with pinned blocks
@@ -126,7 +127,7 @@ func (d *Delta) reset(s *trace.Stream, o *Options) {
 	d.units = o.Pins
 	d.Extent = Extent{Blocks: o.Pins.Blocks(s.MaxSeqLen()), Rows: s.Rows - d.first, Windows: o.Windows, Streams: 1,
 		PinnedPeaks: d.PinnedPeaks, FirstUse: d.FirstUse, HasPicked: o.Joined != nil && o.Joined.HasPicked()}
-	d.wanted = o.Members
+	d.wanted, d.edges = o.Members, o.Members
 	d.HasMembers = d.wanted || d.HasPicked
 	if c := o.Joined.units(); c != nil {
 		c.pins = o.Pins
@@ -242,19 +243,46 @@ func (d *Delta) unpinAll(row int) (pinned int) {
 // derive derives the members that Build left out. Few caches read the members of a followed pool, or
 // of blocks that hold several entries.
 func (d *Delta) derive() {
-	if d.wanted {
-		return
+	if !d.wanted {
+		d.wanted, d.edges = true, true
+		d.deriveRows(func(int) bool { return true })
 	}
-	d.wanted = true
+}
+
+// edge returns the members of row i, the last row or one of a window. A pool that a policy follows
+// with next uses needs no others.
+func (d *Delta) edge(i int) []int32 {
+	if !d.edges {
+		d.edges = true
+		d.deriveRows(d.isEdge)
+	}
+	return d.members.Row(i)
+}
+
+func (d *Delta) isEdge(i int) bool { return i < d.Windows || i == d.Rows-1 }
+
+// deriveRows derives the members of the selected rows. The lists of other rows are empty. It does
+// not overwrite lists from a call before.
+func (d *Delta) deriveRows(selected func(i int) bool) {
 	total := spare
-	for _, n := range d.size {
-		total += int(n)
+	for i, n := range d.size {
+		if selected(i) {
+			total += int(n)
+		}
 	}
+	if len(d.members.items) > 0 {
+		d.members.items, d.picked = nil, nil
+	}
+	d.members.reset()
 	d.members.free(total)
 	if d.HasPicked {
-		d.picked = slices.Grow(d.picked, total)
+		d.picked = slices.Grow(d.picked[:0], total)
 	}
 	for i := range d.Rows {
+		if !selected(i) {
+			d.members.close()
+			continue
+		}
 		clear(d.cur)
 		if d.joined != nil {
 			d.joined.load(d.first+i, d.cur)
@@ -360,8 +388,11 @@ func (d *Delta) Members(i int) []int32 {
 
 func (d *Delta) Picked(i int) []int32 {
 	d.derive()
-	return d.picked[d.members.ends[i]:d.members.ends[i+1]]
+	return d.pickedIn(i)
 }
+
+// pickedIn returns the demanded entries in each block of row i, whose members are derived.
+func (d *Delta) pickedIn(i int) []int32 { return d.picked[d.members.ends[i]:d.members.ends[i+1]] }
 
 func (d *Delta) Step(i int) int32 { return d.stream.Steps[d.first+i] }
 

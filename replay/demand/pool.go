@@ -13,11 +13,12 @@ import (
 type Pool struct {
 	Extent
 	nexts
-	streams []*Delta // changes and members have block ids of the pool, all other lists those of the stream
-	changes bool     // the changes of each stream are derived
-	ranked  []rankedPart[int32]
-	merged  []int32 // candidates of a row
-	raised  []int32
+	foreseen nexts    // of type Foreseen
+	streams  []*Delta // changes and members have block ids of the pool, all other lists those of the stream
+	changes  bool     // the changes of each stream are derived
+	ranked   []rankedPart[int32]
+	merged   []int32 // candidates of a row
+	raised   []int32
 }
 
 // Grow makes room for n streams.
@@ -36,8 +37,8 @@ func (p *Pool) Add(n int, stream *trace.Stream, o Options, check *trace.Checker)
 	return p.streams[n].Build(stream, o, check)
 }
 
-// Build joins the added streams. With nexts, changes have next uses.
-func (p *Pool) Build(nexts bool) {
+// Build joins the added streams. Changes have no next uses before Foresee is called.
+func (p *Pool) Build() {
 	n, first := len(p.streams), p.streams[0]
 	p.Extent = Extent{Blocks: n * first.Blocks, Rows: n * first.Rows, Windows: n * first.Windows, Streams: n, Stride: first.Stride,
 		PinnedPeaks: p.PinnedPeaks[:0], FirstUse: p.FirstUse, HasMembers: true, HasPicked: first.HasPicked}
@@ -45,7 +46,12 @@ func (p *Pool) Build(nexts bool) {
 		p.MaxDemand = max(p.MaxDemand, d.MaxDemand)
 		p.PinnedPeaks = append(p.PinnedPeaks, d.PinnedPeaks...)
 	}
-	if p.known = false; nexts {
+	p.known, p.foreseen.known = false, false
+}
+
+// Foresee computes the next uses of the pool's changes.
+func (p *Pool) Foresee() {
+	if !p.known {
 		p.fill(p)
 	}
 }

@@ -290,7 +290,7 @@ func poolOf(s *trace.Stream, o demand.Options, check *trace.Checker) *demand.Poo
 	shared.Grow(2)
 	must(shared.Add(0, s, o, check))
 	must(shared.Add(1, other, o, check))
-	shared.Build(o.NextUses)
+	shared.Build()
 	return shared
 }
 

@@ -69,7 +69,7 @@ func pooled(t *testing.T, p *plan, members []*member, needs policies.Needs, foll
 			t.Fatal(err)
 		}
 	}
-	w.pool.Build(needs&policies.NeedNext != 0)
+	w.pool.Build()
 	return w
 }
 
@@ -138,13 +138,12 @@ func TestFollowedPools(t *testing.T) {
 	for seed := uint64(0); seed < draws(400); seed++ {
 		r := rand.New(rand.NewPCG(seed, 122))
 		members, p := drawPool(r, replaytest.Medium(r))
-		for _, name := range []string{"lru", "lookahead"} {
+		for _, name := range []string{"lru", "lookahead", "opt"} {
 			if spec := specs(t, name)[0]; p.whyUnfit(spec, policies.NeedsOf(spec.Make())) != "" {
 				continue
 			}
 			w := pooled(t, p, members, 0, false)
-			f, _ := w.pool.Followed()
-			latest := f.Latest(name == "lookahead")
+			latest := w.pool.Latest(policies.NeedsOf(specs(t, name)[0].Make()))
 			st := cache.Start{Capacity: max(1, latest+r.IntN(20)-5), Ranks: p.ranks, Unit: p.layout.Unit(p.pins)}
 			more := []cache.CapacityAt{{Step: 3, Capacity: st.Capacity + r.IntN(9)}, {Step: 9, Capacity: st.Capacity}}
 			st.Later = more[:r.IntN(3)]
@@ -161,7 +160,7 @@ func TestFollowedPools(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"lru", "lookahead"} {
+	for _, name := range []string{"lru", "lookahead", "opt"} {
 		if followed[name] < int(draws(200)) {
 			t.Errorf("%s followed %d pools, expected most", name, followed[name])
 		}

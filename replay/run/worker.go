@@ -233,7 +233,7 @@ func (w *worker) readPool() error {
 	if other := pool.Unequal(); other != nil {
 		return fmt.Errorf("%s: pool %s: %v and %v share a cache, expected equal steps", p.file.Path(), p.opt.Pool, w.stream.Key, other.Key)
 	}
-	pool.Build(p.needs&policies.NeedNext != 0)
+	pool.Build()
 	return nil
 }
 
@@ -252,19 +252,21 @@ func (w *worker) chooseChanges(o *demand.Options) {
 }
 
 // mayFollow reports whether a cell may follow the pool: the capacity holds more than the demand of
-// each stream, or more than the list if the policy reads candidates.
+// each stream, or more than the list if the policy reads candidates. A policy with next uses needs
+// room for the demand alone.
 func (w *worker) mayFollow(c *cellPlan) bool {
 	p, policy := w.plan, w.runners[c.runner].Policy
 	if c.capacity == nil || !policies.Follows(policy) {
 		return false
 	}
-	list := p.topk
-	if policies.NeedsOf(policy)&policies.NeedCandidates != 0 {
+	list, needs := p.topk, policies.NeedsOf(policy)
+	if needs&policies.NeedCandidates != 0 {
 		list = p.m
 	}
 	var st cache.Start
 	err := w.room(&st, c.capacity)
-	return err == nil && st.Capacity*p.pins.BlockTokens > list*w.cache.streams()
+	room := st.Capacity*p.pins.BlockTokens - list*w.cache.streams()
+	return err == nil && (room > 0 || room == 0 && needs&policies.NeedNext != 0)
 }
 
 // view returns the demand of the cache.
