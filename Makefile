@@ -33,8 +33,14 @@ help: ## list the targets
 # tinygo: Arrow takes encoding/json instead of a second JSON library, 1.3 MB.
 TAGS := minimal,nethttpomithttp2,tinygo
 
+# $(call program,FILE,FLAGS) builds the program. Its module file takes the fonts of scripts/release/fonts.
+define program
+mkdir -p $(dir $(1)); cat go.mod scripts/release/fonts/require.mod > $(1).mod; cat go.sum scripts/release/fonts/go.sum > $(1).sum; \
+  $(GO) build -modfile $(1).mod -trimpath $(2) -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $(1) ./cmd/kvreplay; rm $(1).mod $(1).sum
+endef
+
 build: ## build bin/kvreplay
-	@$(GO) build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/kvreplay
+	@$(call program,$(BIN))
 
 site: leaderboard ## the web site into site/: board with submissions, systems, all documents (RESULTS=)
 	@rm -rf site
@@ -46,7 +52,7 @@ release: ## archives, wheels, bills of materials and checksums for every platfor
 # buildah makes equal images of equal programs. BUILDAH_ISOLATION=chroot builds without namespaces.
 image: ## a container image of the program, kvreplay:VERSION (needs buildah)
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
-	  CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $$dir/kvreplay ./cmd/kvreplay; \
+	  export CGO_ENABLED=0; $(call program,$$dir/kvreplay,-buildvcs=false); \
 	  buildah build --timestamp 0 --tag kvreplay:$(VERSION) --file Containerfile $$dir
 
 leaderboard: build ## replay the corpus of real traces through every policy, print the board, write results/ (RESULTS=)
@@ -96,6 +102,7 @@ tidy:
 	$(GO) mod tidy -diff
 	cd policies/example && $(GO) mod tidy -diff
 	cd scripts/kubernetes && $(GO) mod tidy -diff
+	cd scripts/release/fonts && $(GO) mod tidy -diff
 
 portable: ## what documents state to the digit, from a build that rounds sums of products once (GOAMD64=v3), as Go's builds for arm64 do
 	@if grep -qsw avx2 /proc/cpuinfo; then set -x; GOAMD64=v3 $(GO) test -vet=off -run 'README|Reproduction|CatalogueMakes|Table' ./cmd/cli && \

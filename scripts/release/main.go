@@ -126,10 +126,24 @@ func (r *release) describe() error {
 	return err
 }
 
-// build compiles the program for a platform.
+// build compiles the program for a platform. As in make build, its module file takes the fonts of
+// scripts/release/fonts.
 func (r *release) build(path, goos, goarch, tags string) error {
+	for kind, more := range map[string]string{".mod": "require.mod", ".sum": "go.sum"} {
+		text, err := os.ReadFile("go" + kind)
+		if err != nil {
+			return err
+		}
+		fonts, err := os.ReadFile("scripts/release/fonts/" + more)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(path+kind, append(text, fonts...), 0o644); err != nil {
+			return err
+		}
+	}
 	flags := fmt.Sprintf("-s -w -buildid= -X %s.version=%s -X %s.commit=%s -X %s.built=%s", cli, r.version, cli, r.commit, cli, r.date.Format(time.RFC3339))
-	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", tags, "-ldflags", flags, "-o", path, "./cmd/kvreplay")
+	c := exec.Command("go", "build", "-modfile", path+".mod", "-trimpath", "-buildvcs=false", "-tags", tags, "-ldflags", flags, "-o", path, "./cmd/kvreplay")
 	c.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=")
 	c.Stderr = os.Stderr
 	return c.Run()

@@ -86,6 +86,21 @@ func checkArchive(t *testing.T, path string) {
 	if err != nil || !strings.HasPrefix(strings.Replace(string(text), "version v", "version ", 1), "kvreplay version "+version+"\n") {
 		t.Errorf("%v: %s, expected version %s", err, text, version)
 	}
+	drawn := t.TempDir() // with the fonts of releases
+	if text, err := exec.Command(program, "reproduce", "kvpr", "--section", "figures", "--out", drawn).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	var figures [2]string
+	for i, folder := range []string{"replay", drawn} {
+		text, err := os.ReadFile(filepath.Join(folder, "reproduction", "kvpr-fig-12.svg"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		figures[i] = string(text)
+	}
+	if figures[0] != figures[1] {
+		t.Error("the released program does not draw replay/reproduction/kvpr-fig-12.svg")
+	}
 }
 
 // session uses the installed package: its program, a replay with a policy in Python, and the plugin.
