@@ -83,7 +83,7 @@ func completeValues(root *cobra.Command, table policies.Table) {
 	complete = func(c *cobra.Command) {
 		c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 			of := flags[f.Name]
-			if e, ok := f.Value.(enum); ok {
+			if e, ok := f.Value.(value); ok && e.known != nil {
 				of = names(func() []string { return e.known })
 			}
 			if kind := f.Value.Type(); of == nil || kind == "bool" || kind == "int" {

@@ -111,16 +111,33 @@ func (fl *flagSet) goWith(needed string, names ...string) {
 	})
 }
 
-// enum is a flag with a few values. An empty text is left to checkValues.
-type enum struct {
-	value *string
-	known []string
+// value is a flag that a function reads.
+type value struct {
+	kind  string // the type that help shows
+	read  func(text string) error
+	show  func() string // the value as manifests and help show it
+	known []string      // the values of an enum
 }
 
-// enum adds a flag that takes one of the known values.
-func (fl *flagSet) enum(value *string, name, usual, usage string, known ...string) {
-	*value = usual
-	fl.Var(enum{value, known}, name, usage)
+// Set reads a text.
+func (v value) Set(text string) error { return v.read(text) }
+
+func (v value) String() string { return v.show() }
+
+// Type returns the type that help shows.
+func (v value) Type() string { return v.kind }
+
+// enum adds a flag that takes one of the known values. An empty text is left to checkValues. Set
+// refuses other values and offers the nearest one.
+func (fl *flagSet) enum(to *string, name, usual, usage string, known ...string) {
+	*to = usual
+	fl.Var(value{"string", func(text string) error {
+		if text != "" && !slices.Contains(known, text) {
+			return fmt.Errorf("expected %s%s", english.WordSeries(known, "or"), names.Nearest(text, known))
+		}
+		*to = text
+		return nil
+	}, func() string { return *to }, known}, name, usage)
 }
 
 // format adds --format. The first of the known values is the default. after ends the usage.
@@ -128,25 +145,6 @@ func (fl *flagSet) format(value *string, after string, known ...string) {
 	quoted := append([]string{"`" + known[0] + "`"}, known[1:]...)
 	fl.enum(value, "format", known[0], "print "+english.WordSeries(quoted, "or")+after, known...)
 }
-
-// Set refuses other values and offers the nearest one.
-func (e enum) Set(text string) error {
-	if text != "" && !slices.Contains(e.known, text) {
-		return fmt.Errorf("expected %s%s", english.WordSeries(e.known, "or"), names.Nearest(text, e.known))
-	}
-	*e.value = text
-	return nil
-}
-
-func (e enum) String() string {
-	if e.value == nil {
-		return ""
-	}
-	return *e.value
-}
-
-// Type returns the type that help shows.
-func (enum) Type() string { return "string" }
 
 // where is --where: the conditions that select rows.
 type where struct {
@@ -180,34 +178,26 @@ func (w *where) String() string { return strings.Join(w.texts, ",") }
 // Type returns the type of a list whose items are given one by one.
 func (*where) Type() string { return "stringArray" }
 
-// size is a flag of bytes, with or without a unit: 656, 4KiB.
-type size[N int | int64] struct {
-	value *N
-	most  int64
-}
-
 // mostBytes is the largest entry or block: products with counts have 63 bits.
 const mostBytes = 1 << 30
 
 // mostMemory is the largest memory.
 const mostMemory = 1 << 50
 
-// sizeVar adds a flag of bytes.
-func sizeVar[N int | int64](fl *flagSet, value *N, name string, usual N, most int64, usage string) {
-	*value = usual
-	fl.Var(size[N]{value, most}, name, usage)
-}
-
-func (s size[N]) Set(text string) error {
-	n, err := parseSize(text)
-	switch {
-	case err != nil:
-		return err
-	case n > s.most:
-		return fmt.Errorf("expected at most %s", strings.ReplaceAll(humanize.IBytes(uint64(s.most)), ".0 ", ""))
-	}
-	*s.value = N(n)
-	return nil
+// sizeVar adds a flag of bytes, with or without a unit: 656, 4KiB.
+func sizeVar[N int | int64](fl *flagSet, to *N, name string, usual N, most int64, usage string) {
+	*to = usual
+	fl.Var(value{"bytes", func(text string) error {
+		n, err := parseSize(text)
+		switch {
+		case err != nil:
+			return err
+		case n > most:
+			return fmt.Errorf("expected at most %s", strings.ReplaceAll(humanize.IBytes(uint64(most)), ".0 ", ""))
+		}
+		*to = N(n)
+		return nil
+	}, func() string { return fmt.Sprint(*to) }, nil}, name, usage)
 }
 
 // parseSize reads bytes with or without a unit: 656, 4G, 4GB (10⁹), 4GiB (2³⁰). Negative numbers
@@ -224,17 +214,6 @@ func parseSize(text string) (int64, error) {
 	}
 	return int64(min(bytes, math.MaxInt64)), nil
 }
-
-// String returns the number, as manifests and help show it.
-func (s size[N]) String() string {
-	if s.value == nil {
-		return ""
-	}
-	return fmt.Sprint(*s.value)
-}
-
-// Type returns the name that help gives the value.
-func (size[N]) Type() string { return "bytes" }
 
 // parseLayers reads layer numbers and inclusive ranges: "0", "10-20". It returns nil for none.
 func parseLayers(texts []string) (layers []int32, err error) {

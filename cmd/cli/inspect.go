@@ -32,7 +32,7 @@ lengths and shared prefixes. datasets/requests/README.md defines them.`,
 		args:    atLeast(1, "trace"),
 		flags: func(fl *flagSet) {
 			fl.IntVar(&o.TopK, "topk", 0, "`K`, the list entries that a step reads (default: the trace's)")
-			fl.VarPF((*eachLayer)(&o.Layers), "layers", "", "print the locality of each layer too").NoOptDefVal = "true"
+			fl.VarPF(eachLayer(&o.Layers), "layers", "", "print the locality of each layer too").NoOptDefVal = "true"
 			fl.format(&format, " (one object per file)", "text", "json")
 			fl.positive("topk")
 		},
@@ -73,20 +73,15 @@ lengths and shared prefixes. datasets/requests/README.md defines them.`,
 
 // eachLayer is --layers of inspect: a flag without a value. It refuses 1 and 0, which other
 // flags take for true and false, because they could be layers.
-type eachLayer bool
-
-func (e *eachLayer) Set(text string) error {
-	if text != "true" && text != "false" {
-		return strconv.ErrSyntax
-	}
-	*e = text == "true"
-	return nil
+func eachLayer(to *bool) value {
+	return value{"bool", func(text string) error {
+		if text != "true" && text != "false" {
+			return strconv.ErrSyntax
+		}
+		*to = text == "true"
+		return nil
+	}, func() string { return strconv.FormatBool(*to) }, nil}
 }
-
-func (e *eachLayer) String() string { return strconv.FormatBool(bool(*e)) }
-
-// Type returns the type of flags without a value.
-func (*eachLayer) Type() string { return "bool" }
 
 // noLayers refuses layers after --layers, which would be read as files. The flag takes none
 // here, unlike that of replay and derive.

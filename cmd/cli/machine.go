@@ -44,38 +44,24 @@ func (f *timeFlags) compose(c *call) error {
 // mostGPUs is the largest number of GPUs of a machine.
 const mostGPUs = 1 << 10
 
-// tokenCount is a flag of a number of tokens: 32768, 64K (× 1024), 1M.
-type tokenCount struct{ value *int64 }
-
-// tokensVar adds a flag of tokens.
-func tokensVar(fl *flagSet, value *int64, name, usage string) { fl.Var(tokenCount{value}, name, usage) }
-
-func (t tokenCount) Set(text string) error {
-	number, unit := strings.TrimRight(text, "kKmM"), int64(1)
-	switch strings.ToUpper(text[len(number):]) {
-	case "":
-	case "K":
-		unit = 1 << 10
-	case "M":
-		unit = 1 << 20
-	default:
-		number = ""
-	}
-	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || n > math.MaxInt64/unit {
-		return errors.New("expected a number of tokens, as in 32768 or 64K (× 1024)")
-	}
-	*t.value = n * unit
-	return nil
+// tokensVar adds a flag of a number of tokens: 32768, 64K (× 1024), 1M.
+func tokensVar(fl *flagSet, to *int64, name, usage string) {
+	fl.Var(value{"tokens", func(text string) error {
+		number, unit := strings.TrimRight(text, "kKmM"), int64(1)
+		switch strings.ToUpper(text[len(number):]) {
+		case "":
+		case "K":
+			unit = 1 << 10
+		case "M":
+			unit = 1 << 20
+		default:
+			number = ""
+		}
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || n > math.MaxInt64/unit {
+			return errors.New("expected a number of tokens, as in 32768 or 64K (× 1024)")
+		}
+		*to = n * unit
+		return nil
+	}, func() string { return strconv.FormatInt(*to, 10) }, nil}, name, usage)
 }
-
-// String returns the number of tokens.
-func (t tokenCount) String() string {
-	if t.value == nil {
-		return ""
-	}
-	return strconv.FormatInt(*t.value, 10)
-}
-
-// Type returns the type that help shows.
-func (tokenCount) Type() string { return "tokens" }

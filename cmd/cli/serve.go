@@ -40,8 +40,8 @@ type serveFlags struct {
 	machine, folder string
 	memory          int64
 	names           []string
-	scale           factor
-	slo             sloFlag
+	scale           float64
+	slo             slos
 	priority        []string
 	classes         map[string]bool // of the requests
 	goodput         float64
@@ -85,8 +85,8 @@ Requests without output tokens generate one.`,
 			fl.StringVar(&f.machine, "hardware", "h100", "serve on this `MACHINE` of kvreplay hardware list")
 			fl.StringVar(&f.model, "model", "", "serve this model: a `SHAPE` of kvreplay hardware list, or a config.json (required)")
 			fl.StringSliceVar(&f.names, "systems", []string{"ellm", "vllm-recompute", "vllm-swap", "hcache"}, "compare these `SYSTEMS` of kvreplay systems --list")
-			fl.Var(&f.scale, "scale", "multiply the times between arrivals by this `FACTOR`: 0.5x doubles the load")
-			fl.Var(&f.slo, "slo", "longest times of a request: `tpot=DURATION,ttft=DURATION`, or one of them, and CLASS:tpot=DURATION for a class (default: none)")
+			fl.Var(factor(&f.scale), "scale", "multiply the times between arrivals by this `FACTOR`: 0.5x doubles the load")
+			fl.Var(value{"limits", f.slo.read, func() string { return f.slo.text }, nil}, "slo", "longest times of a request: `tpot=DURATION,ttft=DURATION`, or one of them, and CLASS:tpot=DURATION for a class (default: none)")
 			fl.StringSliceVar(&f.priority, "priority", nil, "serve requests of these `CLASSES` first, in this order (default: all equal)")
 			fl.Float64Var(&f.goodput, "goodput", 0, "search the largest load at which this `SHARE` of the requests meets --slo (default: no search)")
 			fl.StringVar(&f.lengths, "lengths", "", "draw the tokens of requests from this `FILE` of requests (default: the trace's own)")
@@ -131,32 +131,26 @@ Requests without output tokens generate one.`,
 }
 
 // factor is a flag of a positive number, with or without x.
-type factor float64
-
-// Set reads a factor.
-func (f *factor) Set(text string) error {
-	v, err := strconv.ParseFloat(strings.TrimSuffix(text, "x"), 64)
-	if err != nil || !(v >= 1e-6 && v <= 1e6) {
-		return fmt.Errorf("expected a factor from 1e-6 to 1e6, as in 0.5x")
-	}
-	*f = factor(v)
-	return nil
+func factor(to *float64) value {
+	return value{"factor", func(text string) error {
+		v, err := strconv.ParseFloat(strings.TrimSuffix(text, "x"), 64)
+		if err != nil || !(v >= 1e-6 && v <= 1e6) {
+			return fmt.Errorf("expected a factor from 1e-6 to 1e6, as in 0.5x")
+		}
+		*to = v
+		return nil
+	}, func() string { return strconv.FormatFloat(*to, 'g', -1, 64) + "x" }, nil}
 }
 
-func (f *factor) String() string { return strconv.FormatFloat(float64(*f), 'g', -1, 64) + "x" }
-
-// Type returns the type that help shows.
-func (*factor) Type() string { return "factor" }
-
-// sloFlag is a flag of the longest times of a request. Those of classes are given one by one.
-type sloFlag struct {
+// slos are the longest times of a request. Those of classes are given one by one.
+type slos struct {
 	serving.SLO
 	classes map[string]serving.SLO
 	text    string
 }
 
 // tpot returns the shortest limit of a token, in ns, 0 for none.
-func (s *sloFlag) tpot() int64 {
+func (s *slos) tpot() int64 {
 	least := s.TPOT
 	for _, c := range s.classes {
 		if c.TPOT > 0 && (least == 0 || c.TPOT < least) {
@@ -166,8 +160,8 @@ func (s *sloFlag) tpot() int64 {
 	return least
 }
 
-// Set reads limits.
-func (s *sloFlag) Set(text string) error {
+// read reads limits.
+func (s *slos) read(text string) error {
 	var slo serving.SLO
 	s.text = text
 	class, own := "", false
@@ -193,11 +187,6 @@ func (s *sloFlag) Set(text string) error {
 	}
 	return nil
 }
-
-func (s *sloFlag) String() string { return s.text }
-
-// Type returns the type that help shows.
-func (*sloFlag) Type() string { return "limits" }
 
 func (f *serveFlags) run(c *call) error {
 	if err := f.prepare(c); err != nil {
@@ -497,7 +486,7 @@ func (f *serveFlags) source(path string, seed uint64) serving.Sources {
 			default:
 				arrival += f.gap * gaps.Rand()
 			}
-			*to = serving.Request{Arrival: int64(arrival * float64(f.scale) * stretch), Input: q.InputTokens, Output: q.OutputTokens, Prefix: q.PrefixBlocks, Class: q.Class}
+			*to = serving.Request{Arrival: int64(arrival * f.scale * stretch), Input: q.InputTokens, Output: q.OutputTokens, Prefix: q.PrefixBlocks, Class: q.Class}
 			if f.drawn != nil {
 				length := f.drawn[draw.IntN(len(f.drawn))]
 				to.Input, to.Output, to.Prefix = length[0], length[1], nil
