@@ -15,6 +15,7 @@ import (
 	flatbuffers "github.com/google/flatbuffers/go"
 
 	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/trace/parquet"
 )
 
 // maxArrowMeta is the largest message metadata or footer that is read, in bytes.
@@ -94,7 +95,7 @@ func arrowMessages(s *source) (r io.Reader, batches int, err error) {
 	if _, err := file.ReadAt(footer, size-tail-n); err != nil {
 		return nil, 0, err
 	}
-	err = guard(func() error {
+	err = parquet.Guard(func() error {
 		t := root(footer)
 		if o := flatbuffers.UOffsetT(t.Offset(10)); o > 0 { // recordBatches
 			batches = t.VectorLen(o)
@@ -313,7 +314,7 @@ func (m *messageReader) Message() (*ipc.Message, error) {
 		return nil, err
 	}
 	var length int64
-	if err := guard(func() error { length, err = checkMessage(meta); return err }); err != nil {
+	if err := parquet.Guard(func() error { length, err = checkMessage(meta); return err }); err != nil {
 		return nil, err
 	}
 	body := memory.NewResizableBuffer(m.mem)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/trace"
+	"github.com/kvreplay/kvreplay/trace/parquet"
 )
 
 // Import reads the files at paths and writes one trace to out, which appears only after success. An
@@ -67,7 +68,7 @@ func (c *collector) readSource(path string) error {
 	defer s.close()
 	s.number = int32(len(c.sources))
 	c.sources = append(c.sources, s)
-	if err := guard(func() error { return decoders[s.found.Format](s, c) }); err != nil {
+	if err := parquet.Guard(func() error { return decoders[s.found.Format](s, c) }); err != nil {
 		return s.explain(err)
 	}
 	if s.records == 0 {
@@ -86,16 +87,6 @@ var decoders = map[Format]decoder{
 	ArrowFile:   decodeArrow,
 	ArrowStream: decodeArrow,
 	Parquet:     decodeParquet,
-}
-
-// guard turns a panic of a decoding library into an error.
-func guard(f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("corrupt data: %v", p)
-		}
-	}()
-	return f()
 }
 
 // statement is the metadata that one source states for the whole trace. Zero fields are not stated.

@@ -14,6 +14,7 @@ import (
 	"github.com/sbinet/npyio/npy"
 
 	"github.com/kvreplay/kvreplay/trace"
+	"github.com/kvreplay/kvreplay/trace/parquet"
 )
 
 // npzNames are the entries of an .npz that are read: the lists, then three scalars.
@@ -180,7 +181,7 @@ func readArray(f *zip.File) (values []int32, shape []int, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	err = guard(func() error {
+	err = parquet.Guard(func() error {
 		body := bytes.NewReader(raw)
 		r, err := npy.NewReader(body)
 		if err != nil {
