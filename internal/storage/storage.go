@@ -6,7 +6,6 @@
 package storage
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -101,11 +100,6 @@ func locate(url string) (Store, string, error) {
 	}
 	s, err := newBucket(bucket, "")
 	return s, key, err
-}
-
-// WriteFile writes a whole object of a store.
-func WriteFile(ctx context.Context, s Store, name string, data []byte) error {
-	return s.Put(ctx, name, bytes.NewReader(data), int64(len(data)))
 }
 
 // ReadFile reads a whole object of a store. An object of more than most bytes is an error.

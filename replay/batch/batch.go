@@ -11,7 +11,6 @@ package batch
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,9 +76,6 @@ func (p *Permanent) Unwrap() error { return p.Err }
 
 func permanentf(format string, args ...any) error { return &Permanent{fmt.Errorf(format, args...)} }
 
-// Digest returns the digest of a batch that was written or read. It names the batch in packs.
-func (b *Batch) Digest() string { return b.digest }
-
 // Cells returns the number of cells of all traces.
 func (b *Batch) Cells() (cells int) {
 	for _, t := range b.Traces {
@@ -138,8 +134,7 @@ func (b *Batch) encode() []byte {
 }
 
 func digestOf(text []byte) string {
-	sum := sha256.Sum256(text)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return fmt.Sprintf("sha256:%x", sha256.Sum256(text))
 }
 
 // Write writes the batch file, whole or not at all.

@@ -78,7 +78,7 @@ func profileOf(t testing.TB, names []string, tiers ...string) string {
 // read returns the LRU cell of the profile at path.
 func read(t testing.TB, path string) *Profile {
 	t.Helper()
-	p, err := ReadProfile(t.Context(), path, Cell{"lru", "2x"})
+	p, err := readProfile(t.Context(), path, Cell{"lru", "2x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -425,7 +425,7 @@ func TestBadProfiles(t *testing.T) {
 		filepath.Join(t.TempDir(), "no"): "no such file",
 		"price_test.go":                  "profile price_test.go",
 	} {
-		if _, err := ReadProfile(t.Context(), path, Cell{"lru", "2x"}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := readProfile(t.Context(), path, Cell{"lru", "2x"}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %q", err, want)
 		}
 	}
@@ -440,7 +440,7 @@ func TestInterrupted(t *testing.T) {
 	if _, err := Price(ctx, p, o); !errors.Is(err, context.Canceled) {
 		t.Errorf("price: %v", err)
 	}
-	if _, err := ReadProfile(ctx, path, p.Cell); !errors.Is(err, context.Canceled) {
+	if _, err := readProfile(ctx, path, p.Cell); !errors.Is(err, context.Canceled) {
 		t.Errorf("read: %v", err)
 	}
 	if _, err := Plan(ctx, []*Profile{p}, planOptions(t, p, "da")); !errors.Is(err, context.Canceled) {
@@ -467,7 +467,7 @@ func FuzzReadProfile(f *testing.F) {
 		if err := os.WriteFile(path, text, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		p, err := ReadProfile(t.Context(), path, Cell{"lru", "2x"})
+		p, err := readProfile(t.Context(), path, Cell{"lru", "2x"})
 		if err != nil {
 			return
 		}

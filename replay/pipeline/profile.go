@@ -297,15 +297,6 @@ func Choose(cells []Cell, policy, capacity string) (Cell, error) {
 	return Cell{}, fmt.Errorf("%d cells of the profile match %s, expected one; it has: %s", len(fit), want, has)
 }
 
-// ReadProfile reads one cell of a profile.
-func ReadProfile(ctx context.Context, path string, cell Cell) (*Profile, error) {
-	profiles, err := ReadProfiles(ctx, path, []Cell{cell})
-	if err != nil {
-		return nil, err
-	}
-	return profiles[0], nil
-}
-
 // ReadProfiles reads several cells of a profile in one pass.
 func ReadProfiles(ctx context.Context, path string, cells []Cell) (profiles []*Profile, err error) {
 	return ReadPlaced(ctx, path, cells, nil)

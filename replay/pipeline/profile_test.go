@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"context"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -20,7 +21,7 @@ import (
 func TestClusters(t *testing.T) {
 	four := "4x"
 	rows := []replay.ProfileRow{{RequestID: "r", Policy: "lru", Capacity: &four, SeqLen: 100, Demand: 4, Listed: 20, Misses: 2, MissRuns: 2, Moved: 16, Resident: 50, Positions: 1}}
-	p, err := ReadProfile(t.Context(), writeRows(t, rows, `{"schema":3,"topk":20,"sink":3,"clusters":"lists"}`), Cell{"lru", "4x"})
+	p, err := readProfile(t.Context(), writeRows(t, rows, `{"schema":3,"topk":20,"sink":3,"clusters":"lists"}`), Cell{"lru", "4x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func TestHeadsAddUp(t *testing.T) {
 	below := row(0, 1, 9, 9, 9, 18, 9)
 	below.Above = "fifo@2x"
 	rows := []replay.ProfileRow{row(0, 0, 10, 4, 3, 8, 20), other, row(0, 1, 4, 2, 1, 3, 40), below, row(1, 0, 11, 2, 1, 6, 22), row(1, 1, 3, 1, 1, 2, 44)}
-	p, err := ReadProfile(t.Context(), writeRows(t, rows, `{"schema":3,"topk":12,"block_tokens":2,"shared_heads":1}`), Cell{"lru", "2x"})
+	p, err := readProfile(t.Context(), writeRows(t, rows, `{"schema":3,"topk":12,"block_tokens":2,"shared_heads":1}`), Cell{"lru", "2x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,7 @@ func TestHeadsAddUp(t *testing.T) {
 		t.Errorf("%+v of %d heads, expected %+v", p.Requests, p.Heads, want)
 	}
 	rows[0].MissRuns = 5
-	if _, err := ReadProfile(t.Context(), writeRows(t, rows, `{"schema":3,"topk":12}`), Cell{"lru", "2x"}); err == nil || !strings.Contains(err.Error(), "4 misses in 5 runs contradict a demand of 10") {
+	if _, err := readProfile(t.Context(), writeRows(t, rows, `{"schema":3,"topk":12}`), Cell{"lru", "2x"}); err == nil || !strings.Contains(err.Error(), "4 misses in 5 runs contradict a demand of 10") {
 		t.Errorf("more runs than misses: %v", err)
 	}
 }
@@ -152,7 +153,7 @@ func TestFlippedBits(t *testing.T) {
 		if err := os.WriteFile(path, flipped, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		got, err := ReadProfile(t.Context(), path, Cell{"lru", "2x"})
+		got, err := readProfile(t.Context(), path, Cell{"lru", "2x"})
 		if err != nil {
 			seen++
 			continue
@@ -193,4 +194,13 @@ func TestPlaces(t *testing.T) {
 	if err := checkColumns(f); err == nil || !strings.Contains(err.Error(), "column policy holds") {
 		t.Errorf("a column of another type: %v", err)
 	}
+}
+
+// readProfile reads one cell of a profile.
+func readProfile(ctx context.Context, path string, cell Cell) (*Profile, error) {
+	profiles, err := ReadProfiles(ctx, path, []Cell{cell})
+	if err != nil {
+		return nil, err
+	}
+	return profiles[0], nil
 }

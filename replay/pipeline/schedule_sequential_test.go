@@ -120,7 +120,7 @@ func TestScheduleListNamesAttention(t *testing.T) {
 // large.
 func TestKept(t *testing.T) {
 	path := profileOf(t, []string{"streamingllm", "lru"})
-	p, err := ReadProfile(t.Context(), path, Cell{"streamingllm:sink=4", "2x"})
+	p, err := readProfile(t.Context(), path, Cell{"streamingllm:sink=4", "2x"})
 	if err != nil {
 		t.Fatal(err)
 	}
