@@ -128,10 +128,8 @@ func newSketch(known policies.Table, name, dir string) (*sketch, error) {
 	if !sketchName.MatchString(name) {
 		return nil, usagef("policy name %q: expected lower case words with hyphens, as in lru or opt-bypass", name)
 	}
-	for _, n := range known.Names() {
-		if n == name {
-			return nil, usagef("policy %q exists; `kvreplay policies describe %s` shows it", name, name)
-		}
+	if slices.Contains(known.Names(), name) {
+		return nil, usagef("policy %q exists; `kvreplay policies describe %s` shows it", name, name)
 	}
 	s := &sketch{Name: name, Package: strings.ReplaceAll(name, "-", ""), own: dir != ""}
 	if reservedPackage(s.Package) || slices.Contains(groups, name) {

@@ -3,7 +3,6 @@ package prompts
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -74,8 +73,7 @@ func checkManifest(prompts string) error {
 
 // Digest returns a SHA-256 as manifests write it.
 func Digest(text []byte) string {
-	sum := sha256.Sum256(text)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return fmt.Sprintf("sha256:%x", sha256.Sum256(text))
 }
 
 // pending writes the manifest to a temporary file that waits for its name.

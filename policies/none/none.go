@@ -10,6 +10,7 @@ package none
 
 import (
 	_ "embed" // the package comment is the policy's documentation
+	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
 )
@@ -46,20 +47,10 @@ func (p *Policy) Reset(*policies.Scope) error {
 func (p *Policy) Update(s *policies.Step) {
 	p.demand = append(p.demand[:0], s.Members...) // the engine owns the list
 	for _, x := range s.Offered {
-		if !contains(s.Hit, x) {
+		if !slices.Contains(s.Hit, x) {
 			p.outside = append(p.outside, x)
 		}
 	}
-}
-
-// contains reports whether x is in blocks. It searches only births, which are few.
-func contains(blocks []int32, x int32) bool {
-	for _, y := range blocks {
-		if y == x {
-			return true
-		}
-	}
-	return false
 }
 
 // Bypass keeps the whole demand out.

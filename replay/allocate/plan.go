@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -143,8 +142,7 @@ func (p *Plan) Digest() string {
 	for _, s := range p.Streams {
 		fmt.Fprintf(&b, "%d %d %d\n", s.Layer, s.Head, s.Size)
 	}
-	sum := sha256.Sum256([]byte(b.String()))
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(b.String())))
 }
 
 // planFile is a plan in the form of its file.
