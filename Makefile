@@ -36,7 +36,8 @@ TAGS := minimal,nethttpomithttp2,tinygo
 # $(call program,FILE,FLAGS) builds the program. Its module file takes the fonts of scripts/release/fonts.
 define program
 mkdir -p $(dir $(1)); cat go.mod scripts/release/fonts/require.mod > $(1).mod; cat go.sum scripts/release/fonts/go.sum > $(1).sum; \
-  $(GO) build -modfile $(1).mod -trimpath $(2) -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $(1) ./cmd/kvreplay; rm $(1).mod $(1).sum
+  code=0; $(GO) build -modfile $(1).mod -trimpath $(2) -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $(1) ./cmd/kvreplay || code=$$?; \
+  rm $(1).mod $(1).sum; [ $$code = 0 ]
 endef
 
 build: ## build bin/kvreplay
@@ -52,7 +53,7 @@ release: ## archives, wheels, bills of materials and checksums for every platfor
 # buildah makes equal images of equal programs. BUILDAH_ISOLATION=chroot builds without namespaces.
 image: ## a container image of the program, kvreplay:VERSION (needs buildah)
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
-	  export CGO_ENABLED=0; $(call program,$$dir/kvreplay,-buildvcs=false); \
+	  export CGO_ENABLED=0; $(call program,$$dir/kvreplay,-buildvcs=false) && \
 	  buildah build --timestamp 0 --tag kvreplay:$(VERSION) --file Containerfile $$dir
 
 leaderboard: build ## replay the corpus of real traces through every policy, print the board, write results/ (RESULTS=)
