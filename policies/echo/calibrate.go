@@ -111,9 +111,13 @@ func (c *calibrator) begin(edge int32, without int) {
 	for b := range mostSums {
 		c.ofSharp[b], c.ofSlow[b] = c.offset(3, b), c.offset(4, b)
 	}
-	for quarter := range 5 {
-		for around := range 9 {
-			c.ofAround[aroundPlace(uint8(quarter), around)] = c.offset(1, quarter) + c.offset(2, around)
+	for around := range 9 {
+		c.ofAround[around] = c.offset(2, around)
+	}
+	for quarter := 4; quarter >= 0; quarter-- { // 0 comes last, as the others add to its places
+		offset := c.offset(1, quarter)
+		for around, ofAround := range c.ofAround[:9] {
+			c.ofAround[aroundPlace(uint8(quarter), around)] = offset + ofAround
 		}
 	}
 }

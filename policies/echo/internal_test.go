@@ -130,6 +130,13 @@ func TestKernels(t *testing.T) {
 		}
 		w := published.weigh([]uint32{0, random(11), random(11), random(11), random(11)}, 1<<11)
 		sums.set(r.IntN(1000), 4, &w, false)
+		var weights [64]uint64
+		for i := range weights {
+			weights[i] = r.Uint64()
+		}
+		var tables, wantTables [8][256]uint64
+		fillTables(&tables, &weights)
+		fillPlain(&wantTables, &weights)
 		for i := range g.regions {
 			g.regions[i] = random(20)
 		}
@@ -152,7 +159,7 @@ func TestKernels(t *testing.T) {
 		assessGroup(&g, &c, &scores, &notes)
 		assessPlain(&want, &c, &wantScores, &wantNotes)
 		clear(g.chances[g.n:])
-		if empty != wantEmpty || g != want || past != wantPast || other != wantOther ||
+		if tables != wantTables || empty != wantEmpty || g != want || past != wantPast || other != wantOther ||
 			!slices.Equal(scores[:g.n], wantScores[:g.n]) || !slices.Equal(notes[:g.n], wantNotes[:g.n]) {
 			t.Fatalf("draw %d of %d blocks: the kernels and the plain code differ", draw, g.n)
 		}

@@ -17,6 +17,18 @@ func assessGroup(g *group, c *calibrator, scores *[64]int32, notes *[64]note) {
 //go:noescape
 func assessAVX2(of *group, c *calibrator, scores *[64]int32, notes *[64]note)
 
+// fillTables does the same as fillPlain.
+func fillTables(tables *[8][256]uint64, at *[64]uint64) {
+	if hasAVX2 {
+		fillAVX2(tables, at)
+		return
+	}
+	fillPlain(tables, at)
+}
+
+//go:noescape
+func fillAVX2(tables *[8][256]uint64, at *[64]uint64)
+
 // sumGroup does the same as sumPlain.
 //
 //go:noescape

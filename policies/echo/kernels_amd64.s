@@ -142,6 +142,44 @@ eight:
 	VZEROUPPER
 	RET
 
+// DOUBLE adds the weight of bit b to the first sums of a table, size bytes of them. It writes the results
+// after them. It uses Y0, Y1 and DX.
+#define DOUBLE(b, size, label) \
+	VPBROADCASTQ (8*b)(SI), Y0       \
+	XORQ         DX, DX              \
+label:                             \
+	VPADDQ       (DI)(DX*1), Y0, Y1  \
+	VMOVDQU      Y1, (size)(DI)(DX*1) \
+	ADDQ         $32, DX             \
+	CMPQ         DX, $size           \
+	JLT          label
+
+// func fillAVX2(tables *[8][256]uint64, at *[64]uint64)
+TEXT ·fillAVX2(SB), NOSPLIT, $0-16
+	MOVQ tables+0(FP), DI
+	MOVQ at+8(FP), SI
+	MOVQ $8, CX
+
+table:
+	MOVQ (SI), AX
+	MOVQ 8(SI), BX
+	MOVQ AX, 8(DI)
+	MOVQ BX, 16(DI)
+	ADDQ AX, BX
+	MOVQ BX, 24(DI)
+	DOUBLE(2, 32, four)
+	DOUBLE(3, 64, eights)
+	DOUBLE(4, 128, sixteen)
+	DOUBLE(5, 256, thirtytwo)
+	DOUBLE(6, 512, sixtyfour)
+	DOUBLE(7, 1024, half)
+	ADDQ $2048, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ  table
+	VZEROUPPER
+	RET
+
 #define TABLE(i) \
 	MOVBLZX i(R13), R14           \
 	ADDQ    (2048*i)(BX)(R14*8), R15

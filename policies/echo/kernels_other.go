@@ -10,4 +10,6 @@ func sumGroup(g *group, past *[64]uint64, other *[64]otherSum, s *sums, bit, dem
 	return sumPlain(g, past, other, s, bit, demanded)
 }
 
+func fillTables(tables *[8][256]uint64, at *[64]uint64) { fillPlain(tables, at) }
+
 func addEvents(to []otherSum, of *[16]otherSum, list []event) { addPlain(to, of, list) }

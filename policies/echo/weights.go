@@ -119,8 +119,14 @@ func (s *sums) set(t, known int, w *weights, joined bool) {
 	if joined {
 		at[t&63], s.current = s.current, 0
 	}
-	for i := range s.tables {
-		table := &s.tables[i]
+	fillTables(&s.tables, &at)
+}
+
+// fillPlain sets each sum of the tables: that of the weights of a set of eight bits. The sums of the
+// empty sets stay 0.
+func fillPlain(tables *[8][256]uint64, at *[64]uint64) {
+	for i := range tables {
+		table := &tables[i]
 		for b, weight := range at[i<<3 : i<<3+8] {
 			without := table[:1<<b]
 			with := table[1<<b:][:len(without)]
