@@ -19,6 +19,9 @@ func newReference(calibrate bool) func() policytest.Reference {
 func TestConformance(t *testing.T) { policytest.Run(t, echo.Entry, "", newReference(true)) }
 
 func TestConformanceWithoutCalibration(t *testing.T) {
+	if testing.Short() {
+		t.Skip("with -short the default is enough")
+	}
 	policytest.Run(t, echo.Entry, "calibrate=off", newReference(false))
 }
 
