@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,6 +114,23 @@ func TestPooledIntervalsNeedEveryTrace(t *testing.T) {
 	for _, c := range b.Cells {
 		if got := c.Figures.XOpt.Low != nil; got != (c.Trace == "a") {
 			t.Errorf("%s on %s: interval %v", c.Policy, c.Trace, got)
+		}
+	}
+}
+
+// TestNth: nth selects what sorting gives, with equal and infinite values.
+func TestNth(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		values := make([]float64, 1+r.IntN(60))
+		for i := range values {
+			values[i] = []float64{r.NormFloat64(), float64(r.IntN(4)), math.Inf(1), math.Inf(-1)}[r.IntN(4)]
+		}
+		sorted := slices.Sorted(slices.Values(values))
+		for n, want := range sorted {
+			if got := nth(values, n); got != want {
+				t.Fatalf("seed %d: element %d of %v is %v", seed, n, sorted, got)
+			}
 		}
 	}
 }

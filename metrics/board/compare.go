@@ -334,7 +334,7 @@ func pairedP(seed uint64, pairs []pair) *float64 {
 func ratioOf(g *grid, pairs []pair) *Figure {
 	pairs = withRatio(pairs)
 	points, refs := make([]point, len(pairs)), make([]CellRef, len(pairs))
-	var resamples [][]point
+	var resamples []resampledCell
 	sampled := true
 	for i, p := range pairs {
 		refs[i] = p.at
@@ -344,14 +344,9 @@ func ratioOf(g *grid, pairs []pair) *Figure {
 			resamples = nil
 			continue
 		}
-		if resamples == nil {
-			resamples = pointsOf(len(a), len(pairs))
-		}
-		for r := range resamples {
-			resamples[r][i] = point{misses: a[r], opt: b[r]}
-		}
+		resamples = append(resamples, resampledCell{misses: a, opt: b})
 	}
-	return estimate(timesOpt, points, resamples, g.tail(refs))
+	return estimate(timesOpt, points, overResamples(resamples, timesOpt)[0], g.tail(refs))
 }
 
 // byPart is misses by part of a cell: by request, or by stream.

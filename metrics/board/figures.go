@@ -4,9 +4,6 @@ import (
 	"math"
 	"strconv"
 
-	"gonum.org/v1/gonum/stat"
-
-	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
@@ -92,17 +89,20 @@ type point struct{ misses, opt, lru, demand float64 }
 // timesOpt returns the geometric mean over cells of misses ÷ OPT's. It is infinite if OPT alone has
 // no miss in a cell, and NaN if neither has one.
 func timesOpt(points []point) float64 {
-	return meanRatio(points, func(p point) float64 { return p.opt })
+	return meanRatio(points, func(p *point) float64 { return p.opt })
 }
 
 // timesLRU is timesOpt with LRU as the yardstick.
 func timesLRU(points []point) float64 {
-	return meanRatio(points, func(p point) float64 { return p.lru })
+	return meanRatio(points, func(p *point) float64 { return p.lru })
 }
 
-func meanRatio(points []point, yardstick func(point) float64) float64 {
-	ratios := slice.Map(points, func(p point) float64 { return p.misses / yardstick(p) })
-	return stat.GeometricMean(ratios, nil)
+func meanRatio(points []point, yardstick func(*point) float64) float64 {
+	logs := 0.0
+	for i := range points {
+		logs += math.Log(points[i].misses / yardstick(&points[i]))
+	}
+	return math.Exp(logs / float64(len(points)))
 }
 
 // gapClosed returns the share of the distance from LRU to OPT that a policy covers, by summed
@@ -145,17 +145,16 @@ func rounded(x float64, digits int) *float64 {
 	return &y
 }
 
-// estimate computes a statistic and, from the resamples, its interval, without a tail at either
-// end. It returns nil if the statistic is NaN: a yardstick has no rows, or no miss.
-func estimate(statistic func([]point) float64, points []point, resamples [][]point, tail float64) *Figure {
+// estimate computes a statistic and, from its values in the resamples, its interval, without a tail
+// at either end. There is no interval without values. It returns nil if the statistic is NaN: a yardstick has no rows, or no miss.
+func estimate(statistic func([]point) float64, points []point, resamples []float64, tail float64) *Figure {
 	value := Number(statistic(points))
 	if value == nil {
 		return nil
 	}
 	f := &Figure{Value: *value}
 	if resamples != nil {
-		series := slice.Map(resamples, statistic)
-		f.Low, f.High = interval(series, tail)
+		f.Low, f.High = interval(resamples, tail)
 		f.undefined = f.Low == nil
 	}
 	return f
@@ -168,12 +167,13 @@ func (g *grid) measure(policy string, refs []CellRef) *Figures {
 	if len(points) == 0 {
 		return nil
 	}
-	resamples, tail, total := g.resampledPoints(policy, refs), g.tail(refs), sum(g.tallies(policy, refs))
+	tail, total := g.tail(refs), sum(g.tallies(policy, refs))
+	resamples := overResamples(g.resampledPoints(policy, refs), timesOpt, timesLRU, gapClosed, hitRate)
 	f := &ExactFigures{
-		XOpt:      estimate(timesOpt, points, resamples, tail),
-		XLRU:      estimate(timesLRU, points, resamples, tail),
-		GapClosed: estimate(gapClosed, points, resamples, tail),
-		HitRate:   estimate(hitRate, points, resamples, tail),
+		XOpt:      estimate(timesOpt, points, resamples[0], tail),
+		XLRU:      estimate(timesLRU, points, resamples[1], tail),
+		GapClosed: estimate(gapClosed, points, resamples[2], tail),
+		HitRate:   estimate(hitRate, points, resamples[3], tail),
 		TPOT:      g.tpot(policy, refs),
 		Misses:    total.misses, OptMisses: g.missesOf(OptPolicy, refs), LRUMisses: g.missesOf(LRUPolicy, refs),
 	}

@@ -151,32 +151,56 @@ func (g *grid) points(policy string, refs []CellRef) []point {
 	return points
 }
 
-// pointsOf allocates the points of some resamples, over some cells each.
-func pointsOf(resamples, cells int) [][]point {
-	all, room := make([][]point, resamples), make([]point, resamples*cells)
-	for b := range all {
-		all[b] = room[b*cells:][:cells]
-	}
-	return all
-}
+// resampledCell is the counts of a point of one cell, by resample. A nil count is 0.
+type resampledCell struct{ misses, opt, lru, demand []float64 }
 
-// resampledPoints returns the points of every resample, nil if a cell has none.
-func (g *grid) resampledPoints(policy string, refs []CellRef) [][]point {
-	var all [][]point
+// resampledPoints returns the counts of a policy's cells, nil if a cell has none.
+func (g *grid) resampledPoints(policy string, refs []CellRef) []resampledCell {
+	cells := make([]resampledCell, len(refs))
 	for i, r := range refs {
-		p, opt := g.resampled(r.Trace, g.at(r, policy)), g.resampled(r.Trace, g.at(r, OptPolicy))
-		lru := g.resampled(r.Trace, g.at(r, LRUPolicy))
-		if p == nil || opt == nil || lru == nil {
+		c := &cells[i]
+		c.misses, c.opt = g.resampled(r.Trace, g.at(r, policy)), g.resampled(r.Trace, g.at(r, OptPolicy))
+		c.lru, c.demand = g.resampled(r.Trace, g.at(r, LRUPolicy)), g.demand[r.Trace]
+		if c.misses == nil || c.opt == nil || c.lru == nil {
 			return nil
 		}
-		if all == nil {
-			all = pointsOf(len(p), len(refs))
+	}
+	return cells
+}
+
+// mostResampled is the number of resamples whose points are in memory at once.
+const mostResampled = 64
+
+// overResamples returns the values of statistics over the cells in each resample, all nil without
+// cells.
+func overResamples(cells []resampledCell, statistics ...func([]point) float64) [][]float64 {
+	values := make([][]float64, len(statistics))
+	if len(cells) == 0 {
+		return values
+	}
+	resamples := len(cells[0].misses)
+	for k := range values {
+		values[k] = make([]float64, 0, resamples)
+	}
+	points := make([]point, mostResampled*len(cells))
+	for first := 0; first < resamples; first += mostResampled {
+		n := min(mostResampled, resamples-first)
+		for i, c := range cells {
+			for b := range n {
+				p := &points[b*len(cells)+i]
+				p.misses, p.opt = c.misses[first+b], c.opt[first+b]
+				if c.lru != nil {
+					p.lru, p.demand = c.lru[first+b], c.demand[first+b]
+				}
+			}
 		}
-		for b := range all {
-			all[b][i] = point{p[b], opt[b], lru[b], g.demand[r.Trace][b]}
+		for b := range n {
+			for k, statistic := range statistics {
+				values[k] = append(values[k], statistic(points[b*len(cells):][:len(cells)]))
+			}
 		}
 	}
-	return all
+	return values
 }
 
 // requests returns the number of requests of each trace of the cells, nil if one has too few for

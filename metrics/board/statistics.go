@@ -114,9 +114,39 @@ func bounds(series []float64, tail float64) (low, high float64) {
 	if lost := len(series) - len(defined); len(defined) == 0 || float64(lost) > mostUndefined*float64(len(series)) {
 		return math.NaN(), math.NaN()
 	}
-	slices.Sort(defined)
 	out := int(tail * float64(len(defined)))
-	return defined[out], defined[len(defined)-1-out]
+	return nth(defined, out), nth(defined, len(defined)-1-out)
+}
+
+// nth returns the element that sorted values have at index n. It changes their order (Hoare,
+// Algorithm 65: FIND, 1961). No value is NaN.
+func nth(values []float64, n int) float64 {
+	low, high := 0, len(values)-1
+	for low < high {
+		pivot := values[low+(high-low)/2]
+		i, j := low, high
+		for i <= j {
+			for values[i] < pivot {
+				i++
+			}
+			for values[j] > pivot {
+				j--
+			}
+			if i <= j {
+				values[i], values[j] = values[j], values[i]
+				i, j = i+1, j-1
+			}
+		}
+		switch { // values[low..j] ≤ pivot ≤ values[i..high]
+		case n <= j:
+			high = j
+		case n >= i:
+			low = i
+		default:
+			return values[n]
+		}
+	}
+	return values[n]
 }
 
 // Significant is the p below which two policies count as different.

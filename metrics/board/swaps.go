@@ -292,7 +292,7 @@ func (t *traceSwaps) many(tests []*pairTest, cells [][][]float64, apart bool) {
 			signed[i] = append(signed[i], make([]float64, blockSize))
 		}
 	}
-	room := make([]float64, blockSize)
+	room, values := make([]float64, blockSize), newStatistics(tests[0].of, blockSize)
 	t.blocks(len(tests[0].sums), func(first int, patterns *patterns) {
 		for i := range cells {
 			for k := range cells[i] {
@@ -303,7 +303,7 @@ func (t *traceSwaps) many(tests []*pairTest, cells [][][]float64, apart bool) {
 		}
 		leads := room[:patterns.count]
 		for i, test := range tests {
-			values := newStatistics(test.of, patterns.count)
+			values.reset(patterns.count)
 			for c, sum := range sums[i] {
 				if apart {
 					patterns.leads(leads, differences[i][c])
@@ -401,6 +401,18 @@ func newStatistics(of statistic, patterns int) *statistics {
 		s.ratios = slices.Repeat([]float64{1}, patterns)
 	}
 	return s
+}
+
+// reset begins again with some of the patterns that the statistics were made for.
+func (s *statistics) reset(patterns int) {
+	s.values, s.factors = s.values[:patterns], 0
+	clear(s.values)
+	if s.of == logRatio {
+		s.ratios = s.ratios[:patterns]
+		for k := range s.ratios {
+			s.ratios[k] = 1
+		}
+	}
 }
 
 // add adds a cell, of which the leads A − B by pattern and A + B are given.
