@@ -60,8 +60,8 @@ type Scope struct {
 	// fixed order. T numbers updates, so options that count steps are multiplied by Scope.Updates. 0
 	// means 1.
 	PerStep int
-	// Followed is true if a Follower follows the streams of a pool. The lists of Step then have other
-	// blocks. Without NeedNext, Exit and Offered were last used at step T-Updates().
+	// Followed is true if a Follower follows the streams of a pool. The lists of Step then lack blocks
+	// that stay demanded.
 	Followed bool
 }
 

@@ -61,7 +61,7 @@ type Cell struct {
 	unmarked           bool    // no block of D_t was resident, and none is marked as demanded
 
 	followed  bool          // the view is a followed pool
-	offered   []int32       // blocks that a followed pool reports in Step.Offered
+	offered   []int32       // blocks that arrived in an exclusive tier
 	following demand.Change // of the next row, for policies that see the future
 
 	left, leftNext, merged, ones []int32
@@ -169,21 +169,16 @@ func (c *Cell) follow(v demand.View, st *Start) demand.View {
 	if !ok {
 		return v
 	}
-	foresees := c.needs&policies.NeedNext != 0
 	least := st.Capacity
 	for _, later := range st.Later {
 		least = min(least, later.Capacity)
 	}
-	followed, ok := pool.Followed()
-	c.followed = ok && c.follower && least >= pool.Latest(c.needs)
-	switch {
-	case c.followed && foresees:
-		f, _ := pool.Foreseen()
+	f, ok := pool.Followed(c.needs)
+	if c.followed = ok && c.follower && least >= pool.Latest(c.needs); c.followed {
 		f.Foresee()
 		return f
-	case c.followed:
-		return followed
-	case foresees:
+	}
+	if c.needs&policies.NeedNext != 0 {
 		pool.Foresee()
 	}
 	return v
@@ -312,9 +307,6 @@ func (c *Cell) prefetches(i int) bool {
 // classify makes the misses resident. It does not count prefetched blocks as misses.
 func (fetch) classify(c *Cell, v demand.View, i int) {
 	c.split(v, i)
-	if c.followed && c.needs&policies.NeedNext == 0 {
-		c.step.Offered = c.due()
-	}
 	c.size += c.weigh(c.miss)
 	c.fetched = c.miss
 	switch {
@@ -325,23 +317,6 @@ func (fetch) classify(c *Cell, v demand.View, i int) {
 		c.fetched = c.staging.take(c.miss)
 	}
 	c.chooseOverflow(v, i)
-}
-
-// due returns the births that the policy of a followed pool sees at this row. A birth that its own
-// row demands is seen at that row, to be in Hit too. Other births are seen Streams-1 rows later.
-func (c *Cell) due() []int32 {
-	c.offered = c.offered[:0]
-	for _, x := range c.change.Due {
-		if c.state[x] == outside {
-			c.offered = append(c.offered, x)
-		}
-	}
-	for _, x := range c.change.Born {
-		if c.state[x] == demanded {
-			c.offered = append(c.offered, x)
-		}
-	}
-	return c.offered
 }
 
 // keep removes the demanded blocks that overflow or that the policy bypasses.

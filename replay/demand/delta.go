@@ -31,7 +31,7 @@ type Delta struct {
 	base     int32       // added to the ids in enter, exit, members and born, in a pool
 	whole    bool        // enter and exit are not derived, only members
 	wanted   bool        // members are derived
-	edges    bool        // members of edge rows are derived, see type Foreseen
+	edges    bool        // members of edge rows are derived, see type Followed
 
 	cur, prev []uint64 // demand as bitsets
 	all       []uint64 // the whole list of the row being checked, or a joined row's demand with pinned blocks

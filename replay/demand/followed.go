@@ -2,18 +2,24 @@ package demand
 
 import "github.com/kvreplay/kvreplay/policies"
 
-// Followed is the View of a pool by the changes of each stream. Row i has the changes from row
-// i - Streams, the row before of the same stream. The latest demand of every stream stays demanded
-// until its stream's next row. Members and Change.Demand are those of the row's own stream.
+// Followed is the View of a pool by the changes of each stream. A block that its stream's next row
+// demands again stays demanded until then. Row i enters the blocks that its stream did not demand
+// before. It exits those of row i-1 that its stream does not demand next. Members and Change.Demand are
+// those of the row's own stream.
 //
-// A cache of this view evicts no block of a latest demand. It has the misses of the Pool only if the
+// A cache of this view evicts no block that stays demanded. It has the misses of the Pool only if the
 // policy does not evict one there either. Pool.Latest is the capacity from which a policies.Follower
 // does not.
-type Followed struct{ *Pool }
+type Followed struct {
+	*Pool
+	next bool // changes have next uses
+}
 
-// Followed returns the view of p by the changes of each stream. It needs Options.Followed. ok is
-// false if p was built without it.
-func (p *Pool) Followed() (f Followed, ok bool) { return Followed{p}, p.changes }
+// Followed returns the view of p by the changes of each stream, for a policy with these needs. It needs
+// Options.Followed. ok is false if p was built without it.
+func (p *Pool) Followed(needs policies.Needs) (f Followed, ok bool) {
+	return Followed{p, needs&policies.NeedNext != 0}, p.changes
+}
 
 // Latest returns the capacity in blocks from which a policies.Follower with these needs can follow the
 // streams: a bound on the blocks in the latest demands and births of all. With NeedCandidates it counts
@@ -39,58 +45,43 @@ func (p *Pool) Latest(needs policies.Needs) (most int) {
 	return most
 }
 
-// Change implements View.
+// Foresee computes the next uses of the changes, if the policy needs them.
+func (f Followed) Foresee() {
+	if f.next && !f.followed.known {
+		f.followed.fill(f)
+	}
+}
+
+// Change implements View. If changes have next uses, no block stays demanded for a window, because such a
+// use counts as none. The blocks of a last row then exit too.
 func (f Followed) Change(i int, c *Change) {
 	m, row := f.at(i)
 	m.Change(row, c)
-	if c.Due = nil; i >= f.Streams-1 {
-		before, row := f.at(i - f.Streams + 1)
-		c.Due = before.born.Row(row)
-	}
-}
-
-// Candidates returns the candidates of row i's own list.
-func (f Followed) Candidates(i int) []int32 { m, row := f.at(i); return f.raise(m, m.Candidates(row)) }
-
-// Foreseen is the View of a pool for a policies.Follower that has NeedNext. A demanded block stays
-// demanded if the next row of its stream demands it again and is counted. Row i therefore enters
-// the blocks that its stream did not demand before, and exits those of row i-1 that do not stay. All
-// have next uses.
-type Foreseen struct{ *Pool }
-
-// Foreseen returns the view of p by the changes that a policy with next uses follows. It needs
-// Options.Followed. ok is false if p was built without it.
-func (p *Pool) Foreseen() (f Foreseen, ok bool) { return Foreseen{p}, p.changes }
-
-// Foresee computes the next uses of the changes.
-func (f Foreseen) Foresee() {
-	if !f.foreseen.known {
-		f.foreseen.fill(f)
-	}
-}
-
-// Change implements View.
-func (f Foreseen) Change(i int, c *Change) {
-	m, row := f.at(i)
-	m.Change(row, c)
-	if i < f.Windows {
+	if f.next && i < f.Windows {
 		c.Enter = m.edge(row)
 		if f.HasPicked {
 			c.EnterPicked = m.pickedIn(row)
 		}
 	}
-	c.Exit = f.leaving(i - 1)
-	f.foreseen.add(i, c)
+	if c.Exit = f.leaving(i - 1); f.next {
+		f.followed.add(i, c)
+	}
 }
 
 // leaving returns the blocks of row i that do not stay demanded, none if i is negative.
-func (f Foreseen) leaving(i int) []int32 {
+func (f Followed) leaving(i int) []int32 {
 	if i < 0 {
 		return nil
 	}
 	m, row := f.at(i)
-	if again := i + f.Streams; again < f.Windows || again >= f.Rows {
+	switch again := i + f.Streams; {
+	case f.next && (again < f.Windows || again >= f.Rows):
 		return m.edge(row)
+	case again >= f.Rows:
+		return nil
 	}
 	return m.exit.Row(row + 1)
 }
+
+// Candidates returns the candidates of row i's own list.
+func (f Followed) Candidates(i int) []int32 { m, row := f.at(i); return f.raise(m, m.Candidates(row)) }

@@ -13,7 +13,7 @@ import (
 type Pool struct {
 	Extent
 	nexts
-	foreseen nexts    // of type Foreseen
+	followed nexts    // of type Followed
 	streams  []*Delta // changes and members have block ids of the pool, all other lists those of the stream
 	changes  bool     // the changes of each stream are derived
 	ranked   []rankedPart[int32]
@@ -46,7 +46,7 @@ func (p *Pool) Build() {
 		p.MaxDemand = max(p.MaxDemand, d.MaxDemand)
 		p.PinnedPeaks = append(p.PinnedPeaks, d.PinnedPeaks...)
 	}
-	p.known, p.foreseen.known = false, false
+	p.known, p.followed.known = false, false
 }
 
 // Foresee computes the next uses of the pool's changes.

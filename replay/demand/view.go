@@ -9,9 +9,9 @@ import (
 // View is the demand on one cache, row by row. Row i is step T = i - Windows. Lists of blocks
 // ascend unless their method says otherwise. They are valid until the next call.
 //
-// Five types are views. A Delta is a single stream, as recorded or joined from several lists. A
+// Four types are views. A Delta is a single stream, as recorded or joined from several lists. A
 // Pool is the streams that share a cache, and a Followed the same with the changes of each stream. A
-// Foreseen follows with next uses. A Pushed is the demand on a lower tier, made by the cache above it.
+// Pushed is the demand on a lower tier, made by the cache above it.
 type View interface {
 	// Bounds returns the properties that all rows share.
 	Bounds() *Extent
@@ -59,9 +59,6 @@ type Change struct {
 	// Returned lists the blocks that arrive in an exclusive tier before the demand, because a staging
 	// buffer dropped them. They ascend.
 	Returned []int32
-	// Due lists the births of row i - Streams + 1, in a followed pool. The blocks that exit at row i
-	// were last used just before them.
-	Due []int32
 	// EnterPicked is the number of demanded entries in each block of Enter. Entries is the number
 	// of demanded entries of the row. Both need Extent.HasPicked.
 	EnterPicked []int32
