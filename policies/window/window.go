@@ -69,6 +69,9 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 	return nil
 }
 
+// Follows reports whether self is p: a block that its stream demands again is within the window.
+func (p *Policy) Follows(self policies.Policy) bool { return self == policies.Policy(p) }
+
 // Update applies a step. Blocks that join at step t were last used at t-1.
 func (p *Policy) Update(s *policies.Step) {
 	p.queue.Update(s)

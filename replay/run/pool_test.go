@@ -138,7 +138,7 @@ func TestFollowedPools(t *testing.T) {
 	for seed := uint64(0); seed < draws(400); seed++ {
 		r := rand.New(rand.NewPCG(seed, 122))
 		members, p := drawPool(r, replaytest.Medium(r))
-		for _, name := range []string{"lru", "lookahead", "opt"} {
+		for _, name := range []string{"lru", "lookahead", "opt", "window:1", "window:2"} {
 			if spec := specs(t, name)[0]; p.whyUnfit(spec, policies.NeedsOf(spec.Make())) != "" {
 				continue
 			}
@@ -147,6 +147,9 @@ func TestFollowedPools(t *testing.T) {
 			st := cache.Start{Capacity: max(1, latest+r.IntN(20)-5), Ranks: p.ranks, Unit: p.layout.Unit(p.pins)}
 			more := []cache.CapacityAt{{Step: 3, Capacity: st.Capacity + r.IntN(9)}, {Step: 9, Capacity: st.Capacity}}
 			st.Later = more[:r.IntN(3)]
+			if specs(t, name)[0].Entry.Traits.Windowed {
+				st.Capacity, st.Later = policies.Unbounded, nil
+			}
 			st.Placed = w.placed(st.Capacity)
 			want := poolReports(t, w, name, st)
 			got := poolReports(t, pooled(t, p, members, 0, true), name, st)
@@ -160,7 +163,7 @@ func TestFollowedPools(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"lru", "lookahead", "opt"} {
+	for _, name := range []string{"lru", "lookahead", "opt", "window:1", "window:2"} {
 		if followed[name] < int(draws(200)) {
 			t.Errorf("%s followed %d pools, expected most", name, followed[name])
 		}

@@ -253,11 +253,11 @@ func (w *worker) chooseChanges(o *demand.Options) {
 
 // mayFollow reports whether a cell may follow the pool: the capacity holds more than the demand of
 // each stream, or more than the list if the policy reads candidates. A policy with next uses needs
-// room for the demand alone.
+// room for the demand alone, and one without capacity has room for all.
 func (w *worker) mayFollow(c *cellPlan) bool {
 	p, policy := w.plan, w.runners[c.runner].Policy
-	if c.capacity == nil || !policies.Follows(policy) {
-		return false
+	if !policies.Follows(policy) || c.capacity == nil {
+		return policies.Follows(policy)
 	}
 	list, needs := p.topk, policies.NeedsOf(policy)
 	if needs&policies.NeedCandidates != 0 {
