@@ -66,7 +66,7 @@ func (d drawn) run(t *testing.T, policy string) []referee.StepCounts {
 	t.Helper()
 	c := d.config
 	c.Policy = policy
-	steps, err := referee.Run(d.stream, d.hasRanks, c)
+	steps, err := run(d.stream, d.hasRanks, c)
 	if err != nil {
 		t.Fatalf("%s: %v\n%v", policy, err, d)
 	}

@@ -64,22 +64,6 @@ type cell struct {
 	demands  map[int32][]int // rows that demand a block, ascending
 }
 
-// Run replays the stream and returns a StepCounts for every replayed step, including those of the
-// warm-up. hasRanks states that lists are best first (order=rank).
-func Run(s *trace.Stream, hasRanks bool, c Config) ([]StepCounts, error) {
-	return RunShared([]*trace.Stream{s}, hasRanks, c)
-}
-
-// RunShared is Run for the heads of a layer that share one cache. A block holds the entries of all
-// heads.
-func RunShared(heads []*trace.Stream, hasRanks bool, c Config) ([]StepCounts, error) {
-	x, placed, err := newCell([][]*trace.Stream{heads}, hasRanks, c)
-	if err != nil {
-		return nil, err
-	}
-	return x.run(placed), nil
-}
-
 // newCell returns a cell of the streams that share a cache, and the blocks that its warm-up places.
 func newCell(streams [][]*trace.Stream, hasRanks bool, c Config) (*cell, []int32, error) {
 	s := streams[0][0]

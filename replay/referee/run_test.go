@@ -114,6 +114,15 @@ func TestLRUIncludes(t *testing.T) {
 	}
 }
 
+// run replays one stream.
+func run(s *trace.Stream, hasRanks bool, c referee.Config) ([]referee.StepCounts, error) {
+	steps, err := referee.RunPool([][]*trace.Stream{{s}}, hasRanks, c, nil)
+	if err != nil {
+		return nil, err
+	}
+	return steps[0], nil
+}
+
 // An impossible cell is an error.
 func TestRunRefuses(t *testing.T) {
 	s := new(trace.Stream)
@@ -121,7 +130,7 @@ func TestRunRefuses(t *testing.T) {
 	s.Append(trace.Row{Step: -1, Indices: []int32{0}})
 	s.Append(trace.Row{Step: 0, Indices: []int32{0, 1}})
 	good := referee.Config{Policy: "lru", TopK: 2, Candidates: 2, Capacity: 1, Local: 1, BlockTokens: 1}
-	if _, err := referee.Run(s, true, good); err != nil {
+	if _, err := run(s, true, good); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -144,7 +153,7 @@ func TestRunRefuses(t *testing.T) {
 	} {
 		config := good
 		c.change(&config)
-		if _, err := referee.Run(s, c.ranks, config); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := run(s, c.ranks, config); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: error %v, want one about %q", config, err, c.want)
 		}
 	}

@@ -21,9 +21,10 @@ type Tier struct {
 	Placed []int32
 }
 
-// RunPool is RunShared for several streams that share the cache and the tiers below it. It replays
-// their rows step by step, and the rows of a step in the order of streams. It returns the steps of
-// each tier, those of the cache first.
+// RunPool replays streams that share a cache and the tiers below it, mostly one. A stream is a head, or
+// heads whose entries share blocks. RunPool replays the rows step by step, and the rows of a step in the
+// order of streams. hasRanks states that lists are best first (order=rank). It returns a StepCounts for
+// every replayed step of each tier, with the warm-up, those of the cache first.
 func RunPool(streams [][]*trace.Stream, hasRanks bool, c Config, tiers []Tier) ([][]StepCounts, error) {
 	x, placed, err := newCell(streams, hasRanks, c)
 	if err != nil {
