@@ -2,12 +2,15 @@ package kernel
 
 import (
 	"bytes"
+	"encoding/csv"
 	"flag"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -47,7 +50,7 @@ func TestParametersCurrent(t *testing.T) {
 		names, all = append(names, name), append(all, Fit(mine, all[0]))
 	}
 	var b bytes.Buffer
-	if err := WriteParameters(&b, names, all); err != nil {
+	if err := writeParameters(&b, names, all); err != nil {
 		t.Fatal(err)
 	}
 	if *update {
@@ -329,4 +332,18 @@ func FuzzReadCSV(f *testing.F) {
 			}
 		}
 	})
+}
+
+// writeParameters writes parameters as CSV: one line each, in their units. names are devices.
+func writeParameters(w io.Writer, names []string, all []Parameters) error {
+	out := csv.NewWriter(w)
+	_ = out.Write(parameterHeader) // Flush returns the error
+	for i, name := range names {
+		for j := range Definitions {
+			d := &Definitions[j]
+			_ = out.Write([]string{name, d.Name, strconv.FormatFloat(all[i][j]/d.SI, 'g', 5, 64), d.Unit})
+		}
+	}
+	out.Flush()
+	return out.Error()
 }

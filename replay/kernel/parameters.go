@@ -147,23 +147,9 @@ var Definitions = [parameterCount]Definition{
 // shared is the device name of the parameters that all measurements determine together.
 const shared = "shared"
 
-// WriteParameters writes parameters as CSV: one line each, in their units. names are devices.
-func WriteParameters(w io.Writer, names []string, all []Parameters) error {
-	out := csv.NewWriter(w)
-	_ = out.Write(parameterHeader) // Flush returns the error
-	for i, name := range names {
-		for j := range Definitions {
-			d := &Definitions[j]
-			_ = out.Write([]string{name, d.Name, strconv.FormatFloat(all[i][j]/d.SI, 'g', 5, 64), d.Unit})
-		}
-	}
-	out.Flush()
-	return out.Error()
-}
-
 var parameterHeader = []string{"device", "parameter", "value", "unit"}
 
-// readParameters reads the parameters of each device that WriteParameters wrote.
+// readParameters reads the parameters of each device.
 func readParameters(r io.Reader) (map[string]Parameters, error) {
 	index := map[string]int{}
 	for i := range Definitions {
