@@ -18,7 +18,7 @@ func run(args ...string) (code int, stdout, stderr string) {
 }
 
 // kvreplay runs a command line and checks its exit code.
-func kvreplay(t *testing.T, code int, args ...string) (stdout, stderr string) {
+func kvreplay(t testing.TB, code int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	got, stdout, stderr := run(args...)
 	if got != code {
@@ -28,7 +28,7 @@ func kvreplay(t *testing.T, code int, args ...string) (stdout, stderr string) {
 }
 
 // must runs a command line that succeeds and returns its stdout.
-func must(t *testing.T, args ...string) string {
+func must(t testing.TB, args ...string) string {
 	t.Helper()
 	stdout, _ := kvreplay(t, 0, args...)
 	return stdout
@@ -52,7 +52,7 @@ func fails(t *testing.T, code int, want string, args ...string) {
 }
 
 // content returns the text of a file.
-func content(t *testing.T, path string) string {
+func content(t testing.TB, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {

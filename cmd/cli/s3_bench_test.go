@@ -1,0 +1,75 @@
+package cli_test
+
+import (
+	"net/http"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kvreplay/kvreplay/internal/s3test"
+)
+
+// The network of BenchmarkNetwork.
+const (
+	networkLatency = 10 * time.Millisecond // of a request (assumed)
+	networkRate    = 125e6                 // bytes/s of all requests together, 1 Gbit/s (assumed)
+)
+
+// network is a link that all answers of a server share.
+type network struct {
+	mu   sync.Mutex
+	free time.Time // the end of the last write
+}
+
+// slowed writes an answer at the rate of the network.
+type slowed struct {
+	http.ResponseWriter
+	network *network
+}
+
+// Write waits until the bytes have crossed the network.
+func (w slowed) Write(p []byte) (int, error) {
+	w.network.mu.Lock()
+	if now := time.Now(); w.network.free.Before(now) {
+		w.network.free = now
+	}
+	w.network.free = w.network.free.Add(time.Duration(float64(len(p)) / networkRate * float64(time.Second)))
+	end := w.network.free
+	w.network.mu.Unlock()
+	time.Sleep(time.Until(end))
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap lets the proxy flush.
+func (w slowed) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// BenchmarkNetwork replays two traces from a folder and over a network: LRU alone, and forty cells.
+func BenchmarkNetwork(b *testing.B) {
+	server := s3test.Start(b)
+	objects := map[string][]byte{}
+	var local, remote []string
+	for _, name := range []string{"deep_vt.parquet", "deep_niah_multikey_2.parquet"} {
+		path := filepath.Join("..", "..", "datasets", "corpus", name)
+		objects[name] = []byte(content(b, path))
+		local, remote = append(local, path), append(remote, "s3://traces/"+name)
+	}
+	server.Bucket(b, "traces", objects)
+	n := new(network)
+	server.Proxy(b, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		time.Sleep(networkLatency)
+		next.ServeHTTP(slowed{w, n}, r)
+	})
+	for _, c := range []struct{ name, policies, capacities string }{
+		{"cells=1", "lru", "2x"},
+		{"cells=40", "lru,fifo,lfu,lrfu,sieve,s3fifo,lirs,opt", "1.25x,1.5x,2x,3x,4x"},
+	} {
+		for where, traces := range map[string][]string{"local": local, "s3": remote} {
+			b.Run(c.name+"/from="+where, func(b *testing.B) {
+				for b.Loop() {
+					must(b, append([]string{"replay", "--policy", c.policies, "--capacity", c.capacities, "--out", b.TempDir()}, traces...)...)
+				}
+			})
+		}
+	}
+}
