@@ -151,6 +151,9 @@ func addSGLang(s *source, c *collector, n int64, resp *sglangResponse) error {
 		for layer := range sh.layers {
 			rec.layer = int32(layer)
 			rec.indices = sh.list(rec.indices[:0], m.TopK, position, layer)
+			if err := sh.whole(rec.indices, position); err != nil {
+				return s.errorAt(n, "request %q: position %d, layer %d: %w", id, position, layer, err)
+			}
 			if err := c.add(s, &rec); err != nil {
 				return err
 			}
@@ -201,6 +204,25 @@ func (s shape) list(dst []int32, b []byte, position, layer int) []int32 {
 	return dst
 }
 
+// whole checks that a query selects all positions up to its own, or topk of them. SGLang leaves other values
+// where it did not run the indexer.
+func (s shape) whole(list []int32, position int) error {
+	n, most := 0, int32(-1)
+	for _, x := range list {
+		if x >= 0 {
+			n++
+		}
+		most = max(most, x)
+	}
+	if want := min(position+1, s.topk); n != want || int(most) > position {
+		return fmt.Errorf("%d tokens up to %d, expected %d up to %d: %s. It may also write nothing for a short prompt: try --windows 0", n, most, want, position, fused)
+	}
+	return nil
+}
+
+// fused is why selections may be no positions.
+const fused = "SGLang writes slots of its cache unless SGLANG_DSA_FUSE_TOPK=0 is set"
+
 // findShape computes the shape of an array. A server that also returns the row of the last token
 // has prompt + completion rows, otherwise one less. Layers and index_topk are given, or they are 0
 // and must follow from the data without doubt.
@@ -232,8 +254,8 @@ func findShape(b []byte, prompt, completion, layers, topk int) (shape, error) {
 			n, prompt+completion-1, prompt+completion, prompt, completion, layers, topk)
 	}
 	if v, ok := stranger(b[:min(len(b), 4*(n/(prompt+completion)))]); ok {
-		return shape{}, fmt.Errorf("indexer_topk has %d values in %d or %d rows, and row 0 lists %d, expected token 0 (little-endian int32, padded with −1). Else state --layers or --index-topk",
-			n, prompt+completion-1, prompt+completion, v)
+		return shape{}, fmt.Errorf("indexer_topk has %d values in %d or %d rows, and row 0 lists %d, expected token 0 (little-endian int32, padded with −1). %s. Else state --layers or --index-topk",
+			n, prompt+completion-1, prompt+completion, v, fused)
 	}
 	return shape{}, fmt.Errorf("indexer_topk has %d values in %d or %d rows, which do not show the number of layers: state --layers or --index-topk",
 		n, prompt+completion-1, prompt+completion)

@@ -83,3 +83,26 @@ func TestFindShape(t *testing.T) {
 		}
 	}
 }
+
+// A query selects all positions up to its own, or topk of them.
+func TestWholeSelections(t *testing.T) {
+	s := shape{topk: 3}
+	for _, c := range []struct {
+		list     []int32
+		position int
+		fails    string
+	}{
+		{[]int32{0, -1, -1}, 0, ""},
+		{[]int32{1, 0, -1}, 1, ""},
+		{[]int32{4, 0, 9}, 9, ""},
+		{[]int32{-1, -1, -1}, 0, "0 tokens up to -1, expected 1 up to 0"},
+		{[]int32{0, 1, 2}, 1, "3 tokens up to 2, expected 2 up to 1"},
+		{[]int32{17, -1, -1}, 0, "SGLANG_DSA_FUSE_TOPK=0"},
+		{[]int32{4, 0, 10}, 9, "3 tokens up to 10, expected 3 up to 9"},
+		{[]int32{4, 0, -1}, 9, "--windows 0"},
+	} {
+		if err := s.whole(c.list, c.position); (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
+			t.Errorf("%v at position %d: %v, expected %q", c.list, c.position, err, c.fails)
+		}
+	}
+}
