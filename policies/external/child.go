@@ -44,7 +44,6 @@ type child struct {
 	asked  []*Policy    // policies that wait for an answer, in the order of the answers
 	sent   int          // the first ones of them, whose questions the child has
 	rest   chan error   // of a write that goes on during reads, or nil
-	users  int          // policies that use the child. The program's mutex guards it
 	waits  atomic.Int64 // begins and ends of waits for the child: odd while kvreplay waits
 	owed   atomic.Int64 // answers
 	slow   atomic.Bool

@@ -4,7 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"os"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/policies"
 )
 
 // An answer is the content of one whole message of the expected type and length, or an error.
@@ -26,4 +29,37 @@ func FuzzAnswer(f *testing.F) {
 			t.Errorf("%q gives the answer %q of at most %d bytes", sent, answer, most)
 		}
 	})
+}
+
+// A policy does not use the child of its team after all others of the team gave it back.
+func TestTeamsGiveBack(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	make, _, err := parse("env 'KVREPLAY_TEST_CHILD=lru at once' " + program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(p *Policy) *child {
+		if err := p.Reset(&policies.Scope{Blocks: 8, Capacity: 2}); err != nil {
+			t.Fatal(err)
+		}
+		return p.child
+	}
+	one, two, late, other := make().(*Policy), make().(*Policy), make().(*Policy), make().(*Policy)
+	two.Share(one, nil)
+	late.Share(one, nil)
+	first := open(one)
+	if open(two) != first || one.stream == two.stream {
+		t.Error("two policies of a team have two children, or the same stream")
+	}
+	one.Close()
+	two.Close()
+	if open(other) != first {
+		t.Error("the child was not given back")
+	}
+	if open(late) == first {
+		t.Error("two policies have the same child, in the same stream")
+	}
 }

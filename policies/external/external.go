@@ -205,13 +205,17 @@ func (p *program) take() (*child, error) {
 	}
 }
 
-// give returns a child that works, if it was its last user.
-func (p *program) give(c *child) {
+// give returns the child of a team after its last user, if it works.
+func (p *program) give(t *team) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c.users--; c.users == 0 && !c.ended.Load() {
-		p.idle = append(p.idle, c)
+	if t.users--; t.users > 0 {
+		return
 	}
+	if !t.child.ended.Load() {
+		p.idle = append(p.idle, t.child)
+	}
+	t.child = nil
 }
 
 // greeting is what a child says about itself.
@@ -282,9 +286,10 @@ type Policy struct {
 	answered bool
 }
 
-// team are the policies that use the same child.
+// team are the policies that use the same child. The program's mutex guards it.
 type team struct {
-	child   *child
+	child   *child // nil if there are no users
+	users   int
 	streams int32
 }
 
@@ -300,22 +305,30 @@ func (p *Policy) Share(with policies.Policy, wait func()) {
 	p.team, p.wait = first.team, wait
 }
 
-// open takes a child, or that of the team.
-func (p *Policy) open() (err error) {
+// open takes a child, or that of the team. Only one policy of a team runs at a time.
+func (p *Policy) open() error {
 	if p.team == nil {
 		p.team = new(team)
 	}
-	if p.team.child == nil {
-		if p.team.child, err = p.program.take(); err != nil {
+	t, mu := p.team, &p.program.mu
+	mu.Lock()
+	used := t.child != nil
+	if used {
+		t.users++
+	}
+	mu.Unlock()
+	if !used {
+		c, err := p.program.take()
+		if err != nil {
 			return err
 		}
+		mu.Lock()
+		*t = team{child: c, users: 1}
+		mu.Unlock()
 	}
-	p.child, p.stream = p.team.child, p.team.streams
-	p.team.streams++
-	p.program.mu.Lock()
-	p.child.users++
-	p.program.mu.Unlock()
-	p.dropped = runtime.AddCleanup(p, p.program.give, p.child)
+	p.child, p.stream = t.child, t.streams
+	t.streams++
+	p.dropped = runtime.AddCleanup(p, p.program.give, t)
 	return nil
 }
 
@@ -430,7 +443,7 @@ func (p *Policy) Err() error { return p.err }
 func (p *Policy) Close() error {
 	if p.child != nil {
 		p.dropped.Stop()
-		p.program.give(p.child)
+		p.program.give(p.team)
 	}
 	p.child, p.team = nil, nil
 	return p.err
