@@ -286,8 +286,8 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 		p.opt.Profile.stop()
 		return keep.keep(w.tallies)
 	}
-	workers := min(max(1, p.opt.Workers), len(open))
-	lanes := min(p.lanes(), (len(open)+workers-1)/workers)
+	workers := min(max(1, p.opt.Workers), len(open)) // 0 if kept counts have all units
+	lanes := min(p.lanes(), (len(open)+workers-1)/max(1, workers))
 	if p.opt.Profile != nil {
 		lanes = 1 // a worker may wait for others to write earlier steps
 	}
