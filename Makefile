@@ -23,7 +23,7 @@ LDFLAGS := -s -w -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT) -X $(CL
 export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(GOFLAGS) $(if $(findstring -trimpath,$(GOFLAGS)),,-trimpath))
 
-.PHONY: help build site release image screenshots leaderboard corpus systems-corpus test test-all programs check fmt vet staticcheck tidy portable race bench bench-once fuzz clean
+.PHONY: help build site release image screenshots leaderboard corpus systems-corpus test test-all programs check fmt vet staticcheck tidy portable race race-packages race-commands bench bench-once fuzz clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,7 +53,7 @@ release: ## archives, wheels, bills of materials and checksums for every platfor
 # buildah makes equal images of equal programs. BUILDAH_ISOLATION=chroot builds without namespaces.
 image: ## a container image of the program, kvreplay:VERSION (needs buildah)
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
-	  export CGO_ENABLED=0; $(call program,$$dir/kvreplay,-buildvcs=false) && \
+	  $(call program,$$dir/kvreplay,-buildvcs=false) && \
 	  buildah build --timestamp 0 --tag kvreplay:$(VERSION) --file Containerfile $$dir
 
 leaderboard: build ## replay the corpus of real traces through every policy, print the board, write results/ (RESULTS=)
@@ -110,13 +110,18 @@ portable: ## what documents state to the digit, from a build that rounds sums of
 	    GOAMD64=v3 $(GO) test -vet=off -run 'FingerprintsStay' ./replay/run; \
 	  else echo "make portable: this processor can not run GOAMD64=v3: skipped"; fi
 
-# Only packages that start goroutines can race. Policies start none, and replay/run runs them side by
-# side. Of two packages only some tests do: those of commands that share files and memory, and plans.
+# Only packages that start goroutines can race. Built-in policies start none, and replay/run runs them
+# side by side. Of two packages only some tests do: those of commands that share files and memory, and plans.
 # Tests of killed programs and of Slurm start programs without the detector.
 SIDE := Batch|Shard|S3|Serve|AddUp|Stopped|CtrlC|DiskFull|TwoRuns|Progress|Submit|Leaderboard|Synthetic|Plan
-race:
+race: ## the race detector. Two parts run side by side, because the tests of a package use one processor
+	@$(MAKE) --no-print-directory --output-sync -j 2 race-commands race-packages
+
+race-packages:
 	CGO_ENABLED=1 $(GO) test -race -short -vet=off -timeout 20m $$($(GO) list $$(grep -rlE --include='*.go' 'sync/errgroup"|^\s*go (func|[a-zA-Z.]+\()|\.Go\(' . | \
-	  xargs -n 1 dirname | sort -u | grep -vE '^./(policies|replay/pipeline|cmd/cli)($$|/)'))
+	  xargs -n 1 dirname | sort -u | grep -vxE './(policies/policytest|replay/pipeline|cmd/cli)'))
+
+race-commands:
 	CGO_ENABLED=1 $(GO) test -race -short -vet=off -timeout 20m -run '$(SIDE)' -skip 'Killed|Slurm|Kubernetes' ./cmd/cli ./replay/pipeline
 
 bench: ## speed, with the peers beside it (BENCHTIME=1s)
