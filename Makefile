@@ -112,15 +112,15 @@ portable: ## what documents state to the digit, from a build that rounds sums of
 	  else echo "make portable: this processor can not run GOAMD64=v3: skipped"; fi
 
 # Only packages that start goroutines can race. Built-in policies start none, and replay/run runs them
-# side by side. Of two packages only some tests do: those of commands that share files and memory, and plans.
-# Tests of killed programs and of Slurm start programs without the detector.
-SIDE := Batch|Shard|S3|Serve|AddUp|Stopped|CtrlC|DiskFull|TwoRuns|Progress|Submit|Leaderboard|Synthetic|Plan
+# side by side. Studies of papers and datasets/ruler start goroutines that share nothing. Of two packages
+# only some tests run: those of commands that share files and memory, and plans.
+SIDE := Batch|Shard|S3|ServeRepeats|AddUp|Stopped|CtrlC|DiskFull|TwoRuns|Progress|LeaderboardOut|SyntheticOverlap|Plan
 race: ## the race detector. Two parts run side by side, because the tests of a package use one processor
 	@$(MAKE) --no-print-directory --output-sync -j 2 race-commands race-packages
 
 race-packages:
 	CGO_ENABLED=1 $(GO) test -race -short -vet=off -timeout 20m $$($(GO) list $$(grep -rlE --include='*.go' 'sync/errgroup"|^\s*go (func|[a-zA-Z.]+\()|\.Go\(' . | \
-	  xargs -n 1 dirname | sort -u | grep -vxE './(policies/policytest|replay/pipeline|cmd/cli)'))
+	  xargs -n 1 dirname | sort -u | grep -vxE './(policies/policytest|replay/pipeline|replay/reproduce/.*|datasets/ruler|cmd/cli)'))
 
 race-commands:
 	CGO_ENABLED=1 $(GO) test -race -short -vet=off -timeout 20m -run '$(SIDE)' -skip 'Killed|Slurm|Kubernetes' ./cmd/cli ./replay/pipeline
