@@ -82,6 +82,39 @@ func TestWidths(t *testing.T) {
 	}
 }
 
+// A quick run writes a file of each path and direction, which kvreplay fits. The script itself compares
+// the bytes that it moves.
+func TestLinks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("imports torch")
+	}
+	python := capturetest.Python(t.Context(), t, "../capture/environment.py")
+	if err := exec.CommandContext(t.Context(), python, "-c", "import triton").Run(); err != nil {
+		t.Skip("this PyTorch has no Triton")
+	}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "kvreplay")
+	run(t, "go", "build", "-tags", "minimal", "-o", program, "../../cmd/kvreplay")
+	run(t, python, "links.py", "--device", "cpu", "--quick", "--out", filepath.Join(dir, "links"))
+	for path, points := range map[string]int{"call": 3, "batch": 4, "kernel": 4} {
+		for _, direction := range []string{"h2d", "d2h"} {
+			file := filepath.Join(dir, "links", path+"-"+direction+".csv")
+			if n := strings.Count(read(t, file), "\n") - 2; n != points {
+				t.Errorf("%s has %d points, expected %d", file, n, points)
+			}
+			if out := run(t, program, "hardware", "fit", file); !strings.Contains(out, "left out") {
+				t.Errorf("hardware fit prints\n%s", out)
+			}
+		}
+	}
+	blind := exec.CommandContext(t.Context(), python, "links.py", "--out", dir)
+	blind.Env = append(os.Environ(), "CUDA_VISIBLE_DEVICES=")
+	out, err := blind.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "links.py:") || strings.Contains(string(out), "Traceback") {
+		t.Errorf("without a GPU: %v\n%s", err, out)
+	}
+}
+
 // shape is a row without its time.
 func shape(line string) string {
 	if i := strings.LastIndex(line, ","); i >= 0 {
