@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
+	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 )
 
@@ -85,7 +87,11 @@ func (f *hardwareFlags) fitKernels(c *call, data []byte, path string) error {
 	}
 	var all []fittedKernels
 	for _, mine := range kernel.ByDevice(points) {
-		all = append(all, fitDevice(mine, shared))
+		r, err := fitDevice(mine, shared, lib)
+		if err != nil {
+			return err
+		}
+		all = append(all, r)
 	}
 	if f.format == "json" {
 		return text.WriteJSON(c.stdout, all)
@@ -101,7 +107,15 @@ func (f *hardwareFlags) fitKernels(c *call, data []byte, path string) error {
 	return nil
 }
 
-func fitDevice(mine []kernel.Point, shared kernel.Parameters) fittedKernels {
+func fitDevice(mine []kernel.Point, shared kernel.Parameters, lib *hardware.Library) (fittedKernels, error) {
+	gpu, err := lib.GPU(mine[0].Device.Name)
+	if err != nil {
+		return fittedKernels{}, err
+	}
+	published, err := kernel.Estimate(gpu, lib)
+	if err != nil {
+		return fittedKernels{}, err
+	}
 	e := kernel.Learn(mine[0].Device, shared, mine)
 	r := fittedKernels{Device: mine[0].Device.Name, Kernels: len(mine)}
 	for i := range kernel.Definitions {
@@ -110,8 +124,11 @@ func fitDevice(mine []kernel.Point, shared kernel.Parameters) fittedKernels {
 				d.Name, e.Parameters[i] / d.SI, shared[i] / d.SI, d.Unit, d.Text})
 		}
 	}
-	r.Errors = append(kernel.Residuals(e, mine, false), kernel.JudgeParts(mine, shared, false)...)
-	return r
+	r.Errors = slices.Concat(
+		kernel.JudgeWith(published, kernel.LeaveFile, mine, false),
+		kernel.JudgeWith(e, kernel.LeaveNothing, mine, false),
+		kernel.JudgeParts(mine, shared, false))
+	return r, nil
 }
 
 func (r *fittedKernels) print(w io.Writer) error {

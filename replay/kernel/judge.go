@@ -22,6 +22,7 @@ const (
 	LeaveModel  Split = "model"  // no measurement of the model, on any device
 	LeaveWidth  Split = "width"  // other widths of the same device, a fifth at a time
 	LeaveShape  Split = "shape"  // other shapes of the same device, a fifth at a time
+	LeaveFile   Split = "file"   // all of a file: the published measurements alone predict it
 	// LeaveNothing are errors on the measurements that were fitted.
 	LeaveNothing Split = "nothing"
 )
@@ -119,13 +120,14 @@ func JudgeParts(mine []Point, start Parameters, each bool) (all []Errors) {
 	return all
 }
 
-// Residuals returns the errors of an estimator on the measurements that it learned from.
-func Residuals(e *Estimator, mine []Point, each bool) []Errors {
+// JudgeWith returns the errors of an estimator on measurements of one device. The split says which
+// of them it learned from.
+func JudgeWith(e *Estimator, split Split, mine []Point, each bool) []Errors {
 	var all []guess
 	for i := range mine {
 		all = append(all, guess{&mine[i], e.judged(mine[i].Kernel)})
 	}
-	return summaries(LeaveNothing, mine[0].Measurement.Device, all, each)
+	return summaries(split, mine[0].Measurement.Device, all, each)
 }
 
 // ByDevice divides measurements by their devices, in order of their first appearance.

@@ -109,17 +109,17 @@ class Mover:
         there = self.host.numel() // size
         return self.random.choice(there, n, replace=False, shuffle=True) if n <= there else self.random.integers(there, size=n)
 
-    def request(self, path: str, direction: str, size: int, n: int):
-        """The function that submits a request, and the rows that it moves."""
-        rows = self.rows(size, n)
+    def request(self, path: str, direction: str, size: int, rows: np.ndarray):
+        """The function that submits the request of these rows."""
+        n = len(rows)
         if path == "kernel":
-            return self._kernel(direction, size, n, torch.from_numpy(rows).to(self.device)), rows
+            return self._kernel(direction, size, n, torch.from_numpy(rows).to(self.device))
         far = (self.host.data_ptr() + rows * size).astype(np.uint64)
         near = (self.gpu.data_ptr() + np.arange(n) * size).astype(np.uint64)
         to, source = (near, far) if direction == "h2d" else (far, near)
         if not self.cuda:
-            return lambda: [ctypes.memmove(int(a), int(b), size) for a, b in zip(to, source)], rows
-        return (self._calls if path == "call" else self._batch)(to, source, size, n), rows
+            return lambda: [ctypes.memmove(int(a), int(b), size) for a, b in zip(to, source)]
+        return (self._calls if path == "call" else self._batch)(to, source, size, n)
 
     def _kernel(self, direction: str, size: int, n: int, rows: torch.Tensor):
         words = size // WORD
@@ -177,14 +177,15 @@ class Mover:
         end.synchronize()
         return 1e3 * start.elapsed_time(end)
 
-    def median(self, path: str, run, repeats: int) -> float:
-        for _ in range(2):
-            self.time(path, run)
-        return max(1e-3, statistics.median(self.time(path, run) for _ in range(repeats)) - self.empty)
+    def median(self, path: str, direction: str, size: int, n: int, repeats: int) -> float:
+        """Microseconds of a request. Each repeat moves other rows, as the steps of a model do."""
+        times = [self.time(path, self.request(path, direction, size, self.rows(size, n))) for _ in range(2 + repeats)]
+        return max(1e-3, statistics.median(times[2:]) - self.empty)
 
     def test(self, path: str, direction: str, size: int, n: int) -> None:
         """Compares the bytes that arrive with those that left, and fails if they differ."""
-        run, rows = self.request(path, direction, size, n)
+        rows = self.rows(size, n)
+        run = self.request(path, direction, size, rows)
         far, near = self.host[: self.host.numel() // size * size].view(-1, size), self.gpu[: n * size].view(n, size)
         at = torch.from_numpy(rows)
         if direction == "h2d":
@@ -243,14 +244,13 @@ def run(args: argparse.Namespace) -> None:
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "a CPU, no link"
     args.out.mkdir(parents=True, exist_ok=True)
     mover = Mover(device, pool)
-    mover.empty = mover.median("kernel", lambda: None, repeats) if mover.cuda else 0.0
+    mover.empty = statistics.median(mover.time("kernel", lambda: None) for _ in range(repeats)) if mover.cuda else 0.0
     for path in args.paths:
         for direction in args.directions:
             mover.test(path, direction, 656, 100)
             rows = [f"# {name}, PyTorch {torch.__version__}, {pool / GB:g} GiB pinned, median of {repeats}", HEADER]
             for size, n in points(path, args.quick):
-                request, _ = mover.request(path, direction, size, n)
-                rows.append(f"{size},{n},{mover.median(path, request, repeats):.5g}")
+                rows.append(f"{size},{n},{mover.median(path, direction, size, n, repeats):.5g}")
             file = args.out / f"{path}-{direction}.csv"
             unfinished = file.with_suffix(".part")
             unfinished.write_text("\n".join(rows) + "\n")

@@ -233,9 +233,9 @@ def cases(quick: bool, degrees: list[int]) -> list[Case]:
 class Clock:
     """Median times of calls in µs, each with a cold L2 cache.
 
-    On a GPU the buffer that replaces the cache's content is written right before the call. The CPU
-    submits the call meanwhile, so its time does not count. Two events around nothing take time too:
-    their median is subtracted.
+    On a GPU the buffer that replaces the cache's content is written right before the call, as often
+    as takes twice the time that the CPU needs to submit the call. So that time does not count. Two
+    events around nothing take time too: their median is subtracted.
     """
 
     def __init__(self, device: torch.device, repeats: int):
@@ -243,22 +243,28 @@ class Clock:
         if device.type == "cuda":
             cache = getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 64 << 20)
             self.other = torch.empty(max(256 << 20, 4 * cache), dtype=torch.uint8, device=device)
+            self.write = 1e-3 * self._events(self.other.zero_, 1, 5)  # ms, of one write
             self.empty = 0.0
             self.empty = self.median(lambda: None)
 
     def median(self, call) -> float:
-        for _ in range(3):
-            call()
+        submission = statistics.median([self._cpu(call) for _ in range(6)][3:])  # after three to warm up
         if self.device.type != "cuda":
             return statistics.median(self._cpu(call) for _ in range(self.repeats))
-        pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(self.repeats)]
+        return max(1e-3, self._events(call, 1 + int(2e-3 * submission / self.write), self.repeats) - self.empty)
+
+    def _events(self, call, writes: int, repeats: int) -> float:
+        """The median time between two events around a call, in µs, each after some writes."""
+        torch.cuda.synchronize()
+        pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(repeats)]
         for start, end in pairs:
-            self.other.zero_()
+            for _ in range(writes):
+                self.other.zero_()
             start.record()
             call()
             end.record()
         torch.cuda.synchronize()
-        return max(1e-3, 1e3 * statistics.median(start.elapsed_time(end) for start, end in pairs) - self.empty)
+        return 1e3 * statistics.median(start.elapsed_time(end) for start, end in pairs)
 
     @staticmethod
     def _cpu(call) -> float:
