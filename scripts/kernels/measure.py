@@ -320,10 +320,14 @@ def flags() -> argparse.ArgumentParser:
     p.add_argument("--quick", action="store_true", help="few shapes and 5 repeats")
     p.add_argument("--repeats", type=positive, help="timed calls of each kernel; 50 by default")
     p.add_argument("--software", help="column software; the version of PyTorch, and of FlashInfer if it runs, by default")
-    shape = p.add_argument_group("shape of the model, instead of --kvreplay (all six)")
-    for field in FIELDS:
-        shape.add_argument("--" + field.replace("_", "-"), type=positive, default=argparse.SUPPRESS)
+    shape_flags(p, FIELDS)
     return p
+
+
+def shape_flags(p: argparse.ArgumentParser, fields: list[str]) -> None:
+    shape = p.add_argument_group("shape of the model, instead of --kvreplay (all of them)")
+    for field in fields:
+        shape.add_argument("--" + field.replace("_", "-"), type=positive, default=argparse.SUPPRESS)
 
 
 def positive(text: str) -> int:
@@ -337,14 +341,14 @@ def degrees(text: str) -> list[int]:
     return [positive(part) for part in text.split(",")]
 
 
-def shape_of(args: argparse.Namespace) -> dict:
-    """The model's widths, from the six flags or from kvreplay."""
-    stated = {field: getattr(args, field) for field in FIELDS if hasattr(args, field)}
-    if len(stated) == len(FIELDS):
+def shape_of(args: argparse.Namespace, fields: list[str] = FIELDS) -> dict:
+    """The model's shape, from the flags of all fields or from kvreplay."""
+    stated = {field: getattr(args, field) for field in fields if hasattr(args, field)}
+    if len(stated) == len(fields):
         return stated
     if stated:
-        missing = next(field for field in FIELDS if field not in stated)
-        raise MeasureError(f"--{missing.replace('_', '-')} is missing: state all six widths, or none")
+        missing = next(field for field in fields if field not in stated)
+        raise MeasureError(f"--{missing.replace('_', '-')} is missing: state the whole shape, or nothing of it")
     try:
         text = subprocess.run([args.kvreplay, "hardware", "show", args.model, "--format", "json"],
                               check=True, capture_output=True, text=True).stdout
@@ -360,9 +364,9 @@ def shape_of(args: argparse.Namespace) -> dict:
         raise MeasureError(f"weights of {args.model} have {lines['bytes_per_parameter']} B each, expected 2 (BF16)")
     if sparse := next((field for field in lines if field.startswith(("moe.", "latent."))), None):
         raise MeasureError(f"{args.model} states {sparse}: the script measures dense models without latent attention")
-    if missing := [field for field in FIELDS if field not in lines]:
+    if missing := [field for field in fields if field not in lines]:
         raise MeasureError(f"{args.model} states no {missing[0]}: the script measures dense models")
-    return {field: int(lines[field]) for field in FIELDS}
+    return {field: int(lines[field]) for field in fields}
 
 
 def description(device: torch.device, flashinfer: bool) -> tuple[str, list[str]]:

@@ -1,0 +1,167 @@
+package kernels_test
+
+import (
+	"encoding/csv"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kvreplay/kvreplay/scripts/capture/capturetest"
+)
+
+// Every mode of decode.py writes its rows. predict.py prices them with kvreplay.
+func TestDecode(t *testing.T) {
+	if testing.Short() {
+		t.Skip("imports torch")
+	}
+	python := capturetest.Python(t.Context(), t, "../capture/environment.py")
+	t.Setenv("OMP_NUM_THREADS", "1")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "steps.csv")
+	for _, mode := range [][]string{
+		{"dense", "--batch", "1,2", "--context", "50", "--parts"},
+		{"offloaded", "--batch", "2", "--context", "200", "--topk", "40", "--miss", "0,7", "--parts"},
+		{"offloaded", "--context", "200", "--topk", "40", "--miss", "39", "--eager"},
+		{"transformers", "--context", "30"},
+	} {
+		args := append([]string{"decode.py"}, mode...)
+		run(t, python, append(append(args, "--steps", "2", "--out", path), tiny...)...)
+	}
+	text := read(t, path)
+	for _, row := range []string{"dense,tiny,cpu,torch-", "dense:attention,", "dense:products,", "offloaded:gather,",
+		"2,200,40,28,", "offloaded-eager,", "1,200,40,78,", "transformers,tiny,cpu,torch-"} {
+		if !strings.Contains(text, row) {
+			t.Errorf("no row with %q:\n%s", row, text)
+		}
+	}
+
+	program := filepath.Join(dir, "kvreplay")
+	run(t, "go", "build", "-tags", "minimal", "-o", program, "../../cmd/kvreplay")
+	path = filepath.Join(dir, "known.csv")
+	run(t, python, "decode.py", "offloaded", "--model", "smollm2-135m", "--gpu", "cpu", "--device", "cpu", "--kvreplay", program,
+		"--context", "200", "--topk", "40", "--miss", "7", "--steps", "1", "--out", path)
+	out := run(t, python, "predict.py", path, "--hardware", "h100", "--kvreplay", program)
+	if rows := records(t, out); len(rows) != 2 || rows[0][12] != "error_percent" || rows[1][12] == "" {
+		t.Errorf("no prediction of one row:\n%s", out)
+	}
+}
+
+// tiny has all flags of a model's shape.
+var tiny = []string{"--model", "tiny", "--gpu", "cpu", "--device", "cpu", "--hidden-size", "64", "--query-heads", "8",
+	"--kv-heads", "2", "--head-dim", "16", "--ffn-size", "96", "--vocabulary", "100", "--layers", "2"}
+
+// Triton's interpreter runs the kernels on the CPU. The script compares each with PyTorch.
+func TestDecodeKernels(t *testing.T) {
+	if testing.Short() {
+		t.Skip("imports torch")
+	}
+	python := capturetest.Python(t.Context(), t, "../capture/environment.py")
+	t.Setenv("TRITON_INTERPRET", "1")
+	t.Setenv("OMP_NUM_THREADS", "1")
+	dir := t.TempDir()
+	misses := filepath.Join(dir, "misses.csv")
+	if err := os.WriteFile(misses, []byte("step,layer,misses\n0,0,3\n0,1,0\n1,0,78\n1,1,5\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"decode.py", "offloaded", "--context", "200", "--topk", "40", "--misses", misses,
+		"--out", filepath.Join(dir, "steps.csv")}, tiny...)
+	if out := run(t, python, args...); !strings.Contains(out, "Triton's kernels equal PyTorch's") || !strings.Contains(out, "40 21.5 ") {
+		t.Errorf("kernels on the CPU:\n%s", out)
+	}
+
+	if err := os.WriteFile(misses, []byte("step,layer,misses\n0,0,3\n0,1,79\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	refuse(t, "79 misses of a layer exceed 78", python, args...)
+	if err := os.WriteFile(misses, []byte("step,layer,misses\n0,0,3\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	refuse(t, "no misses of step 0, layer 1", python, args...)
+}
+
+// Ctrl-C keeps the rows so far.
+func TestDecodeInterrupted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("imports torch")
+	}
+	python := capturetest.Python(t.Context(), t, "../capture/environment.py")
+	path := filepath.Join(t.TempDir(), "steps.csv")
+	cmd := exec.Command(python, append([]string{"decode.py", "dense", "--batch", strings.Repeat("1,", 50000) + "1",
+		"--out", path}, tiny...)...)
+	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3000 {
+		if data, err := os.ReadFile(path); err == nil && strings.Count(string(data), "\n") > 1 {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 {
+		t.Errorf("Ctrl-C: %v", err)
+	}
+	if text := read(t, path); !strings.HasSuffix(text, "\n") || strings.Count(text, "\n") < 2 {
+		t.Errorf("rows after Ctrl-C:\n%s", text)
+	}
+}
+
+// The committed predictions are older than the measurements, so their figures stay. Their commands
+// are those that predict.py runs.
+func TestPredictions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs kvreplay many times")
+	}
+	program := filepath.Join(t.TempDir(), "kvreplay")
+	run(t, "go", "build", "-tags", "minimal", "-o", program, "../../cmd/kvreplay")
+	path := filepath.Join("testdata", "predictions-h100.csv")
+	now := records(t, run(t, "python3", "predict.py", path, "--hardware", "h100", "--kvreplay", program))
+	then := records(t, read(t, path))
+	if len(now) != len(then) {
+		t.Fatalf("%d predictions, expected %d", len(now), len(then))
+	}
+	for i, row := range now {
+		if strings.Join(row[:8], ",") != strings.Join(then[i][:8], ",") {
+			t.Errorf("line %d is %q, expected %q", i+1, row[:8], then[i][:8])
+		}
+		if i == 0 || row[8] == "" {
+			continue
+		}
+		var us [3]float64
+		for j := range us {
+			var err error
+			if us[j], err = strconv.ParseFloat(row[8+j], 64); err != nil {
+				t.Errorf("line %d: %v", i+1, err)
+			}
+		}
+		if us[1] >= us[0] || us[0] >= us[2] {
+			t.Errorf("line %d: %v µs is not between %v and %v", i+1, us[0], us[1], us[2])
+		}
+	}
+}
+
+func records(t *testing.T, text string) [][]string {
+	t.Helper()
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return rows
+}
+
+// refuse runs a command that must fail with a message.
+func refuse(t *testing.T, message, name string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(name, args...).CombinedOutput(); err == nil || !strings.Contains(string(out), message) {
+		t.Errorf("%v\n%s\nexpected %q", err, out, message)
+	}
+}
