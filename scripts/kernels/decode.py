@@ -8,6 +8,7 @@ import argparse
 import csv
 import gc
 import itertools
+import math
 import os
 import statistics
 import sys
@@ -327,7 +328,7 @@ def compare(fused: Fused, s: Shape, device: torch.device) -> None:
         if not difference <= error * max(1.0, b.double().abs().max().item()):
             raise MeasureError(f"Triton's {name} differs from PyTorch's by {difference:.3g}: report it with your versions")
 
-    rounding = 2.0**-7
+    rounding = 2.0**-6  # two units in the last place
     batch, tokens, topk = 2, 320, 150  # no multiple of a block
     streams = batch * s.kv_heads
     x, r, w = rand(batch, s.hidden), rand(batch, s.hidden), rand(s.hidden)
@@ -372,7 +373,7 @@ def compare(fused: Fused, s: Shape, device: torch.device) -> None:
     for name, table, state, pool in zip(("Triton", "PyTorch"), tables, states, pools, strict=True):
         same(f"table ({name})", table.gather(1, demand.long()), state.slots)
         same(f"gather ({name})", pool[state.slots.long()][:, 1:], entries[:, 1:])
-    same("attention", *out, 2 * rounding)
+    same("attention", *out, rounding)
 
 
 # ---- load --------------------------------------------------------------------------------------
@@ -577,12 +578,14 @@ class Clock:
 
     def __init__(self, device: torch.device, steps: int, eager: bool):
         self.device, self.steps, self.graph = device, steps, device.type == "cuda" and not eager
+        if self.graph:
+            self.other = torch.empty(256 << 20, dtype=torch.uint8, device=device)
 
     def time(self, prepare, step) -> list[float]:
         """Calls prepare(i) and then step(), WARMUP + steps times. Only step counts.
 
-        With a graph the CPU submits it during prepare or the step before, as serving engines do.
-        Without one the GPU is idle when a step begins, and the CPU's time counts.
+        With a graph the GPU writes other memory while the CPU submits the step, so the CPU's time
+        does not count. Without one the GPU is idle when a step begins, and the CPU's time counts.
         """
         if self.device.type != "cuda":
             return [self._cpu(prepare, step, i) for i in range(WARMUP + self.steps)][WARMUP:]
@@ -592,7 +595,10 @@ class Clock:
         events = []
         for i in range(WARMUP + self.steps):
             prepare(i)
-            if not self.graph:
+            if self.graph:
+                for _ in range(16):  # some 1.5 ms
+                    self.other.zero_()
+            else:
                 torch.cuda.synchronize()
             pair = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
             pair[0].record()
@@ -709,13 +715,15 @@ class Rows:
 
 
 def p95(times: list[float]) -> float:
-    return sorted(times)[min(len(times) - 1, int(0.95 * len(times)))]
+    return sorted(times)[math.ceil(0.95 * len(times)) - 1]
 
 
 def run(args: argparse.Namespace) -> None:
     device = torch.device(args.device)
     if device.type == "cuda" and not torch.cuda.is_available():
         raise MeasureError("PyTorch finds no GPU: install PyTorch with CUDA, or try the script with --device cpu")
+    if device.index is not None and device.type == "cuda":
+        torch.cuda.set_device(device)
     shape = shape_of(args, [*FIELDS, "layers"])
     s, layers = Shape.of(shape, 1), shape["layers"]
     torch.manual_seed(0)
