@@ -20,6 +20,7 @@ type curveFlags struct {
 	from      []string
 	inline    bool
 	batch     bool
+	translate bool
 	link      string
 	path      string
 	direction string
@@ -50,6 +51,7 @@ with them.`,
 			fl.enum(&f.direction, "direction", "h2d", "direction of the points on that link: `h2d` (fetches) or d2h (write-backs)", transfer.HostToDevice.String(), transfer.DeviceToHost.String())
 			fl.BoolVar(&f.batch, "batch", false, "fit also submit and ahead, the submission's constants, for points that are batches")
 			fl.BoolVar(&f.inline, "inline", false, "let the submitting thread move blocks below the first --from (needs --batch)")
+			fl.BoolVar(&f.translate, "translate", false, "fit also submit, the time to translate a block's address while bytes move, for points of a kernel")
 			fl.StringVar(&f.source, "source", "mine", "write this `KEY` as the source with --format yaml")
 			fl.goWith("link", "path", "direction")
 			fl.format(&h.format, "", "table", "json", "yaml")
@@ -66,7 +68,10 @@ with them.`,
 
 // form returns the form of the curve that the flags describe.
 func (f *curveFlags) form(h *hardwareFlags) (fit.Form, error) {
-	form := fit.Form{From: []float64{0}, Batch: f.batch}
+	if f.batch && f.translate {
+		return fit.Form{}, usagef("--batch is for batches of copies, --translate for kernels: choose one")
+	}
+	form := fit.Form{From: []float64{0}, Batch: f.batch, Translate: f.translate}
 	for _, text := range f.from {
 		size, err := parseSize(text)
 		if err != nil || float64(size) <= form.From[len(form.From)-1] {

@@ -146,7 +146,7 @@ func (r *fittedKernels) print(w io.Writer) error {
 
 // refuseCurveFlags refuses flags of links for a file of kernels.
 func refuseCurveFlags(c *call) error {
-	for _, name := range []string{"from", "link", "path", "batch", "inline", "source"} {
+	for _, name := range []string{"from", "link", "path", "batch", "translate", "inline", "source"} {
 		if c.changed(name) {
 			return usagef("--%s is for links, but %s has kernels: remove it", name, strings.TrimSpace(c.args[0]))
 		}

@@ -38,7 +38,8 @@ type Paths struct {
 // Curve is the time of one path as a function of blocks and their size.
 type Curve struct {
 	Launch Fact[Seconds] `yaml:"launch" zero:"ok"` // per launch: a kernel, a driver call
-	// Submit is CPU time per descriptor. Ahead is the number of descriptors submitted before the
+	// Submit is CPU time per descriptor, or for a kernel the time to translate an address, which
+	// overlaps the bytes. Ahead is the number of descriptors submitted before the
 	// engine begins with the first.
 	Submit  Fact[Seconds] `yaml:"submit" need:"no" zero:"ok"`
 	Ahead   Fact[Number]  `yaml:"ahead" need:"no" zero:"ok"`

@@ -47,7 +47,7 @@ const (
 	rooflineFactor  = 1.5  // assumed: bare roofline, without launches, norms and activation
 	selectFactor    = 1.5  // assumed
 	lookupFactor    = 1.5  // assumed
-	linkFactor      = 1.4  // derived: all measured points of links (kvreplay hardware points)
+	linkFactor      = 1.4  // derived: all published points of links (kvreplay hardware points)
 	driveFactor     = 1.49 // derived: all measured points of drives
 	networkFactor   = 1.5  // assumed: between 1.1 for large buffers and 2 for small ones (replay/collective)
 )

@@ -111,7 +111,8 @@ func TestUncertainty(t *testing.T) {
 	byKind := map[string][]float64{}
 	for _, r := range rows {
 		e := cmp.Or(r.LeftOut, r.Error)
-		if e != nil && !r.Sets && !r.AtMost {
+		// A dense grid of one script on one link would hide how far other links are off.
+		if e != nil && !r.Sets && !r.AtMost && r.Item != "pcie5-x16-vm" {
 			byKind[r.Kind] = append(byKind[r.Kind], math.Abs(*e))
 		}
 	}

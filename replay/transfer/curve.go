@@ -14,7 +14,8 @@ import (
 //
 // ahead is the number of descriptors that the driver submits before the engine begins. It is 0 for
 // single calls, whose submission and engine overlap. For batches it is the whole batch, up to the
-// driver's queue. A kernel submits nothing. Its rate is at most SMs × bytes in flight ÷ round trip.
+// driver's queue. A kernel submits nothing. Its submit is the time in which the host translates the
+// address of a piece, while bytes of others move. Its rate is at most SMs × bytes in flight ÷ round trip.
 //
 // In an inline regime the submitting thread moves the bytes. After its queue is full, each further
 // descriptor waits as well:

@@ -204,7 +204,8 @@ func FittedPaths(l *hardware.Link) (fitted []Fitted) {
 func FormOf(l *hardware.Link, d transfer.Direction, path string) Form {
 	paths := pathsOf(l, d)
 	c, packets := paths.Named(path), transfer.PacketsOf(l, d, mechanismOf(path))
-	form := Form{Batch: c.Submit.Known(), Packets: packets, SMs: float64(c.SMs.Value), MaxRate: packets.Ceiling(float64(l.Bandwidth.Value))}
+	submits := c.Submit.Known()
+	form := Form{Batch: submits && path == "batch", Translate: submits && path == "kernel", Packets: packets, SMs: float64(c.SMs.Value), MaxRate: packets.Ceiling(float64(l.Bandwidth.Value))}
 	if call := paths.Call; call != nil {
 		if rate := call.Regimes[len(call.Regimes)-1].Rate; rate.Status == hardware.Measured {
 			form.MaxRate = float64(rate.Value)

@@ -25,11 +25,13 @@ func (p *Point) block() float64 { return float64(p.Request.Bytes) / float64(p.Re
 
 // Form is the form of the fitted curve.
 type Form struct {
-	From    []float64        // bytes at which regimes begin, ascending from 0, nil for one regime
-	Inline  []bool           // regimes in which the submitting thread moves the bytes, nil for none
-	Batch   bool             // submission goes ahead of the engine, so Submit and Ahead are fitted too
-	Packets transfer.Packets // packets of the link, the zero value has no headers
-	SMs     float64          // copied to the curve
+	From   []float64 // bytes at which regimes begin, ascending from 0, nil for one regime
+	Inline []bool    // regimes in which the submitting thread moves the bytes, nil for none
+	Batch  bool      // submission goes ahead of the engine, so Submit and Ahead are fitted too
+	// Translate fits Submit of a kernel: the time to translate a piece's address, which overlaps its bytes.
+	Translate bool
+	Packets   transfer.Packets // packets of the link, the zero value has no headers
+	SMs       float64          // copied to the curve
 	// MaxRate is the largest rate, that of the link, in bytes/s. 0 is no bound.
 	MaxRate float64
 }
@@ -262,6 +264,9 @@ func (f *fitting) independent(constants []constant) bool {
 	if f.form.Batch {
 		needed += 2
 	}
+	if f.form.Translate {
+		needed++
+	}
 	if len(f.points) < needed {
 		return false
 	}
@@ -293,6 +298,9 @@ func (f *fitting) start() []float64 {
 	if f.form.Batch {
 		start = append(start, 0.5e-6, 1e4) // µs per descriptor and thousands ahead, the order of drivers
 	}
+	if f.form.Translate {
+		start = append(start, 3e-8) // the order of a miss in a table of pages
+	}
 	return start
 }
 
@@ -303,6 +311,9 @@ func (f *fitting) curve(constants []float64, c *transfer.Curve) {
 	}
 	if f.form.Batch {
 		c.Submit, c.Ahead = constants[len(f.free)], constants[len(f.free)+1]
+	}
+	if f.form.Translate {
+		c.Submit = constants[len(f.free)]
 	}
 }
 

@@ -59,6 +59,23 @@ func TestRecoversBatch(t *testing.T) {
 	}
 }
 
+// The fit recovers the time to translate addresses, which hides the bytes of small blocks only.
+func TestRecoversTranslation(t *testing.T) {
+	want := &transfer.Curve{Launch: 6e-6, Submit: 33e-9, Regimes: []transfer.Regime{{Descriptor: 2e-9, Rate: 50e9}}}
+	list := points(want, []int64{128, 656, 2048, 16384}, []int64{256, 2048, 16384})
+	r, err := Curve(list, Form{Translate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := r.Curve
+	if math.Abs(c.Submit/33e-9-1) > .01 || math.Abs(c.Launch/6e-6-1) > .01 || math.Abs(c.Regimes[0].Rate/50e9-1) > .01 || c.Ahead != 0 {
+		t.Errorf("fitted %+v", c)
+	}
+	if plain, err := Curve(list, Form{}); err != nil || Worst(plain.Errors) < 10*Worst(r.Errors) {
+		t.Errorf("a curve without translation has errors %v, %v", plain.Errors, err)
+	}
+}
+
 // One bad point does not change the curve for the others.
 func TestOutlier(t *testing.T) {
 	want := &transfer.Curve{Launch: 5e-6, Regimes: []transfer.Regime{{Descriptor: .2e-6, Rate: 20e9}}}

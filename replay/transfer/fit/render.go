@@ -153,6 +153,8 @@ func constantsTable(r *Result) *table.Table {
 	t.Add("launch", microseconds(c.Launch))
 	if c.Submit > 0 {
 		t.Add("submit", microseconds(c.Submit))
+	}
+	if c.Ahead > 0 {
 		t.Add("ahead", fmt.Sprintf("%.0f descriptors", c.Ahead))
 	}
 	for _, g := range c.Regimes {
@@ -190,7 +192,10 @@ func WriteYAML(w io.Writer, c *transfer.Curve, source string) error {
 	}
 	lines := []string{"launch: " + fact(microseconds(c.Launch))}
 	if c.Submit > 0 {
-		lines = append(lines, "submit: "+fact(microseconds(c.Submit)), "ahead: "+fact(fmt.Sprintf("%.0f", c.Ahead)))
+		lines = append(lines, "submit: "+fact(microseconds(c.Submit)))
+	}
+	if c.Ahead > 0 {
+		lines = append(lines, "ahead: "+fact(fmt.Sprintf("%.0f", c.Ahead)))
 	}
 	if c.SMs > 0 {
 		lines = append(lines, "sms: "+fact(fmt.Sprintf("%g", c.SMs)))
