@@ -82,7 +82,9 @@ Warm-up, the choice of the blocks that are resident before step 0:
 Prefetch, fetches before the step that demands the block (SIZE is a capacity):
   predicted:SIZE        the trace's predicted_indices, into a staging buffer
   candidates:SIZE       the candidates of the step before, into a staging buffer
+  echo:SIZE             the blocks that the policy echo expects next, into a staging buffer
   candidates:SIZE,swap  the candidates, into the cache: at most SIZE a step replace worse ones
+  echo:SIZE,swap        the same with the blocks that echo expects
 
 Outliers, blocks that stay on the GPU outside the capacity:
   windows:N             the N blocks of a stream that most windows demand
@@ -147,7 +149,7 @@ func (f *replayFlags) defineMore(fl *flagSet) {
 	fl.StringVar(&f.setting.Clusters, "clusters", "", "cache units of unequal size, from the lists or a `FILE`")
 	fl.StringVar(&f.setting.Outliers, "outliers", "", "keep these blocks on the GPU outside the capacity, as in windows:64")
 	fl.StringVar(&f.setting.Pool, "pool", "", "share one cache among the streams of a `request` or of a layer (default: each has its own)")
-	fl.StringVar(&f.setting.Prefetch, "prefetch", "", "fetch ahead from `SOURCE`, as in predicted:64 or candidates:64")
+	fl.StringVar(&f.setting.Prefetch, "prefetch", "", "fetch ahead from `SOURCE`, as in candidates:64 or echo:64")
 	fl.StringArrayVar(&f.tiers, "tier", nil, "add a cache below the GPU's, `NAME=POLICY@CAPACITY` as in dram=lru@8x, fastest first")
 	fl.BoolVar(&f.inclusive, "inclusive", false, "keep copies in tiers of the blocks that pass through them")
 	fl.StringVar(&f.allocation, "allocation", "", "use the sizes in this `PLAN` of kvreplay allocate instead of --capacity")

@@ -65,6 +65,7 @@ type counter struct {
 	t     *testing.T
 	known map[string]missed
 	plans map[string]*allocate.Plan // by path
+	rows  map[string][]result.Row   // by path, policy and prefetcher
 }
 
 // count returns the misses of a policy on the files of a pattern. Without ranks, a policy that needs
@@ -209,8 +210,8 @@ func TestREADME(t *testing.T) {
 	if testing.Short() {
 		t.Skip("replays the corpus with each variant of the rule")
 	}
-	c := &counter{t, map[string]missed{}, map[string]*allocate.Plan{}}
-	tables := map[string]string{"gaps": c.gaps(), "tasks": c.tasks(), "ablation": c.ablation(), "cells": c.cells(), "settings": c.settings(), "contexts": c.contexts()}
+	c := &counter{t, map[string]missed{}, map[string]*allocate.Plan{}, map[string][]result.Row{}}
+	tables := map[string]string{"gaps": c.gaps(), "tasks": c.tasks(), "ablation": c.ablation(), "cells": c.cells(), "settings": c.settings(), "contexts": c.contexts(), "prefetch": c.prefetches(), "times": c.prefetchTimes()}
 	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)

@@ -109,6 +109,8 @@ type Start struct {
 	Staging   int              // blocks of the buffer
 	Swap      bool             // prefetched blocks go into the cache, not into a buffer
 	Attention demand.Attention // for lossy policies
+
+	NewPredictor func() policies.Predictor // for the source PrefetchEcho. A cell keeps the first one
 }
 
 // Reported returns the smallest and the largest capacity per stream that rows report. For a
@@ -295,6 +297,9 @@ func (fetch) arrive(c *Cell, v demand.View, i int) error {
 	c.size += c.weigh(born)
 	if prefetches && !c.staging.swaps {
 		c.staging.fill(c.state, i)
+	}
+	if c.staging.learns() {
+		c.staging.learn(born, i, c.ranks)
 	}
 	return nil
 }

@@ -19,8 +19,10 @@ type staging struct {
 	next       []int32       // blocks of the next buffer, or blocks swapped in
 	crowd      []int32       // blocks that were named at the step, but had no room
 	state      []stagedState
-	candidates []int32 // blocks that were named at the step, without pinned ones
-	misses     []int32 // misses of the step that were not staged
+	candidates []int32            // blocks that were named at the step, without pinned ones
+	predictor  policies.Predictor // nil if none was needed yet
+	expected   []int32            // blocks that the predictor names
+	misses     []int32            // misses of the step that were not staged
 
 	// Blocks of the step, for the tier below: fetched into the buffer, dropped from it before
 	// the demand, dropped after it, and not demanded.
@@ -58,6 +60,12 @@ func (g *staging) reset(v demand.View, st *Start) {
 	}
 	g.view = v.(*demand.Delta)
 	g.state = policies.Fill(g.state, g.view.Blocks, unstaged)
+	if g.learns() {
+		if g.predictor == nil {
+			g.predictor = st.NewPredictor()
+		}
+		g.predictor.Reset(g.view.Blocks)
+	}
 	if g.swaps {
 		g.rank = policies.Fill(g.rank, g.view.Blocks, 0)
 	}
@@ -71,9 +79,24 @@ func (g *staging) begin(i, at int) {
 	switch {
 	case g.source == setting.PrefetchPredicted:
 		g.candidates = g.view.Unpinned(g.candidates, g.view.Predicted(i), at)
+	case g.learns():
+		g.expected = g.predictor.Next(g.expected[:0])
+		g.candidates = g.view.Unpinned(g.candidates, g.expected, at)
 	case i > 0:
 		g.candidates = g.view.Unpinned(g.candidates, g.view.Candidates(i-1), at)
 	}
+}
+
+// learns reports whether a predictor is the source.
+func (g *staging) learns() bool { return g.source == setting.PrefetchEcho }
+
+// learn tells the predictor row i, a window or a counted step, after the prefetches for it.
+func (g *staging) learn(born []int32, i int, ranks bool) {
+	var candidates []int32
+	if ranks {
+		candidates = g.view.Candidates(i)
+	}
+	g.predictor.Step(born, g.view.Members(i), candidates)
 }
 
 // fill prefetches for row i, before the step is classified. It fetches the blocks that the source
@@ -150,8 +173,8 @@ func (g *staging) clearCrowd() {
 	}
 }
 
-// swapIn prefetches for row i into the cache. It considers the ranks K … M-1 of the step before,
-// best first, without pinned and resident blocks, and fetches at most size of them. If the cache
+// swapIn prefetches for row i into the cache. It considers the blocks that the source names, best
+// first, without pinned and resident blocks, and fetches at most size of them. If the cache
 // is full, swapIn evicts the policy's next victim, but only if the victim ranks worse in that list.
 // Blocks that are not in the list rank last. An evicted block does not return at this step. The
 // policy sees fetched blocks in Offered: last used and inserted at the step before, after the

@@ -7,11 +7,21 @@ type Prefetch struct {
 	// Predicted prefetches the blocks that were predicted for the step itself. Otherwise the ranks
 	// K … M-1 of the previous step are prefetched.
 	Predicted bool
+	// Predictor names blocks instead, from the rows before. Its scores are checked elsewhere.
+	Predictor Predictor
 	// Size is the size of the buffer in blocks. 0 disables prefetching.
 	Size int
 	// Swap prefetches into the cache, up to Size blocks per step. A block takes free room, or the
 	// place of the policy's next victim if that one has a worse rank.
 	Swap bool
+}
+
+// Predictor names the blocks that the next row may demand, best first. It learns births, demands and
+// ranks K … M-1 of all replayed rows.
+type Predictor interface {
+	Reset(blocks int)
+	Step(births, demand, candidates []int32)
+	Next(dst []int32) []int32
 }
 
 // Prefetched counts the prefetches of a step, in blocks.
@@ -47,29 +57,52 @@ func (x *cell) stage(row int, out *StepCounts) (crowded []int32) {
 
 // named returns the distinct blocks to prefetch, best first.
 func (x *cell) named(row int) []int32 {
-	var blocks []int32
-	if x.Prefetch.Predicted {
-		blocks = x.rows[row].predicted
-	} else if row > x.first {
-		demanded := map[int32]bool{}
-		for _, e := range x.rows[row-1].list {
-			if e.picked {
-				demanded[e.block] = true
-			}
-		}
-		for _, e := range x.rows[row-1].list {
-			if !demanded[e.block] {
-				blocks = append(blocks, e.block)
-			}
+	switch {
+	case x.Prefetch.Predictor != nil:
+		return x.Prefetch.Predictor.Next(nil)
+	case x.Prefetch.Predicted:
+		return distinct(x.rows[row].predicted)
+	case row > x.first:
+		return x.candidates(row - 1)
+	}
+	return nil
+}
+
+// candidates returns the distinct blocks of a row's ranks K … M-1, best first.
+func (x *cell) candidates(row int) (blocks []int32) {
+	demanded := map[int32]bool{}
+	for _, e := range x.rows[row].list {
+		if e.picked {
+			demanded[e.block] = true
 		}
 	}
-	var distinct []int32
+	for _, e := range x.rows[row].list {
+		if !demanded[e.block] {
+			blocks = append(blocks, e.block)
+		}
+	}
+	return distinct(blocks)
+}
+
+func distinct(blocks []int32) (distinct []int32) {
 	for _, b := range blocks {
 		if !slices.Contains(distinct, b) {
 			distinct = append(distinct, b)
 		}
 	}
 	return distinct
+}
+
+// teach tells the predictor, if there is one, what a row brings.
+func (x *cell) teach(row int, births, demand []int32) {
+	if x.Prefetch.Predictor == nil {
+		return
+	}
+	var candidates []int32
+	if x.hasRanks {
+		candidates = x.candidates(row)
+	}
+	x.Prefetch.Predictor.Step(births, demand, candidates)
 }
 
 // serve removes the staged blocks from a step's misses.
@@ -99,8 +132,15 @@ func (x *cell) swap(row int, out *StepCounts) (late []int32) {
 		return nil
 	}
 	before, t := row-1, x.time(row)
+	named := x.named(row)
+	rank := func(b int32) int {
+		if at := slices.Index(named, b); at >= 0 {
+			return at
+		}
+		return len(named)
+	}
 	stay := x.demand(before) // with the fetched blocks: none that the step may evict
-	for _, b := range x.named(row) {
+	for _, b := range named {
 		if x.pinned(b, x.rows[before].seqLen) || x.resident[b] != nil || slices.Contains(out.Victims, b) {
 			continue
 		}
@@ -110,7 +150,7 @@ func (x *cell) swap(row int, out *StepCounts) (late []int32) {
 		}
 		if len(x.resident) >= x.Capacity {
 			victim := x.order(before, stay)[0]
-			if slices.Contains(stay, victim) || x.rank(victim, before) < x.rank(b, before) {
+			if slices.Contains(stay, victim) || rank(victim) < rank(b) {
 				late = append(late, b)
 				continue
 			}

@@ -103,6 +103,9 @@ func (x *cell) run(placed []int32) []StepCounts {
 			x.demands[b] = append(x.demands[b], row)
 		}
 	}
+	if x.Prefetch.Predictor != nil {
+		x.Prefetch.Predictor.Reset(int(x.stride))
+	}
 	for _, b := range placed {
 		x.resident[b] = &entry{lastUse: -1, inserted: -1, uses: 0}
 	}
@@ -157,6 +160,7 @@ func (x *cell) step(row int, first bool) StepCounts {
 		crowded = x.stage(row, &out)
 	}
 	demand := x.demand(row)
+	x.teach(row, out.Born, demand)
 	for _, b := range demand { // classify the whole step by the residents at its start
 		if x.resident[b] != nil {
 			out.Hit = append(out.Hit, b)

@@ -83,7 +83,8 @@ func TestAbreast(t *testing.T) {
 		"prefetch": func(o *Options) {
 			o.Prefetch = setting.Prefetch{Source: setting.PrefetchCandidates, Staging: capacities(t, "0.5x")[0]}
 		},
-		"profile": func(o *Options) { o.Profile = newProfile(t) },
+		"predictor": func(o *Options) { o.Prefetch = prefetch(t, "echo:0.5x") },
+		"profile":   func(o *Options) { o.Profile = newProfile(t) },
 		"request": func(o *Options) {
 			o.Warmup = setting.Warmup{Kind: setting.WarmupImportance, Windows: 4, Scope: setting.ScopeRequest}
 		},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/echo"
 	"github.com/kvreplay/kvreplay/policies/lru"
 	"github.com/kvreplay/kvreplay/replay/allocate"
 	"github.com/kvreplay/kvreplay/replay/setting"
@@ -23,7 +24,7 @@ type behaviour struct{ policy, fingerprint string }
 func behaviourOf(spec policies.Spec) behaviour { return behaviour{spec.Name(), Fingerprint(spec)} }
 
 // behaviours returns the behaviours on which the rows of a cell depend. The first is the cell's
-// policy. If the capacity is another policy's peak, that policy follows. LRU follows if its misses
+// policy. If the capacity is another policy's peak, that policy follows. A prefetcher follows too. LRU follows if its misses
 // divide the memory again. For a tier, the policies of the caches above it follow.
 func (p *plan) behaviours(c *cellPlan) (all []behaviour) {
 	if p.plansWindows(c) {
@@ -40,6 +41,9 @@ func (p *plan) behaviours(c *cellPlan) (all []behaviour) {
 	if c.capacity != nil && c.capacity.Form() == setting.OfPlan && p.opt.Reallocation.Every > 0 {
 		all = append(all, behaviourOf(policies.Spec{Entry: &lru.Entry, Make: func() policies.Policy { return new(lru.Policy) }}))
 	}
+	if c.tier == 0 && p.opt.Prefetch.Source == setting.PrefetchEcho {
+		all = append(all, behaviourOf(predictor))
+	}
 	if c.tier > 0 {
 		all = append(all, p.behaviours(&p.cells[c.top])...)
 		for _, t := range p.opt.Tiers[:c.tier-1] {
@@ -48,6 +52,15 @@ func (p *plan) behaviours(c *cellPlan) (all []behaviour) {
 	}
 	return all
 }
+
+// predictor is the policy whose scores a prefetcher uses.
+var predictor = func() policies.Spec {
+	make, options, err := echo.Entry.New("")
+	if err != nil {
+		panic(err) // its tests parse the same text
+	}
+	return policies.Spec{Entry: &echo.Entry, Options: options, Make: make}
+}()
 
 // plansWindows reports whether an allocation sets the windows of the cell's policy.
 func (p *plan) plansWindows(c *cellPlan) bool {

@@ -85,7 +85,7 @@ func (b *bench) runShared(t *testing.T, p *plan, streams []trace.Stream, name st
 	if spec.Entry.Traits.Windowed {
 		capacity, later = policies.Unbounded, nil
 	}
-	st := cache.Start{Capacity: capacity, Ranks: p.ranks, Placed: demand.Place(p.warmup, &b.delta, capacity, nil), Unit: p.layout.Unit(p.pins), Prefetch: b.prefetch, Staging: b.staging, Swap: b.swaps, Later: later}
+	st := cache.Start{Capacity: capacity, Ranks: p.ranks, Placed: demand.Place(p.warmup, &b.delta, capacity, nil), Unit: p.layout.Unit(p.pins), Prefetch: b.prefetch, Staging: b.staging, Swap: b.swaps, NewPredictor: newPredictor, Later: later}
 	if b.alone {
 		counts, err := runner.Run(&b.delta, st, nil)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/echo"
 	"github.com/kvreplay/kvreplay/replay/cache"
 	"github.com/kvreplay/kvreplay/replay/setting"
 	"github.com/kvreplay/kvreplay/trace"
@@ -85,6 +86,8 @@ func (p *plan) checkPrefetch() error {
 		return nil
 	case f.Source == setting.PrefetchPredicted && !p.file.HasPredicted():
 		return fmt.Errorf("prefetch %v needs predicted_indices, the trace has none", f)
+	case f.Source == setting.PrefetchEcho:
+		p.needs |= policies.NeedDemand
 	case f.Source == setting.PrefetchCandidates && !p.ranks:
 		return fmt.Errorf("prefetch %v needs ranks, the trace has order=index", f)
 	case f.Source == setting.PrefetchCandidates && p.m == p.topk:
@@ -93,6 +96,8 @@ func (p *plan) checkPrefetch() error {
 	p.warnings = append(p.warnings, fmt.Sprintf("prefetch %v: OPT is no bound on these misses, so judge misses and moved entries together", f))
 	return nil
 }
+
+func newPredictor() policies.Predictor { return new(echo.Predictor) }
 
 // checkClusters checks the clusters against the trace.
 func (p *plan) checkClusters() error {

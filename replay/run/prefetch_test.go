@@ -13,14 +13,20 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// The engine and the referee agree on prefetching from both sources, with every policy and shape.
+// The engine and the referee agree on prefetching from every source, with every policy and shape.
 // Prompt windows prefetch nothing.
 func TestPrefetchAgreesWithReferee(t *testing.T) {
 	var b bench
 	var total cache.Counts
 	onShapes(t, draws(250), 81, func(r *rand.Rand, p *plan, streams []trace.Stream, name string) {
 		b.prefetch, b.staging = setting.PrefetchPredicted, 1+r.IntN(p.topk+2)
-		if len(streams[0].PredictedOffsets) == 0 || r.IntN(2) == 0 {
+		switch r.IntN(3) {
+		case 0:
+			b.prefetch = setting.PrefetchEcho
+		case 1:
+			b.prefetch = setting.PrefetchCandidates
+		}
+		if b.prefetch == setting.PrefetchPredicted && len(streams[0].PredictedOffsets) == 0 {
 			b.prefetch = setting.PrefetchCandidates
 		}
 		counts := b.runShared(t, p, streams, name, 1+r.IntN(2*p.topk))
@@ -35,7 +41,7 @@ func TestPrefetchAgreesWithReferee(t *testing.T) {
 }
 
 // The engine and the referee agree on tiers below a cache with a prefetcher, step by step: exclusive
-// and inclusive, one and two, from both sources. Draws of streams, policies, sizes and capacities
+// and inclusive, one and two, from every source. Draws of streams, policies, sizes and capacities
 // differ.
 func TestPrefetchAboveTiersAgreesWithReferee(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 24))
@@ -50,6 +56,9 @@ func TestPrefetchAboveTiersAgreesWithReferee(t *testing.T) {
 		source := setting.PrefetchPredicted
 		if len(s.PredictedOffsets) == 0 || p.ranks && r.IntN(2) == 0 {
 			source = setting.PrefetchCandidates
+		}
+		if r.IntN(3) == 0 {
+			source = setting.PrefetchEcho
 		}
 		if source == setting.PrefetchCandidates && !p.ranks {
 			continue
@@ -68,7 +77,7 @@ func TestPrefetchAboveTiersAgreesWithReferee(t *testing.T) {
 		if err := d.Build(s, demand.Options{K: p.topk, M: p.m, Pins: p.pins, Meta: p.meta, Windows: p.warmup.Replayed(), Members: true, NextUses: true}, trace.NewChecker("test", p.meta)); err != nil {
 			t.Fatal(err)
 		}
-		st := cache.Start{Capacity: 1 + r.IntN(2*p.topk), Ranks: p.ranks, Unit: 1, Prefetch: source, Staging: 1 + r.IntN(p.topk+2)}
+		st := cache.Start{Capacity: 1 + r.IntN(2*p.topk), Ranks: p.ranks, Unit: 1, Prefetch: source, Staging: 1 + r.IntN(p.topk+2), NewPredictor: newPredictor}
 		if spec.Entry.Traits.Windowed {
 			st.Capacity = policies.Unbounded
 		}

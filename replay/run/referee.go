@@ -25,6 +25,9 @@ func newRefereeChecks(p *plan, policy string, streams, request [][]*trace.Stream
 		Entries: p.layout.Factor, StepTokens: p.layout.Positions,
 		Prefetch: referee.Prefetch{Predicted: st.Prefetch == setting.PrefetchPredicted, Size: st.Staging, Swap: st.Swap},
 	}
+	if st.Prefetch == setting.PrefetchEcho {
+		config.Prefetch.Predictor = newPredictor()
+	}
 	if c := p.opt.Clusters; c != nil {
 		config.Page, config.Clusters = c.Page(), c.TokenClusters(streams[0][0], p.meta.Candidates)
 	}

@@ -28,7 +28,7 @@ func peekers(t *testing.T) (names []string) {
 
 // The engine and the referee agree on swaps, with every policy that supports them and every shape.
 func TestSwapAgreesWithReferee(t *testing.T) {
-	b := bench{prefetch: setting.PrefetchCandidates, swaps: true}
+	b := bench{swaps: true}
 	names := peekers(t)
 	if text := strings.Join(names, " "); text != "fifo lfu lookahead lru" {
 		t.Fatalf("%s can be swapped into: messages and documents name fifo, lfu, lookahead, lru", text)
@@ -37,7 +37,11 @@ func TestSwapAgreesWithReferee(t *testing.T) {
 	for seed := uint64(0); seed < draws(600); seed++ {
 		r := rand.New(rand.NewPCG(seed, 92))
 		streams, p := drawShape(r)
-		if streams[0].Rows == streams[0].Windows || !p.ranks || p.m == p.topk {
+		b.prefetch = setting.PrefetchEcho
+		if p.ranks && p.m > p.topk && r.IntN(2) == 0 {
+			b.prefetch = setting.PrefetchCandidates
+		}
+		if streams[0].Rows == streams[0].Windows {
 			continue
 		}
 		if r.IntN(3) == 0 {
@@ -45,6 +49,9 @@ func TestSwapAgreesWithReferee(t *testing.T) {
 		}
 		b.staging = 1 + r.IntN(p.topk+2)
 		for _, name := range names {
+			if spec, _ := all.Table().Parse(name); p.whyUnfit(spec, policies.NeedsOf(spec.Make())) != "" {
+				continue
+			}
 			counts := b.runShared(t, p, streams, name, 1+r.IntN(3*p.topk))
 			if counts.PrefetchUseless < 0 {
 				t.Fatalf("%+v", counts)

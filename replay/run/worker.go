@@ -356,7 +356,7 @@ func (w *worker) start(i, c int) (cache.Start, error) {
 		if err != nil {
 			return st, err
 		}
-		st.Prefetch, st.Staging, st.Swap = f.Source, blocks, f.Swap
+		st.Prefetch, st.Staging, st.Swap, st.NewPredictor = f.Source, blocks, f.Swap, newPredictor
 	}
 	st.Placed = w.placed(st.Capacity)
 	return st, nil

@@ -7,7 +7,7 @@ import (
 
 // FuzzParse checks that the text form of a capacity or a warm-up parses back to an equal value.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"1.5x", "0.2ctx", "6400", "64MiB", "peak:window:2", "0", "-1x", "1e400x", "auto", "lru:32", "importance:4", "staging", "cold", "lru:0", "NaNx", "predicted:0.5x", "candidates:64", "candidates:64,swap", "1x+2x@64+4x@128", "8+9@3", "2x+1x@4"} {
+	for _, text := range []string{"1.5x", "0.2ctx", "6400", "64MiB", "peak:window:2", "0", "-1x", "1e400x", "auto", "lru:32", "importance:4", "staging", "cold", "lru:0", "NaNx", "predicted:0.5x", "candidates:64", "candidates:64,swap", "echo:0.25x,swap", "1x+2x@64+4x@128", "8+9@3", "2x+1x@4"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

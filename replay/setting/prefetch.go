@@ -2,6 +2,7 @@ package setting
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/names"
@@ -15,11 +16,11 @@ import (
 // full. If the step demands such a block, the block joins the cache like a fetched one but is not a
 // miss. If no step demands it before it leaves the buffer, it is useless.
 //
-// With Swap there is no buffer: blocks are fetched into the cache itself (replay/README.md).
+// With Swap there is no buffer: blocks are fetched into the cache itself (replay/PREFETCH.md).
 type Prefetch struct {
 	Source  PrefetchSource
 	Staging Capacity // size of a stream's buffer, or with Swap the most blocks that a step prefetches
-	Swap    bool     // into the cache, in place of blocks with a worse rank, for candidates only
+	Swap    bool     // into the cache, in place of blocks with a worse rank, for sources with ranks
 }
 
 // PrefetchSource names the blocks to prefetch.
@@ -35,10 +36,15 @@ const (
 	// PrefetchCandidates takes the ranks K … M-1 of the previous step. The buffer then holds the
 	// best of them. It keeps those that it already has, and drops all other blocks.
 	PrefetchCandidates PrefetchSource = "candidates"
+	// PrefetchEcho takes the blocks that the policy echo expects next, in the order of its scores after
+	// the previous step (policies/echo). The buffer holds the best of them, as with candidates.
+	PrefetchEcho PrefetchSource = "echo"
 )
 
-// ParsePrefetch reads "predicted:0.5x", "candidates:64", "candidates:64,swap" or "": a source and
-// the size of the staging buffer in the forms of a capacity.
+var prefetchSources = []string{string(PrefetchPredicted), string(PrefetchCandidates), string(PrefetchEcho)}
+
+// ParsePrefetch reads "predicted:0.5x", "candidates:64", "echo:64,swap" or "": a source and the size of
+// the staging buffer in the forms of a capacity.
 func ParsePrefetch(text string) (Prefetch, error) {
 	if text == "" {
 		return Prefetch{}, nil
@@ -46,12 +52,12 @@ func ParsePrefetch(text string) (Prefetch, error) {
 	source, size, _ := strings.Cut(text, ":")
 	size, option, swaps := strings.Cut(size, ",")
 	p := Prefetch{Source: PrefetchSource(source), Swap: swaps}
-	if p.Source != PrefetchPredicted && p.Source != PrefetchCandidates {
-		return p, fmt.Errorf("prefetch %q: expected predicted:SIZE, candidates:SIZE or candidates:SIZE,swap with a SIZE as in 0.5x, 64 or 1MiB%s",
-			text, names.Nearest(source, []string{string(PrefetchPredicted), string(PrefetchCandidates)}))
+	if !slices.Contains(prefetchSources, source) {
+		return p, fmt.Errorf("prefetch %q: expected predicted:SIZE, candidates:SIZE or echo:SIZE with a SIZE as in 0.5x, 64 or 1MiB%s",
+			text, names.Nearest(source, prefetchSources))
 	}
-	if swaps && (option != "swap" || p.Source != PrefetchCandidates) {
-		return p, fmt.Errorf("prefetch %q: only candidates can swap, as in candidates:64,swap (predictions have no ranks)", text)
+	if swaps && (option != "swap" || p.Source == PrefetchPredicted) {
+		return p, fmt.Errorf("prefetch %q: expected candidates:64,swap or echo:64,swap (predictions have no ranks)", text)
 	}
 	var err error
 	if p.Staging, err = ParseCapacity(size); err != nil {
