@@ -24,8 +24,9 @@ type behaviour struct{ policy, fingerprint string }
 func behaviourOf(spec policies.Spec) behaviour { return behaviour{spec.Name(), Fingerprint(spec)} }
 
 // behaviours returns the behaviours on which the rows of a cell depend. The first is the cell's
-// policy. If the capacity is another policy's peak, that policy follows. A prefetcher follows too. LRU follows if its misses
-// divide the memory again. For a tier, the policies of the caches above it follow.
+// policy. If the capacity is another policy's peak, that policy follows. LRU follows if its misses
+// divide the memory again. A predictor that prefetches follows. For a tier, the policies of the caches
+// above it follow.
 func (p *plan) behaviours(c *cellPlan) (all []behaviour) {
 	if p.plansWindows(c) {
 		all = p.plannedWindows(c)
