@@ -1,7 +1,8 @@
 package policies
 
 // Predictor names the blocks that the next step of a stream may demand, for prefetchers. It observes
-// every step of the stream and no cache. Calls come in the order Reset, then for every step Next, Step.
+// every step of the stream and no cache. Calls begin with Reset. Then Step follows for every step, and Next
+// comes before the Step of each counted one.
 type Predictor interface {
 	// Reset forgets everything and starts a stream of blocks 0 … blocks-1.
 	Reset(blocks int)
