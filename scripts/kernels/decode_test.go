@@ -123,8 +123,14 @@ func TestPredictions(t *testing.T) {
 	}
 	program := filepath.Join(t.TempDir(), "kvreplay")
 	run(t, "go", "build", "-tags", "minimal", "-o", program, "../../cmd/kvreplay")
-	path := filepath.Join("testdata", "predictions-h100.csv")
-	now := records(t, run(t, "python3", "predict.py", path, "--hardware", "h100", "--kvreplay", program))
+	for _, gpu := range []string{"h100", "h200"} {
+		testPredictions(t, program, gpu)
+	}
+}
+
+func testPredictions(t *testing.T, program, gpu string) {
+	path := filepath.Join("testdata", "predictions-"+gpu+".csv")
+	now := records(t, run(t, "python3", "predict.py", path, "--hardware", gpu, "--kvreplay", program))
 	then := records(t, read(t, path))
 	if len(now) != len(then) {
 		t.Fatalf("%d predictions, expected %d", len(now), len(then))

@@ -233,16 +233,17 @@ def cases(quick: bool, degrees: list[int]) -> list[Case]:
 class Clock:
     """Median times of calls in µs, each with a cold L2 cache.
 
-    On a GPU the buffer that replaces the cache's content is written right before the call, as often
-    as takes twice the time that the CPU needs to submit the call. So that time does not count. Two
-    events around nothing take time too: their median is subtracted.
+    On a GPU a buffer replaces the cache's content right before each call. It is written as often as
+    takes twice the time that the CPU needs to submit the call, so that time does not count. Then it
+    is read, because the call would wait until changed lines are written back. Two events around
+    nothing take time too: their median is subtracted.
     """
 
     def __init__(self, device: torch.device, repeats: int):
         self.device, self.repeats = device, repeats
         if device.type == "cuda":
             cache = getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 64 << 20)
-            self.other = torch.empty(max(256 << 20, 4 * cache), dtype=torch.uint8, device=device)
+            self.other = torch.zeros(max(256 << 20, 4 * cache) // 4, dtype=torch.float32, device=device)
             self.write = 1e-3 * self._events(self.other.zero_, 1, 5)  # ms, of one write
             self.empty = 0.0
             self.empty = self.median(lambda: None)
@@ -260,6 +261,7 @@ class Clock:
         for start, end in pairs:
             for _ in range(writes):
                 self.other.zero_()
+            self.other.sum()
             start.record()
             call()
             end.record()

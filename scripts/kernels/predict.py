@@ -25,8 +25,8 @@ class PredictError(Exception):
 class Predictor:
     """Runs kvreplay. Made traces and their replays stay in a folder."""
 
-    def __init__(self, program: str, folder: Path, hardware: str):
-        self.program, self.folder, self.hardware = program, folder, hardware
+    def __init__(self, program: str, folder: Path, machine: list[str]):
+        self.program, self.folder, self.machine = program, folder, machine
 
     def kvreplay(self, *args: str) -> str:
         try:
@@ -73,7 +73,7 @@ class Predictor:
     def command(self, row: dict[str, str]) -> tuple[list[str], float | None]:
         """The arguments of kvreplay that predict a row, and the bytes that a step fetches."""
         batch, context = int(row["batch"]), int(row["context"])
-        machine = ["--model", row["model"], "--hardware", self.hardware, "--batch", str(batch)]
+        machine = ["--model", row["model"], *self.machine, "--batch", str(batch)]
         mode, eager = row["mode"].removesuffix("-eager"), row["mode"].endswith("-eager")
         engine = ["--engine", "pytorch"] if eager or mode.startswith("transformers") else []
         if mode == "dense":
@@ -110,7 +110,10 @@ class Predictor:
 
 
 def run(args: argparse.Namespace, folder: Path) -> None:
-    predictor = Predictor(args.kvreplay, folder, args.hardware)
+    machine = ["--gpu", args.hardware, "--link", args.link] if args.link else ["--hardware", args.hardware]
+    if args.kernels:
+        machine += ["--kernels", str(args.kernels.resolve())]
+    predictor = Predictor(args.kvreplay, folder, machine)
     try:
         with args.steps.open(newline="") as f:
             rows = list(csv.DictReader(f))
@@ -136,6 +139,8 @@ def main() -> int:
     p.add_argument("steps", type=Path, help="CSV file of decode.py, or configurations in its columns")
     p.add_argument("--out", type=argparse.FileType("w"), default=sys.stdout, help="CSV file to write (default: print it)")
     p.add_argument("--hardware", required=True, help="machine of `kvreplay hardware list` with this GPU")
+    p.add_argument("--link", help="link of `kvreplay hardware list` instead of the machine's. --hardware then names the GPU")
+    p.add_argument("--kernels", type=Path, help="kernels of this GPU that measure.py measured")
     p.add_argument("--kvreplay", default="kvreplay", help="the program")
     p.add_argument("--folder", type=Path, help="keep made traces and their replays in this folder, where the commands run")
     args = p.parse_args()

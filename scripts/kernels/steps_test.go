@@ -1,0 +1,126 @@
+package kernels_test
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite STEPS.md")
+
+// step is a measured step with its predictions, in µs.
+type step struct {
+	mode, batch, context, misses string
+	measured                     float64
+	before, low, high            float64 // predicted before the measurement, 0 if nothing fits
+	today                        float64 // by the program of today
+}
+
+// STEPS.md has the measured steps next to the predictions that are older, and next to those of today.
+func TestSteps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs kvreplay many times")
+	}
+	program := filepath.Join(t.TempDir(), "kvreplay")
+	run(t, "go", "build", "-tags", "minimal", "-o", program, "../../cmd/kvreplay")
+	old := read(t, "STEPS.md")
+	head, _, found := strings.Cut(old, "<!-- steps:")
+	if !found {
+		t.Fatal("STEPS.md lacks the line that begins with <!-- steps:")
+	}
+	page := head + "<!-- steps: go test ./scripts/kernels -run Steps -update rewrites the rest -->\n"
+	var all []step
+	var tables string
+	for _, gpu := range []string{"h200", "h100"} {
+		list := steps(t, program, gpu)
+		all = append(all, list...)
+		tables += "\n## " + strings.ToUpper(gpu) + "\n\n" + stepsTable(list)
+	}
+	page += "\n## Summary\n\n" + summaryTable(all) + tables
+	if *update {
+		if err := os.WriteFile("STEPS.md", []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if page != old {
+		t.Error("STEPS.md is not current: run go test ./scripts/kernels -run Steps -update")
+	}
+}
+
+// steps returns the measured steps of a GPU.
+func steps(t *testing.T, program, gpu string) (list []step) {
+	measured := filepath.Join("testdata", gpu, "steps.csv")
+	before := records(t, read(t, filepath.Join("testdata", "predictions-"+gpu+".csv")))
+	today := records(t, run(t, "python3", "predict.py", measured, "--hardware", gpu, "--kvreplay", program))
+	for _, row := range today[1:] {
+		s := step{mode: row[0], batch: row[3], context: row[4], misses: row[6], today: number(t, row[8]), measured: number(t, row[11])}
+		at := slices.IndexFunc(before, func(b []string) bool { return slices.Equal(b[:7], row[:7]) })
+		if at < 0 {
+			t.Fatalf("%s: no prediction of %v", gpu, row[:7])
+		}
+		s.before, s.low, s.high = number(t, before[at][8]), number(t, before[at][9]), number(t, before[at][10])
+		list = append(list, s)
+	}
+	return list
+}
+
+func number(t *testing.T, text string) float64 {
+	t.Helper()
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil && text != "" {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func stepsTable(list []step) string {
+	var b strings.Builder
+	b.WriteString("| step | batch | context | misses | measured ms | before | error | in ± | today | error |\n")
+	b.WriteString("| --- | ---:| ---:| ---:| ---:| ---:| ---:| --- | ---:| ---:|\n")
+	for _, s := range list {
+		in := "no"
+		if s.low <= s.measured && s.measured <= s.high {
+			in = "yes"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %.2f | %.2f | %+.1f %% | %s | %.2f | %+.1f %% |\n", s.mode, s.batch, s.context, s.misses,
+			s.measured/1e3, s.before/1e3, 100*(s.before/s.measured-1), in, s.today/1e3, 100*(s.today/s.measured-1))
+	}
+	return b.String()
+}
+
+func summaryTable(all []step) string {
+	var b strings.Builder
+	b.WriteString("| step | steps | before: median | worst | in ± | today: median | worst |\n")
+	b.WriteString("| --- | ---:| ---:| ---:| ---:| ---:| ---:|\n")
+	for _, mode := range []string{"dense", "offloaded", "transformers", "transformers-offloaded"} {
+		var errors [2][]float64
+		within := 0
+		for _, s := range all {
+			if s.mode != mode {
+				continue
+			}
+			for i, v := range []float64{s.before, s.today} {
+				errors[i] = append(errors[i], 100*math.Abs(v/s.measured-1))
+			}
+			if s.low <= s.measured && s.measured <= s.high {
+				within++
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %d |", mode, len(errors[0]))
+		for i := range errors {
+			slices.Sort(errors[i])
+			n := len(errors[i])
+			fmt.Fprintf(&b, " %.1f %% | %.1f %% |", (errors[i][(n-1)/2]+errors[i][n/2])/2, errors[i][n-1])
+			if i == 0 {
+				fmt.Fprintf(&b, " %d of %d |", within, n)
+			}
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
