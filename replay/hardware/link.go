@@ -43,7 +43,8 @@ type Curve struct {
 	// engine begins with the first.
 	Submit  Fact[Seconds] `yaml:"submit" need:"no" zero:"ok"`
 	Ahead   Fact[Number]  `yaml:"ahead" need:"no" zero:"ok"`
-	Regimes []Regime      `yaml:"regimes"` // by block size, ascending
+	Page    Fact[Bytes]   `yaml:"page" need:"no"` // of a kernel: memory whose address is translated once
+	Regimes []Regime      `yaml:"regimes"`        // by block size, ascending
 	// SMs are not available to compute while a kernel runs. InFlight is the bytes that each SM
 	// keeps in flight. With RoundTrip, they bound the rate.
 	SMs       Fact[Number]  `yaml:"sms" need:"no" most:"1e5"`
@@ -191,6 +192,9 @@ func (c *Curve) check(f *faults, path string, l *Link) {
 	}
 	if c.Ahead.Known() && !c.Submit.Known() {
 		f.at(path+".ahead", "needs submit")
+	}
+	if c.Page.Known() && !c.Submit.Known() {
+		f.at(path+".page", "needs submit")
 	}
 }
 

@@ -102,8 +102,8 @@ func (r *runner) writeBack(t *sums, entry float64, l *Layer, traffic *Traffic) {
 // or directly. Only the missed blocks of an extent go on to the GPU, unless the
 // SSD writes there.
 func (r *runner) moveMisses(t *sums, l *Layer, traffic *Traffic) {
-	dram := r.pieces(t.Misses-t.SSDMisses, hostRuns(t.Runs, t.SSDRuns), t.Moved-t.SSDMoved)
-	drive := r.pieces(t.SSDMisses, t.SSDRuns, t.SSDMoved)
+	dram := r.pieces(t, t.Misses-t.SSDMisses, hostRuns(t.Runs, t.SSDRuns), t.Moved-t.SSDMoved)
+	drive := r.pieces(t, t.SSDMisses, t.SSDRuns, t.SSDMoved)
 	read := r.reads(t, drive)
 	if r.Ahead.Direct { // whole extents reach the GPU
 		drive = read
@@ -144,10 +144,12 @@ func (r *runner) restore(t *sums, l *Layer) {
 // number.
 type pieces struct {
 	count, bytes float64
-	align        int64 // of transfer.Request
+	align        int64   // of transfer.Request
+	regions      float64 // of transfer.Request: the KV of each request and head
+	regionBytes  float64
 }
 
-func (r *runner) pieces(blocks, runs, entries int64) pieces {
+func (r *runner) pieces(t *sums, blocks, runs, entries int64) pieces {
 	count := blocks
 	if r.Merge {
 		count = min(blocks, max(1, runs))
@@ -155,7 +157,7 @@ func (r *runner) pieces(blocks, runs, entries int64) pieces {
 	s := r.Scaling
 	fragments := max(1, r.Fragments)
 	return pieces{float64(count*fragments) * s.Factor, float64(entries) * s.Factor * r.moved,
-		transfer.Alignment(int64(r.moved) / fragments)}
+		transfer.Alignment(int64(r.moved) / fragments), t.requests * s.Heads, float64(t.SeqLen) / t.requests * r.moved}
 }
 
 // hostRuns returns the least number of runs of the misses in host memory. All misses have runs
@@ -187,7 +189,7 @@ func (m pieces) whole(n float64) transfer.Request {
 		return transfer.Request{}
 	}
 	bytes := int64(math.Round(n * (m.bytes / m.count)))
-	return transfer.Request{Descriptors: int64(n), Bytes: bytes, Launches: 1, Align: m.align}
+	return transfer.Request{Descriptors: int64(n), Bytes: bytes, Launches: 1, Align: m.align, Regions: m.regions, RegionBytes: m.regionBytes}
 }
 
 // cached returns the request for bytes of the KV of some requests, one piece per request.

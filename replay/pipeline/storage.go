@@ -97,7 +97,7 @@ func (r *runner) reads(t *sums, blocks pieces) pieces {
 	if r.profile.Placed {
 		meta := &r.profile.Meta
 		block := int64(max(1, meta.BlockTokens) * max(1, meta.SharedHeads))
-		read := r.pieces(t.SSDReads, t.SSDReads, t.SSDBlocks*block)
+		read := r.pieces(t, t.SSDReads, t.SSDReads, t.SSDBlocks*block)
 		blocks.count, blocks.bytes = read.count, read.bytes
 	}
 	if r.Mapped && blocks.count > 0 {

@@ -15,7 +15,8 @@ import (
 // ahead is the number of descriptors that the driver submits before the engine begins. It is 0 for
 // single calls, whose submission and engine overlap. For batches it is the whole batch, up to the
 // driver's queue. A kernel submits nothing. Its submit is the time in which the host translates the
-// address of a piece, while bytes of others move. Its rate is at most SMs × bytes in flight ÷ round trip.
+// address of a page, while bytes move. The pages that pieces touch take the place of N there. A
+// kernel's rate is at most SMs × bytes in flight ÷ round trip.
 //
 // In an inline regime the submitting thread moves the bytes. After its queue is full, each further
 // descriptor waits as well:
@@ -25,6 +26,7 @@ type Curve struct {
 	Launch  float64 // s per launch
 	Submit  float64 // s per descriptor
 	Ahead   float64
+	Page    float64  // bytes of a page whose address is translated once, 0 if each piece has its own
 	Regimes []Regime // by From, ascending, the first at 0
 	SMs     float64
 	Packets Packets
@@ -43,7 +45,7 @@ type Regime struct {
 
 // NewCurve returns a curve with the constants of a data file.
 func NewCurve(c *hardware.Curve, p Packets) *Curve {
-	curve := &Curve{Launch: float64(c.Launch.Value), Submit: float64(c.Submit.Value), Ahead: float64(c.Ahead.Value), SMs: float64(c.SMs.Value), Packets: p}
+	curve := &Curve{Launch: float64(c.Launch.Value), Submit: float64(c.Submit.Value), Ahead: float64(c.Ahead.Value), Page: float64(c.Page.Or(0)), SMs: float64(c.SMs.Value), Packets: p}
 	limit := math.Inf(1)
 	if c.InFlight.Known() {
 		limit = float64(c.SMs.Value) * float64(c.InFlight.Value) / float64(c.RoundTrip.Value)
@@ -78,10 +80,11 @@ func (c *Curve) Time(r Request) float64 {
 	g := c.regime(b)
 	descriptor, bytes := c.piece(g, b, float64(r.Align))
 	engine := n * (descriptor + bytes)
-	return float64(r.Launches)*c.Launch + engine + c.waits(n, engine, g.Inline)
+	return float64(r.Launches)*c.Launch + engine + c.waits(r.pages(c.Page), engine, g.Inline)
 }
 
-// waits returns the time that submission adds to the engine's time.
+// waits returns the time that submission of n descriptors, or translation of n pages, adds to the
+// engine's time.
 func (c *Curve) waits(n, engine float64, inline bool) float64 {
 	first := math.Min(n, c.Ahead)
 	if inline {
@@ -102,7 +105,7 @@ func (c *Curve) Cost(r Request) Cost {
 		WireForward: n * c.Packets.Forward(b, align), WireBack: n * c.Packets.Back(b, align)}
 	descriptor, bytes := c.piece(g, b, align)
 	by := Causes{Launch: float64(r.Launches) * c.Launch, Descriptor: n * descriptor, Link: n * bytes}
-	by.Submit = c.waits(n, by.Descriptor+by.Link, g.Inline)
+	by.Submit = c.waits(r.pages(c.Page), by.Descriptor+by.Link, g.Inline)
 	cost.By, cost.Seconds = by, by.Launch+by.Submit+by.Descriptor+by.Link
 	if c.BothWays > 0 {
 		cost.Load = float64(r.Bytes) / cost.Seconds / c.BothWays

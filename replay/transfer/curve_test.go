@@ -102,6 +102,36 @@ func TestTerms(t *testing.T) {
 	}
 }
 
+// Random pieces touch as many pages as the formula says, to 2 %. Each page's address is translated
+// once: 10 pieces of 1000 B on 5 pages of 4 µs.
+func TestPages(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, c := range []struct{ regions, pages, pieces int }{{1, 16, 8}, {8, 256, 64}, {8, 256, 2048}, {3, 1, 5}} {
+		const repeats = 400
+		seen := 0
+		for range repeats {
+			touched := map[int]bool{}
+			for region := range c.regions {
+				for range c.pieces {
+					touched[region*c.pages+random.IntN(c.pages)] = true
+				}
+			}
+			seen += len(touched)
+		}
+		r := Request{Descriptors: int64(c.regions * c.pieces), Regions: float64(c.regions), RegionBytes: float64(c.pages) * 65536}
+		if got, want := r.pages(65536), float64(seen)/repeats; math.Abs(got/want-1) > .02 {
+			t.Errorf("%+v touch %.2f pages, expected %.2f", c, got, want)
+		}
+	}
+	curve := &Curve{Submit: 4e-6, Page: 1 << 20, Regimes: []Regime{{Rate: 1e9}}}
+	r := Request{Descriptors: 10, Bytes: 10000, Regions: 5, RegionBytes: 1 << 20}
+	near(t, "pages", curve.Time(r), 20e-6)
+	r.Regions = 2 // the bytes take 10 µs
+	near(t, "bytes", curve.Time(r), 10e-6)
+	r.Regions = 0
+	near(t, "a page for each piece", curve.Time(r), 40e-6)
+}
+
 // The constants are those of the regime of a piece's size.
 func TestRegimes(t *testing.T) {
 	c := &Curve{Regimes: []Regime{{Rate: 1e9}, {From: 4096, Rate: 4e9}, {From: 1 << 20, Rate: 8e9}}}

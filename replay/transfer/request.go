@@ -1,5 +1,7 @@
 package transfer
 
+import "math"
+
 // Request holds the moves of one launch in one direction. With Launches 0 it is part of a launch.
 type Request struct {
 	Descriptors int64 // contiguous pieces
@@ -8,6 +10,20 @@ type Request struct {
 	// Align divides the address and the length of each piece. 0 means that pieces start at cache
 	// lines.
 	Align int64
+	// Regions and RegionBytes say where pieces lie in host memory: at random in this number of regions
+	// of this size, such as the KV of a request and head. 0 means that each has a page of its own.
+	Regions     float64
+	RegionBytes float64
+}
+
+// pages returns the mean number of pages that the pieces touch.
+func (r *Request) pages(page float64) float64 {
+	n := float64(r.Descriptors)
+	if page == 0 || r.Regions == 0 {
+		return n
+	}
+	each := max(1, r.RegionBytes/page)
+	return r.Regions * each * (1 - math.Pow(1-1/each, n/r.Regions))
 }
 
 // Alignment returns the Align of pieces of one size that follow each other in memory. It is the
@@ -43,7 +59,7 @@ func (l Layout) Request(blocks, runs int64) Request {
 	if l.Merge {
 		pieces = runs
 	}
-	return Request{pieces * max(1, l.Fragments), blocks * l.BlockBytes(), 1, l.align()}
+	return Request{Descriptors: pieces * max(1, l.Fragments), Bytes: blocks * l.BlockBytes(), Launches: 1, Align: l.align()}
 }
 
 // WriteBack returns one launch that stores the tokens generated since the last launch: tokens of
