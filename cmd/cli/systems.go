@@ -68,9 +68,11 @@ the tables. Systems share a rank if the model's errors may hide their difference
 			fl.format(&f.format, "", "table", "markdown", "latex", "json", "csv", "html")
 			fl.more()
 			fl.StringVar(&f.folder, "systems-dir", "", "read further YAML files from this `FOLDER`")
+			fl.IntVar(&f.options.Positions, "mtp", 1, "decode this many consecutive positions per step and join their demands")
+			fl.Float64Var(&f.options.Accept, "accept", 0, "tokens that a step yields (required with --mtp above 1)")
 			fl.IntVar(&f.turn, "turn", 512, "number of tokens that a request generates before it is preempted, if not all fit")
 			f.defineParts(fl)
-			fl.positive("batch", "turn")
+			fl.positive("batch", "turn", "mtp", "accept")
 		},
 		run: f.run,
 		next: func(c *call) []string {
@@ -215,6 +217,9 @@ func (f *systemsFlags) question(c *call) (*systems.Question, error) {
 	f.options.Machine = withMemory(machine, f.memory)
 	if f.options.Context == 0 {
 		f.options.Context = int64(f.shape.Context.Value)
+	}
+	if n := f.options.Positions; n > 1 && !(f.options.Accept >= 1 && f.options.Accept <= float64(n)) {
+		return nil, usagef("--accept %g: state the tokens that a step of %d positions yields, 1 to %d", f.options.Accept, n, n)
 	}
 	return &systems.Question{Options: f.options, Table: f.table, TopK: f.topk, LayerMap: f.layerMap, SLO: f.slo.Seconds(), Recall: f.recall, Turn: f.turn}, nil
 }

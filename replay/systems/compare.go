@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -19,7 +20,8 @@ import (
 
 // Question holds what all compared systems share.
 type Question struct {
-	// Options state machine, model, context, batch, engine and kernels. Compare sets the others.
+	// Options state machine, model, context, batch, positions of a step and their yield, engine and
+	// kernels. Compare sets the others.
 	pipeline.Options
 	Table policies.Table
 	// TopK is the number of tokens that a head selects in a step. 0 is the Top-K of the model's
@@ -117,10 +119,11 @@ type comparison struct {
 	row      *Row
 	traces   []*trace.File
 	recorded recordings
-	policy   string // that is replayed
-	at       string // capacity of a system that has no choice of it
-	listed   int    // entries of a list that are demanded, 0 for the trace's K
-	tokens   int    // K in tokens of the model
+	policy   string         // that is replayed
+	at       string         // capacity of a system that has no choice of it
+	listed   int            // entries of a list that are demanded, 0 for the trace's K
+	tokens   int            // K in tokens of the model
+	curves   [][]result.Row // of the streams of each trace, for plans
 }
 
 // run chooses the traces, and fills the row.
@@ -405,7 +408,13 @@ const gridPoints = 6
 // largest measures the system at the largest capacity that fits, in whole blocks of a stream. The
 // least capacity is K, the demand of a step.
 func (c *comparison) largest(ctx context.Context, o pipeline.Options) error {
-	unit, least, most := c.bounds()
+	if err := c.profile(ctx); err != nil {
+		return err
+	}
+	unit, least, most, err := c.bounds()
+	if err != nil {
+		return err
+	}
 	try := func(blocks ...int) ([]*measured, error) {
 		var texts []string
 		for _, n := range blocks {
@@ -477,8 +486,9 @@ func grid(low, high int) (points []int) {
 	return slices.Compact(points)
 }
 
-// bounds returns the tokens of a block, and the blocks of K and of the longest context of the traces.
-func (c *comparison) bounds() (unit, least, most int) {
+// bounds returns the tokens of a block, and the blocks of a step's largest demand and of the longest
+// context of the traces. A plan may need more, if a block holds more tokens than its demand.
+func (c *comparison) bounds() (unit, least, most int, err error) {
 	m := c.traces[0].Meta()
 	unit = max(1, m.BlockTokens, c.system.Keep.BlockTokens)
 	for _, f := range c.traces {
@@ -486,8 +496,9 @@ func (c *comparison) bounds() (unit, least, most int) {
 			most = max(most, (int(s.PromptLen)+int(s.LastStep)+1+unit-1)/unit)
 		}
 	}
-	least = (c.demanded() + unit - 1) / unit
-	return unit, min(least, most), most
+	floor, err := c.floor()
+	least = (max(c.demanded()*max(1, c.Positions), floor) + unit - 1) / unit
+	return unit, min(least, most), most, err
 }
 
 // describeTraces fills in the facts that follow from the traces alone.

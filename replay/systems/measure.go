@@ -51,7 +51,7 @@ func (c *comparison) options(policy string) (replay.Options, error) {
 	s := *c.system
 	s.Keep.Policy = policy
 	o, err := s.options(c.Table)
-	o.Seed, o.TopK = c.Seed, c.listed
+	o.Seed, o.TopK, o.Shape.StepTokens = c.Seed, c.listed, c.Positions
 	return o, err
 }
 
@@ -79,12 +79,8 @@ func (c *comparison) measure(ctx context.Context, o pipeline.Options, capacities
 	for range capacities {
 		all = append(all, new(measured))
 	}
-	plans, err := c.plans(ctx, capacities)
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range c.traces {
-		runs, err := c.replays(capacities, plans)
+	for n, f := range c.traces {
+		runs, err := c.replays(n, capacities)
 		if err != nil {
 			return nil, err
 		}
@@ -115,6 +111,7 @@ func (c *comparison) measure(ctx context.Context, o pipeline.Options, capacities
 		if o.Scaling, err = pipeline.NewScaling(p, o.Model, cmp.Or(c.LayerMap, "stretch"), c.tokens); err != nil {
 			return nil, unable("%v", err)
 		}
+		o.Positions = 0 // those of the profile
 		m.priced = priced{p, o}
 		if m.Result, err = pipeline.Price(ctx, p, o); err != nil {
 			return nil, c.refused(ctx, err)
@@ -123,23 +120,26 @@ func (c *comparison) measure(ctx context.Context, o pipeline.Options, capacities
 	return all, nil
 }
 
-// replays returns the replays of capacities: one for all, or one for each plan.
-func (c *comparison) replays(capacities []string, plans []*allocate.Plan) (runs []replay.Options, err error) {
-	for i := range capacities {
+// replays returns the replays of capacities on a trace: one for all, or one for each plan.
+func (c *comparison) replays(trace int, capacities []string) (runs []replay.Options, err error) {
+	for _, text := range capacities {
 		o, err := c.options(c.policy)
 		if err != nil {
 			return nil, err
 		}
+		planned := c.system.Keep.Allocate != ""
 		switch {
-		case plans != nil:
-			o.Allocation = plans[i]
-		case capacities[i] != "":
+		case planned:
+			if o.Allocation, err = c.plan(trace, text); err != nil {
+				return nil, err
+			}
+		case text != "":
 			if o.Capacities, err = replay.ParseCapacities(capacities); err != nil {
 				return nil, err
 			}
 		}
 		runs = append(runs, o)
-		if plans == nil {
+		if !planned {
 			break
 		}
 	}
@@ -149,41 +149,62 @@ func (c *comparison) replays(capacities []string, plans []*allocate.Plan) (runs 
 // planSizes are the capacities from which a plan interpolates, in multiples of K.
 var planSizes = []string{"0.5x", "1x", "1.5x", "2x", "3x", "4x", "6x", "8x", "16x", "32x", "64x"}
 
-// plans divides each capacity among layers and heads, if the system does so. The plan is made from
-// the replayed requests themselves.
-func (c *comparison) plans(ctx context.Context, capacities []string) (plans []*allocate.Plan, err error) {
+// profile replays the streams of every trace at planSizes, if the system divides memory by a plan.
+func (c *comparison) profile(ctx context.Context) error {
 	if c.system.Keep.Allocate == "" {
-		return nil, nil
+		return nil
 	}
-	if c.row.curves == nil {
-		for _, f := range c.traces {
-			o, err := c.options(c.policy)
-			if err != nil {
-				return nil, err
-			}
-			if o.Capacities, err = replay.ParseCapacities(planSizes); err != nil {
-				return nil, err
-			}
-			o.Per = replay.PerStream
-			done, err := replay.Run(ctx, f, o)
-			if err != nil {
-				return nil, err
-			}
-			c.row.curves = append(c.row.curves, done.Rows...)
+	for _, f := range c.traces {
+		o, err := c.options(c.policy)
+		if err != nil {
+			return err
 		}
+		if o.Capacities, err = replay.ParseCapacities(planSizes); err != nil {
+			return err
+		}
+		o.Per = replay.PerStream
+		done, err := replay.Run(ctx, f, o)
+		if err != nil {
+			return err
+		}
+		c.curves = append(c.curves, done.Rows)
 	}
+	if len(c.traces) == 1 {
+		c.row.Approximates = append(c.row.Approximates, "sizes of layers and heads are chosen on the replayed requests, because no other trace serves it")
+	}
+	return nil
+}
+
+// plan divides a capacity among the layers and heads of a trace. The plan is made from the other traces,
+// because KVDrive solves it before it serves (section 5.2). A single trace has its own plan.
+func (c *comparison) plan(trace int, capacity string) (*allocate.Plan, error) {
 	method, err := allocate.ParseMethod(c.system.Keep.Allocate)
 	if err != nil {
 		return nil, err
 	}
-	for _, text := range capacities {
-		reports, err := allocate.Run(c.row.curves, allocate.Options{Policy: c.row.curves[0].Policy, Methods: []allocate.Spec{method}, Memory: text})
-		if err != nil {
-			return nil, unable("%v", err)
+	var rows []result.Row
+	for i, curves := range c.curves {
+		if i != trace || len(c.curves) == 1 {
+			rows = append(rows, curves...)
 		}
-		plans = append(plans, reports[0].Plan)
 	}
-	return plans, nil
+	reports, err := allocate.Run(rows, allocate.Options{Policy: rows[0].Policy, Methods: []allocate.Spec{method}, Memory: capacity})
+	if err != nil {
+		return nil, unable("%v", err)
+	}
+	return reports[0].Plan, nil
+}
+
+// floor returns the largest of the least capacities that plans allow, in entries.
+func (c *comparison) floor() (least int, err error) {
+	for i := range c.curves {
+		p, err := c.plan(i, planSizes[len(planSizes)-1])
+		if err != nil {
+			return 0, err
+		}
+		least = max(least, p.Floor)
+	}
+	return least, nil
 }
 
 // optimum replays OPT at the capacity of m, for the ratio of misses to the least possible number.

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,9 +23,41 @@ type statement struct {
 	Source, Says, Hardware, Model string
 	Context                       int64
 	TopK, Batch                   int
+	Cells                         [][2]int // context and batch
+	Memory                        float64  // GB
+	Experts, MTP                  int
+	Accept                        float64
 	Order, Fails, Than            []string
 	Faster                        string
 	Printed                       float64
+	Why                           string
+}
+
+// settings returns a statement for each of the cells.
+func (s *statement) settings() (all []*statement) {
+	if len(s.Cells) == 0 {
+		return []*statement{s}
+	}
+	for _, c := range s.Cells {
+		one := *s
+		one.Context, one.Batch = int64(c[0]), c[1]
+		all = append(all, &one)
+	}
+	return all
+}
+
+// text describes the setting.
+func (s *statement) text() string {
+	t := fmt.Sprintf("%s, %s, %d tokens", s.Hardware, s.Model, s.Context)
+	for _, part := range []struct {
+		given bool
+		text  string
+	}{{s.Batch > 0, fmt.Sprintf("batch %d", s.Batch)}, {s.Memory > 0, fmt.Sprintf("%g GB", s.Memory)}, {s.Experts > 0, fmt.Sprintf("%d GPUs for experts", s.Experts)}, {s.MTP > 0, fmt.Sprintf("MTP %d", s.MTP)}} {
+		if part.given {
+			t += ", " + part.text
+		}
+	}
+	return t
 }
 
 // pairs returns the slower and the faster system of each comparison.
@@ -55,15 +88,23 @@ func TestOrders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	traces := open(t, "selectors_*.parquet", "wide_*.parquet")
+	traces := open(t, "systems_*.parquet")
 	own := load(t, "")
 	results := table.New("source", "setting", "slower", "faster", "tokens/s", "ratio", "printed", "holds")
-	var departures []string
+	var departures, reasons []string
+	var settings []*statement
 	for i := range statements {
-		s := &statements[i]
+		settings = append(settings, statements[i].settings()...)
+	}
+	for _, s := range settings {
 		machine, err := lib.Machine(s.Hardware)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if s.Memory > 0 {
+			less := *machine.GPU
+			less.Memory.Value = hardware.Bytes(s.Memory * 1e9)
+			machine.GPU = &less
 		}
 		model, err := lib.Model(s.Model)
 		if err != nil {
@@ -85,7 +126,8 @@ func TestOrders(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			q := &Question{Options: pipeline.Options{Machine: machine, Model: model, Context: s.Context, Batch: batch, Kernels: kernel.Fitted(lib), Network: pipeline.Networks(lib)},
+			q := &Question{Options: pipeline.Options{Machine: machine, Model: model, Context: s.Context, Batch: batch, Kernels: kernel.Fitted(lib), Network: pipeline.Networks(lib),
+				Experts: s.Experts, Positions: s.MTP, Accept: s.Accept},
 				Table: all.Table(), TopK: s.TopK, Turn: 512}
 			rows, err := q.Compare(t.Context(), list, traces)
 			if err != nil {
@@ -94,10 +136,7 @@ func TestOrders(t *testing.T) {
 			known[name] = rows[0]
 			return rows[0]
 		}
-		setting := fmt.Sprintf("%s, %s, %d tokens, batch %d", s.Hardware, s.Model, s.Context, s.Batch)
-		if s.Batch == 0 {
-			setting = fmt.Sprintf("%s, %s, %d tokens", s.Hardware, s.Model, s.Context)
-		}
+		setting := s.text()
 		for _, p := range s.pairs() {
 			slow, fast := run(p[0]), run(p[1])
 			printed := "-"
@@ -119,6 +158,12 @@ func TestOrders(t *testing.T) {
 			case ratio < s.Printed:
 				verdict = "less"
 			}
+			if verdict != "yes" {
+				if s.Why == "" {
+					t.Errorf("%s, %s and %s: %s without a reason: add why to orders.yaml", s.Source, p[0], p[1], verdict)
+				}
+				reasons = append(reasons, fmt.Sprintf("%s: %s. %s.", s.Source, s.Says, s.Why))
+			}
 			results.Add(s.Source, setting, p[0], p[1], fmt.Sprintf("%.4g and %.4g", slow.Tokens, fast.Tokens), fmt.Sprintf("%.2f", ratio), printed, verdict)
 		}
 		for _, name := range s.Fails {
@@ -138,6 +183,12 @@ This page compares statements of papers with ` + "`kvreplay systems`" + `. [READ
 
 `)
 	page.WriteString(results.Markdown())
+	if len(reasons) > 0 {
+		page.WriteString("\nStatements that do not hold everywhere, with the reason:\n\n")
+		for _, r := range slices.Compact(reasons) {
+			page.WriteString("- " + r + "\n")
+		}
+	}
 	if len(departures) > 0 {
 		page.WriteString("\nWithout figures:\n\n")
 		for _, d := range departures {

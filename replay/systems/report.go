@@ -69,7 +69,6 @@ type Row struct {
 	Approximates []string `json:"approximates"`
 	Notes        []string `json:"notes"`
 
-	curves  []result.Row // of streams, for plans
 	context int64
 	priced  priced
 }

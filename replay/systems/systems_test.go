@@ -8,11 +8,15 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/allocate"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -206,7 +210,10 @@ func TestEqualMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.Lookup, o.Path = list[0].Lookup, list[0].Path
-		unit, least, most := c.bounds()
+		unit, least, most, err := c.bounds()
+		if err != nil {
+			t.Fatal(err)
+		}
 		slow := 0 // largest capacity that fits, of all in a row
 		for n, fit := least, true; fit && n <= most; {
 			var texts []string
@@ -433,4 +440,104 @@ func TestEqualRecall(t *testing.T) {
 	if r := alone["pqcache"]; r.Fits() || !strings.Contains(r.Verdict, "exact Top-K of the same requests") {
 		t.Errorf("without the exact lists: %q", r.Verdict)
 	}
+}
+
+// KVDrive solves its plan before it serves, so the plan of a trace reads other requests only. With one
+// trace a line says that it does not.
+func TestPlansFromOtherRequests(t *testing.T) {
+	c := &comparison{Question: question(t, "l20", 122880, 4), system: found(t, "kvdrive"), policy: "lookahead"}
+	c.row, c.traces = newRow(c.system), open(t, "selectors_*.kvdrive.parquet")
+	if err := c.complete(); err != nil {
+		t.Fatal(err)
+	}
+	plain := *c.system
+	plain.Keep.Warmup = "" // needs scores
+	c.system = &plain
+	said := len(c.row.Approximates)
+	if err := c.profile(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.traces) != 2 || len(c.row.Approximates) != said {
+		t.Errorf("%d traces, approximates %q", len(c.traces), c.row.Approximates[said:])
+	}
+	plans := map[string]*allocate.Plan{}
+	for i, name := range []string{"first", "second"} {
+		p, err := c.plan(i, "3x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		plans[name] = p
+	}
+	if reflect.DeepEqual(plans["first"].Streams, plans["second"].Streams) {
+		t.Error("both traces have one plan, expected each to have that of the other")
+	}
+	c.curves[0] = nil
+	if again, err := c.plan(0, "3x"); err != nil || !reflect.DeepEqual(again, plans["first"]) {
+		t.Errorf("the plan of the first trace depends on its own requests: %+v, %v", again, err)
+	}
+	one := compare(t, c.Question, open(t, "selectors_qa_text.kvdrive.parquet"), false, "kvdrive")["kvdrive"]
+	if !one.Fits() || !strings.Contains(strings.Join(one.Approximates, "\n"), "no other trace serves it") {
+		t.Errorf("one trace: %q, %q", one.Verdict, one.Approximates)
+	}
+}
+
+// A chunk of 4 tokens may hold tokens beyond the Top-K, so the floors of a plan exceed K. The least
+// capacity that is tried then is the floor.
+func TestPlansOfChunks(t *testing.T) {
+	q := question(t, "l20", 122880, 4)
+	gpu := *q.Machine.GPU
+	gpu.Memory.Value = 20.7e9
+	q.Machine.GPU = &gpu
+	rows := compare(t, q, open(t, "systems_niah_multikey_3.kvdrive.parquet"), true, "kvdrive")
+	own, uniform := rows["kvdrive"], rows["kvdrive/uniform"]
+	if !own.Fits() || *own.Multiple <= 1 || *own.Multiple > 2 || !uniform.Fits() {
+		t.Errorf("capacity %v × K (%s), uniform %s, expected 1 to 2", own.Multiple, own.Verdict, uniform.Verdict)
+	}
+}
+
+// A step of two positions joins their demands, and yields --accept tokens.
+func TestPositions(t *testing.T) {
+	q := question(t, "h100", 32768, 4)
+	traces := open(t, "systems_niah_multikey_3.exact.parquet")
+	single := compare(t, q, traces, false, "ess")["ess"]
+	q.Positions, q.Accept = 2, 1.5
+	rows := compare(t, q, traces, false, "ess", "sparse-gpu", "h2o")
+	double := rows["ess"]
+	if !double.Fits() || !(double.P50*1.5 > single.P50) || double.H2D <= single.H2D {
+		t.Errorf("two positions: %q, step %g s and %g s, bytes %g and %g", double.Verdict, double.P50*1.5, single.P50, double.H2D, single.H2D)
+	}
+	o := replay.Options{Shape: replay.Shape{StepTokens: 2}, Workers: 1}
+	var err error
+	if o.Warmup, err = replay.ParseWarmup("auto"); err != nil {
+		t.Fatal(err)
+	}
+	spec, err := all.Table().Parse("lru")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Policies = []policies.Spec{spec}
+	entries := int(math.Round(*double.Capacity / double.Scale))
+	if o.Capacities, err = replay.ParseCapacities([]string{fmt.Sprint(entries)}); err != nil {
+		t.Fatal(err)
+	}
+	done, err := replay.Run(t.Context(), traces[0], o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := 1 - float64(done.Rows[0].Misses)/float64(done.Rows[0].Demand); math.Abs(want-*double.HitRate) > 1e-12 {
+		t.Errorf("hits %g, replay has %g at %d entries", *double.HitRate, want, entries)
+	}
+	if r := rows["h2o"]; r.Fits() || !strings.Contains(r.Verdict, "--mtp") {
+		t.Errorf("a lossy policy with two positions: %q", r.Verdict)
+	}
+}
+
+// found returns a bundled system.
+func found(t *testing.T, name string) *System {
+	t.Helper()
+	list, err := load(t, "").Find([]string{name}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list[0]
 }
