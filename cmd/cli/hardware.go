@@ -49,16 +49,22 @@ func (f *hardwareFlags) define(fl *pflag.FlagSet) {
 		"read further YAML files from this `FOLDER` (default $"+hardware.DirVariable+")")
 }
 
+// folder returns the folder of the user's files, empty for none, and its variable if no flag names it.
+func (f *hardwareFlags) folder() (dir, variable string) {
+	if dir := os.Getenv(hardware.DirVariable); f.dir == "" && dir != "" {
+		return dir, hardware.DirVariable
+	}
+	return f.dir, ""
+}
+
 // load reads the bundled files and those of the user.
 func (f *hardwareFlags) load() (*hardware.Library, error) {
-	if dir := os.Getenv(hardware.DirVariable); f.dir == "" && dir != "" {
-		lib, err := hardware.Load(dir)
-		if err != nil {
-			return nil, fmt.Errorf("$%s: %w", hardware.DirVariable, err)
-		}
-		return lib, nil
+	dir, variable := f.folder()
+	lib, err := hardware.Load(dir)
+	if err != nil && variable != "" {
+		return nil, fmt.Errorf("$%s: %w", variable, err)
 	}
-	return hardware.Load(f.dir)
+	return lib, err
 }
 
 // machine reads the files and returns a machine by name.

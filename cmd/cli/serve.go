@@ -3,14 +3,12 @@ package cli
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -192,7 +190,11 @@ func (f *serveFlags) run(c *call) error {
 	if err := f.prepare(c); err != nil {
 		return err
 	}
-	if err := checkOutput("serve", f.out, f.inputs(c)); err != nil {
+	inputs, err := f.inputFiles(append([]string{c.args[0], f.lengths, f.series}, f.traces...), f.folder)
+	if err != nil {
+		return err
+	}
+	if err := checkOutput("serve", f.out, inputs); err != nil {
 		return err
 	}
 	library, err := systems.Load(f.folder, f.table)
@@ -235,15 +237,15 @@ func (f *serveFlags) run(c *call) error {
 		report.Footnotes = append(report.Footnotes, fmt.Sprintf("The times between arrivals are drawn from a gamma distribution of shape %g", f.burstiness))
 	}
 	if f.out == "" {
-		return f.write(c, results, report)
+		return f.write(c, results, report, inputs)
 	}
 	return files.WriteBy(f.out, func(w io.Writer) error {
 		c.stdout = w
-		return f.write(c, results, report)
+		return f.write(c, results, report, inputs)
 	})
 }
 
-func (f *serveFlags) write(c *call, results []*serving.Result, report *table.Report) error {
+func (f *serveFlags) write(c *call, results []*serving.Result, report *table.Report, inputs []string) error {
 	switch f.format {
 	case "json":
 		return serving.WriteJSON(c.stdout, results)
@@ -252,32 +254,18 @@ func (f *serveFlags) write(c *call, results []*serving.Result, report *table.Rep
 	case "markdown":
 		return report.Markdown(c.stdout)
 	case "html":
-		return f.page(c, results, report)
+		return f.page(c, results, report, inputs)
 	}
 	return report.Text(c.stdout)
 }
 
-// inputs are the files that the user named.
-func (f *serveFlags) inputs(c *call) []string {
-	return slices.DeleteFunc(append([]string{c.args[0], f.lengths, f.series, f.kernels, f.model}, f.traces...), func(path string) bool {
-		info, err := os.Stat(path)
-		return err != nil || !info.Mode().IsRegular()
-	})
-}
-
 // page writes the page of the results. Points over time stand for spans of equal width.
-func (f *serveFlags) page(c *call, results []*serving.Result, report *table.Report) error {
+func (f *serveFlags) page(c *call, results []*serving.Result, report *table.Report, inputs []string) error {
 	width := int64(0)
 	for _, r := range results {
-		width = max(width, r.Timeline.Width)
-	}
-	line := func(name string, n int, at func(i int) (x, y float64)) figure.Line {
-		l := figure.Line{Name: name, Bare: true}
-		for i := range n {
-			x, y := at(i)
-			l.Points = append(l.Points, figure.Point{X: x, Y: y, Low: y, High: y})
+		for _, run := range r.Curves {
+			width = max(width, run.Timeline.Width)
 		}
-		return l
 	}
 	plots := [4]*figure.Lines{}
 	var figures []render.PageFigure
@@ -289,50 +277,62 @@ func (f *serveFlags) page(c *call, results []*serving.Result, report *table.Repo
 		figures = append(figures, render.PageFigure{Title: p[0], Drawing: plots[i]})
 	}
 	for _, r := range results {
-		ttft, tpot := r.Percentiles()
-		r.Timeline.Widen(width)
-		spans := r.Timeline.Spans()
-		middle := func(i int) float64 { return (float64(i) + 0.5) * float64(width) / 1e9 }
+		var spans [][]serving.Span
+		most := 0
+		for _, run := range r.Curves {
+			run.Timeline.Widen(width)
+			spans = append(spans, run.Timeline.Spans())
+			most = max(most, len(spans[len(spans)-1]))
+		}
+		// over returns a value over time. A run that has ended has only the weights.
+		over := func(at func(s *serving.Span) float64) func(seed, i int) (x, y float64) {
+			return func(seed, i int) (x, y float64) {
+				s := &serving.Span{Memory: [len(serving.Pools)]int64{spans[seed][0].Memory[0]}}
+				if i < len(spans[seed]) {
+					s = &spans[seed][i]
+				}
+				return (float64(i) + 0.5) * float64(width) / 1e9, at(s)
+			}
+		}
 		memory := &figure.Lines{X: "time (s)", Y: "memory of a GPU, largest (GB)"}
-		for i, at := range [4]func(i int) (x, y float64){
-			func(i int) (x, y float64) { return float64(i + 1), float64(ttft[i]) / 1e9 },
-			func(i int) (x, y float64) { return float64(i + 1), float64(tpot[i]) / 1e6 },
-			func(i int) (x, y float64) { return middle(i), spans[i].Running },
-			func(i int) (x, y float64) { return middle(i), spans[i].Waiting },
+		for i, p := range [4]struct {
+			points int
+			at     func(seed, i int) (x, y float64)
+		}{
+			{len(r.Curves[0].TTFT), func(seed, i int) (x, y float64) { return float64(i + 1), float64(r.Curves[seed].TTFT[i]) / 1e9 }},
+			{len(r.Curves[0].TPOT), func(seed, i int) (x, y float64) { return float64(i + 1), float64(r.Curves[seed].TPOT[i]) / 1e6 }},
+			{most, over(func(s *serving.Span) float64 { return s.Running })},
+			{most, over(func(s *serving.Span) float64 { return s.Waiting })},
 		} {
-			plots[i].Lines = append(plots[i].Lines, line(r.System, [4]int{len(ttft), len(tpot), len(spans), len(spans)}[i], at))
+			plots[i].Lines = append(plots[i].Lines, meanLine(r.System, len(r.Curves), p.points, p.at))
 		}
 		for k, pool := range serving.Pools {
-			memory.Lines = append(memory.Lines, line(pool, len(spans), func(i int) (x, y float64) { return middle(i), float64(spans[i].Memory[k]) / 1e9 }))
+			memory.Lines = append(memory.Lines, meanLine(pool, len(spans), most, over(func(s *serving.Span) float64 { return float64(s.Memory[k]) / 1e9 })))
 		}
 		figures = append(figures, render.PageFigure{Title: "GPU memory of " + r.System, Drawing: memory})
 	}
 	report.Footnotes = append(report.Footnotes, fmt.Sprintf("Points over time stand for spans of %s: means of requests, and the largest memory", hardware.Seconds(float64(width)/1e9)))
 	if f.repeats > 0 {
-		report.Footnotes = append(report.Footnotes, fmt.Sprintf("The plots and the first table are of seed %d", f.options.Seed))
+		report.Footnotes = append(report.Footnotes, fmt.Sprintf("Lines of plots are means over %d seeds, with the smallest and the largest value. The first table is of seed %d", f.repeats, f.options.Seed))
 	}
-	for _, path := range f.inputs(c) {
-		digest, err := digestOf(c.Context(), path)
-		if err != nil {
-			return err
-		}
-		report.Footnotes = append(report.Footnotes, path+": "+digest)
+	if err := addDigests(c.Context(), report, inputs); err != nil {
+		return err
 	}
 	return c.page("serve", serving.Finding(results), report, figures...)
 }
 
-// digestOf returns the SHA-256 of a file.
-func digestOf(ctx context.Context, path string) (string, error) {
-	r, err := files.Open(ctx, path)
-	if err != nil {
-		return "", err
+// meanLine returns the mean over seeds at each point, with the smallest and the largest value.
+func meanLine(name string, seeds, points int, at func(seed, i int) (x, y float64)) figure.Line {
+	l := figure.Line{Name: name, Bare: true}
+	for i := range points {
+		p := figure.Point{Low: math.Inf(1), High: math.Inf(-1)}
+		for seed := range seeds {
+			x, y := at(seed, i)
+			p.X, p.Y, p.Low, p.High = x, p.Y+y/float64(seeds), min(p.Low, y), max(p.High, y)
+		}
+		l.Points = append(l.Points, p)
 	}
-	defer r.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, r); err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
-	}
-	return fmt.Sprintf("sha256:%x", h.Sum(nil)), nil
+	return l
 }
 
 // compare compares all systems with the first one over the seeds.
@@ -588,9 +588,7 @@ func (f *serveFlags) serve(ctx context.Context, path string, s *systems.System) 
 		sinks = append(sinks, compared.Rows())
 	}
 	timeline := new(serving.Timeline)
-	if f.format == "html" {
-		sinks = append(sinks, serving.Rows{Step: timeline.Step})
-	}
+	sinks = append(sinks, f.plotted(timeline))
 	var closing []func() error
 	add := func(folder, name string, rows func(w io.Writer) (serving.Rows, func() error)) error {
 		if folder == "" {
@@ -637,16 +635,26 @@ func (f *serveFlags) serve(ctx context.Context, path string, s *systems.System) 
 			return nil, err
 		}
 	}
-	r := &serving.Result{System: s.Name, Summary: summary, Notes: append(notes, served.Notes...), Timeline: timeline}
+	r := &serving.Result{System: s.Name, Summary: summary, Notes: append(notes, served.Notes...)}
+	curves := func(s *serving.Summary, t *serving.Timeline) {
+		if f.format == "html" {
+			own := serving.Curves{Timeline: t}
+			own.TTFT, own.TPOT = s.Percentiles()
+			r.Curves = append(r.Curves, own)
+		}
+	}
+	curves(summary, timeline)
 	if f.recorded != nil {
 		r.Recorded = compared.Differences(summary.Blocks)
 	}
 	for k := range uint64(f.repeats) {
 		seed, s := f.options.Seed+k, summary
 		if k > 0 {
-			if s, err = served.Summarise(ctx, f.source(path, seed), 1, f.slo.SLO, serving.Rows{}); err != nil {
+			timeline = new(serving.Timeline)
+			if s, err = served.Summarise(ctx, f.source(path, seed), 1, f.slo.SLO, f.plotted(timeline)); err != nil {
 				return nil, err
 			}
+			curves(s, timeline)
 		}
 		r.Seeds = append(r.Seeds, serving.NewSeed(seed, s))
 	}
@@ -654,4 +662,12 @@ func (f *serveFlags) serve(ctx context.Context, path string, s *systems.System) 
 		summary.Goodput, err = served.Goodput(ctx, from, f.slo.SLO, f.goodput)
 	}
 	return r, err
+}
+
+// plotted returns the rows that a page needs.
+func (f *serveFlags) plotted(t *serving.Timeline) serving.Rows {
+	if f.format != "html" {
+		return serving.Rows{}
+	}
+	return serving.Rows{Step: t.Step}
 }

@@ -359,3 +359,74 @@ func TestServeSparse(t *testing.T) {
 		t.Errorf("hisparse on PCIe 3: TPOT %d, on PCIe 5 %d", slow[2].TPOT.Mean, fast[2].TPOT.Mean)
 	}
 }
+
+// The plots of a page are means over the seeds, with the smallest and the largest value. The values
+// under the plot of the first tokens are those of the seeds alone.
+func TestServePageOfSeeds(t *testing.T) {
+	args := []string{"serve", classes, "--hardware", "a100-80", "--model", "llama-2-13b", "--systems", "vllm-recompute", "--burstiness", "0.5", "--format"}
+	page := must(t, append(args, "html", "--repeats", "5")...)
+	want := "Lines of plots are means over 5 seeds, with the smallest and the largest value. The first table is of seed 0"
+	if !strings.Contains(page, want) {
+		t.Errorf("the page lacks %q", want)
+	}
+	_, values, found := strings.Cut(page, "\n<tr><td>50</td>")
+	if !found {
+		t.Fatal("the page lacks the values of the median")
+	}
+	var mean, low, high float64
+	if _, err := fmt.Sscanf(values, "<td>%f</td><td>%f</td><td>%f</td>", &mean, &low, &high); err != nil {
+		t.Fatal(err, values[:60])
+	}
+	sum, least, most := 0., math.Inf(1), 0.
+	for seed := range 5 {
+		var r []serving.Result
+		if err := json.Unmarshal([]byte(must(t, append(args, "json", "--seed", fmt.Sprint(seed))...)), &r); err != nil {
+			t.Fatal(err)
+		}
+		s := float64(r[0].TTFT.P50) / 1e9
+		sum, least, most = sum+s/5, min(least, s), max(most, s)
+	}
+	if near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-3*b }; !near(mean, sum) || !near(low, least) || !near(high, most) || !(low < high) {
+		t.Errorf("median %g, %g to %g, expected %g, %g to %g", mean, low, high, sum, least, most)
+	}
+}
+
+// The digests of a page cover the user's systems and hardware, which change the results.
+func TestPageDigests(t *testing.T) {
+	systems, machines, variable := t.TempDir(), t.TempDir(), t.TempDir()
+	mine := filepath.Join(systems, "mine.yaml")
+	write := func(path, text string) (digest string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("%s: sha256:%x", path, sha256.Sum256([]byte(text)))
+	}
+	model, err := os.ReadFile(filepath.Join("..", "..", "replay", "hardware", "data", "models", "llama-2-13b.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := write(filepath.Join(machines, "model.yaml"), string(model))
+	other := write(filepath.Join(variable, "model.yml"), string(model)+"\n")
+	trace := filepath.Join("..", "..", "datasets", "corpus", "selectors_qa_text.exact.parquet")
+	for _, args := range [][]string{
+		{"serve", classes, "--hardware", "a100-80", "--model", "llama-2-13b", "--systems", "mine"},
+		{"systems", trace, "--model", "llama-2-13b", "--context", "4096", "--systems", "mine"},
+	} {
+		for _, text := range []string{"name: mine\nsource: a file\nschedule: dense\n", "name: mine\nsource: another file\nschedule: dense\n"} {
+			digest := write(mine, text)
+			args := append(args, "--systems-dir", systems, "--format", "html")
+			if page := must(t, append(args, "--hardware-dir", machines)...); !strings.Contains(page, digest) || !strings.Contains(page, own) {
+				t.Errorf("%s: the page lacks %q or %q", args[0], digest, own)
+			}
+			t.Setenv("KVREPLAY_HARDWARE_DIR", variable)
+			if page := must(t, args...); !strings.Contains(page, other) {
+				t.Errorf("%s: the page lacks %q", args[0], other)
+			}
+			t.Setenv("KVREPLAY_HARDWARE_DIR", "")
+		}
+	}
+	if code, _, stderr := run("serve", classes, "--model", "llama-2-13b", "--systems", "mine", "--systems-dir", systems, "-o", mine); code != 2 || !strings.Contains(stderr, "also an input") {
+		t.Errorf("-o a file of systems: exit %d: %s", code, stderr)
+	}
+}

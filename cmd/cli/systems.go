@@ -152,7 +152,7 @@ func (f *systemsFlags) run(c *call) error {
 	case "csv":
 		err = systems.WriteCSV(c.stdout, rows)
 	case "html":
-		err = systemsPage(c, q, rows)
+		err = f.page(c, q, rows)
 	case "markdown":
 		err = q.Report(rows).Markdown(c.stdout)
 	case "latex":
@@ -171,13 +171,21 @@ func (f *systemsFlags) run(c *call) error {
 	return errors.New("no system has times: the last column says why")
 }
 
-// systemsPage writes the page of a comparison. If no system fits, it has no plot.
-func systemsPage(c *call, q *systems.Question, rows []*systems.Row) error {
+// page writes the page of a comparison. If no system fits, it has no plot.
+func (f *systemsFlags) page(c *call, q *systems.Question, rows []*systems.Row) error {
 	var figures []render.PageFigure
 	if d, err := pareto(rows); err == nil {
 		figures = []render.PageFigure{{Title: "GPU memory against time per output token, with the Pareto front of each kind", Drawing: d}}
 	}
-	return c.page("systems", systems.Finding(rows), q.Report(rows), figures...)
+	report := q.Report(rows)
+	inputs, err := f.inputFiles(c.args, f.folder)
+	if err != nil {
+		return err
+	}
+	if err := addDigests(c.Context(), report, inputs); err != nil {
+		return err
+	}
+	return c.page("systems", systems.Finding(rows), report, figures...)
 }
 
 // writeTimelines writes a file for each system that has times.

@@ -83,12 +83,17 @@ func (p *page) drawn(f *PageFigure, reproduce func()) error {
 	return nil
 }
 
-// values returns the points of lines: a row for each X, and a column for each line.
+// values returns the points of lines: a row for each X, and a column for each line. The ends of a line's
+// intervals have columns, too.
 func values(l *figure.Lines) *table.Table {
 	t := table.New(l.X)
 	var xs []float64
-	for _, line := range l.Lines {
+	intervals := make([]bool, len(l.Lines))
+	for i, line := range l.Lines {
 		t.Header = append(t.Header, line.Name)
+		if intervals[i] = slices.ContainsFunc(line.Points, func(p figure.Point) bool { return p.Low < p.High }); intervals[i] {
+			t.Header = append(t.Header, line.Name+", low", line.Name+", high")
+		}
 		for _, p := range line.Points {
 			xs = append(xs, p.X)
 		}
@@ -99,12 +104,16 @@ func values(l *figure.Lines) *table.Table {
 	for _, x := range slices.Compact(xs) {
 		row := []string{number(x)}
 		for i, line := range l.Lines {
-			cell := ""
+			cells := make([]string, 1, 3)
+			if intervals[i] {
+				cells = cells[:3]
+			}
 			if next[i] < len(line.Points) && line.Points[next[i]].X == x {
-				cell = number(line.Points[next[i]].Y)
+				p := &line.Points[next[i]]
+				copy(cells, []string{number(p.Y), number(p.Low), number(p.High)})
 				next[i]++
 			}
-			row = append(row, cell)
+			row = append(row, cells...)
 		}
 		t.AddTexts(row)
 	}

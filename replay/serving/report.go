@@ -22,8 +22,15 @@ type Result struct {
 	// first system, paired by seed.
 	Seeds    []Seed     `json:"seeds,omitempty"`
 	Compared []Compared `json:"compared,omitempty"`
-	// Timeline is nil unless a page shows it.
-	Timeline *Timeline `json:"-"`
+	// Curves has the plotted figures of each seed. It is nil unless a page shows them.
+	Curves []Curves `json:"-"`
+}
+
+// Curves are the plotted figures of a run: the percentiles of Latency.Percentiles in ns, and the state
+// over time.
+type Curves struct {
+	TTFT, TPOT [99]int64
+	Timeline   *Timeline
 }
 
 // Seed has the figures of a run, in the order of SeedFigures.

@@ -21,7 +21,8 @@ type Line struct {
 	Points []Point
 	// Bound marks a line that is no contender, as OPT. It is grey.
 	Bound bool
-	// Bare leaves out the markers, for lines of many points.
+	// Bare leaves out the markers, for lines of many points. It shows the intervals of a dozen points,
+	// at other ones for each line.
 	Bare bool
 }
 
@@ -102,6 +103,9 @@ func (l *Lines) draw(c draw.Canvas) error {
 	return nil
 }
 
+// bareIntervals is about the number of intervals of a bare line.
+const bareIntervals = 12
+
 // lineDrawer implements plot.Plotter. Labels are drawn to the right of the axes.
 type lineDrawer struct{ lines []Line }
 
@@ -120,9 +124,17 @@ func (l *lineDrawer) Plot(c draw.Canvas, p *plot.Plot) {
 			contender++
 		}
 		inks[i] = stroke.Color
+		every, first := 1, 0
+		if line.Bare && len(line.Points) > bareIntervals {
+			every = len(line.Points) / bareIntervals
+			first = every * i / len(l.lines)
+		}
 		var path []vg.Point
-		for _, q := range line.Points {
+		for j, q := range line.Points {
 			path = append(path, vg.Point{X: x(q.X), Y: y(q.Y)})
+			if j%every != first {
+				continue
+			}
 			if low, high := max(q.Low, p.Y.Min), min(q.High, p.Y.Max); low < high {
 				c.StrokeLine2(draw.LineStyle{Color: stroke.Color, Width: vg.Points(0.6)}, x(q.X), y(low), x(q.X), y(high))
 			}

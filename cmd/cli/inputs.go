@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/table"
+)
+
+// inputFiles returns the named files, those of the model and the kernels, and the user's files of
+// systems and hardware. It leaves out all but regular files.
+func (f *timeFlags) inputFiles(named []string, systems string) ([]string, error) {
+	all := append(slices.Clone(named), f.kernels, f.model)
+	dir, _ := f.hardware.folder()
+	for _, folder := range []string{systems, dir} {
+		if folder == "" {
+			continue
+		}
+		own, err := files.YAML(folder)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, own...)
+	}
+	return slices.DeleteFunc(all, func(path string) bool {
+		info, err := os.Stat(path)
+		return err != nil || !info.Mode().IsRegular()
+	}), nil
+}
+
+// addDigests adds a footnote with the digest of each file.
+func addDigests(ctx context.Context, report *table.Report, paths []string) error {
+	for _, path := range paths {
+		digest, err := digestOf(ctx, path)
+		if err != nil {
+			return err
+		}
+		report.Footnotes = append(report.Footnotes, path+": "+digest)
+	}
+	return nil
+}
+
+// digestOf returns the SHA-256 of a file.
+func digestOf(ctx context.Context, path string) (string, error) {
+	r, err := files.Open(ctx, path)
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, r); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return fmt.Sprintf("sha256:%x", h.Sum(nil)), nil
+}
