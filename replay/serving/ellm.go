@@ -166,8 +166,9 @@ func oldest(waiting []*Job) int64 {
 	return first
 }
 
-// Literal returns T of Eqs. 2 to 4 as printed: arithmetic alone at a rate in FLOP/s, attention that
-// is not causal, and logits of every token. Prompts of the iteration do not count.
+// Literal returns T of Eqs. 2 to 4 as printed: arithmetic alone, attention that is not causal, and
+// logits of every token. Prompts of the iteration do not count. The rate in FLOP/s is that of one GPU,
+// because Eq. 1 multiplies only the memory by the number of GPUs.
 func Literal(m *hardware.Model, flops float64) func(x *pipeline.Iteration) (int64, error) {
 	L, h, V := float64(m.Layers.Value), float64(m.Hidden.Value), float64(m.Vocabulary.Value)
 	return func(x *pipeline.Iteration) (int64, error) {

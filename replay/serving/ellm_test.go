@@ -141,3 +141,30 @@ func TestLiteral(t *testing.T) {
 		t.Errorf("%d ns, %v, expected 42.644929 ms", ns, err)
 	}
 }
+
+// Eq. 1 multiplies the memory by the number of GPUs, but Eq. 4 divides by the FLOP/s of one.
+func TestLiteralOfSeveralGPUs(t *testing.T) {
+	lib, err := hardware.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := lib.Model("llama-2-70b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a100, err := lib.Machine("a100-80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &pipeline.Iteration{Decodes: 2, Context: 1800}
+	want, err := Literal(m, float64(a100.GPU.BF16.Value))(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, gpus := range []int{1, 4} {
+		e := &Served{engine: Engine{Options: pipeline.Options{Machine: a100, Model: m, TensorParallel: gpus}}, limits: Limits{Batch: true, Literal: true}}
+		if ns, err := e.scheduler(nil).(*Optimised).Time(x); err != nil || ns != want {
+			t.Errorf("%d GPUs: %d ns, %v, expected %d", gpus, ns, err, want)
+		}
+	}
+}

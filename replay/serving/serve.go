@@ -40,8 +40,7 @@ func (e *Served) scheduler(p *Priced) Scheduler {
 	}
 	s := &Optimised{Time: p.Iteration, SLO: e.limits.TPOT, Partial: e.engine.Uncached}
 	if e.limits.Literal {
-		gpu := e.engine.Machine.GPU
-		s.Time = Literal(e.engine.Model, float64(gpu.BF16.Value)*float64(max(1, e.engine.TensorParallel)))
+		s.Time = Literal(e.engine.Model, float64(e.engine.Machine.GPU.BF16.Value))
 	}
 	return s
 }

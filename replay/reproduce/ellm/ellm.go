@@ -191,8 +191,34 @@ func (b *bench) serving() {
 	for _, row := range rows[1:] {
 		d.Let("over "+row.Text("system"), rows[0].Number("running")/rows[0].Number("ms a token")/rate(row))
 	}
+	b.bound(d)
 	prefill := b.shape.recomputation(equal(1, 35956), 1, true) // FLOP of L-Eval's mean prompt
 	d.Let("PFLOP", prefill/1e15)
 	d.Let("seconds", prefill/a100)
 	d.Let("rate", a100/prefill)
+}
+
+// bound bounds eLLM's gain in its printed time per token, for Llama2-13B with ShareGPT. In that time
+// the link moves the KV of some tokens, and the GPU makes the KV of others if it computes nothing else.
+// All other tokens are in GPU memory.
+func (b *bench) bound(d *reproduce.Draft) {
+	g, token := b.gpuOf(a100), b.shape.cached(equal(1, 1), 0) // token in bytes of KV
+	ms := map[string]float64{}
+	for _, row := range b.Rows("time per token") {
+		if row.Text("of") == experiments[0].name {
+			ms[row.Text("system")] = row.Number("printed")
+		}
+	}
+	seconds, link := ms["eLLM"]/1e3, float64(b.machine.Link.Bandwidth.Value)
+	fit, moved, made := (g.memory-g.weights)/token, seconds*link/token, seconds*a100/(b.shape.recomputation(equal(1, 1), 1, true))
+	more := (moved + made) / fit
+	d.Let("fit", fit/1e3)
+	d.Let("moved", moved/1e3)
+	d.Let("made", made/1e3)
+	d.Let("more", 100*more)
+	for _, system := range []string{"vLLM-Recompute", "vLLM-Swap", "HCache"} {
+		d.Let("bound over "+system, (1+more)*ms[system]/ms["eLLM"])
+	}
+	d.Let("admitted", slo*a100/b.shape.decoding(equal(1, length), false))
+	d.Let("room", fit/length)
 }
