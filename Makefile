@@ -67,9 +67,9 @@ screenshots: leaderboard ## pictures of the page in metrics/PLOTS.md (needs chro
 	  python3 -c 'import sys; from PIL import Image; p = sys.argv[1]; Image.open(p).convert("RGB").quantize(24).save(p, optimize=True)' metrics/plots/page-$$width.png; \
 	done
 
-corpus: build ## traces of a real model into results/corpus/ (CORPUS=): all of scripts/corpus/plan.toml, or TASKS= PARTS= LENGTH= SAMPLES= STEPS= LAYERS= THREADS=; CHECK= compares
+corpus: build ## traces of a real model into results/corpus/ (CORPUS=): all of scripts/corpus/plan.toml, or TASKS= PARTS= LENGTH= SAMPLES= STEPS= LAYERS= LONGEST= THREADS=; CHECK= compares
 	@python3 scripts/corpus/corpus.py --out $(CORPUS) $(if $(TASKS),--tasks $(TASKS)) $(if $(PARTS),--parts $(PARTS)) $(if $(LENGTH),--length $(LENGTH)) \
-	  $(if $(SAMPLES),--samples $(SAMPLES)) $(if $(STEPS),--steps $(STEPS)) $(if $(THREADS),--threads $(THREADS)) $(if $(CHECK),--check $(CHECK)) $(if $(LAYERS),--layers $(LAYERS))
+	  $(if $(SAMPLES),--samples $(SAMPLES)) $(if $(STEPS),--steps $(STEPS)) $(if $(THREADS),--threads $(THREADS)) $(if $(CHECK),--check $(CHECK)) $(if $(LAYERS),--layers $(LAYERS)) $(if $(LONGEST),--longest $(LONGEST))
 
 systems-corpus: ## long requests through nine selectors in all layers, into results/systems/ (CORPUS=): part systems of plan.toml, with the variables of make corpus
 	@$(MAKE) --no-print-directory corpus PARTS=systems CORPUS=$(if $(filter file,$(origin CORPUS)),$(RESULTS)/systems,$(CORPUS))

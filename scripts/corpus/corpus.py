@@ -64,7 +64,7 @@ def plan_units(plan: dict, options: argparse.Namespace) -> list[Unit]:
                 if not chosen or options.tasks and task not in options.tasks:
                     continue
                 units.append(Unit(part["name"], task, maker, options.length or part["length"], options.samples or part["samples"],
-                                  options.steps or part.get("steps", plan["steps"]), part["budget"], part.get("longest", 1.25),
+                                  options.steps or part.get("steps", plan["steps"]), part["budget"], options.longest or part.get("longest", 1.25),
                                   part["capture"] + (["--layers", options.layers] if options.layers else []), part.get("score_bits", 10), files.get(task, task)))
         shared = {name for name, tasks in part.get("files", {}).items() if {u.task for u in units if u.part == part["name"]} >= set(tasks)}
         for unit in units:  # if only some tasks of a trace are made, each has its own trace
@@ -291,6 +291,7 @@ def main() -> None:
     flags.add_argument("--samples", type=int, help="prompts of each task, instead of the plan's")
     flags.add_argument("--layers", help="layers to record, like 0,5,10 or 0-9, instead of the plan's")
     flags.add_argument("--steps", type=int, help="decoding steps, instead of the plan's")
+    flags.add_argument("--longest", type=float, help="length of a list ÷ K, instead of the plan's")
     flags.add_argument("--threads", type=int, help="CPU threads of a capture, instead of the plan's")
     flags.add_argument("--check", type=Path, help="folder of a corpus: follow its continuations and compare selections")
     options = flags.parse_args()

@@ -63,7 +63,7 @@ func TestSystems(t *testing.T) {
 	dir := t.TempDir()
 	program, out := filepath.Join(dir, "kvreplay"), filepath.Join(dir, "systems")
 	run(t, "go", "build", "-o", program, "../../cmd/kvreplay")
-	printed := run(t, "python3", "corpus.py", "--kvreplay", program, "--parts", "systems", "--tasks", "niah_multikey_3", "--length", "1024", "--steps", "3", "--out", out)
+	printed := run(t, "python3", "corpus.py", "--kvreplay", program, "--parts", "systems", "--tasks", "niah_multikey_3", "--length", "1024", "--steps", "3", "--longest", "8", "--out", out)
 	if !strings.Contains(printed, "0 of 9 traces of part systems are those of") {
 		t.Errorf("traces of a short prompt are those of the list:\n%s", printed)
 	}
@@ -80,6 +80,14 @@ func TestSystems(t *testing.T) {
 			t.Errorf("%s: recall %v at three budgets", name, recalls)
 		}
 	}
+	f, err := trace.Open(filepath.Join(out, "systems_niah_multikey_3.exact.parquet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := f.Meta(); m.TopK != 16 || m.Candidates != 8*m.TopK {
+		t.Errorf("K is %d and lists have %d entries, expected 16 and 8 × K", m.TopK, m.Candidates)
+	}
+	f.Close()
 	paths, err := filepath.Glob(filepath.Join(out, "subset", "*.parquet"))
 	if err != nil || len(paths) != 9 || len(found) != 9 {
 		t.Fatalf("%d traces in the list and %d in the subset, expected 9 (%v)", len(found), len(paths), err)
