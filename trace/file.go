@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,9 +104,17 @@ func OpenReader(path string, r io.ReaderAt, size int64) (*File, error) {
 // open opens path. With report it compares all page headers with the footer, and passes broken key
 // and seq_len rules to report. If report is nil, the first one is the error.
 func open(ctx context.Context, path string, report func(*Error) bool) (*File, error) {
-	if storage.IsURL(path) {
-		return openURL(ctx, path, report)
+	switch {
+	case !storage.IsURL(path):
+		return openFile(path, path, report)
+	case report == nil:
+		return openURL(ctx, path)
 	}
+	return openCopy(ctx, path, report)
+}
+
+// openFile opens the file at path. Messages call it name.
+func openFile(path, name string, report func(*Error) bool) (*File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("open trace: %w", err)
@@ -117,7 +126,7 @@ func open(ctx context.Context, path string, report func(*Error) bool) (*File, er
 		return nil, fileError(path, RuleFile, files.NotRegular)
 	}
 	if info.Size() == 0 {
-		return nil, fileError(path, RuleFile, "is empty, expected a trace (Parquet)")
+		return nil, fileError(name, RuleFile, "is empty, expected a trace (Parquet)")
 	}
 	file, err := os.Open(path)
 	if errors.Is(err, syscall.EMFILE) {
@@ -126,7 +135,7 @@ func open(ctx context.Context, path string, report func(*Error) bool) (*File, er
 	if err != nil {
 		return nil, fmt.Errorf("open trace: %w", err)
 	}
-	f := &File{path: path, source: file, closer: file, size: info.Size()}
+	f := &File{path: name, source: file, closer: file, size: info.Size()}
 	if err := f.unchanged.begin(file); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("open trace: %w", err)
@@ -159,6 +168,9 @@ func (f *File) load(report func(*Error) bool) error {
 	if err := f.checkParquet(report != nil); err != nil {
 		return f.corrupt(err)
 	}
+	if err := f.checkMagic(); err != nil {
+		return err
+	}
 	if err := f.probeOptional(); err != nil {
 		return f.corrupt(err)
 	}
@@ -177,13 +189,20 @@ func (f *File) checkParquet(all bool) (err error) {
 		f.expectOpening()
 		return f.parquet.CheckFooter()
 	}
-	f.expectBytes()
 	f.crc, err = f.parquet.CheckPages(false)
 	return err
 }
 
-// openParquet reads the footer.
+// openParquet reads the footer. If that fails, it says whether the file is a Parquet file at all.
 func (f *File) openParquet() (err error) {
+	if f.parquet, err = parquet.Open(f.source, f.size); err != nil {
+		return cmp.Or(f.checkMagic(), f.corrupt(err))
+	}
+	return nil
+}
+
+// checkMagic checks the first bytes of the file.
+func (f *File) checkMagic() error {
 	begin := make([]byte, len(parquet.Magic))
 	if _, err := f.source.ReadAt(begin, 0); storage.Unread(err) {
 		return f.corrupt(err)
@@ -192,9 +211,6 @@ func (f *File) openParquet() (err error) {
 	}
 	if string(begin) != parquet.Magic {
 		return fileError(f.path, RuleFile, "is not a Parquet file. %w", ErrForeign)
-	}
-	if f.parquet, err = parquet.Open(f.source, f.size); err != nil {
-		return f.corrupt(err)
 	}
 	return nil
 }

@@ -3,6 +3,10 @@ package trace
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/kvreplay/kvreplay/internal/storage"
@@ -11,7 +15,7 @@ import (
 
 // openURL opens an object of an object store. Every request for its bytes states its ETag, so an
 // object that changes is an error.
-func openURL(ctx context.Context, url string, report func(*Error) bool) (*File, error) {
+func openURL(ctx context.Context, url string) (*File, error) {
 	o, err := storage.Open(ctx, url)
 	if err != nil {
 		return nil, fileError(url, RuleFile, "%w", err)
@@ -20,7 +24,7 @@ func openURL(ctx context.Context, url string, report func(*Error) bool) (*File, 
 	if f.size == 0 {
 		err = fileError(url, RuleFile, "is empty, expected a trace (Parquet)")
 	} else {
-		err = f.loadGuarded(report)
+		err = f.loadGuarded(nil)
 	}
 	if err != nil {
 		o.Close()
@@ -28,6 +32,39 @@ func openURL(ctx context.Context, url string, report func(*Error) bool) (*File, 
 	}
 	return f, nil
 }
+
+// openCopy copies an object of an object store to a temporary file and opens it, as open does. Reading
+// it twice then costs one transfer.
+func openCopy(ctx context.Context, url string, report func(*Error) bool) (*File, error) {
+	dir, err := os.MkdirTemp("", "kvreplay-")
+	if err != nil {
+		return nil, fmt.Errorf("copy %s: %w. Set TMPDIR to a folder with room for it", url, err)
+	}
+	path := filepath.Join(dir, "trace.parquet")
+	var f *File
+	if err = storage.Stage(ctx, url, path); storage.Unread(err) {
+		err = fileError(url, RuleFile, "%w", err)
+	} else if err != nil {
+		err = fmt.Errorf("%w. Set TMPDIR to a folder with room for it", err)
+	} else {
+		f, err = openFile(path, url, report)
+	}
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	f.closer = temporary{f.closer, dir}
+	return f, nil
+}
+
+// temporary closes a file and removes its folder.
+type temporary struct {
+	io.Closer
+	dir string
+}
+
+// Close closes the file and removes the folder.
+func (t temporary) Close() error { return cmp.Or(t.Closer.Close(), os.RemoveAll(t.dir)) }
 
 // Size returns the size of the file in bytes.
 func (f *File) Size() int64 { return f.size }
@@ -91,14 +128,14 @@ func (f *File) expectBytes() {
 	}
 }
 
-// expectOpening announces the ranges that Open reads: all key columns unless the file has a stream
-// index, and the first page of each optional column.
+// expectOpening announces the ranges that Open reads: the first bytes, all key columns unless the file
+// has a stream index, and the first page of each optional column.
 func (f *File) expectOpening() {
 	p, ok := f.source.(planner)
 	if !ok {
 		return
 	}
-	var spans []parquet.Span
+	spans := []parquet.Span{{From: 0, To: int64(len(parquet.Magic))}}
 	for g, group := range f.parquet.RowGroups() {
 		if hasRows(group) && f.keys == nil {
 			spans = f.keySpans(spans, g)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -195,7 +196,10 @@ func (f *replayFlags) run(c *call) error {
 	var rows []result.Row // to be printed
 	kept, fromStore := 0, 0
 	redone := changes{}
-	for _, t := range tasks {
+	for i, t := range tasks {
+		if i+1 < len(tasks) {
+			t.job.BeforeEnd(tasks[i+1].job.Expect)
+		}
 		if t.profile != nil {
 			t.profile.Failing = func(err error) { bar.note("kvreplay: %v: the replay continues without the profile", err) }
 		}
@@ -216,6 +220,7 @@ func (f *replayFlags) run(c *call) error {
 			rows = append(rows, result.Rows...)
 		}
 		t.job = nil // which has its rows in memory
+		t.file.Close()
 		kept += len(result.Rows)
 		fromStore += result.FromStore
 	}
@@ -384,11 +389,11 @@ func (f *replayFlags) plan(ctx context.Context, paths []string, o replay.Options
 		return nil, err
 	}
 	digests := map[string]string{} // to a path
-	for _, path := range paths {
-		t := new(task)
-		if t.file, err = f.open(ctx, path); err != nil {
+	for file, err := range f.opened(ctx, paths) {
+		if err != nil {
 			return tasks, err
 		}
+		t, path := &task{file: file}, file.Path()
 		tasks = append(tasks, t)
 		if t.job, err = replay.Plan(t.file, o); err != nil {
 			return tasks, err
@@ -412,6 +417,47 @@ func (f *replayFlags) plan(ctx context.Context, paths []string, o replay.Options
 		}
 	}
 	return tasks, nil
+}
+
+// opensAhead is the number of traces in an object store that are opened at a time, because each waits
+// for several requests.
+const opensAhead = 4
+
+// opened opens traces in their order.
+func (f *replayFlags) opened(ctx context.Context, paths []string) iter.Seq2[*trace.File, error] {
+	type opened struct {
+		file *trace.File
+		err  error
+	}
+	return func(yield func(*trace.File, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var begun []chan opened
+		for i, path := range paths {
+			ahead := 1
+			if storage.IsURL(path) && f.stage == "" {
+				ahead = opensAhead
+			}
+			for len(begun) < min(i+ahead, len(paths)) {
+				next, c := paths[len(begun)], make(chan opened, 1)
+				begun = append(begun, c)
+				go func() {
+					file, err := f.open(ctx, next)
+					c <- opened{file, err}
+				}()
+			}
+			if r := <-begun[i]; yield(r.file, r.err) {
+				continue
+			}
+			cancel()
+			for _, c := range begun[i+1:] {
+				if r := <-c; r.err == nil {
+					r.file.Close()
+				}
+			}
+			return
+		}
+	}
 }
 
 // open opens a trace. With --stage it copies an object of an object store to a file first.

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -110,32 +109,32 @@ func TestS3Failures(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		name  string
-		first func(w http.ResponseWriter, r *http.Request, next http.Handler) // of GET requests
-		want  string
+		name string
+		at   int64 // the GET request that fails, from 1
+		fail func(w http.ResponseWriter, r *http.Request, next http.Handler)
+		want string
 	}{
-		{"expired", func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		{"expired", 1, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 			s3test.Refuse(w, http.StatusForbidden, "RequestExpired")
 		}, "the credentials have expired (RequestExpired). Get new ones"},
-		{"changed", func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		{"changed", 2, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 			server.Put(t, "traces", filepath.Base(niah), append(key, "more"...))
 			next.ServeHTTP(w, r)
 		}, "was changed while kvreplay read it, expected the same ETag to the end. Run again when no program writes to it"},
-		{"denied", func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		{"expired later", 2, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+			s3test.Refuse(w, http.StatusForbidden, "RequestExpired")
+		}, "the credentials have expired (RequestExpired). Get new ones"},
+		{"denied", 1, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 			s3test.Refuse(w, http.StatusForbidden, "AccessDenied")
 		}, "access denied to the key kvreplay-test (AccessDenied). Check the credentials"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server.Put(t, "traces", filepath.Base(niah), key)
-			var once sync.Once
-			failed := false
+			var asked atomic.Int64
 			server.Proxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-				if r.Method == http.MethodGet {
-					once.Do(func() { failed = true; c.first(w, r, next) })
-					if failed {
-						failed = false
-						return
-					}
+				if r.Method == http.MethodGet && asked.Add(1) == c.at {
+					c.fail(w, r, next)
+					return
 				}
 				next.ServeHTTP(w, r)
 			})
@@ -154,6 +153,64 @@ func TestS3Failures(t *testing.T) {
 		})
 	}
 }
+
+// A replay of small traces asks for nothing that the answers to other requests state.
+func TestS3Requests(t *testing.T) {
+	server := startS3(t, filepath.Join("..", ".."))
+	var heads, gets atomic.Int64
+	server.Proxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		map[string]*atomic.Int64{http.MethodHead: &heads, http.MethodGet: &gets}[r.Method].Add(1)
+		next.ServeHTTP(w, r)
+	})
+	must(t, "replay", s3Niah, s3News, "--policy", "lru", "--capacity", "2x", "--out", t.TempDir())
+	if heads.Load() != 0 || gets.Load() > 2+5 {
+		t.Errorf("%d HEAD and %d GET requests, expected none, and 2 and 5", heads.Load(), gets.Load())
+	}
+}
+
+// validate reads each byte of an object once, and keeps no copy.
+func TestS3ValidateOnce(t *testing.T) {
+	server := startS3(t, filepath.Join("..", ".."))
+	info, err := os.Stat(newsTrace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read atomic.Int64
+	server.Proxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		next.ServeHTTP(counted{w, &read}, r)
+	})
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	t.Setenv("TMP", dir) // on Windows
+	must(t, "validate", s3News)
+	if read.Load() != info.Size() {
+		t.Errorf("read %d bytes of %d", read.Load(), info.Size())
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("validate leaves %v, %v", left, err)
+	}
+	for _, name := range []string{"TMPDIR", "TMP"} {
+		t.Setenv(name, filepath.Join(dir, "none"))
+	}
+	if code, out, _ := run("validate", s3News); code != 1 || !strings.Contains(out, "copy "+s3News) || !strings.Contains(out, "Set TMPDIR to a folder with room") {
+		t.Errorf("without a folder for the copy: exit code %d: %s", code, out)
+	}
+}
+
+// counted counts the bytes of answers.
+type counted struct {
+	http.ResponseWriter
+	n *atomic.Int64
+}
+
+// Write counts and writes.
+func (c counted) Write(p []byte) (int, error) {
+	c.n.Add(int64(len(p)))
+	return c.ResponseWriter.Write(p)
+}
+
+// Unwrap lets the proxy flush.
+func (c counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 // A batch of traces in an object store, with packs there, gives the rows of one machine. The store
 // refuses one of four requests. A shard whose packs cannot be read fails, and loses no counts.

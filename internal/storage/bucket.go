@@ -156,7 +156,7 @@ func (b *bucket) Stat(ctx context.Context, name string) (Info, error) {
 	o, err := b.client.StatObject(ctx, b.name, b.prefix+name, minio.StatObjectOptions{})
 	if r := minio.ToErrorResponse(err); err != nil && r.StatusCode >= 400 && r.StatusCode < 500 {
 		// The answer to HEAD has no body and so no cause. GET states it.
-		if body, err := b.Get(ctx, name, 0, 1, ""); err != nil {
+		if body, _, err := b.Get(ctx, name, 0, 1, ""); err != nil {
 			return Info{}, err
 		} else {
 			body.Close()
@@ -165,43 +165,89 @@ func (b *bucket) Stat(ctx context.Context, name string) (Info, error) {
 	if err != nil {
 		return Info{}, b.fail(name, err)
 	}
+	return b.described(name, o)
+}
+
+// described returns the Info of an object.
+func (b *bucket) described(name string, o minio.ObjectInfo) (Info, error) {
 	if o.ETag == "" {
 		return Info{}, b.fail(name, errors.New("the store states no ETag, without which a change would not be noticed. Upload the object through the store"))
 	}
 	return Info{name, o.Size, o.ETag, o.LastModified}, nil
 }
 
-// Get reads a part of an object.
-func (b *bucket) Get(ctx context.Context, name string, from, to int64, tag string) (io.ReadCloser, error) {
+// empty describes an object of which no byte is read.
+func (b *bucket) empty(ctx context.Context, name string) (io.ReadCloser, Info, error) {
+	info, err := b.Stat(ctx, name)
+	return io.NopCloser(strings.NewReader("")), info, err
+}
+
+// sizeOf returns the size of an object from an answer with its bytes from byte from on. It returns an
+// error if the answer has other bytes. An answer without a range has the whole object.
+func sizeOf(header http.Header, length, from int64) (size int64, err error) {
+	first, last, size := int64(0), length-1, length
+	if text := header.Get("Content-Range"); text != "" {
+		if _, err := fmt.Sscanf(text, "bytes %d-%d/%d", &first, &last, &size); err != nil {
+			return 0, fmt.Errorf("answered with the range %q, expected bytes FIRST-LAST/SIZE. Copy the object to a file, and name that", text)
+		}
+	}
+	if size < 0 {
+		return 0, errors.New("answered without the size of the object. Copy the object to a file, and name that")
+	}
+	if from < 0 {
+		from = max(0, size+from)
+	}
+	if first != from {
+		return 0, fmt.Errorf("answered with bytes %d to %d, expected those from %d. Copy the object to a file, and name that", first, last, from)
+	}
+	return size, nil
+}
+
+// Get describes an object and reads a part of it.
+func (b *bucket) Get(ctx context.Context, name string, from, to int64, tag string) (io.ReadCloser, Info, error) {
 	var o minio.GetObjectOptions
+	var err error
 	switch {
+	case from < 0:
+		err = o.SetRange(0, from)
 	case to > from:
-		if err := o.SetRange(from, to-1); err != nil {
-			return nil, err
-		}
+		err = o.SetRange(from, to-1)
 	case to >= 0:
-		return io.NopCloser(strings.NewReader("")), nil
+		return b.empty(ctx, name)
 	case from > 0:
-		if err := o.SetRange(from, 0); err != nil {
-			return nil, err
-		}
+		err = o.SetRange(from, 0)
 	}
-	if tag != "" {
-		if err := o.SetMatchETag(tag); err != nil {
-			return nil, err
-		}
+	if err == nil && tag != "" {
+		err = o.SetMatchETag(tag)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	if err != nil {
+		return nil, Info{}, err
+	}
+	whole := ctx
+	ctx, cancel := context.WithCancel(whole)
 	answer := time.AfterFunc(patience, cancel)
-	body, _, _, err := b.client.GetObject(ctx, b.name, b.prefix+name, o)
+	body, object, header, err := b.client.GetObject(ctx, b.name, b.prefix+name, o)
 	if !answer.Stop() && err != nil {
 		err = context.DeadlineExceeded
 	}
 	if err != nil {
 		cancel()
-		return nil, b.fail(name, err)
+		if from < 0 && minio.ToErrorResponse(err).StatusCode == http.StatusRequestedRangeNotSatisfiable {
+			return b.empty(whole, name)
+		}
+		return nil, Info{}, b.fail(name, err)
 	}
-	return &watched{body: body, cancel: cancel, timer: time.AfterFunc(stall, cancel), fail: func(err error) error { return b.fail(name, err) }}, nil
+	w := &watched{body: body, cancel: cancel, timer: time.AfterFunc(stall, cancel), fail: func(err error) error { return b.fail(name, err) }}
+	if object.Size, err = sizeOf(header, object.Size, from); err != nil {
+		w.Close()
+		return nil, Info{}, &Error{Scheme + b.name + "/" + b.prefix + name, fmt.Errorf("%s %w", b.where, err)}
+	}
+	info, err := b.described(name, object)
+	if err != nil {
+		w.Close()
+		return nil, Info{}, err
+	}
+	return w, info, nil
 }
 
 // watched is the body of an answer. It ends with an error if no byte arrives for a while.

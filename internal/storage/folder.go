@@ -36,27 +36,30 @@ func (f folder) Stat(_ context.Context, name string) (Info, error) {
 }
 
 // Get opens a part of a file.
-func (f folder) Get(_ context.Context, name string, from, to int64, _ string) (io.ReadCloser, error) {
+func (f folder) Get(_ context.Context, name string, from, to int64, _ string) (io.ReadCloser, Info, error) {
 	path, err := f.path(name)
 	if err != nil {
-		return nil, err
+		return nil, Info{}, err
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, Info{}, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		file.Close()
+		return nil, Info{}, err
+	}
+	if from < 0 {
+		from, to = max(0, info.Size()+from), -1
 	}
 	if to < 0 {
-		info, err := file.Stat()
-		if err != nil {
-			file.Close()
-			return nil, err
-		}
 		to = info.Size()
 	}
 	return struct {
 		io.Reader
 		io.Closer
-	}{io.NewSectionReader(file, from, to-from), file}, nil
+	}{io.NewSectionReader(file, from, to-from), file}, Info{Name: name, Size: info.Size(), Modified: info.ModTime()}, nil
 }
 
 // Put writes a file, with its folder if that is missing.

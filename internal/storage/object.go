@@ -20,6 +20,11 @@ const (
 	largeBlock = 8 << 20
 	// smallBlock is the alignment of other requests.
 	smallBlock = 64 << 10
+	// lastBytes is the number of bytes at the end of an object that the first request asks for. They
+	// have the footer of most traces.
+	lastBytes = 256 << 10
+	// arrival is the number of bytes after which readers of a block are told of them.
+	arrival = 128 << 10
 	// plansKept is the number of announcements that an Object remembers.
 	plansKept = 4
 	// attempts is the number of requests for a block whose answer ends too early.
@@ -29,7 +34,8 @@ const (
 // memory is the number of bytes that an Object keeps: two blocks for every processor, at least 64 MiB.
 func memory() int64 { return max(8, 2*int64(runtime.GOMAXPROCS(0))) * largeBlock }
 
-// Object is an open object. It reads blocks, and keeps the last ones. It is safe for concurrent use.
+// Object is an open object. It reads blocks, and keeps the last ones. A reader has the bytes of a block
+// when they arrive. It is safe for concurrent use.
 type Object struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -37,10 +43,11 @@ type Object struct {
 	store  Store
 	info   Info
 
-	mu     sync.Mutex
-	plans  []plan   // the latest first
-	blocks []*block // the last used one last
-	held   int64    // bytes of blocks
+	mu      sync.Mutex
+	arrived sync.Cond // bytes or an error of a block
+	plans   []plan    // the latest first
+	blocks  []*block  // the last used one last
+	kept    int64     // bytes of blocks
 }
 
 // plan is an announcement.
@@ -52,13 +59,13 @@ type plan struct {
 // block is a part of the object that was requested.
 type block struct {
 	Span
-	done chan struct{} // closed when data or err is set
 	data []byte
+	have int64 // bytes of data that have arrived
 	err  error
 }
 
-// Open opens an object for reading. All requests state its ETag, so that a changed object is an error.
-// When ctx ends, reading stops, until Detach is called.
+// Open opens an object for reading, and requests its last bytes. All later requests state its ETag, so
+// that a changed object is an error. When ctx ends, reading stops, until Detach is called.
 func Open(ctx context.Context, url string) (*Object, error) {
 	s, name, err := locate(url)
 	if err != nil {
@@ -69,18 +76,18 @@ func Open(ctx context.Context, url string) (*Object, error) {
 
 // OpenIn is Open for an object of a store.
 func OpenIn(ctx context.Context, s Store, name string) (*Object, error) {
-	info, err := s.Stat(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return newObject(ctx, s, info), nil
-}
-
-func newObject(ctx context.Context, s Store, info Info) *Object {
-	o := &Object{store: s, info: info}
+	o := &Object{store: s}
+	o.arrived.L = &o.mu
 	o.ctx, o.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	o.detach = context.AfterFunc(ctx, o.cancel)
-	return o
+	body, info, err := s.Get(o.ctx, name, -lastBytes, -1, "")
+	if err != nil {
+		o.Close()
+		return nil, err
+	}
+	o.info = info
+	o.add(Span{max(0, info.Size-lastBytes), info.Size}, body)
+	return o, nil
 }
 
 // Detach makes reading go on when the context of Open ends, until Close. A program that stops between
@@ -90,15 +97,18 @@ func (o *Object) Detach() { o.detach() }
 // Size returns the number of bytes.
 func (o *Object) Size() int64 { return o.info.Size }
 
-// Close stops requests.
+// Close stops requests, and forgets the bytes that were read.
 func (o *Object) Close() error {
 	o.detach()
 	o.cancel()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.blocks, o.kept = nil, 0
 	return nil
 }
 
 // Expect announces the ascending ranges that will be read. They are then read in large blocks, and the
-// given number of blocks ahead.
+// given number of blocks ahead. Expect requests the first ones at once.
 func (o *Object) Expect(spans []Span, ahead int) {
 	p := plan{ahead: ahead}
 	for _, s := range spans {
@@ -109,6 +119,9 @@ func (o *Object) Expect(spans []Span, ahead int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.plans = append([]plan{p}, o.plans[:min(len(o.plans), plansKept-1)]...)
+	for _, s := range p.blocks[:min(ahead, len(p.blocks))] {
+		o.request(s)
+	}
 }
 
 // ReadAt reads the bytes at an offset, from blocks.
@@ -117,23 +130,35 @@ func (o *Object) ReadAt(p []byte, at int64) (n int, err error) {
 		if at >= o.info.Size {
 			return n, io.EOF
 		}
-		b := o.block(at, at+int64(len(p)-n))
-		<-b.done
-		if b.err != nil {
-			o.drop(b)
-			return n, b.err
+		got, err := o.wait(at, at+int64(len(p)-n))
+		if err != nil {
+			return n, err
 		}
-		k := copy(p[n:], b.data[at-b.From:])
+		k := copy(p[n:], got)
 		n, at = n+k, at+int64(k)
 	}
 	return n, nil
 }
 
+// wait returns the bytes from from to to, or the first of them if a block ends there.
+func (o *Object) wait(from, to int64) ([]byte, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	b := o.block(from, to)
+	to = min(to, b.To)
+	for b.From+b.have < to {
+		if b.err != nil {
+			o.drop(b)
+			return nil, b.err
+		}
+		o.arrived.Wait()
+	}
+	return b.data[from-b.From : to-b.From], nil
+}
+
 // block returns the block of the byte at from, of a reader that wants the bytes up to to. It requests
 // the block, and those ahead of it, unless they are there.
 func (o *Object) block(from, to int64) *block {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	for _, p := range o.plans {
 		i, found := slices.BinarySearchFunc(p.blocks, from, func(s Span, at int64) int {
 			return cmp.Compare(min(max(at, s.From), s.To-1), at) // 0 if s holds at
@@ -146,61 +171,97 @@ func (o *Object) block(from, to int64) *block {
 		}
 		return o.request(p.blocks[i])
 	}
+	if b := o.held(Span{from, from + 1}); b != nil {
+		return b
+	}
 	return o.request(Span{from / smallBlock * smallBlock, min((to+smallBlock-1)/smallBlock*smallBlock, o.info.Size)})
 }
 
-// request returns the block that holds the first byte of s. If there is none, it requests s.
+// request returns the block that holds s. If there is none, it requests s.
 func (o *Object) request(s Span) *block {
+	if b := o.held(s); b != nil {
+		return b
+	}
+	return o.add(s, nil)
+}
+
+// held returns the block that holds s, or nil.
+func (o *Object) held(s Span) *block {
 	for i := len(o.blocks) - 1; i >= 0; i-- {
 		if b := o.blocks[i]; b.From <= s.From && s.To <= b.To {
 			o.blocks = append(slices.Delete(o.blocks, i, i+1), b)
 			return b
 		}
 	}
-	b := &block{Span: s, done: make(chan struct{})}
-	o.blocks, o.held = append(o.blocks, b), o.held+s.To-s.From
-	for o.held > memory() && len(o.blocks) > 1 {
-		o.held -= o.blocks[0].To - o.blocks[0].From
+	return nil
+}
+
+// add adds a block and reads it, from the answer to a request if there is one.
+func (o *Object) add(s Span, body io.ReadCloser) *block {
+	b := &block{Span: s, data: make([]byte, s.To-s.From)}
+	o.blocks, o.kept = append(o.blocks, b), o.kept+s.To-s.From
+	for o.kept > memory() && len(o.blocks) > 1 {
+		o.kept -= o.blocks[0].To - o.blocks[0].From
 		o.blocks = o.blocks[1:]
 	}
-	go o.fetch(b)
+	go o.fetch(b, body)
 	return b
 }
 
 // drop forgets a block that could not be read, so that it is requested again.
 func (o *Object) drop(b *block) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if i := slices.Index(o.blocks, b); i >= 0 {
 		o.blocks = slices.Delete(o.blocks, i, i+1)
-		o.held -= b.To - b.From
+		o.kept -= b.To - b.From
 	}
 }
 
-// fetch reads a block. It repeats requests whose answer ends too early.
-func (o *Object) fetch(b *block) {
-	defer close(b.done)
-	b.data = make([]byte, b.To-b.From)
-	b.err = retry(o.ctx, func() error { return readRange(o.ctx, o.store, o.info, b.Span, b.data) })
-	if b.err != nil {
-		cause := b.err
-		if e := (*Error)(nil); errors.As(b.err, &e) {
-			cause = e.Err
+// fetch reads a block. If an answer ends too early, it requests the rest.
+func (o *Object) fetch(b *block, body io.ReadCloser) {
+	err := retry(o.ctx, func() (err error) {
+		if body == nil {
+			body, _, err = o.store.Get(o.ctx, o.info.Name, b.From+b.have, b.To, o.info.Tag)
 		}
-		b.err = &Error{fmt.Sprintf("bytes %d to %d", b.From, b.To-1), cause}
+		if err != nil {
+			return errFinal{err} // the store has repeated the request
+		}
+		err = o.fill(b, body)
+		body.Close()
+		body = nil
+		return err
+	})
+	if err == nil {
+		return
 	}
+	if e := (*Error)(nil); errors.As(err, &e) {
+		err = e.Err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	b.err = &Error{fmt.Sprintf("bytes %d to %d", b.From, b.To-1), err}
+	o.arrived.Broadcast()
 }
 
-// readRange reads a part of an object into p, in one request.
-func readRange(ctx context.Context, s Store, info Info, part Span, p []byte) error {
-	body, err := s.Get(ctx, info.Name, part.From, part.To, info.Tag)
-	if err != nil {
-		return errFinal{err} // the store has repeated the request
+// fill reads the rest of a block from an answer.
+func (o *Object) fill(b *block, body io.Reader) error {
+	size := b.To - b.From
+	for b.have < size {
+		n, err := io.ReadFull(body, b.data[b.have:min(b.have+arrival, size)])
+		o.mu.Lock()
+		b.have += int64(n)
+		o.arrived.Broadcast()
+		o.mu.Unlock()
+		if err != nil {
+			return cut(err, b.have, size)
+		}
 	}
-	defer body.Close()
-	n, err := io.ReadFull(body, p)
+	return nil
+}
+
+// cut explains an error of an answer of which n bytes arrived.
+func cut(err error, n, size int64) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		err = fmt.Errorf("the answer ended after %d of %d bytes. Check the connection and run again", n, len(p))
+		return fmt.Errorf("the answer ended after %d of %d bytes. Check the connection and run again", n, size)
 	}
 	return err
 }

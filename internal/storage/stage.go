@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -46,7 +47,7 @@ func stage(ctx context.Context, s Store, info Info, file *os.File) error {
 		part := Span{from, min(from+largeBlock, info.Size)}
 		g.Go(func() error {
 			p := make([]byte, part.To-part.From)
-			if err := retry(ctx, func() error { return readRange(ctx, s, info, part, p) }); err != nil {
+			if err := retry(ctx, func() error { return readPart(ctx, s, info, part.From, p) }); err != nil {
 				return err
 			}
 			_, err := file.WriteAt(p, part.From)
@@ -54,4 +55,15 @@ func stage(ctx context.Context, s Store, info Info, file *os.File) error {
 		})
 	}
 	return g.Wait()
+}
+
+// readPart reads a part of an object into p, in one request.
+func readPart(ctx context.Context, s Store, info Info, from int64, p []byte) error {
+	body, _, err := s.Get(ctx, info.Name, from, from+int64(len(p)), info.Tag)
+	if err != nil {
+		return errFinal{err} // the store has repeated the request
+	}
+	defer body.Close()
+	n, err := io.ReadFull(body, p)
+	return cut(err, int64(n), int64(len(p)))
 }

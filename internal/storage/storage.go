@@ -33,9 +33,10 @@ type Info struct {
 type Store interface {
 	// Stat describes an object.
 	Stat(ctx context.Context, name string) (Info, error)
-	// Get reads the bytes of an object from from to to, without to. If to is negative, it reads to
-	// the end. If tag is not empty and the object has another, the error is ErrChanged.
-	Get(ctx context.Context, name string, from, to int64, tag string) (io.ReadCloser, error)
+	// Get describes an object and reads its bytes from from to to, without to. If to is negative, it
+	// reads to the end. If from is negative, it reads the last -from bytes, or all if there are
+	// fewer. If tag is not empty and the object has another, the error is ErrChanged.
+	Get(ctx context.Context, name string, from, to int64, tag string) (io.ReadCloser, Info, error)
 	// Put writes an object of size bytes whole or not at all. It replaces an older one.
 	Put(ctx context.Context, name string, r io.Reader, size int64) error
 	// Remove removes an object.
@@ -104,16 +105,15 @@ func locate(url string) (Store, string, error) {
 
 // ReadFile reads a whole object of a store. An object of more than most bytes is an error.
 func ReadFile(ctx context.Context, s Store, name string, most int64) ([]byte, error) {
-	info, err := s.Stat(ctx, name)
+	o, err := OpenIn(ctx, s, name)
 	if err != nil {
 		return nil, err
 	}
-	if info.Size > most {
-		return nil, fmt.Errorf("%s has %d bytes, expected at most %d", name, info.Size, most)
-	}
-	o := newObject(ctx, s, info)
 	defer o.Close()
-	data := make([]byte, info.Size)
+	if o.Size() > most {
+		return nil, fmt.Errorf("%s has %d bytes, expected at most %d", name, o.Size(), most)
+	}
+	data := make([]byte, o.Size())
 	if _, err := o.ReadAt(data, 0); err != nil && err != io.EOF {
 		return nil, err
 	}

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,11 +34,14 @@ func content(n int) []byte {
 
 func read(t *testing.T, s storage.Store, name string, from, to int64) string {
 	t.Helper()
-	body, err := s.Get(t.Context(), name, from, to, "")
+	body, info, err := s.Get(t.Context(), name, from, to, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer body.Close()
+	if want, err := s.Stat(t.Context(), name); err != nil || info.Size != want.Size || info.Tag != want.Tag || info.Name != want.Name {
+		t.Errorf("Get describes %v, Stat %v, %v", info, want, err)
+	}
 	data, err := io.ReadAll(body)
 	if err != nil {
 		t.Fatal(err)
@@ -78,10 +83,16 @@ func TestStore(t *testing.T) {
 			if err != nil || info.Name != "a" || info.Size != int64(len("text of a")) || time.Since(info.Modified) > time.Hour {
 				t.Errorf("Stat: %v, %v", info, err)
 			}
-			for part, want := range map[[2]int64]string{{0, -1}: "text of a", {5, -1}: "of a", {0, 4}: "text", {5, 7}: "of", {3, 3}: ""} {
+			for part, want := range map[[2]int64]string{{0, -1}: "text of a", {5, -1}: "of a", {0, 4}: "text", {5, 7}: "of", {3, 3}: "", {-4, -1}: "of a", {-100, -1}: "text of a"} {
 				if got := read(t, s, "a", part[0], part[1]); got != want {
 					t.Errorf("bytes %v: %q, expected %q", part, got, want)
 				}
+			}
+			if err := s.Put(ctx, "empty", strings.NewReader(""), 0); err != nil {
+				t.Fatal(err)
+			}
+			if data, err := storage.ReadFile(ctx, s, "empty", 100); err != nil || len(data) != 0 || read(t, s, "empty", -4, -1) != "" {
+				t.Errorf("ReadFile of an empty object: %q, %v", data, err)
 			}
 			if data, err := storage.ReadFile(ctx, s, "b/1", 100); err != nil || string(data) != "text of b/1" {
 				t.Errorf("ReadFile: %q, %v", data, err)
@@ -92,13 +103,13 @@ func TestStore(t *testing.T) {
 			if err := s.Remove(ctx, "b/2"); err != nil {
 				t.Error(err)
 			}
-			if list, err := s.List(ctx, ""); err != nil || len(list) != 2 {
+			if list, err := s.List(ctx, ""); err != nil || len(list) != 3 {
 				t.Errorf("after Remove: %v, %v", list, err)
 			}
 			if _, err := s.Stat(ctx, "none"); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("Stat of a missing object: %v", err)
 			}
-			if _, err := s.Get(ctx, "none", 0, -1, ""); !errors.Is(err, fs.ErrNotExist) {
+			if _, _, err := s.Get(ctx, "none", 0, -1, ""); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("Get of a missing object: %v", err)
 			}
 		})
@@ -384,23 +395,35 @@ func TestSlowServer(t *testing.T) {
 	server := s3test.Start(t)
 	data := content(300_000)
 	server.Bucket(t, "corpus", map[string][]byte{"x": data})
+	s, err := storage.At("s3://corpus")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, fail := range map[string]func(w http.ResponseWriter, r *http.Request){
-		"stall": func(w http.ResponseWriter, r *http.Request) {
-			_ = http.NewResponseController(w).Flush()
-			<-r.Context().Done()
-		},
-		"cut": func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) },
+		"stall": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"cut":   func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer storage.SetLimits(300*time.Millisecond, 5*time.Second, 3)()
+			info, err := s.Stat(t.Context(), "x")
+			if err != nil {
+				t.Fatal(err)
+			}
 			var asked, failing atomic.Int64
-			failing.Store(2)
+			failing.Store(3)
 			server.Proxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 				if r.Method == http.MethodGet && asked.Add(1) <= failing.Load() {
-					w.Header().Set("Content-Length", "300000")
+					from, to := len(data)-256<<10, len(data)-1 // of the first request
+					if _, err := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &from, &to); err != nil {
+						from = len(data) - 256<<10
+					}
+					w.Header().Set("Content-Length", strconv.Itoa(to+1-from))
+					w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to, len(data)))
+					w.Header().Set("ETag", `"`+info.Tag+`"`)
 					w.Header().Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
 					w.WriteHeader(http.StatusPartialContent)
-					_, _ = w.Write(data[:100_000])
+					_, _ = w.Write(data[from : from+1000])
+					_ = http.NewResponseController(w).Flush()
 					fail(w, r)
 					return
 				}
@@ -422,7 +445,7 @@ func TestSlowServer(t *testing.T) {
 				return nil
 			}
 			if err := read(); err != nil {
-				t.Errorf("after two answers that fail: %v", err)
+				t.Errorf("after three answers that fail: %v", err)
 			}
 			failing.Store(1 << 40)
 			if err := read(); err == nil || !storage.Unread(err) || !strings.Contains(err.Error(), "bytes 0 to 299999: ") {
@@ -431,5 +454,46 @@ func TestSlowServer(t *testing.T) {
 				t.Log(err)
 			}
 		})
+	}
+}
+
+// A server that answers a request for a range with other bytes is an error. The last bytes of a short
+// object may be the whole.
+func TestOtherRange(t *testing.T) {
+	server := s3test.Start(t)
+	data := content(300_000)
+	answer := func(whole []byte, part string) (*storage.Object, error) {
+		server.Proxy(t, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+			w.Header().Set("ETag", `"1"`)
+			w.Header().Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
+			if strings.Contains(part, " ") {
+				w.Header().Set("Content-Range", part)
+			}
+			if part != "unsized" {
+				w.Header().Set("Content-Length", strconv.Itoa(len(whole)))
+			}
+			_, _ = w.Write(whole)
+		})
+		return storage.Open(t.Context(), "s3://corpus/x")
+	}
+	for part, want := range map[string]string{
+		"":                     "answered with bytes 0 to 299999, expected those from 37856. Copy the object to a file",
+		"unsized":              "answered without the size of the object",
+		"bytes 0-65535/300000": "answered with bytes 0 to 65535, expected those from 37856",
+		"bytes 0 to 65535":     `answered with the range "bytes 0 to 65535", expected bytes FIRST-LAST/SIZE`,
+		"bytes 37856-299999/*": "expected bytes FIRST-LAST/SIZE",
+	} {
+		if _, err := answer(data, part); err == nil || !storage.Unread(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("range %q: %v, expected %q", part, err, want)
+		}
+	}
+	o, err := answer(data[:1000], "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	got := make([]byte, 1000)
+	if _, err := o.ReadAt(got, 0); err != nil || !bytes.Equal(got, data[:1000]) {
+		t.Errorf("a short object: %v", err)
 	}
 }

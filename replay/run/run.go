@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/trace"
@@ -130,6 +131,18 @@ func (j *Job) Key() string { return hashOf(j.plan.keys())[:8] }
 // Digest returns the digest of the job's trace.
 func (j *Job) Digest() string { return j.plan.digest }
 
+// Expect announces the streams of the job to its trace, before Run needs them. A trace in an object
+// store is then requested at once. Expect has no effect on files, or if no cell remains.
+func (j *Job) Expect() {
+	if len(j.plan.todo) > 0 {
+		j.plan.expect(j.plan.units())
+	}
+}
+
+// BeforeEnd makes Run call f once, from any goroutine, when it begins the last unit of its work. Nothing
+// is called if no work remains.
+func (j *Job) BeforeEnd(f func()) { j.plan.beforeEnd = f }
+
 // Record makes the job replay every cell and write its steps to p. Steps of lossy policies have no
 // misses.
 func (j *Job) Record(p *Profile) error {
@@ -247,7 +260,7 @@ func (f *failure) note(stream int, err error) {
 // execute replays the unfinished units of the pass and adds their counts to total.
 func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]tally) error {
 	open := ps.open()
-	p.expect(units, open)
+	p.expect(slice.Map(open, func(u int) [2]int { return units[u] }))
 	var merge sync.Mutex
 	var next atomic.Int64
 	var failed failure
@@ -261,6 +274,9 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 			i := int(next.Add(1)) - 1
 			if i >= len(open) {
 				break
+			}
+			if i == len(open)-1 && p.beforeEnd != nil {
+				p.beforeEnd()
 			}
 			if stream, err := w.unit(units[open[i]]); err != nil {
 				failed.note(stream, err)

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -404,6 +405,32 @@ func TestWarnsOfNoDemand(t *testing.T) {
 		change(&o)
 		if rows := mustRun(t, f, o); rows[0].Demand != 0 || !slices.Contains(rows[0].Warnings, want) {
 			t.Errorf("demand %d, warnings %q; want %q", rows[0].Demand, rows[0].Warnings, want)
+		}
+	}
+}
+
+// Run calls the function of BeforeEnd once, before its end, if work remains.
+func TestBeforeEnd(t *testing.T) {
+	f := manyStreams(t)
+	store, err := OpenStore(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int64{1, 0} { // the second time, the store has the cell
+		j, err := Plan(f, Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Workers: 3, Store: store, unit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var calls atomic.Int64
+		j.BeforeEnd(func() { calls.Add(1); j.Expect() })
+		if _, err := j.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if calls.Load() != want {
+			t.Errorf("%d calls, expected %d", calls.Load(), want)
+		}
+		if _, err := j.WriteRows(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -106,10 +106,10 @@ func (p *plan) readColumns() (columns trace.Columns) {
 }
 
 // expect announces the streams of units to the trace.
-func (p *plan) expect(units [][2]int, open []int) {
+func (p *plan) expect(units [][2]int) {
 	var streams []int
-	for _, u := range open {
-		for _, c := range p.caches[units[u][0]:units[u][1]] {
+	for _, u := range units {
+		for _, c := range p.caches[u[0]:u[1]] {
 			for _, first := range p.streams[c.from:c.to] {
 				for h := range p.layout.Heads {
 					streams = append(streams, first+h)
