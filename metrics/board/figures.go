@@ -218,9 +218,9 @@ func (g *grid) lostShares(policy string, refs []CellRef) []float64 {
 			return nil
 		}
 		if lost == nil {
-			lost, demand = make([]float64, d.resamples()), make([]float64, d.resamples())
+			lost, demand = make([]float64, d.resamples), make([]float64, d.resamples)
 		}
-		for b, n := range d.sums(perRequest[int64](c, (*counts).countLost)) {
+		for b, n := range g.sampled[c] {
 			lost[b], demand[b] = lost[b]+n, demand[b]+g.demand[r.Trace][b]
 		}
 	}

@@ -35,8 +35,8 @@ type cellKey struct{ trace, policy, capacity string }
 type grid struct {
 	list    []*cell
 	cells   map[cellKey]*cell
-	draws   map[string]*draws // by trace. None if intervals cannot be made
-	sampled map[*cell][]float64
+	draws   map[string]*draws    // by trace. None if intervals cannot be made
+	sampled map[*cell][]float64  // resampled misses, or lost blocks of lossy policies
 	demand  map[string][]float64 // resampled demand by trace
 	clock   *clock               // nil: no times
 	seed    uint64
@@ -71,13 +71,37 @@ func newGrid(cells []*cell, s *sampler) (*grid, error) {
 			return nil, err
 		}
 	}
+	byTrace := map[string][]*cell{}
+	for _, c := range cells {
+		if c.requests != nil {
+			byTrace[c.trace] = append(byTrace[c.trace], c)
+		}
+	}
 	for trace, c := range first {
 		if len(c.requests) >= MinRequests {
-			d := s.draws(trace, len(c.requests))
-			g.draws[trace], g.demand[trace] = d, d.sums(slice.Map(c.work.tasks, func(t task) int64 { return t.demand }))
+			g.draws[trace] = s.draws(trace, len(c.requests))
+			g.resample(trace, c.work, byTrace[trace])
 		}
 	}
 	return g, nil
+}
+
+// resample makes the sums of all resamples of a trace: of the demand, of the misses of exact policies
+// and of what lossy ones lost.
+func (g *grid) resample(trace string, w *work, cells []*cell) {
+	series := [][]int64{slice.Map(w.tasks, func(t task) int64 { return t.demand })}
+	for _, c := range cells {
+		count := (*counts).countMisses
+		if c.sample.Lossy {
+			count = (*counts).countLost
+		}
+		series = append(series, perRequest[int64](c, count))
+	}
+	sums := g.draws[trace].all(series)
+	g.demand[trace] = sums[0]
+	for i, c := range cells {
+		g.sampled[c] = sums[1+i]
+	}
 }
 
 // sameWork compares streams, steps and demand, which no policy can change. A cell that lost
@@ -128,13 +152,9 @@ func (g *grid) resampled(trace string, c *cell) []float64 {
 	if d == nil || c != nil && c.requests == nil {
 		return nil
 	}
-	if s, ok := g.sampled[c]; ok && c != nil {
-		return s
-	}
 	if c == nil {
 		return slices.Repeat([]float64{math.NaN()}, len(g.demand[trace]))
 	}
-	g.sampled[c] = d.sums(perRequest[int64](c, (*counts).countMisses))
 	return g.sampled[c]
 }
 

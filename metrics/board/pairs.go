@@ -15,20 +15,23 @@ type Pair struct {
 // least 0. With fewer than MinRequests repeats there are no intervals.
 func Pairs(baseline []float64, candidates [][]float64, seed uint64) []Pair {
 	n := len(baseline)
-	d := newDraws(seed, "repeats", n, DefaultResamples)
-	below := d.sums(scaled(baseline))
+	series := [][]int64{scaled(baseline)}
+	for _, c := range candidates {
+		series = append(series, scaled(c))
+	}
+	sums := newDraws(seed, "repeats", n, DefaultResamples).all(series)
 	all, ps := make([]Pair, len(candidates)), make([]float64, len(candidates))
 	for i, c := range candidates {
-		above, a, b := d.sums(scaled(c)), 0., 0.
-		for k := range above {
-			above[k] /= below[k]
+		ratios, a, b := sums[1+i], 0., 0.
+		for k := range ratios {
+			ratios[k] /= sums[0][k]
 		}
 		for k := range c {
 			a, b = a+c[k], b+baseline[k]
 		}
 		all[i].Ratio = Number(a / b)
 		if n >= MinRequests {
-			all[i].Low, all[i].High = interval(above, tail([]int{n}))
+			all[i].Low, all[i].High = interval(ratios, tail([]int{n}))
 		}
 		cells := []sides{{"repeats", c, baseline}}
 		ps[i] = newSwaps(seed, cells).p(cells, logRatio)

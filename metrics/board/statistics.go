@@ -3,6 +3,7 @@ package board
 import (
 	"cmp"
 	"hash/fnv"
+	"iter"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -29,25 +30,40 @@ const (
 // draws are the resamples of one trace: how often each request was drawn. All policies and
 // capacities of the trace share them, so ratios are paired.
 type draws struct {
-	requests int
-	times    []uint16 // resample b, request i at b × requests + i
+	seed, trace         uint64 // of the random numbers. trace is a hash of the name
+	requests, resamples int
+	kept                []uint16 // the times of all resamples, nil if they are drawn again for each use
 }
+
+const (
+	// mostKept is the number of times that the draws of all traces keep: 32 MB.
+	mostKept = 16 << 20
+	// timesAtOnce is about the number of times that are drawn at once. They fit into the second cache
+	// of a processor.
+	timesAtOnce = 1 << 15
+)
 
 // sampler draws the resamples of traces. All grids of one comparison share them.
 type sampler struct {
 	seed  uint64
 	count int
 	drawn map[string]*draws
+	room  int // for times that are kept
 }
 
 func newSampler(o Options) *sampler {
-	return &sampler{o.Seed, cmp.Or(o.Resamples, DefaultResamples), map[string]*draws{}}
+	return &sampler{o.Seed, cmp.Or(o.Resamples, DefaultResamples), map[string]*draws{}, mostKept}
 }
 
 // draws returns the resamples of a trace with a number of requests.
 func (s *sampler) draws(trace string, requests int) *draws {
 	if d := s.drawn[trace]; d == nil || d.requests != requests {
-		s.drawn[trace] = newDraws(s.seed, trace, requests, s.count)
+		d = newDraws(s.seed, trace, requests, s.count)
+		if n := requests * s.count; n <= s.room {
+			s.room -= n
+			d.keep()
+		}
+		s.drawn[trace] = d
 	}
 	return s.drawn[trace]
 }
@@ -57,30 +73,66 @@ func (s *sampler) draws(trace string, requests int) *draws {
 func newDraws(seed uint64, trace string, requests, resamples int) *draws {
 	h := fnv.New64a()
 	h.Write([]byte(trace))
-	rng := rand.New(rand.NewPCG(seed, h.Sum64()))
-	d := &draws{requests, make([]uint16, requests*resamples)}
-	for b := range resamples {
-		for range requests {
-			d.times[b*requests+rng.IntN(requests)]++
-		}
-	}
-	return d
+	return &draws{seed: seed, trace: h.Sum64(), requests: requests, resamples: resamples}
 }
 
-// resamples returns the number of resamples.
-func (d *draws) resamples() int { return len(d.times) / d.requests }
+// keep draws the times and keeps them.
+func (d *draws) keep() {
+	kept := make([]uint16, d.requests*d.resamples)
+	for first, times := range d.each() {
+		copy(kept[first*d.requests:], times)
+	}
+	d.kept = kept
+}
+
+// each returns the times of some resamples at once, and the first of these resamples. Resample b,
+// request i is at (b − first) × requests + i.
+func (d *draws) each() iter.Seq2[int, []uint16] {
+	return func(yield func(int, []uint16) bool) {
+		rng := rand.New(rand.NewPCG(d.seed, d.trace))
+		n := max(1, timesAtOnce/d.requests)
+		var room []uint16
+		for first := 0; first < d.resamples; first += n {
+			n := min(n, d.resamples-first)
+			times := d.kept
+			if times != nil {
+				times = times[first*d.requests : (first+n)*d.requests]
+			} else {
+				room = slices.Grow(room[:0], n*d.requests)
+				times = room[:n*d.requests]
+				clear(times)
+				for b := range n {
+					drawn := times[b*d.requests:][:d.requests]
+					for range d.requests {
+						drawn[rng.IntN(d.requests)]++
+					}
+				}
+			}
+			if !yield(first, times) {
+				return
+			}
+		}
+	}
+}
 
 // sums returns the sum of the drawn requests' values, one per resample.
 func (d *draws) sums(values []int64) []float64 {
-	sums := make([]float64, d.resamples())
-	for b := range sums {
-		var s int64
-		for i, times := range d.times[b*d.requests : (b+1)*d.requests] {
-			s += int64(times) * values[i]
+	sums := make([]float64, 0, d.resamples)
+	for _, drawn := range d.each() {
+		for ; len(drawn) > 0; drawn = drawn[d.requests:] {
+			sums = append(sums, sumOf(drawn[:d.requests], values))
 		}
-		sums[b] = float64(s)
 	}
 	return sums
+}
+
+// sumOf returns the sum of values times how often each was drawn.
+func sumOf(times []uint16, values []int64) float64 {
+	var s int64
+	for i, n := range times {
+		s += int64(n) * values[i]
+	}
+	return float64(s)
 }
 
 // tail returns the share of the resamples that an interval leaves out at either end, for a figure

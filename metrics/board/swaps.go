@@ -90,7 +90,7 @@ func newSwaps(seed uint64, cells []sides) *swaps {
 			continue
 		}
 		t.of = make([]uint32, s.count)
-		rng := t.random()
+		rng := rand.New(t.random())
 		for k := range t.of {
 			if s.exact {
 				t.of[k] = uint32(k >> shift & (1<<t.requests - 1))
@@ -103,10 +103,10 @@ func newSwaps(seed uint64, cells []sides) *swaps {
 	return s
 }
 
-func (t *traceSwaps) random() *rand.Rand {
+func (t *traceSwaps) random() *rand.PCG {
 	h := fnv.New64a()
 	h.Write([]byte("swaps " + t.trace))
-	return rand.New(rand.NewPCG(t.seed, h.Sum64()))
+	return rand.NewPCG(t.seed, h.Sum64())
 }
 
 // requests returns the number of requests over all traces.
@@ -251,7 +251,7 @@ func (c sides) differences() []float64 {
 
 // few tries every pattern of a trace with few requests.
 func (t *traceSwaps) few(tests []*pairTest, cells [][][]float64) {
-	patterns := &patterns{count: 1 << t.requests}
+	patterns := &patterns{count: 1 << t.requests, stride: 1 << t.requests}
 	for g := range t.width {
 		for k := range patterns.count {
 			patterns.bytes = append(patterns.bytes, byte(k>>(8*g)))
@@ -273,47 +273,47 @@ func (t *traceSwaps) few(tests []*pairTest, cells [][][]float64) {
 }
 
 // many makes the random patterns of a trace. If apart, it sums the differences of each pair.
-// Otherwise the amounts must be whole. The lead of A over B is then the signed sum of A less that of
+// Otherwise the amounts must be whole. The lead of A over B is then the lead of A alone less that of
 // B. So many sums the amounts of each policy once, not once for each pair.
 func (t *traceSwaps) many(tests []*pairTest, cells [][][]float64, apart bool) {
-	sums, differences := make([][]float64, len(tests)), make([][][]float64, len(tests))
+	n := len(cells[0]) // of each policy
+	sums, differences := make([][]float64, len(tests)), make([]*leads, len(tests))
 	for i, test := range tests {
+		var of [][]float64
 		for k, a := range cells[test.pair[0]] {
 			c := sides{a: a, b: cells[test.pair[1]][k]}
 			sums[i] = append(sums[i], c.sum())
 			if apart {
-				differences[i] = append(differences[i], c.differences())
+				of = append(of, c.differences())
 			}
 		}
+		differences[i] = newLeads(of)
 	}
-	signed := make([][][]float64, len(cells))
-	for i := range cells {
-		for range cells[i] {
-			signed[i] = append(signed[i], make([]float64, blockSize))
-		}
+	signed := newLeads(nil)
+	if !apart {
+		signed = newLeads(slices.Concat(cells...))
 	}
-	room, values := make([]float64, blockSize), newStatistics(tests[0].of, blockSize)
+	by := make([][]float64, max(n, len(signed.series)))
+	for i := range by {
+		by[i] = make([]float64, blockSize)
+	}
+	lead, room, values := make([]float64, blockSize), make([]four, blockSize), newStatistics(tests[0].of, blockSize)
 	t.blocks(len(tests[0].sums), func(first int, patterns *patterns) {
-		for i := range cells {
-			for k := range cells[i] {
-				if !apart {
-					patterns.leads(signed[i][k][:patterns.count], cells[i][k])
-				}
-			}
-		}
-		leads := room[:patterns.count]
+		signed.fill(by, patterns, room)
 		for i, test := range tests {
 			values.reset(patterns.count)
+			differences[i].fill(by, patterns, room) // none unless apart
 			for c, sum := range sums[i] {
+				lead := lead[:patterns.count]
 				if apart {
-					patterns.leads(leads, differences[i][c])
+					copy(lead, by[c])
 				} else {
-					a, b := signed[test.pair[0]][c], signed[test.pair[1]][c]
-					for k := range leads {
-						leads[k] = a[k] - b[k]
+					a, b := by[test.pair[0]*n+c], by[test.pair[1]*n+c]
+					for k := range lead {
+						lead[k] = a[k] - b[k]
 					}
 				}
-				values.add(leads, sum)
+				values.add(lead, sum)
 			}
 			for k, value := range values.done() {
 				test.sums[first+k] += value
@@ -322,22 +322,27 @@ func (t *traceSwaps) many(tests []*pairTest, cells [][][]float64, apart bool) {
 	})
 }
 
-// patterns are some patterns of a trace. Byte g of pattern k is bytes[g × count + k].
+// patterns are some patterns of a trace. Byte g of pattern k is bytes[g × stride + k].
 type patterns struct {
-	count int
-	bytes []byte
+	count, stride int
+	bytes         []byte
+}
+
+// row returns byte g of all patterns. After the last byte it returns the last one.
+func (p *patterns) row(g int) []byte {
+	return p.bytes[min(g, len(p.bytes)/p.stride-1)*p.stride:][:p.count]
 }
 
 // blocks makes the random patterns of count exchanges, blockSize at a time, so that memory does not
 // grow with the number of exchanges.
 func (t *traceSwaps) blocks(count int, use func(first int, p *patterns)) {
-	rng, bytes := t.random(), make([]byte, blockSize*t.width)
+	const stride = blockSize + 64 // a power of 2 would leave most of a processor's cache unused
+	rng, bytes := t.random(), make([]byte, stride*t.width)
 	for first := 0; first < count; first += blockSize {
-		p := &patterns{min(blockSize, count-first), nil}
-		p.bytes = bytes[:p.count*t.width]
+		p := &patterns{min(blockSize, count-first), stride, bytes}
 		for k := range p.count {
-			for g := range t.width {
-				p.bytes[g*p.count+k] = byte(rng.Uint32())
+			for g := 0; g < len(bytes); g += stride {
+				bytes[g+k] = byte(rng.Uint64() >> 32) // the low byte of Rand.Uint32
 			}
 		}
 		use(first, p)
@@ -355,9 +360,8 @@ func (p *patterns) leads(leads, amounts []float64) {
 		leads[k] = total
 	}
 	var one, two [256]float64
-	for len(amounts) > 0 {
-		g := (len(p.bytes)/p.count - (len(amounts)+7)/8)
-		first := p.bytes[g*p.count:][:len(leads)]
+	for g := 0; len(amounts) > 0; g += 2 {
+		first := p.row(g)[:len(leads)]
 		rest := byteChanges(&one, amounts)
 		if len(rest) == 0 {
 			for k := range leads {
@@ -365,7 +369,7 @@ func (p *patterns) leads(leads, amounts []float64) {
 			}
 			return
 		}
-		second := p.bytes[(g+1)*p.count:][:len(leads)]
+		second := p.row(g + 1)[:len(leads)]
 		amounts = byteChanges(&two, rest)
 		for k := range leads {
 			leads[k] = leads[k] - one[first[k]] - two[second[k]]
