@@ -160,13 +160,15 @@ func (p *patterns) fourLeads(sums, amounts []four) {
 
 // fourChanges is byteChanges of four series at once.
 func fourChanges(changes *[256]four, amounts []four) (rest []four) {
-	n := min(8, len(amounts))
-	for bit, x := range amounts[:n] {
+	for bit := range 8 {
+		var x four // of a bit without request
+		if bit < len(amounts) {
+			x = amounts[bit]
+		}
 		low, high := changes[:1<<bit], changes[1<<bit:2<<bit]
 		for i, c := range low {
 			high[i] = four{c[0] + 2*x[0], c[1] + 2*x[1]}
 		}
 	}
-	clear(changes[1<<n:]) // bits without request
-	return amounts[n:]
+	return amounts[min(8, len(amounts)):]
 }

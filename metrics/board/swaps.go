@@ -380,16 +380,16 @@ func (p *patterns) leads(leads, amounts []float64) {
 // byteChanges sums twice the amounts of the requests whose bits are set, for the first eight
 // requests. It returns the amounts of the others.
 func byteChanges(changes *[256]float64, amounts []float64) (rest []float64) {
-	n := min(8, len(amounts))
-	for bit, x := range amounts[:n] {
+	for bit := range 8 {
+		x := 0.0 // of a bit without request
+		if bit < len(amounts) {
+			x = amounts[bit]
+		}
 		for low := range 1 << bit {
 			changes[1<<bit|low] = changes[low] + 2*x
 		}
 	}
-	for i := 1 << n; i < len(changes); i++ {
-		changes[i] = 0 // bits without request
-	}
-	return amounts[n:]
+	return amounts[min(8, len(amounts)):]
 }
 
 // statistics sums a statistic over cells, for several patterns.

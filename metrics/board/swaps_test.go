@@ -202,3 +202,37 @@ func TestDecidable(t *testing.T) {
 		}
 	}
 }
+
+// A request is exchanged if its bit of a random pattern is set, whatever the bits without request are.
+func TestPatternsExchange(t *testing.T) {
+	for _, n := range []int{17, 20, 24, 31, 33, 64, 65} {
+		trace := &traceSwaps{seed: 7, trace: "a", requests: n, width: (n + 7) / 8}
+		amounts := make([]float64, n)
+		for r := range amounts {
+			amounts[r] = float64(r*r + 1)
+		}
+		series := newLeads([][]float64{amounts})
+		alone, fours := make([]float64, blockSize), [][]float64{make([]float64, blockSize)}
+		rng := rand.New(trace.random())
+		trace.blocks(blockSize+100, func(first int, p *patterns) {
+			p.leads(alone[:p.count], amounts)
+			series.fill(fours, p, make([]four, blockSize))
+			for k := range p.count {
+				want := 0.0
+				for g := range trace.width {
+					pattern := rng.Uint32()
+					for r := 8 * g; r < min(8*g+8, n); r++ {
+						if pattern>>(r-8*g)&1 == 0 {
+							want += amounts[r]
+						} else {
+							want -= amounts[r]
+						}
+					}
+				}
+				if alone[k] != want || fours[0][k] != want {
+					t.Fatalf("%d requests, exchange %d: leads %v and %v, expected %v", n, first+k, alone[k], fours[0][k], want)
+				}
+			}
+		})
+	}
+}
