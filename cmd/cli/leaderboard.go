@@ -140,20 +140,10 @@ func (f *boardFlags) run(c *call) error {
 // compute returns the boards of the results. Pages and folders also need the rows, and other outputs do
 // without them, so that they need little memory.
 func (f *boardFlags) compute(ctx context.Context, paths []string, o board.Options) (s selection, boards []startBoard, err error) {
-	if f.out == "" && f.format != "html" && f.split == string(corpus.Whole) {
-		boards, err = unlessStopped(ctx, func() ([]startBoard, error) {
-			c, err := collectResults(paths, f.where.conditions)
-			if err != nil {
-				return nil, err
-			}
-			s.incomplete = c.incomplete
-			return c.boards(o)
-		})
-		if stopped := ctx.Err(); stopped != nil {
-			return selection{}, nil, stopped
-		}
-		if err == nil {
-			return s, boards, nil
+	if f.out == "" && f.format != "html" {
+		boards, incomplete, ok, err := collectBoards(ctx, paths, f.where.conditions, corpus.Split(f.split), o)
+		if ok || err != nil {
+			return selection{incomplete: incomplete}, boards, err
 		}
 	}
 	if s, err = readResults(ctx, paths, f.where.conditions); err != nil {
@@ -173,18 +163,15 @@ func (f *boardFlags) splitRows(s *selection) (string, error) {
 	for i := range s.rows {
 		digests[s.rows[i].Trace] = s.rows[i].TraceDigest
 	}
-	if f.split != string(corpus.Whole) {
+	if part := digestsOf(corpus.Split(f.split)); part != nil {
 		latest := corpus.Latest()
-		part := latest.Part(corpus.Split(f.split))
-		kept := map[string]string{}
-		for _, name := range part {
-			if digests[name] != latest.Digests[name] {
+		for _, name := range latest.Part(corpus.Split(f.split)) {
+			if digests[name] != part[name] {
 				return "", fmt.Errorf("--split %s: the rows lack %s of corpus version %d: run make leaderboard, or remove --split", f.split, name, latest.Number)
 			}
-			kept[name] = digests[name]
 		}
-		s.rows = slices.DeleteFunc(slices.Clone(s.rows), func(r result.Row) bool { return kept[r.Trace] == "" })
-		digests = kept
+		s.rows = slices.DeleteFunc(slices.Clone(s.rows), func(r result.Row) bool { return part[r.Trace] == "" })
+		digests = part
 	}
 	return corpusName(corpus.Find(digests)), nil
 }

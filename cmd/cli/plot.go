@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/datasets/corpus"
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
@@ -98,18 +99,22 @@ func (f *plotFlags) draw(c *call, title string, d figure.Drawing) error {
 
 // board reads the rows of the arguments, which must make one board.
 func (f *plotFlags) board(c *call) (*board.Board, *result.Incomplete, error) {
-	selected, err := readResults(c.Context(), c.args, f.where.conditions)
-	if err != nil {
-		return nil, nil, err
+	o := board.Options{Seed: f.seed}
+	boards, incomplete, ok, err := collectBoards(c.Context(), c.args, f.where.conditions, corpus.Whole, o)
+	if err == nil && !ok {
+		var selected selection
+		if selected, err = readResults(c.Context(), c.args, f.where.conditions); err == nil {
+			boards, err = selected.boards(c.Context(), o)
+			incomplete = selected.incomplete
+		}
 	}
-	boards, err := selected.boards(c.Context(), board.Options{Seed: f.seed})
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(boards) > 1 {
 		return nil, nil, usagef("the rows make two boards: add --where warmup=cold or --where warmup!=cold")
 	}
-	return boards[0].Board, selected.incomplete, nil
+	return boards[0].Board, incomplete, nil
 }
 
 // ofBoard is a plot of a board.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"strings"
 
@@ -61,9 +62,25 @@ type collected struct {
 	digests      map[string]string // by trace
 }
 
-// collectResults is readResults for a board, in little memory. Any error means that readResults has to
-// read the rows, and to explain errors.
-func collectResults(paths []string, where result.Where) (*collected, error) {
+// collectBoards returns the boards of results in little memory. If it cannot, ok is false, and readResults
+// has to read the rows, and to explain errors.
+func collectBoards(ctx context.Context, paths []string, where result.Where, split corpus.Split, o board.Options) (boards []startBoard, i *result.Incomplete, ok bool, err error) {
+	boards, err = unlessStopped(ctx, func() ([]startBoard, error) {
+		c, err := collectResults(paths, where, split)
+		if err != nil {
+			return nil, err
+		}
+		i = c.incomplete
+		return c.boards(o)
+	})
+	if stopped := ctx.Err(); stopped != nil {
+		return nil, nil, false, stopped
+	}
+	return boards, i, err == nil, nil
+}
+
+// collectResults is readResults for boards of a part of the corpus. It holds one row of each cell.
+func collectResults(paths []string, where result.Where, split corpus.Split) (*collected, error) {
 	if len(paths) == 0 {
 		paths = []string{resultsFolder}
 	}
@@ -71,6 +88,7 @@ func collectResults(paths []string, where result.Where) (*collected, error) {
 	if err != nil {
 		return nil, err
 	}
+	part := digestsOf(split)
 	c := &collected{digests: map[string]string{}}
 	var cells []result.Row // one of each cell and level of detail
 	level := [2]bool{}
@@ -79,7 +97,7 @@ func collectResults(paths []string, where result.Where) (*collected, error) {
 		if now := [2]bool{r.RequestID != nil, r.LayerID != nil}; requested != nil && (!same || now != level) {
 			cells, level = append(cells, *r), now
 		}
-		if !where.Selects(r) {
+		if !where.Selects(r) || part != nil && part[r.Trace] == "" {
 			of = nil
 			return nil
 		}
@@ -96,11 +114,23 @@ func collectResults(paths []string, where result.Where) (*collected, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(result.WithoutOutdated(requested, cells)) < len(cells) || c.warmed.Empty() && c.cold.Empty() {
+	if len(result.WithoutOutdated(requested, cells)) < len(cells) || c.warmed.Empty() && c.cold.Empty() || part != nil && !maps.Equal(part, c.digests) {
 		return nil, board.ErrNotCollected
 	}
 	c.incomplete = result.FindIncomplete(requested, cells, where)
 	return c, nil
+}
+
+// digestsOf returns the digests of the traces of a part of the latest corpus, by name, nil for all traces.
+func digestsOf(split corpus.Split) map[string]string {
+	if split == corpus.Whole {
+		return nil
+	}
+	digests, latest := map[string]string{}, corpus.Latest()
+	for _, name := range latest.Part(split) {
+		digests[name] = latest.Digests[name]
+	}
+	return digests
 }
 
 // boards computes the boards of the rows.

@@ -42,6 +42,10 @@ func TestSplit(t *testing.T) {
 			Corpus string
 			Traces []struct{ Trace string }
 		}
+		// Rows that are in two places have to be read at once.
+		if _, again, _ := run("leaderboard", out, out, "--split", string(part), "--format", "json"); again != text {
+			t.Errorf("%s: rows that are read at once give another board", part)
+		}
 		if err := json.Unmarshal([]byte(text), &b); code != 0 || err != nil {
 			t.Fatalf("%s: %v, %s", part, err, stderr)
 		}
@@ -51,6 +55,17 @@ func TestSplit(t *testing.T) {
 		}
 		if !slices.Equal(names, version.Part(part)) || b.Corpus != fmt.Sprintf("version %d, %s", version.Number, part) {
 			t.Errorf("%s: %q on %v, expected %v", part, b.Corpus, names, version.Part(part))
+		}
+	}
+	for _, plot := range []string{"ranking", "curve"} {
+		var drawn [2]string
+		for i, rows := range [][]string{{out}, {out, out}} {
+			path := filepath.Join(t.TempDir(), "plot.svg")
+			must(t, append([]string{"plot", plot, "-o", path}, rows...)...)
+			drawn[i] = content(t, path)
+		}
+		if drawn[0] != drawn[1] {
+			t.Errorf("plot %s: rows that are read at once give another figure", plot)
 		}
 	}
 	if code, text, _ := run("leaderboard", out, "--split", "held-out", "--notes"); code != 0 || !strings.Contains(text, "Corpus version 1, held-out") {
