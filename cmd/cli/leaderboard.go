@@ -137,11 +137,11 @@ func (f *boardFlags) run(c *call) error {
 	return cmp.Or(f.renderAll(c.stdout, boards, f.format), errorOf(selected.incomplete))
 }
 
-// compute returns the boards of the results. Pages and folders also need the rows, and other outputs do
-// without them, so that they need little memory.
+// compute returns the boards of the results. Folders also need the rows, and other outputs do without
+// them, so that they need little memory.
 func (f *boardFlags) compute(ctx context.Context, paths []string, o board.Options) (s selection, boards []startBoard, err error) {
-	if f.out == "" && f.format != "html" {
-		boards, incomplete, ok, err := collectBoards(ctx, paths, f.where.conditions, corpus.Split(f.split), o)
+	if isPage := f.format == "html"; f.out == "" || isPage {
+		boards, incomplete, ok, err := collectBoards(ctx, paths, choice{f.where.conditions, corpus.Split(f.split), isPage}, o)
 		if ok || err != nil {
 			return selection{incomplete: incomplete}, boards, err
 		}
@@ -188,9 +188,9 @@ func corpusName(v *corpus.Version, part corpus.Split) string {
 // (SEMANTICS S8).
 type startBoard struct {
 	*board.Board
-	title  string // empty for the only board
-	suffix string // of its files
-	rows   []result.Row
+	title  string       // empty for the only board
+	suffix string       // of its files
+	rows   []result.Row // at least those of heat maps
 	steps  []render.PageFigure
 }
 

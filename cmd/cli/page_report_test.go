@@ -1,6 +1,8 @@
 package cli_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -29,5 +31,31 @@ func TestReportPages(t *testing.T) {
 				t.Errorf("%v: the page lacks %q", args, part)
 			}
 		}
+	}
+}
+
+// A page of rows by stream is the same if rows are read at once. They are if those of a cell are in
+// several places.
+func TestPageOfScatteredRows(t *testing.T) {
+	dir, scattered := t.TempDir(), filepath.Join(t.TempDir(), "scattered.jsonl")
+	must(t, "replay", "../../datasets/corpus/deep_vt.parquet", "--policy", "lru,opt", "--capacity", "2x", "--per", "stream", "--out", dir)
+	rows := filepath.Join(t.TempDir(), "rows.jsonl")
+	var text strings.Builder
+	for _, line := range strings.SplitAfter(folderText(t, dir), "\n")[1:] { // after the name
+		text.WriteString(line)
+	}
+	lines := strings.SplitAfter(text.String(), "\n")
+	var halves [2]string
+	for i, line := range lines {
+		halves[i%2] += line
+	}
+	for path, text := range map[string]string{rows: text.String(), scattered: halves[0] + halves[1]} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, want := must(t, "leaderboard", rows, "--format", "html"), must(t, "leaderboard", scattered, "--format", "html")
+	if want = strings.ReplaceAll(want, scattered, rows); got != want || !strings.Contains(got, `"heat":[{`) {
+		t.Errorf("pages of %d and %d bytes differ, or lack heat maps", len(got), len(want))
 	}
 }

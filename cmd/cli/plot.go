@@ -100,7 +100,7 @@ func (f *plotFlags) draw(c *call, title string, d figure.Drawing) error {
 // board reads the rows of the arguments, which must make one board.
 func (f *plotFlags) board(c *call) (*board.Board, *result.Incomplete, error) {
 	o := board.Options{Seed: f.seed}
-	boards, incomplete, ok, err := collectBoards(c.Context(), c.args, f.where.conditions, corpus.Whole, o)
+	boards, incomplete, ok, err := collectBoards(c.Context(), c.args, choice{where: f.where.conditions, split: corpus.Whole}, o)
 	if err == nil && !ok {
 		var selected selection
 		if selected, err = readResults(c.Context(), c.args, f.where.conditions); err == nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/trace"
 )
 
 // resultsFolder holds the rows that are read if none are named.
@@ -57,16 +58,56 @@ func readResults(ctx context.Context, paths []string, where result.Where) (s sel
 
 // collected is the boards of rows that were read one at a time.
 type collected struct {
-	warmed, cold board.Collector
+	warmed, cold collectedBoard
 	incomplete   *result.Incomplete
 	digests      map[string]string // by trace
 }
 
+// collectedBoard is a board, and the rows of its heat maps.
+type collectedBoard struct {
+	board.Collector
+	heat []result.Row // by layer or stream, summed over requests
+	at   map[heatKey]int
+}
+
+type heatKey struct {
+	trace, policy, capacity string
+	layer, head             int32
+}
+
+// addHeat adds a row by layer or stream.
+func (c *collectedBoard) addHeat(r *result.Row) {
+	if r.LayerID == nil || r.Capacity == nil || r.Tier > 0 {
+		return
+	}
+	k := heatKey{r.Trace, r.Policy, *r.Capacity, *r.LayerID, trace.NoHead}
+	if r.Head != nil {
+		k.head = *r.Head
+	}
+	i, known := c.at[k]
+	if !known {
+		if c.at == nil {
+			c.at = map[heatKey]int{}
+		}
+		c.at[k], c.heat = len(c.heat), append(c.heat, *r)
+		return
+	}
+	c.heat[i].Misses += r.Misses
+	c.heat[i].Demand += r.Demand
+}
+
+// choice is the rows that boards are made of.
+type choice struct {
+	where result.Where
+	split corpus.Split
+	heat  bool // the boards need heat maps
+}
+
 // collectBoards returns the boards of results in little memory. If it cannot, ok is false, and readResults
 // has to read the rows, and to explain errors.
-func collectBoards(ctx context.Context, paths []string, where result.Where, split corpus.Split, o board.Options) (boards []startBoard, i *result.Incomplete, ok bool, err error) {
+func collectBoards(ctx context.Context, paths []string, of choice, o board.Options) (boards []startBoard, i *result.Incomplete, ok bool, err error) {
 	boards, err = unlessStopped(ctx, func() ([]startBoard, error) {
-		c, err := collectResults(paths, where, split)
+		c, err := collectResults(paths, of)
 		if err != nil {
 			return nil, err
 		}
@@ -79,8 +120,8 @@ func collectBoards(ctx context.Context, paths []string, where result.Where, spli
 	return boards, i, err == nil, nil
 }
 
-// collectResults is readResults for boards of a part of the corpus. It holds one row of each cell.
-func collectResults(paths []string, where result.Where, split corpus.Split) (*collected, error) {
+// collectResults is readResults for boards. It holds one row of each cell, and those of heat maps.
+func collectResults(paths []string, chosen choice) (*collected, error) {
 	if len(paths) == 0 {
 		paths = []string{resultsFolder}
 	}
@@ -88,11 +129,11 @@ func collectResults(paths []string, where result.Where, split corpus.Split) (*co
 	if err != nil {
 		return nil, err
 	}
-	part := digestsOf(split)
+	where, part := chosen.where, digestsOf(chosen.split)
 	c := &collected{digests: map[string]string{}}
 	var cells []result.Row // one of each cell and level of detail
 	level := [2]bool{}
-	var of *board.Collector // the last row's
+	var of *collectedBoard // the last row's
 	err = result.EachRow(paths, func(r *result.Row, same bool) error {
 		if now := [2]bool{r.RequestID != nil, r.LayerID != nil}; requested != nil && (!same || now != level) {
 			cells, level = append(cells, *r), now
@@ -109,6 +150,9 @@ func collectResults(paths []string, where result.Where, split corpus.Split) (*co
 			c.digests[r.Trace] = r.TraceDigest
 		}
 		of = to
+		if chosen.heat {
+			to.addHeat(r)
+		}
 		return to.Add(r, same)
 	})
 	if err != nil {
@@ -138,7 +182,7 @@ func (c *collected) boards(o board.Options) (boards []startBoard, err error) {
 	v, part := corpus.Find(c.digests)
 	o.Incomplete, o.Corpus = c.incomplete, corpusName(v, part)
 	for _, p := range []struct {
-		rows          *board.Collector
+		rows          *collectedBoard
 		title, suffix string
 	}{{&c.warmed, warmedTitle, ""}, {&c.cold, coldTitle, "-cold"}} {
 		if p.rows.Empty() {
@@ -148,7 +192,7 @@ func (c *collected) boards(o board.Options) (boards []startBoard, err error) {
 		if err != nil {
 			return nil, err
 		}
-		boards = append(boards, startBoard{Board: b, title: p.title, suffix: p.suffix})
+		boards = append(boards, startBoard{Board: b, title: p.title, suffix: p.suffix, rows: p.rows.heat})
 	}
 	return titled(boards), nil
 }

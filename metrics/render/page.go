@@ -40,7 +40,8 @@ type PageBoard struct {
 	*board.Board
 	// Title distinguishes boards of one page. Suffix ends the names of its files.
 	Title, Suffix string
-	// Rows are those of the board. Rows by layer or stream make heat maps.
+	// Rows are those of the board. Rows by layer or stream make heat maps. They may be summed over
+	// requests, and others may be left out.
 	Rows []result.Row
 	// Steps are figures of the misses of each step. Without any, the page says how to get them.
 	Steps []PageFigure
