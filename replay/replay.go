@@ -96,7 +96,6 @@ type (
 	Profile     = run.Profile
 	ProfileMeta = run.ProfileMeta
 	ProfileRow  = run.ProfileRow
-	ProfileSum  = run.ProfileSum
 )
 
 // ProfileSchema is the version of the profile's columns.
@@ -108,7 +107,7 @@ func CreateProfile(path string, indices bool) (*Profile, error) {
 }
 
 // NewProfileSum returns the sum of no rows.
-func NewProfileSum() *ProfileSum { return run.NewProfileSum() }
+func NewProfileSum() *run.ProfileSum { return run.NewProfileSum() }
 
 // Clusters of tokens, see package demand.
 type (
@@ -129,45 +128,32 @@ func PlannedCapacity(p *allocate.Plan) Capacity { return run.PlannedCapacity(p) 
 
 // Types of packages setting and allocate that Options has.
 type (
-	Capacity       = setting.Capacity
-	Warmup         = setting.Warmup
-	WarmupKind     = setting.WarmupKind
-	Shape          = setting.Shape
-	Pool           = setting.Pool
-	Outliers       = setting.Outliers
-	Prefetch       = setting.Prefetch
-	PrefetchSource = setting.PrefetchSource
-	Reallocation   = allocate.Reallocation
-	Tier           = setting.Tier
+	Capacity   = setting.Capacity
+	Warmup     = setting.Warmup
+	WarmupKind = setting.WarmupKind
+	Shape      = setting.Shape
+	Pool       = setting.Pool
+	Tier       = setting.Tier
 )
 
 // Values of these types, see package setting.
 const (
-	WarmupAuto         = setting.WarmupAuto
-	WarmupRun          = setting.WarmupRun
-	WarmupCold         = setting.WarmupCold
-	WarmupImportance   = setting.WarmupImportance
-	WarmupStaging      = setting.WarmupStaging
-	ScopeRequest       = setting.ScopeRequest
-	PoolNone           = setting.PoolNone
-	PoolLayer          = setting.PoolLayer
-	PoolRequest        = setting.PoolRequest
-	OutliersNone       = setting.OutliersNone
-	OutliersWindows    = setting.OutliersWindows
-	OutliersUnlisted   = setting.OutliersUnlisted
-	PrefetchNothing    = setting.PrefetchNothing
-	PrefetchPredicted  = setting.PrefetchPredicted
-	PrefetchCandidates = setting.PrefetchCandidates
+	WarmupRun        = setting.WarmupRun
+	WarmupCold       = setting.WarmupCold
+	WarmupImportance = setting.WarmupImportance
+	WarmupStaging    = setting.WarmupStaging
+	PoolNone         = setting.PoolNone
+	PoolLayer        = setting.PoolLayer
+	PoolRequest      = setting.PoolRequest
 )
 
 // Readers of their texts.
 var (
-	ParseCapacity     = setting.ParseCapacity
-	ParseCapacities   = setting.ParseCapacities
-	ParseWarmup       = setting.ParseWarmup
-	ParsePool         = setting.ParsePool
-	ParseOutliers     = setting.ParseOutliers
-	ParsePrefetch     = setting.ParsePrefetch
-	ParseTier         = setting.ParseTier
-	ParseReallocation = allocate.ParseReallocation
+	ParseCapacity   = setting.ParseCapacity
+	ParseCapacities = setting.ParseCapacities
+	ParseWarmup     = setting.ParseWarmup
+	ParsePool       = setting.ParsePool
+	ParseOutliers   = setting.ParseOutliers
+	ParsePrefetch   = setting.ParsePrefetch
+	ParseTier       = setting.ParseTier
 )

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/trace/parquet"
 )
 
@@ -123,12 +124,7 @@ func (k *keyRows) read(f *File, g int) error {
 
 // count returns the number of values equal to x.
 func count(values []int32, x int32) (n int) {
-	for _, v := range values {
-		if v == x {
-			n++
-		}
-	}
-	return n
+	return slice.Count(values, func(v int32) bool { return v == x })
 }
 
 // addGroup adds the streams of row group g. It returns false if report asked to stop.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/datasets/synthetic"
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 	"github.com/kvreplay/kvreplay/replay/reproduce/papers"
@@ -133,10 +134,7 @@ func (f *reproduceFlags) run(c *call) error {
 		}
 	}
 	bar := newBar(c.stderr)
-	parts := 0
-	for _, p := range chosen {
-		parts += p.Parts
-	}
+	parts := slice.Sum(chosen, func(p reproduce.Paper) int { return p.Parts })
 	bar.start(int64(parts), "reproduce", "parts")
 	defer bar.close()
 	report, err := reproduce.Make(c.Context(), chosen, reproduce.Inputs{Traces: traces, Hardware: f.hardware,

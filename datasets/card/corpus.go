@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace"
@@ -445,10 +446,7 @@ func (f *facts) mass() share {
 // nextTopK returns the share of a step's demand that is among the first m blocks of the list before
 // it.
 func (f *facts) nextTopK(m int) share {
-	var hits int64
-	for _, n := range f.next[:min(m, len(f.next))] {
-		hits += n
-	}
+	hits := slice.Sum(f.next[:min(m, len(f.next))], func(n int64) int64 { return n })
 	return ratio(hits, f.locality.After)
 }
 

@@ -89,10 +89,7 @@ func (c *corpus) where(is func(*source) bool) (s selection) {
 func (c *corpus) all() selection { return c.where(func(*source) bool { return true }) }
 
 func (s selection) bytes() string {
-	var n int64
-	for _, x := range s.sources {
-		n += x.bytes
-	}
+	n := slice.Sum(s.sources, func(x *source) int64 { return x.bytes })
 	return humanize.Comma(n)
 }
 
@@ -405,10 +402,7 @@ func (c *corpus) bySet(header []string, row func(*facts) []string) string {
 		if len(tasks) > 1 {
 			tasks = append(tasks, group[string]{"all", *x.all()})
 		}
-		var rows [][]string
-		for i := range tasks {
-			rows = append(rows, append([]string{tasks[i].key}, row(&tasks[i].facts)...))
-		}
+		rows := slice.Map(tasks, func(x group[string]) []string { return append([]string{x.key}, row(&x.facts)...) })
 		parts = append(parts, fmt.Sprintf("**%s**, %s\n\n%s", printable.Markdown(x.name), x.lists(), markdown(1, header, rows)))
 	}
 	return strings.Join(parts, "\n")
@@ -520,10 +514,7 @@ func meanOf(values []float64) share {
 	if len(values) == 0 {
 		return share{}
 	}
-	var s float64
-	for _, v := range values {
-		s += v
-	}
+	s := slice.Sum(values, func(v float64) float64 { return v })
 	return share{s / float64(len(values)), true}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 )
 
@@ -210,10 +211,7 @@ func (c *corpus) windows() comparison {
 
 // budget returns the mean of K divided by the prompt over the streams.
 func (x *set) budget() float64 {
-	var sum float64
-	for _, s := range x.streams {
-		sum += s.budget()
-	}
+	sum := slice.Sum(x.streams, func(s *stream) float64 { return s.budget() })
 	return sum / float64(len(x.streams))
 }
 

@@ -95,10 +95,7 @@ func (e *Entry) short() (size, digest string) {
 	if len(e.Files) == 0 {
 		return "–", "–"
 	}
-	var bytes int64
-	for _, f := range e.Files {
-		bytes += f.Bytes
-	}
+	bytes := slice.Sum(e.Files, func(f File) int64 { return f.Bytes })
 	digest = e.Files[0].SHA256
 	if d, ok := strings.CutPrefix(e.Files[0].Digest, "sha256:"); ok {
 		digest = d

@@ -20,6 +20,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/gunzip"
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // file is one file of rows, on disk or in a zip.
@@ -182,12 +183,7 @@ func (l *library) put(name string, f *file) error {
 
 // names returns the sets of the library, in order.
 func (l *library) names() (names []string) {
-	for _, name := range taskNames() {
-		if l.files[name] != nil {
-			names = append(names, name)
-		}
-	}
-	return names
+	return slice.Filter(taskNames(), func(name string) bool { return l.files[name] != nil })
 }
 
 // choose returns the requested tasks, in order: the named ones, or all of the library.
@@ -218,11 +214,7 @@ func (l *library) choose(asked []string) (chosen []task, err error) {
 		}
 		wanted[found] = true
 	}
-	for _, t := range append(allTasks(false), allTasks(true)...) {
-		if wanted[t.name()] {
-			chosen = append(chosen, t)
-		}
-	}
+	chosen = slice.Filter(append(allTasks(false), allTasks(true)...), func(t task) bool { return wanted[t.name()] })
 	return chosen, nil
 }
 

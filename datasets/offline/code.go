@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // lineAfter makes a task: the line after a run of lines. A unit is a line of the file. If the file
@@ -64,17 +65,11 @@ func (t *tree) others(files []file, but file) (all []string) {
 
 // size returns the bytes of files, length those of lines.
 func size(files []file) (n int) {
-	for _, f := range files {
-		n += len(f.text)
-	}
-	return n
+	return slice.Sum(files, func(f file) int { return len(f.text) })
 }
 
 func length(lines []string) (n int) {
-	for _, line := range lines {
-		n += len(line)
-	}
-	return n
+	return slice.Sum(lines, func(line string) int { return len(line) })
 }
 
 // targets returns the lines that may be the answer. They are code with at least enough bytes before

@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 )
@@ -175,12 +176,7 @@ func variation(values []float64) *float64 {
 
 // zeroShare returns the share of values that are 0.
 func zeroShare(values []float64) *float64 {
-	zeros := 0
-	for _, v := range values {
-		if v == 0 {
-			zeros++
-		}
-	}
+	zeros := slice.Count(values, func(v float64) bool { return v == 0 })
 	return text.Share(int64(zeros), int64(len(values)))
 }
 

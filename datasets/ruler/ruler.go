@@ -185,12 +185,7 @@ func resolve(asked []string) ([]task, error) {
 		}
 		wanted[name] = true
 	}
-	var list []task
-	for _, t := range tasks {
-		if wanted[t.name] {
-			list = append(list, t)
-		}
-	}
+	list := slice.Filter(tasks, func(t task) bool { return wanted[t.name] })
 	return list, nil
 }
 

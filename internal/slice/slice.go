@@ -60,3 +60,31 @@ func Quantile(ascending []float64, share float64) float64 {
 
 // Rank returns the index of the quantile of n ascending values.
 func Rank(n int, share float64) int { return max(0, int(math.Ceil(share*float64(n)))-1) }
+
+// Filter returns the elements for which keep holds, nil if there are none.
+func Filter[X any](list []X, keep func(x X) bool) (kept []X) {
+	for _, x := range list {
+		if keep(x) {
+			kept = append(kept, x)
+		}
+	}
+	return kept
+}
+
+// Count returns the number of elements for which is holds.
+func Count[X any](list []X, is func(x X) bool) (n int) {
+	for _, x := range list {
+		if is(x) {
+			n++
+		}
+	}
+	return n
+}
+
+// Sum returns the sum of a value of each element, added in the order of the list.
+func Sum[X any, N int | int32 | int64 | float32 | float64](list []X, of func(x X) N) (sum N) {
+	for _, x := range list {
+		sum += of(x)
+	}
+	return sum
+}

@@ -37,3 +37,17 @@ func TestSort(t *testing.T) {
 		}
 	}
 }
+
+func TestSums(t *testing.T) {
+	list := []int{3, 1, 4, 1, 5}
+	odd := func(x int) bool { return x%2 == 1 }
+	if got := Filter(list, odd); !slices.Equal(got, []int{3, 1, 1, 5}) {
+		t.Errorf("odd numbers %v", got)
+	}
+	if n := Count(list, odd); n != 4 {
+		t.Errorf("%d odd numbers", n)
+	}
+	if sum := Sum(list, func(x int) float64 { return float64(x) / 2 }); sum != 7 {
+		t.Errorf("the halves sum to %g", sum)
+	}
+}

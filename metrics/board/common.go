@@ -18,19 +18,11 @@ const mostLeftOut = 0.25
 func commonCells(policies []string, cellsOf func(string) []CellRef) (common []CellRef, ranked, unranked []string) {
 	ran := slices.DeleteFunc(slices.Sorted(slices.Values(policies)), func(p string) bool { return len(cellsOf(p)) == 0 })
 	common = haveMoreThan(len(ran)/2, ran, cellsOf)
-	for _, p := range ran {
-		if len(lacking(common, cellsOf(p))) == 0 {
-			ranked = append(ranked, p)
-		}
-	}
+	ranked = slice.Filter(ran, func(p string) bool { return len(lacking(common, cellsOf(p))) == 0 })
 	if common == nil || len(ranked) <= len(ran)/2 {
 		common, ranked = largestTable(ran, cellsOf)
 	}
-	for _, p := range policies {
-		if !slices.Contains(ranked, p) {
-			unranked = append(unranked, p)
-		}
-	}
+	unranked = slice.Filter(policies, func(p string) bool { return !slices.Contains(ranked, p) })
 	slices.Sort(unranked)
 	return common, ranked, unranked
 }

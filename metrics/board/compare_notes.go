@@ -87,12 +87,7 @@ func (all *Comparisons) Legend(g *ComparedPolicies) []string {
 
 // Tests is the number of tests that are corrected together.
 func (g *ComparedPolicies) Tests() (n int) {
-	for _, p := range g.Policies {
-		if p.PHolm != nil {
-			n++
-		}
-	}
-	return n
+	return slice.Count(g.Policies, func(p ComparedPolicy) bool { return p.PHolm != nil })
 }
 
 // Contests are those of all policies.

@@ -62,10 +62,7 @@ func checkOptimum(cells []*cell) error {
 	if n := len(below) - mostNamed; n > 0 {
 		below, more = below[:mostNamed], fmt.Sprintf("  and %d more\n", n)
 	}
-	var without []string
-	for _, p := range slices.Sorted(maps.Keys(culprits)) {
-		without = append(without, "--where policy!="+p)
-	}
+	without := slice.Map(slices.Sorted(maps.Keys(culprits)), func(p string) string { return "--where policy!=" + p })
 	return fmt.Errorf("rows have fewer misses than the optimum, which only prefetching allows:\n%s\n%sthey are wrong, or the optimum's are: replay them with kvreplay leaderboard verify, or leave them out with %s",
 		strings.Join(below, "\n"), more, strings.Join(without, " "))
 }

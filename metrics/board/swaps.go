@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 const (
@@ -111,10 +113,7 @@ func (t *traceSwaps) random() *rand.PCG {
 
 // requests returns the number of requests over all traces.
 func (s *swaps) requests() (n int) {
-	for _, t := range s.traces {
-		n += t.requests
-	}
-	return n
+	return slice.Sum(s.traces, func(t *traceSwaps) int { return t.requests })
 }
 
 // p returns the two-sided p of the summed statistic over the cells: the share of the exchanges
@@ -352,10 +351,7 @@ func (t *traceSwaps) blocks(count int, use func(first int, p *patterns)) {
 // leads fills in the sum of the requests' amounts for each pattern. The amounts of exchanged
 // requests are negative.
 func (p *patterns) leads(leads, amounts []float64) {
-	total := 0.0
-	for _, x := range amounts {
-		total += x
-	}
+	total := slice.Sum(amounts, func(x float64) float64 { return x })
 	for k := range leads {
 		leads[k] = total
 	}

@@ -53,9 +53,7 @@ type boardView struct {
 
 // policies are those of all lines of the board.
 func (v *boardView) policies() (all []string) {
-	for _, c := range v.Cells {
-		all = append(all, c.Policy)
-	}
+	all = slice.Map(v.Cells, func(c board.CellLine) string { return c.Policy })
 	if v.Lossy != nil {
 		for _, c := range v.Lossy.Cells {
 			all = append(all, c.Policy)
@@ -341,9 +339,7 @@ func (v *boardView) trace(info *board.TraceInfo) {
 		t := &v.Tables[i]
 		onlyBounds := len(t.Ranked)+len(t.Unranked) == 0
 		var policies, capacities []string
-		for _, l := range t.Lines() {
-			policies = append(policies, l.Policy)
-		}
+		policies = slice.Map(t.Lines(), func(l board.Line) string { return l.Policy })
 		cells := of(v.Cells)
 		for _, c := range cells {
 			if !c.Bound || onlyBounds {

@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/render/chart"
@@ -66,10 +67,7 @@ const mostMarks = 16
 // linePoints is plotter.NewLinePoints with marks at some points of a dense curve: those at familiar
 // capacities.
 func linePoints(points plotter.XYs) (*plotter.Line, *plotter.Scatter, error) {
-	var sizes []float64
-	for _, p := range points {
-		sizes = append(sizes, p.X)
-	}
+	sizes := slice.Map(points, func(p plotter.XY) float64 { return p.X })
 	known := knownSizes(sizes)
 	marked := slices.DeleteFunc(slices.Clone(points), func(p plotter.XY) bool { return !slices.Contains(known, p.X) })
 	line, err := plotter.NewLine(points)

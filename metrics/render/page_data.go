@@ -119,10 +119,7 @@ func newPageData(b *board.Board, rows []result.Row, view View, suffix string) *p
 	if b.Lossy != nil {
 		cells, rankings = append(cells, b.Lossy.Cells...), append(rankings, b.Lossy)
 	}
-	var capacities []string
-	for _, c := range cells {
-		capacities = append(capacities, c.Capacity)
-	}
+	capacities := slice.Map(cells, func(c board.CellLine) string { return c.Capacity })
 	for i, c := range result.SortCapacities(capacities) {
 		index.capacities[c] = i
 		d.Capacities = append(d.Capacities, printable.Line(c))

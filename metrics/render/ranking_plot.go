@@ -26,10 +26,7 @@ func RankingPlot(w io.Writer, b *board.Board, view View, dark bool) error {
 	if t.Intervals() {
 		dots.X += ", with 95 % intervals"
 	}
-	var figures []*board.Figure
-	for i := range t.Ranked {
-		figures = append(figures, t.Key.Of(t.Ranked[i].Pooled))
-	}
+	figures := slice.Map(t.Ranked, func(x board.Line) *board.Figure { return t.Key.Of(x.Pooled) })
 	u := of.unit.column(figures)
 	for i, f := range figures {
 		policy := t.Ranked[i].Policy

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Labels are the conditions that limit the figures of a row, a table or a plot. Every title states
@@ -102,12 +104,7 @@ func SharedLabels(of []Labels, plural string) (shared Labels) {
 		all = all.With(l...)
 	}
 	for _, label := range all {
-		n := 0
-		for _, l := range of {
-			if slices.Contains(l, label) {
-				n++
-			}
-		}
+		n := slice.Count(of, func(l Labels) bool { return slices.Contains(l, label) })
 		if n < len(of) {
 			label = fmt.Sprintf("%s: %d of %d %s", label, n, len(of), plural)
 		}

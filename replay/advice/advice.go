@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -194,11 +195,7 @@ func of(plan *pipeline.Planned, profile *pipeline.Profile, q *Question) (*Advice
 // on the GPU is simpler than a cache, LRU is simpler than another policy, and of the rest the first
 // counts.
 func preferred(sparse []*pipeline.Candidate) (best *pipeline.Candidate, ties []*pipeline.Candidate) {
-	for _, c := range sparse {
-		if c.Rank == sparse[0].Rank {
-			ties = append(ties, c)
-		}
-	}
+	ties = slice.Filter(sparse, func(c *pipeline.Candidate) bool { return c.Rank == sparse[0].Rank })
 	for _, simple := range []func(*pipeline.Candidate) bool{
 		func(c *pipeline.Candidate) bool { return c.Schedule == everything },
 		func(c *pipeline.Candidate) bool { return c.Policy == EnginePolicy },

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -69,10 +70,7 @@ type Problem struct {
 
 // Least returns the memory of the floors, in entries per request.
 func (p *Problem) Least() (entries int64) {
-	for i := range p.Curves {
-		entries += p.Curves[i].Points[0].Cost
-	}
-	return entries
+	return slice.Sum(p.Curves, func(x Curve) int64 { return x.Points[0].Cost })
 }
 
 // check reports why the methods cannot work on p.

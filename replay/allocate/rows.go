@@ -244,9 +244,7 @@ func (c *Rows) Select(patterns []string) ([]Request, error) {
 
 // idsOf returns the distinct ids, sorted.
 func idsOf(requests []Request) (ids []string) {
-	for _, r := range requests {
-		ids = append(ids, r.ID)
-	}
+	ids = slice.Map(requests, func(r Request) string { return r.ID })
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
@@ -209,19 +210,13 @@ func (c *Rows) judgePlan(o Options) (*Report, error) {
 
 // sizesOf returns the plan's sizes for a profile's curves, which must be exactly the plan's.
 func (p *Plan) sizesOf(profile *Profile) ([]int, error) {
-	var keys []Key
-	var sizes []int
-	for i := range profile.Curves {
-		keys = append(keys, profile.Curves[i].Key)
-	}
+	keys := slice.Map(profile.Curves, func(x Curve) Key { return x.Key })
 	if err := p.Covers(profile.Units, keys); err != nil {
 		return nil, err
 	}
 	if len(keys) != len(p.Streams) {
 		return nil, fmt.Errorf("the plan has %d layers and heads, but the rows only %d: replay all of them", len(p.Streams), len(keys))
 	}
-	for _, s := range p.Streams {
-		sizes = append(sizes, s.Size)
-	}
+	sizes := slice.Map(p.Streams, func(s Share) int { return s.Size })
 	return sizes, nil
 }

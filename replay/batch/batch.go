@@ -78,26 +78,17 @@ func permanentf(format string, args ...any) error { return &Permanent{fmt.Errorf
 
 // Cells returns the number of cells of all traces.
 func (b *Batch) Cells() (cells int) {
-	for _, t := range b.Traces {
-		cells += t.Cells
-	}
-	return cells
+	return slice.Sum(b.Traces, func(t Trace) int { return t.Cells })
 }
 
 // Bytes returns the size of all traces.
 func (b *Batch) Bytes() (bytes int64) {
-	for _, t := range b.Traces {
-		bytes += t.Bytes
-	}
-	return bytes
+	return slice.Sum(b.Traces, func(t Trace) int64 { return t.Bytes })
 }
 
 // Work returns the work of all shards in indices × cells.
 func (b *Batch) Work() (work int64) {
-	for _, s := range b.Shards {
-		work += s.Work
-	}
-	return work
+	return slice.Sum(b.Shards, func(s Shard) int64 { return s.Work })
 }
 
 // header is the first line of a batch file.

@@ -11,6 +11,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay"
 )
 
@@ -145,18 +146,12 @@ func (b *Batch) checkParts(p *pack, shard int) error {
 
 // units returns the number of counted units.
 func (p *pack) units() (n int) {
-	for _, c := range p.counts {
-		n += len(c.Counts.Units)
-	}
-	return n
+	return slice.Sum(p.counts, func(c partCounts) int { return len(c.Counts.Units) })
 }
 
 // units returns the number of units of a shard.
 func (s *Shard) units() (n int) {
-	for _, p := range s.Parts {
-		n += p.To - p.From
-	}
-	return n
+	return slice.Sum(s.Parts, func(p Part) int { return p.To - p.From })
 }
 
 // readFinished reads the pack of a finished shard.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/storage"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -51,9 +52,7 @@ func (p place) put(name string, text []byte) error {
 // list returns the names of all files. A folder that does not exist has none.
 func (p place) list() (names []string, err error) {
 	list, err := p.store.List(context.Background(), "")
-	for _, info := range list {
-		names = append(names, info.Name)
-	}
+	names = slice.Map(list, func(info storage.Info) string { return info.Name })
 	return names, err
 }
 

@@ -66,12 +66,7 @@ func (b *Batch) Measure(ctx context.Context, in Planning) (*Plan, error) {
 
 // Over returns the number of shards above a limit in core-hours. They have a unit above it.
 func (p *Plan) Over(hours float64) (n int) {
-	for _, s := range p.Shards {
-		if p.CoreHours(s.Work) > 1.001*hours {
-			n++
-		}
-	}
-	return n
+	return slice.Count(p.Shards, func(s Shard) bool { return p.CoreHours(s.Work) > 1.001*hours })
 }
 
 // addTraces opens the traces and returns the work of their units.
@@ -208,10 +203,7 @@ func cut(traces []Trace, units [][]int64, most int64) []Shard {
 }
 
 func sumOf(list []int64) (sum int64) {
-	for _, v := range list {
-		sum += v
-	}
-	return sum
+	return slice.Sum(list, func(v int64) int64 { return v })
 }
 
 // divide divides a list into runs [from, to) of about equal sums, none above most unless it is one

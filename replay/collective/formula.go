@@ -2,6 +2,8 @@ package collective
 
 import (
 	"math"
+
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Constants are the constants of the formula.
@@ -76,9 +78,7 @@ func at(x [3]float64) Constants {
 func loss(points []point, x [3]float64) (sum float64) {
 	c := at(x)
 	soft := func(r float64) float64 { return 2 * (math.Sqrt(1+r*r) - 1) }
-	for i := range points {
-		sum += soft(math.Log(points[i].guess(&c)/points[i].seconds) / bend)
-	}
+	sum = slice.Sum(points, func(x point) float64 { return soft(math.Log(x.guess(&c)/x.seconds) / bend) })
 	for _, v := range x {
 		sum += soft(v / spread)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -65,12 +66,7 @@ const (
 // weight. Parameters of groups without points stay at start. It is deterministic.
 func Fit(points []Point, start Parameters) Parameters {
 	for g := range groupCount {
-		var mine []Point
-		for _, p := range points {
-			if groupOf(p.Kernel.Kind) == g {
-				mine = append(mine, p)
-			}
-		}
+		mine := slice.Filter(points, func(p Point) bool { return groupOf(p.Kernel.Kind) == g })
 		if len(mine) > 0 {
 			f := newFitting(mine, g, start)
 			start = f.solve()
@@ -139,10 +135,7 @@ func (f *fitting) residuals(x []float64) []float64 {
 
 // loss is the sum of soft errors: 2·(√(1+r²) − 1).
 func loss(r []float64) (sum float64) {
-	for _, v := range r {
-		sum += 2 * (math.Sqrt(1+v*v) - 1)
-	}
-	return sum
+	return slice.Sum(r, func(v float64) float64 { return 2 * (math.Sqrt(1+v*v) - 1) })
 }
 
 // solve takes damped Gauss-Newton steps. Each weighs residuals by the slope of their soft error.

@@ -82,10 +82,7 @@ func Judge(points []Point, each bool) ([]Errors, error) {
 }
 
 func tasksOf(names []string, judge func(name string) []Errors) (tasks []func() []Errors) {
-	for _, name := range names {
-		tasks = append(tasks, func() []Errors { return judge(name) })
-	}
-	return tasks
+	return slice.Map(names, func(name string) func() []Errors { return func() []Errors { return judge(name) } })
 }
 
 // judgeDevice leaves a device out, and then parts of it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 )
 
@@ -182,10 +183,5 @@ func readParameters(r io.Reader) (map[string]Parameters, error) {
 
 // Priced reports whether the parameter prices some of the points.
 func (d *Definition) Priced(points []Point) bool {
-	for i := range points {
-		if groupOf(points[i].Kernel.Kind) == d.group {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(points, func(x Point) bool { return groupOf(x.Kernel.Kind) == d.group })
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 )
@@ -75,10 +76,7 @@ type matrix struct{ out, in float64 }
 // products returns the time to multiply tokens with each of some matrices.
 func (f *Fitted) products(tokens float64, all []matrix) (sum float64) {
 	weight := float64(f.roofline.Model.BytesPerParameter.Value)
-	for _, m := range all {
-		sum += f.seconds(kernel.NewProduct(tokens, m.out, m.in, weight))
-	}
-	return sum
+	return slice.Sum(all, func(m matrix) float64 { return f.seconds(kernel.NewProduct(tokens, m.out, m.in, weight)) })
 }
 
 // Layer prices one layer's operators.

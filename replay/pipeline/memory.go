@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
@@ -157,10 +158,7 @@ func (m *Memory) verdict(machine *hardware.Machine) string {
 
 // tokens returns the tokens of all requests at their longest.
 func (r *runner) tokens() (sum float64) {
-	for _, i := range r.batch.Drawn {
-		sum += r.longest(i)
-	}
-	return sum
+	return slice.Sum(r.batch.Drawn, func(i int) float64 { return r.longest(i) })
 }
 
 // longest returns a request's greatest context, or the one in the options, in tokens.

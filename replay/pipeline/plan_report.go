@@ -12,6 +12,7 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
@@ -149,10 +150,7 @@ func Places(n int, ties func(first, later int) bool) []string {
 }
 
 func resultsOf(cs []Candidate) (results []*Result) {
-	for i := range cs {
-		results = append(results, cs[i].Result)
-	}
-	return results
+	return slice.Map(cs, func(x Candidate) *Result { return x.Result })
 }
 
 // WriteJSON writes the plan as JSON.

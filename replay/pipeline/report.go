@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/replay/hardware"
@@ -139,12 +140,7 @@ func concerned(results []*Result, some []int) (text string) {
 				names = append(names, n)
 			}
 		}
-		all := 0
-		for _, r := range results {
-			if slices.Contains(names, name(r)) {
-				all++
-			}
-		}
+		all := slice.Count(results, func(r *Result) bool { return slices.Contains(names, name(r)) })
 		if text = strings.Join(names, ", "); all == len(some) {
 			break
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 )
 
 // Op is the index of an operation in a Timeline.
@@ -265,12 +266,7 @@ func (t *Timeline) needs(op Op) []Op {
 
 // free reports whether all dependencies of an operation have ended.
 func (m *simulation) free(t *Timeline, op Op) bool {
-	for _, before := range t.needs(op) {
-		if before != None && !m.ready(t, before) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(t.needs(op), func(before Op) bool { return before != None && !m.ready(t, before) })
 }
 
 // ready reports whether an operation has ended. One without duration ends with its dependencies.

@@ -4,14 +4,12 @@ import (
 	"math"
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
 func (c *LossyConfig) total() (sum int) {
-	for _, n := range c.Capacities {
-		sum += n
-	}
-	return sum
+	return slice.Sum(c.Capacities, func(n int) int { return n })
 }
 
 // most returns the largest number of blocks that a stream can hold.

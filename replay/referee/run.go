@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -121,13 +122,7 @@ func (x *cell) time(row int) int { return row - x.windows }
 
 // windows returns the number of rows with step < 0.
 func windows(s *trace.Stream) int {
-	n := 0
-	for _, step := range s.Steps {
-		if step < 0 {
-			n++
-		}
-	}
-	return n
+	return slice.Count(s.Steps, func(step int32) bool { return step < 0 })
 }
 
 // firstRow returns the row of the cell's first step (S8).

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
@@ -87,21 +88,13 @@ type Replay struct {
 
 // Profiles returns the profiles of a replay, in the order of the capacities. Each is replayed once.
 func (s *Study) Profiles(t *Trace, r Replay, capacities ...string) (profiles []*pipeline.Profile) {
-	var missing []string
-	for _, c := range capacities {
-		if t.profiles[profileKey{r, c}] == nil {
-			missing = append(missing, c)
-		}
-	}
+	missing := slice.Filter(capacities, func(c string) bool { return t.profiles[profileKey{r, c}] == nil })
 	if len(missing) > 0 {
 		for i, p := range s.profile(t, r, missing) {
 			t.profiles[profileKey{r, missing[i]}] = p
 		}
 	}
-	for _, c := range capacities {
-		profiles = append(profiles, t.profiles[profileKey{r, c}])
-	}
-	return profiles
+	return slice.Map(capacities, func(c string) *pipeline.Profile { return t.profiles[profileKey{r, c}] })
 }
 
 // profile replays a trace and reads the profile back. A policy without capacity has an empty one.

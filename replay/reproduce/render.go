@@ -330,10 +330,7 @@ func (r *Report) bySection(p *printer) *table.Table {
 func (r *Report) gaps() string {
 	var parts []string
 	for _, p := range r.Papers {
-		prints := 0
-		for _, g := range p.Gaps {
-			prints += len(g.Prints)
-		}
+		prints := slice.Sum(p.Gaps, func(g Gap) int { return len(g.Prints) })
 		if len(p.Gaps) > 0 {
 			parts = append(parts, fmt.Sprintf("%d places of %s (%d printed numbers)", len(p.Gaps), p.Name, prints))
 		}

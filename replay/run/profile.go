@@ -15,6 +15,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/cache"
@@ -180,10 +181,7 @@ func (r recording) observer(c int) cache.Observer {
 	if len(r) == 0 {
 		return nil
 	}
-	var own []cache.Observer
-	for _, s := range r {
-		own = append(own, s.observer(c))
-	}
+	own := slice.Map(r, func(s *profileSteps) cache.Observer { return s.observer(c) })
 	return func(report *cache.StepReport) { own[report.Stream](report) }
 }
 

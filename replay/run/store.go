@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -135,9 +136,7 @@ const mostFingerprints = 10
 // fingerprints returns the fingerprints of the cell's behaviours. A cell with many tiers may have
 // more than mostFingerprints. The last fingerprint is then a digest of all of them.
 func (k *cellKey) fingerprints() (all []string) {
-	for _, b := range k.Behaviours {
-		all = append(all, b.fingerprint)
-	}
+	all = slice.Map(k.Behaviours, func(b behaviour) string { return b.fingerprint })
 	if len(all) > mostFingerprints {
 		all = append(all[:mostFingerprints-1:mostFingerprints-1], hashOf(all))
 	}

@@ -141,8 +141,5 @@ func (c *Comparison) Differences(capacity int) (all []Difference) {
 }
 
 func mean(list []float64) (sum float64) {
-	for _, v := range list {
-		sum += v / float64(len(list))
-	}
-	return sum
+	return slice.Sum(list, func(v float64) float64 { return v / float64(len(list)) })
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/replay/hardware"
@@ -132,10 +133,7 @@ func Finding(results []*Result) string {
 	if seeds > 0 {
 		begin = fmt.Sprintf("Over %d seeds, the", seeds)
 		value = func(r *Result) (mean float64) {
-			for _, s := range r.Seeds {
-				mean += s.Figures[figure] / float64(seeds)
-			}
-			return mean
+			return slice.Sum(r.Seeds, func(s Seed) float64 { return s.Figures[figure] / float64(seeds) })
 		}
 	}
 	ranked := slices.Clone(results)

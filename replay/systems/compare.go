@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
@@ -317,18 +318,12 @@ func (r *recordings) count(list []*trace.File) int {
 
 // fileNames returns the file names of traces.
 func fileNames(list []*trace.File) string {
-	var all []string
-	for _, f := range list {
-		all = append(all, filepath.Base(f.Path()))
-	}
+	all := slice.Map(list, func(f *trace.File) string { return filepath.Base(f.Path()) })
 	return strings.Join(all, ", ")
 }
 
 func streams(list []*trace.File) (n int) {
-	for _, f := range list {
-		n += len(f.Streams())
-	}
-	return n
+	return slice.Sum(list, func(f *trace.File) int { return len(f.Streams()) })
 }
 
 // dense prices a schedule that attends to the whole context. If not all requests fit and the system
@@ -416,10 +411,7 @@ func (c *comparison) largest(ctx context.Context, o pipeline.Options) error {
 		return err
 	}
 	try := func(blocks ...int) ([]*measured, error) {
-		var texts []string
-		for _, n := range blocks {
-			texts = append(texts, fmt.Sprint(n*unit))
-		}
+		texts := slice.Map(blocks, func(n int) string { return fmt.Sprint(n * unit) })
 		return c.measure(ctx, o, texts)
 	}
 	ends, err := try(least, most)

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
@@ -193,11 +194,7 @@ func ByKind(rows []*Row) []*Row {
 
 // sorted returns the rows of a kind by tokens/s. Those without times follow, in the order of the list.
 func sorted(rows []*Row, k Kind) (of []*Row) {
-	for _, r := range rows {
-		if r.Kind == k {
-			of = append(of, r)
-		}
-	}
+	of = slice.Filter(rows, func(r *Row) bool { return r.Kind == k })
 	slices.SortStableFunc(of, func(a, b *Row) int { return cmp.Compare(b.Tokens, a.Tokens) })
 	return of
 }
@@ -340,12 +337,7 @@ func (r *Row) cells(rank string, batch int) []string {
 
 // shared returns the notes that all rows with notes have. The others are in the JSON form.
 func shared(rows []*Row) (notes []string) {
-	var with []*Row
-	for _, r := range rows {
-		if len(r.Notes) > 0 {
-			with = append(with, r)
-		}
-	}
+	with := slice.Filter(rows, func(r *Row) bool { return len(r.Notes) > 0 })
 	if len(with) == 0 {
 		return nil
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Segments is the order of the blocks of all streams on a drive. A stream is one layer's KV head,
@@ -112,10 +114,7 @@ func Pack(blocks int64, history [][]int32) []int32 {
 	pairs, uses := affinities(blocks, history)
 	chains := chainsOf(blocks, pairs)
 	for i := range chains {
-		var sum int64
-		for _, x := range chains[i].blocks {
-			sum += uses[x]
-		}
+		sum := slice.Sum(chains[i].blocks, func(x int32) int64 { return uses[x] })
 		chains[i].uses = float64(sum) / float64(len(chains[i].blocks))
 	}
 	slices.SortStableFunc(chains, func(a, b chain) int { return cmp.Compare(b.uses, a.uses) })

@@ -10,6 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/allocate"
+	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
 // Rows with outliers, swaps and clusters hold. With another setting they differ. Rows with a file
@@ -31,7 +32,7 @@ func TestVerifyMechanisms(t *testing.T) {
 		verdict Verdict
 	}{
 		"outliers": {newsPath, func(o *replay.Options) {
-			o.Outliers, o.Shape.BlockTokens = replay.Outliers{Source: replay.OutliersWindows, Count: 8}, 8
+			o.Outliers, o.Shape.BlockTokens = setting.Outliers{Source: setting.OutliersWindows, Count: 8}, 8
 		}, func(r *result.Row) { r.Outliers = "windows:9" }, Differs},
 		"swap":     {newsPath, func(o *replay.Options) { o.Prefetch = swap }, func(r *result.Row) { r.Prefetch = "candidates:16" }, Differs},
 		"clusters": {clustered, func(o *replay.Options) { o.Clusters = lists }, func(r *result.Row) { r.Clusters = "lists,page=8" }, Differs},
@@ -114,7 +115,7 @@ func TestVerifyPlans(t *testing.T) {
 		return reports[0].Plan
 	}
 	plan, other := planned(profile, "2d-greedy"), planned(profile, "uniform")
-	again, err := replay.ParseReallocation("32")
+	again, err := allocate.ParseReallocation("32")
 	if err != nil {
 		t.Fatal(err)
 	}

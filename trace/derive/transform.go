@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -35,10 +36,7 @@ func (d *derivation) transform(in, out *trace.Stream) {
 func sums(values []float32, n int) []float32 {
 	out := values[:0]
 	for part := range slices.Chunk(values, n) {
-		var sum float32
-		for _, v := range part {
-			sum += v
-		}
+		sum := slice.Sum(part, func(v float32) float32 { return v })
 		out = append(out, sum)
 	}
 	return out

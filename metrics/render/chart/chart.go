@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"image/color"
 	"math"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -78,12 +79,7 @@ type Bar struct {
 
 // Empty reports whether the chart has no data.
 func (c *Chart) Empty() bool {
-	for _, l := range c.Lines {
-		if len(l.Points) > 0 {
-			return false
-		}
-	}
-	return len(c.Bars) == 0
+	return !slices.ContainsFunc(c.Lines, func(l Line) bool { return len(l.Points) > 0 }) && len(c.Bars) == 0
 }
 
 // Draw returns the chart as SVG.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
@@ -105,12 +106,7 @@ func (e errors) cells() []string {
 	if n == 0 {
 		return []string{text.None, text.None, text.None}
 	}
-	far := 0
-	for _, v := range e {
-		if v > beyond {
-			far++
-		}
-	}
+	far := slice.Count(e, func(v float64) bool { return v > beyond })
 	return []string{percent((e[(n-1)/2] + e[n/2]) / 2), percent(e[n-1]), fmt.Sprint(far)}
 }
 

@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/plot/plotter"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/render/chart"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
@@ -89,12 +90,7 @@ func (b *bench) trace(f *reproduce.Trace) *traced {
 	if t.windows > 0 {
 		warmup = fmt.Sprintf("lru:%d", min(32, t.windows))
 	}
-	var kept []float64
-	for _, r := range ratios {
-		if r*float64(t.context) >= float64(t.topk) {
-			kept = append(kept, r)
-		}
-	}
+	kept := slice.Filter(ratios, func(r float64) bool { return r*float64(t.context) >= float64(t.topk) })
 	if !slices.Contains(kept, middle) {
 		return nil
 	}
@@ -217,10 +213,7 @@ func (g *group) mean(choose func(t *traced) *misses) (points plotter.XYs) {
 		steps = min(steps, len(choose(t).steps))
 	}
 	for i := range steps {
-		sum := 0.
-		for _, t := range g.traces {
-			sum += choose(t).steps[i] / float64(len(g.traces))
-		}
+		sum := slice.Sum(g.traces, func(t *traced) float64 { return choose(t).steps[i] / float64(len(g.traces)) })
 		points = append(points, plotter.XY{X: float64(i), Y: sum})
 	}
 	return points
@@ -370,12 +363,7 @@ func sameOrder(a, b *traced) float64 {
 // layersByContext computes Fig. 8. Real traces of at least 12 layers are compared in pairs.
 func (o *observed) layersByContext(d *reproduce.Draft) {
 	d.Set("synthetic", sameOrder(o.short, o.long))
-	var deep []*traced
-	for _, t := range o.traces {
-		if len(t.layers) >= 12 {
-			deep = append(deep, t)
-		}
-	}
+	deep := slice.Filter(o.traces, func(t *traced) bool { return len(t.layers) >= 12 })
 	var values []float64
 	var against []string
 	for i, a := range deep {

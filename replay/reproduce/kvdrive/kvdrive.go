@@ -87,12 +87,7 @@ func (b *bench) exactNear(budget float64) []*source {
 
 // which returns the traces that meet a condition.
 func (b *bench) which(holds func(*source) bool) (found []*source) {
-	for _, f := range b.traces {
-		if holds(f) {
-			found = append(found, f)
-		}
-	}
-	return found
+	return slice.Filter(b.traces, func(f *source) bool { return holds(f) })
 }
 
 // ranked reports whether lists are in rank order and longer than the demand.

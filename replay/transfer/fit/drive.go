@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/optimize"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
@@ -46,10 +47,7 @@ func driveOf(c []float64, bandwidth float64) *transfer.SSD {
 func solveDrive(points []DrivePoint, bandwidth float64, start []float64, scales [][]float64) []float64 {
 	return minimize(start, scales, func(c []float64) (sum float64) {
 		s := driveOf(c, bandwidth)
-		for _, p := range points {
-			sum += loss(s.Rate(p.Depth, p.Block), p.Rate)
-		}
-		return sum
+		return slice.Sum(points, func(p DrivePoint) float64 { return loss(s.Rate(p.Depth, p.Block), p.Rate) })
 	})
 }
 

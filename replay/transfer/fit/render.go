@@ -9,6 +9,7 @@ import (
 
 	"github.com/dustin/go-humanize/english"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer"
@@ -90,10 +91,7 @@ func sources(rows []Comparison) (lines []string) {
 			series[r.Source] = append(series[r.Source], name)
 		}
 	}
-	for _, source := range order {
-		lines = append(lines, strings.Join(series[source], ", ")+": "+source)
-	}
-	return lines
+	return slice.Map(order, func(source string) string { return strings.Join(series[source], ", ") + ": " + source })
 }
 
 // summary counts the comparisons.
