@@ -63,6 +63,9 @@ type Scope struct {
 	// Followed is true if a Follower follows the streams of a pool. The lists of Step then lack blocks
 	// that stay demanded.
 	Followed bool
+	// Tracked is true if a Tracker follows the streams of a pool. Update T is of stream
+	// s = (T + Windows) mod PerStep. A stream has n = Blocks ÷ PerStep blocks, from n × s on.
+	Tracked bool
 }
 
 // Updates returns the number of updates per decode step, at least 1.

@@ -36,20 +36,38 @@ var Entry = policies.Entry{
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }
 
-// Policy is LRU over one stream.
-type Policy struct{ Queue }
+// Policy is LRU over one stream. In a tracked pool it is LRU over all streams.
+type Policy struct {
+	Queue
+	pool pool // in a tracked pool
+}
 
 // Reset starts a stream.
 func (p *Policy) Reset(sc *policies.Scope) error {
 	p.Queue.Reset(sc.Blocks)
+	p.pool.reset(sc)
 	return nil
 }
 
 // Follows reports whether self is p: LRU evicts in the order of last use.
 func (p *Policy) Follows(self policies.Policy) bool { return self == policies.Policy(p) }
 
+// Tracks reports whether self is p.
+func (p *Policy) Tracks(self policies.Policy) bool { return self == policies.Policy(p) }
+
 // Update applies a step.
-func (p *Policy) Update(s *policies.Step) { p.Queue.Update(s) }
+func (p *Policy) Update(s *policies.Step) {
+	if p.pool.tracked {
+		p.pool.update(&p.Queue, s)
+		return
+	}
+	p.Queue.Update(s)
+}
 
 // Evict appends the n least recently used blocks.
-func (p *Policy) Evict(n int, dst []int32) []int32 { return p.Queue.Evict(n, dst) }
+func (p *Policy) Evict(n int, dst []int32) []int32 {
+	if p.pool.tracked {
+		return p.pool.evict(&p.Queue, n, dst)
+	}
+	return p.Queue.Evict(n, dst)
+}

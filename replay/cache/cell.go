@@ -2,6 +2,7 @@ package cache
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/demand"
@@ -26,6 +27,7 @@ type Cell struct {
 	bypasser policies.Bypasser // nil if the policy is no Bypasser
 	admits   bool              // the policy is an Admitter
 	follower bool              // the policy is a Follower
+	tracker  bool              // the policy is a Tracker
 	resizer  policies.Resizer  // nil if the policy is no Resizer
 	rule     missRule
 	lossy    *lose // the rule of a lossy policy, nil for other policies
@@ -61,10 +63,14 @@ type Cell struct {
 	unmarked           bool    // no block of D_t was resident, and none is marked as demanded
 
 	followed  bool          // the view is a followed pool
+	tracked   bool          // the view is a tracked pool
+	gone      [][]int32     // of each stream of a tracked pool: blocks that were evicted while demanded
+	stream    int           // of the row, in a tracked pool
 	offered   []int32       // blocks that arrived in an exclusive tier
 	following demand.Change // of the next row, for policies that see the future
 
 	left, leftNext, merged, ones []int32
+	merging                      []int32 // scratch of returnPassed
 	sorter                       demand.Sorter
 }
 
@@ -92,7 +98,7 @@ func NewCell(p policies.Policy) *Cell {
 	c.bypasser, _ = p.(policies.Bypasser)
 	_, c.admits = p.(policies.Admitter)
 	c.resizer, _ = p.(policies.Resizer)
-	c.follower = policies.Follows(p)
+	c.follower, c.tracker = policies.Follows(p), policies.Tracks(p)
 	return c
 }
 
@@ -163,10 +169,12 @@ func (c *Cell) Run(v demand.View, st Start, observer Observer, lower ...TierStar
 	return c.counter.finish(), nil
 }
 
-// follow returns the followed view of v if v is a pool that the policy can follow. At every step, the
-// capacity must hold the blocks that the policy does not see.
+// follow returns the followed or tracked view of v if v is a pool that the policy can follow or track.
+// For a followed pool, the capacity must hold the blocks that the policy does not see, at every step. A
+// tracked pool may lack a few. It evicts as many of the stream whose row comes next. If they are most of
+// its demand, the whole pool takes less time.
 func (c *Cell) follow(v demand.View, st *Start) demand.View {
-	c.followed = false
+	c.followed, c.tracked = false, false
 	pool, ok := v.(*demand.Pool)
 	if !ok {
 		return v
@@ -175,10 +183,15 @@ func (c *Cell) follow(v demand.View, st *Start) demand.View {
 	for _, later := range st.Later {
 		least = min(least, later.Capacity)
 	}
-	f, ok := pool.Followed(c.needs)
-	if c.followed = ok && c.follower && least >= pool.Latest(c.needs); c.followed {
-		f.Foresee()
-		return f
+	if f, ok := pool.Followed(c.needs); ok && (c.follower || c.tracker) {
+		lacks := pool.Latest(c.needs) - least
+		if c.followed = c.follower && lacks <= 0; c.followed {
+			f.Foresee()
+			return f
+		}
+		if c.tracked = c.tracker && lacks <= pool.MaxDemand/2 && least >= pool.MaxDemand; c.tracked {
+			return demand.Tracked{Pool: pool}
+		}
 	}
 	if c.needs&policies.NeedNext != 0 {
 		pool.Foresee()
@@ -196,7 +209,13 @@ func (c *Cell) Peak() int64 { return c.counter.peak }
 func (c *Cell) reset(v demand.View, st Start) error {
 	x := v.Bounds()
 	c.scope = policies.Scope{Blocks: x.Blocks, Capacity: st.Capacity, Steps: x.Rows, Windows: x.Windows, Demand: x.MaxDemand, Seed: st.Seed}
-	c.scope.Followed = c.followed
+	c.scope.Followed, c.scope.Tracked = c.followed, c.tracked
+	if c.tracked {
+		c.gone = slices.Grow(c.gone[:0], x.Streams)[:x.Streams]
+		for i, blocks := range c.gone {
+			c.gone[i] = blocks[:0]
+		}
+	}
 	if x.Streams > 1 {
 		c.scope.PerStep = x.Streams
 	}

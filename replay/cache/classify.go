@@ -14,6 +14,10 @@ func (c *Cell) split(v demand.View, i int) {
 	if c.needs != 0 {
 		c.columns(v, i)
 	}
+	if c.tracked {
+		c.stream = i % len(c.gone)
+		c.passed, c.gone[c.stream] = c.gone[c.stream], c.passed
+	}
 	c.entered = !c.emptied && len(c.passed) == 0
 	switch {
 	case c.emptied:
@@ -28,7 +32,7 @@ func (c *Cell) split(v demand.View, i int) {
 		for _, x := range s.Exit {
 			c.state[x] = outside
 		}
-	case 8*len(c.passed) > s.Demand && v.Bounds().HasMembers:
+	case 8*len(c.passed) > s.Demand && v.Bounds().HasMembers && !c.tracked:
 		c.leave(s)
 		c.reclassify(v.Members(i))
 	default:
@@ -114,9 +118,30 @@ func (c *Cell) returnPassed() {
 		n += int(out)
 		state[x] -= (keptOut - demanded) * out
 	}
-	if n > 0 {
-		c.miss = c.sorter.Sort(append(c.miss, again[:n]...))
+	switch again = again[:n]; {
+	case n == 0:
+	case slices.IsSorted(again):
+		c.miss, c.merging = appendUnion(c.merging[:0], c.miss, again), c.miss
+	default:
+		c.miss = c.sorter.Sort(append(c.miss, again...))
 	}
+}
+
+// appendUnion appends the members of two ascending lists to dst, in ascending order. No block is in
+// both. The loop has no branch that depends on a block.
+func appendUnion(dst, a, b []int32) []int32 {
+	from := len(dst)
+	dst = slices.Grow(dst, len(a)+len(b))[:from+len(a)+len(b)]
+	out, i, j := dst[from:], 0, 0
+	for i < len(a) && j < len(b) {
+		x, y := a[i], b[j]
+		out[i+j] = min(x, y)
+		less := int(uint32(x-y) >> 31)
+		i, j = i+less, j+1-less
+	}
+	copy(out[i+j:], a[i:])
+	copy(out[i+j:], b[j:])
+	return dst
 }
 
 // isKeptOut returns 1 for keptOut and 0 for every other state.

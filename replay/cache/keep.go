@@ -175,6 +175,9 @@ func (c *Cell) remove(victims []int32) error {
 	if c.lossy != nil { // blocks outside [free, local) are pinned
 		state, first = state[:c.lossy.local], c.lossy.free
 	}
+	if c.tracked {
+		return c.removeTracked(victims)
+	}
 	for _, x := range victims {
 		if uint(x) >= uint(len(state)) || int(x) < first || state[x] != outside {
 			return c.illegalVictim(x)
@@ -187,6 +190,27 @@ func (c *Cell) remove(victims []int32) error {
 		}
 	}
 	c.size -= c.weigh(victims)
+	return nil
+}
+
+// removeTracked is remove for a tracked pool. A victim may be in the latest demand of another stream,
+// whose next row then finds it kept out.
+func (c *Cell) removeTracked(victims []int32) error {
+	for _, x := range victims {
+		if uint(x) >= uint(len(c.state)) {
+			return c.illegalVictim(x)
+		}
+		switch owner := c.counter.owner(x); {
+		case c.state[x] == outside:
+			c.state[x] = absent
+		case c.state[x] == demanded && owner != c.stream:
+			c.state[x] = keptOut
+			c.gone[owner] = append(c.gone[owner], x)
+		default:
+			return c.illegalVictim(x)
+		}
+	}
+	c.size -= len(victims)
 	return nil
 }
 

@@ -75,7 +75,7 @@ type Options struct {
 	Joined   *Joiner // the joiner that made the stream. Nil for a recorded stream
 
 	Outliers setting.Outliers
-	Followed bool // of a pool: the changes of each stream are derived, see type Followed
+	Followed bool // of a pool: the changes of each stream are derived, see types Followed and Tracked
 	whole    bool // members are derived, and no changes
 	at       int  // the number of the stream in its pool
 }

@@ -8,8 +8,8 @@
 //     which blocks enter and leave the demand, and all policies and capacities use the result
 //     (delta.go). Building a Delta also checks every rule of the format for lists.
 //   - A mechanism is a View, not a flag. A Delta is one stream. A Pool is the streams that share a
-//     cache (pool.go), and a Followed the same by the changes of each stream (followed.go). A Pushed
-//     is the demand that a tier gets from the cache above it (pushed.go).
+//     cache (pool.go). A Followed and a Tracked are the same by the changes of each stream
+//     (followed.go). A Pushed is the demand that a tier gets from the cache above it (pushed.go).
 //   - Larger units are made before the delta. A Joiner merges recorded rows as a Layout says: into
 //     larger blocks, clusters, the heads of a layer, or several positions (joiner.go). It makes
 //     ranked lists when a policy reads the first one (ranking.go).

@@ -83,5 +83,19 @@ func (f Followed) leaving(i int) []int32 {
 	return m.exit.Row(row + 1)
 }
 
+// Tracked is the View of a pool by the changes of each stream, at any capacity. Row i enters the
+// blocks that its stream did not demand before, and exits those that its stream demands no more. Members
+// and Change.Demand are those of the row's own stream.
+//
+// Unlike that of Followed, its cache may evict a block that stays demanded. The block is then a miss of
+// the next row of its stream, although it does not enter the demand there. It needs Options.Followed.
+type Tracked struct{ *Pool }
+
+// Change implements View.
+func (t Tracked) Change(i int, c *Change) {
+	m, row := t.at(i)
+	m.Change(row, c)
+}
+
 // Candidates returns the candidates of row i's own list.
 func (f Followed) Candidates(i int) []int32 { m, row := f.at(i); return f.raise(m, m.Candidates(row)) }

@@ -9,9 +9,9 @@ import (
 // View is the demand on one cache, row by row. Row i is step T = i - Windows. Lists of blocks
 // ascend unless their method says otherwise. They are valid until the next call.
 //
-// Four types are views. A Delta is a single stream, as recorded or joined from several lists. A
-// Pool is the streams that share a cache, and a Followed the same with the changes of each stream. A
-// Pushed is the demand on a lower tier, made by the cache above it.
+// Five types are views. A Delta is a single stream, as recorded or joined from several lists. A
+// Pool is the streams that share a cache. A Followed and a Tracked are the same with the changes of each
+// stream. A Pushed is the demand on a lower tier, made by the cache above it.
 type View interface {
 	// Bounds returns the properties that all rows share.
 	Bounds() *Extent

@@ -38,6 +38,7 @@ func BenchmarkMechanisms(b *testing.B) {
 		{"pool", func(o *Options) { o.Pool = setting.PoolRequest }},
 		{"pool-lookahead", func(o *Options) { o.Pool, o.Policies = setting.PoolRequest, specs(b, "lookahead") }},
 		{"pool-1x", func(o *Options) { o.Pool, o.Capacities = setting.PoolRequest, capacities(b, "1x") }},
+		{"pool-0.9x", func(o *Options) { o.Pool, o.Capacities = setting.PoolRequest, capacities(b, "0.9x") }},
 		{"pool-lfu", func(o *Options) { o.Pool, o.Policies = setting.PoolRequest, specs(b, "lfu") }},
 		{"pool-opt", func(o *Options) { o.Pool, o.Policies = setting.PoolRequest, specs(b, "opt") }},
 		{"lookahead", func(o *Options) { o.Policies = specs(b, "lookahead") }},

@@ -170,6 +170,36 @@ func TestFollowedPools(t *testing.T) {
 	}
 }
 
+// A Tracker reports the same steps whether it tracks a pool or not, if the capacity lacks up to half of a
+// demand. The cases are those of TestFollowedPools.
+func TestTrackedPools(t *testing.T) {
+	tracked := 0
+	for seed := uint64(0); seed < draws(1000); seed++ {
+		r := rand.New(rand.NewPCG(seed, 123))
+		members, p := drawPool(r, replaytest.Medium(r))
+		w := pooled(t, p, members, 0, false)
+		half := w.pool.MaxDemand / 2
+		st := cache.Start{Capacity: w.pool.Latest(0) - 1 - r.IntN(half+1), Ranks: p.ranks, Unit: p.layout.Unit(p.pins)}
+		if st.Capacity < max(1, w.pool.MaxDemand) {
+			continue
+		}
+		more := []cache.CapacityAt{{Step: 3, Capacity: st.Capacity + r.IntN(9)}, {Step: 9, Capacity: st.Capacity}}
+		st.Later = more[:r.IntN(3)]
+		st.Placed = w.placed(st.Capacity)
+		want := poolReports(t, w, "lru", st)
+		got := poolReports(t, pooled(t, p, members, 0, true), "lru", st)
+		for i := range want {
+			if got[i] != want[i] {
+				t.Fatalf("seed %d, capacity %d, report %d: %s tracked, %s whole", seed, st.Capacity, i, got[i], want[i])
+			}
+		}
+		tracked++
+	}
+	if tracked < int(draws(500)) {
+		t.Errorf("tracked %d pools, expected most", tracked)
+	}
+}
+
 // poolReports returns the reports of a policy on the pool of w, and at last its counts.
 func poolReports(t *testing.T, w *worker, name string, st cache.Start) (reports []string) {
 	t.Helper()

@@ -253,7 +253,7 @@ func (w *worker) chooseChanges(o *demand.Options) {
 
 // mayFollow reports whether a cell may follow the pool: the capacity holds more than the demand of
 // each stream, or more than the list if the policy reads candidates. A policy with next uses needs
-// room for the demand alone, and one without capacity has room for all.
+// room for the demand alone, and one without capacity has room for all. A Tracker may lack some.
 func (w *worker) mayFollow(c *cellPlan) bool {
 	p, policy := w.plan, w.runners[c.runner].Policy
 	if !policies.Follows(policy) || c.capacity == nil {
@@ -266,7 +266,8 @@ func (w *worker) mayFollow(c *cellPlan) bool {
 	var st cache.Start
 	err := w.room(&st, c.capacity)
 	room := st.Capacity*p.pins.BlockTokens - list*w.cache.streams()
-	return err == nil && (room > 0 || room == 0 && needs&policies.NeedNext != 0)
+	lacks := w.cache.streams()*p.pins.BlockTokens - room // if each stream has one birth
+	return err == nil && (room > 0 || room == 0 && needs&policies.NeedNext != 0 || policies.Tracks(policy) && lacks <= list/2)
 }
 
 // view returns the demand of the cache.
