@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/storage"
 	"github.com/kvreplay/kvreplay/trace/parquet"
 )
@@ -113,10 +114,7 @@ func (f *File) Expect(streams []int, columns Columns) {
 // ExpectAll is Expect for all streams.
 func (f *File) ExpectAll(columns Columns) {
 	if _, ok := f.source.(planner); ok {
-		all := make([]int, len(f.streams))
-		for i := range all {
-			all[i] = i
-		}
+		all := slice.Indices(len(f.streams))
 		f.Expect(all, columns)
 	}
 }

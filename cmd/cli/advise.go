@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kvreplay/kvreplay/datasets/corpus"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
@@ -158,9 +159,7 @@ func (f *adviseFlags) prepare(c *call) (err error) {
 	}
 	// The configuration that serving engines run is always planned.
 	f.names, f.schedules = joinOptions(f.names), joinOptions(f.schedules)
-	if !slices.Contains(f.names, advice.EnginePolicy) {
-		f.names = append(f.names, advice.EnginePolicy)
-	}
+	f.names = slice.Add(f.names, advice.EnginePolicy)
 	if !f.everySchedule() && !slices.Contains(f.schedules, advice.EngineSchedule) {
 		f.schedules = append(f.schedules, advice.EngineSchedule)
 	}

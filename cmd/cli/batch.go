@@ -15,6 +15,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/pflag"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/storage"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
@@ -282,10 +283,7 @@ func (f *batchPlanFlags) print(c *call, p *batch.Plan, s batch.Submission) {
 		return
 	}
 	fmt.Fprintf(c.stdout, "\nSlurm, for at most %s at a time, with eight shards each:\n", count(max(1, len(p.Shards)/8), "task"))
-	all := make([]int, len(p.Shards))
-	for i := range all {
-		all[i] = i
-	}
+	all := slice.Indices(len(p.Shards))
 	for _, line := range s.Slurm(all) {
 		fmt.Fprintf(c.stdout, "  %s\n", line)
 	}

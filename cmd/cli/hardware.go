@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/replay/hardware"
@@ -236,9 +237,7 @@ func (s *shownItem) print(w io.Writer) error {
 	t := table.New("number", "value", "status", "source", "note").Right(1).Wrap(4, 60)
 	var sources []string
 	for _, l := range s.Lines {
-		if !slices.Contains(sources, l.Source) {
-			sources = append(sources, l.Source)
-		}
+		sources = slice.Add(sources, l.Source)
 		t.Add(l.Field, l.Text, l.Status, fmt.Sprintf("[%d]", slices.Index(sources, l.Source)+1), l.Note)
 	}
 	if err := printTable(w, t); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer"
@@ -249,7 +250,7 @@ The table has the error, the error without the point in the fit, and the reason 
 func pointsOf(lib *hardware.Library, rows []fit.Comparison, only []string) ([]fit.Comparison, error) {
 	var measured, chosen []string
 	for _, r := range rows {
-		measured = withAll(measured, r.Item)
+		measured = slice.Add(measured, r.Item)
 	}
 	for _, name := range only {
 		it, err := lib.Item(hardware.KindLink, name)

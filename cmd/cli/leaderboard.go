@@ -484,23 +484,13 @@ func (t *rowTimer) TPOT(r *result.Row) (float64, error) {
 		t.narrowest = half
 	}
 	t.narrowest, t.widest = min(t.narrowest, half), max(t.widest, half)
-	t.shapes = withAll(t.shapes, priced.Model)
-	t.assumed = withAll(t.assumed, priced.Notes...)
+	t.shapes = slice.Add(t.shapes, priced.Model)
+	t.assumed = slice.Add(t.assumed, priced.Notes...)
 	t.labels = t.labels.With(priced.Labels...)
 	if own, err := t.library.Model(r.Model); err != nil || own.Name != priced.Model { // --model names another shape
 		t.labels = t.labels.With(result.LabelStretched)
 	}
 	return priced.TPOT, nil
-}
-
-// withAll appends the items that a list lacks.
-func withAll(list []string, items ...string) []string {
-	for _, item := range items {
-		if !slices.Contains(list, item) {
-			list = append(list, item)
-		}
-	}
-	return list
 }
 
 // Model returns what the times assume.

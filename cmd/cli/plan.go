@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -156,9 +157,7 @@ func (f *planFlags) profiles(ctx context.Context, path string) ([]*pipeline.Prof
 	}
 	var ran, wanted []string
 	for _, cell := range all {
-		if !slices.Contains(ran, cell.Policy) {
-			ran = append(ran, cell.Policy)
-		}
+		ran = slice.Add(ran, cell.Policy)
 	}
 	for _, name := range f.names {
 		policy := policies.Named(f.known.Canonical(name), ran)

@@ -278,9 +278,7 @@ func (f *plotFlags) heatmap(c *call) error {
 			cell.Capacity = *r.Capacity
 		}
 		rows = append(rows, r)
-		if !slices.Contains(cells, cell) {
-			cells = append(cells, cell)
-		}
+		cells = slice.Add(cells, cell)
 	}
 	if rows == nil {
 		return errors.New("the rows are not of layers: replay with --per stream or --per layer")

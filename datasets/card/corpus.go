@@ -92,11 +92,7 @@ func groups[K comparable](streams []*stream, key func(*stream) K, compare func(a
 		at[k].facts.add(&s.facts)
 	}
 	slices.SortFunc(order, func(a, b *group[K]) int { return compare(a.key, b.key) })
-	pools := make([]group[K], len(order))
-	for i, g := range order {
-		pools[i] = *g
-	}
-	return pools
+	return slice.Map(order, func(g *group[K]) group[K] { return *g })
 }
 
 func (x *set) all() *facts {
@@ -169,13 +165,7 @@ const noteSeparator = "; "
 
 // noteOf returns a note with each of its values once.
 func noteOf(m *trace.Meta, key string) string {
-	var values []string
-	for _, v := range strings.Split(m.Notes[key], noteSeparator) {
-		if !slices.Contains(values, v) {
-			values = append(values, v)
-		}
-	}
-	return strings.Join(values, noteSeparator)
+	return strings.Join(slice.Add([]string{}, strings.Split(m.Notes[key], noteSeparator)...), noteSeparator)
 }
 
 // exact is the name of the selector that the others imitate.

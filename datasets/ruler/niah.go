@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // niah is a needle-in-a-haystack task (scripts/data/synthetic/niah.py). Its haystack has keys ×
@@ -175,10 +176,7 @@ func (h *hunt) further(n int) []string {
 // insert returns lines with each needle before the line of its position. Needles are in order of
 // position, and len(lines) is the end.
 func insert(lines, needles []string, positions []int) []string {
-	order := make([]int, len(needles))
-	for i := range order {
-		order[i] = i
-	}
+	order := slice.Indices(len(needles))
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(positions[a], positions[b]) })
 	out := make([]string, 0, len(lines)+len(needles))
 	done := 0

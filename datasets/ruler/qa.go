@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Question answering (scripts/data/synthetic/qa.py) shows the documents that a question needs,
@@ -223,9 +224,7 @@ func parseHotpotQA(content []byte) (*questions, error) {
 		q := question{text: row.Question, answers: []string{row.Answer}}
 		for _, p := range row.Context {
 			doc := docs.add(p.title + "\n" + strings.Join(p.sentences, ""))
-			if !slices.Contains(q.gold, doc) {
-				q.gold = append(q.gold, doc)
-			}
+			q.gold = slice.Add(q.gold, doc)
 		}
 		if blank(row.Question) || blank(row.Answer) || len(q.gold) == 0 {
 			return nil, fmt.Errorf("[%d]: question, answer or context missing", i)

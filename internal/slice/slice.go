@@ -51,6 +51,25 @@ func Distinct[X any, V comparable](list []X, of func(x *X) V) (values []V) {
 	return values
 }
 
+// Add appends the items that a list lacks, each once.
+func Add[X comparable](list []X, items ...X) []X {
+	for _, x := range items {
+		if !slices.Contains(list, x) {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// Indices returns 0 … n-1.
+func Indices(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
 // Quantile returns the smallest of some ascending values that at least a share of them, 0 to 1, does
 // not exceed (nearest rank). It interpolates nothing, so it is one of the values. The list is not
 // empty.

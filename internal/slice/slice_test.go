@@ -44,6 +44,12 @@ func TestSums(t *testing.T) {
 	if got := Filter(list, odd); !slices.Equal(got, []int{3, 1, 1, 5}) {
 		t.Errorf("odd numbers %v", got)
 	}
+	if got := Add([]int{1, 1}, list...); !slices.Equal(got, []int{1, 1, 3, 4, 5}) {
+		t.Errorf("missing numbers added: %v", got)
+	}
+	if got := Indices(3); !slices.Equal(got, []int{0, 1, 2}) {
+		t.Errorf("indices %v", got)
+	}
 	if n := Count(list, odd); n != 4 {
 		t.Errorf("%d odd numbers", n)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/mattn/go-runewidth"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Table is rows of texts under a header, with a title and notes.
@@ -109,10 +110,7 @@ func cut(s string, most int) string {
 
 // Add adds a row. Cells are texts, or values that fmt.Sprint turns into texts.
 func (t *Table) Add(cells ...any) {
-	row := make([]string, len(cells))
-	for i, c := range cells {
-		row[i] = fmt.Sprint(c)
-	}
+	row := slice.Map(cells, func(c any) string { return fmt.Sprint(c) })
 	t.rows = append(t.rows, row)
 }
 

@@ -1,6 +1,10 @@
 package board
 
-import "math"
+import (
+	"math"
+
+	"github.com/kvreplay/kvreplay/internal/slice"
+)
 
 // Pair compares the values of a candidate with those of a baseline in the same repeats.
 type Pair struct {
@@ -44,9 +48,5 @@ func Pairs(baseline []float64, candidates [][]float64, seed uint64) []Pair {
 
 // scaled returns values in units of 1e-9.
 func scaled(values []float64) []int64 {
-	whole := make([]int64, len(values))
-	for i, v := range values {
-		whole[i] = int64(math.Round(v * 1e9))
-	}
-	return whole
+	return slice.Map(values, func(v float64) int64 { return int64(math.Round(v * 1e9)) })
 }

@@ -222,10 +222,7 @@ func fewestDecidable(pairs int) int {
 // holm corrects p-values for their number (Holm, Scandinavian Journal of Statistics 6,
 // 1979): the chance of one false difference or more is at most that of one test.
 func holm(ps []float64) []float64 {
-	order := make([]int, len(ps))
-	for i := range order {
-		order[i] = i
-	}
+	order := slice.Indices(len(ps))
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(ps[i], ps[j]) })
 	corrected, least := make([]float64, len(ps)), 0.0
 	for rank, i := range order {

@@ -166,11 +166,7 @@ func (s *swaps) chunk(traces []string, amounts [][][]float64, pairs [][2]int, of
 		}
 		first = end
 	}
-	ps := make([]float64, len(tests))
-	for i, test := range tests {
-		ps[i] = test.p(s.exact)
-	}
-	return ps
+	return slice.Map(tests, func(test *pairTest) float64 { return test.p(s.exact) })
 }
 
 // whole reports whether all sums of the amounts are exact in any order, because they are integers

@@ -209,9 +209,7 @@ func (lib *Library) match(kind Kind, name string) (found []Item) {
 		spellings = names.Match(hubName(name), lib.order[kind])
 	}
 	for _, s := range spellings {
-		if it := lib.items[kind][s]; !slices.Contains(found, it) {
-			found = append(found, it)
-		}
+		found = slice.Add(found, lib.items[kind][s])
 	}
 	return found
 }

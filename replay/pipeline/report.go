@@ -136,9 +136,7 @@ func concerned(results []*Result, some []int) (text string) {
 	} {
 		var names []string
 		for _, i := range some {
-			if n := name(results[i]); !slices.Contains(names, n) {
-				names = append(names, n)
-			}
+			names = slice.Add(names, name(results[i]))
 		}
 		all := slice.Count(results, func(r *Result) bool { return slices.Contains(names, name(r)) })
 		if text = strings.Join(names, ", "); all == len(some) {

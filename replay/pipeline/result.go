@@ -77,10 +77,7 @@ func (r *Result) Fits() bool { return r.Memory.Verdict == "" }
 
 // distribution sets the percentiles. Each is the time of one of the steps (nearest rank).
 func (r *Result) distribution(times []float64) {
-	order := make([]int, len(times))
-	for i := range order {
-		order[i] = i
-	}
+	order := slice.Indices(len(times))
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(times[a], times[b]) })
 	rank := func(share float64) int { return order[slice.Rank(len(order), share)] }
 	r.median = rank(0.5)

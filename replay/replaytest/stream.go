@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -84,9 +85,7 @@ func (o Options) steps(r *rand.Rand) []int {
 		}
 	}
 	for at = -1; len(steps) < o.Windows; at-- { // gaps exceed the prompt, so fill the holes
-		if !slices.Contains(steps, at) {
-			steps = append(steps, at)
-		}
+		steps = slice.Add(steps, at)
 	}
 	slices.Sort(steps)
 	at = -1
@@ -160,9 +159,7 @@ func (o Options) predict(r *rand.Rand, list []int32, blocks int) []int32 {
 		if r.Float64() >= o.Predicted {
 			b = int32(r.IntN(blocks))
 		}
-		if !slices.Contains(predicted, b) {
-			predicted = append(predicted, b)
-		}
+		predicted = slice.Add(predicted, b)
 	}
 	if o.Ascending {
 		slices.Sort(predicted)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -66,9 +65,7 @@ func SummaryOf(list []LeftOut) string {
 			name += " at " + l.Capacity
 		}
 		of[reason] = append(of[reason], name)
-		if !slices.Contains(policies, l.Policy) {
-			policies = append(policies, l.Policy)
-		}
+		policies = slice.Add(policies, l.Policy)
 	}
 	for i, reason := range reasons {
 		reasons[i] = fmt.Sprintf("%s (%s)", reason, strings.Join(of[reason], ", "))

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // record is one (request, layer, head, step) from a decoder. Its slices belong to the decoder, so
@@ -175,10 +177,7 @@ func (r *record) ascend() {
 
 // permute sorts the list and its parallel columns stably. compare gets positions.
 func (r *record) permute(compare func(a, b int) int) {
-	at := make([]int, len(r.indices))
-	for i := range at {
-		at[i] = i
-	}
+	at := slice.Indices(len(r.indices))
 	slices.SortStableFunc(at, compare)
 	r.pick(at)
 }
@@ -192,9 +191,5 @@ func pick[T any](values []T, at []int) []T {
 	if len(values) == 0 {
 		return values
 	}
-	out := make([]T, len(at))
-	for i, j := range at {
-		out[i] = values[j]
-	}
-	return out
+	return slice.Map(at, func(j int) T { return values[j] })
 }

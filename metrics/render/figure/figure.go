@@ -25,6 +25,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/render/chart"
 )
 
@@ -182,10 +183,7 @@ var (
 // spread moves positions apart, so that neighbours have at least the distance gap, within low and
 // high. It keeps their order.
 func spread(at []vg.Length, gap, low, high vg.Length) []vg.Length {
-	order := make([]int, len(at))
-	for i := range order {
-		order[i] = i
-	}
+	order := slice.Indices(len(at))
 	slices.SortStableFunc(order, func(a, b int) int {
 		switch {
 		case at[a] < at[b]:

@@ -135,9 +135,7 @@ func (o *observed) others() string {
 	least, most := o.traces[0].context, 0
 	for _, t := range o.traces {
 		least, most = min(least, t.context), max(most, t.context)
-		if !slices.Contains(models, t.model) {
-			models = append(models, t.model)
-		}
+		models = slice.Add(models, t.model)
 	}
 	slices.Sort(models)
 	return fmt.Sprintf("these traces are of %s with prompts of %d to %d tokens", strings.Join(models, ", "), least, most)

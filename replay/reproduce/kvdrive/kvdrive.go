@@ -118,9 +118,7 @@ func about(files ...*source) string {
 	widen := func(v *[2]int, n int) { *v = [2]int{min(v[0], n), max(v[1], n)} }
 	for _, f := range files {
 		m := f.Meta()
-		if name := cmp.Or(m.Model, "an unnamed model"); !slices.Contains(models, name) {
-			models = append(models, name)
-		}
+		models = slice.Add(models, cmp.Or(m.Model, "an unnamed model"))
 		widen(&demand, m.TopK*m.BlockTokens)
 		for _, info := range f.Streams() {
 			widen(&tokens, int(info.PromptLen))
