@@ -1,5 +1,5 @@
-// Package links compares the transfer models with every measurement in the data files of
-// links and drives.
+// Package links compares the transfer models with every published measurement in the data files
+// of links and drives.
 package links
 
 import (
@@ -26,6 +26,9 @@ func Paper() reproduce.Paper {
 func study(s *reproduce.Study) {
 	defer s.Done()
 	for _, r := range reproduce.Must(fit.Compare(s.Library)) {
+		if r.Own() {
+			continue
+		}
 		atMost := ""
 		if r.AtMost {
 			atMost = "at most "

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer"
@@ -29,6 +30,9 @@ type Comparison struct {
 	Why      string   `json:"why,omitempty"` // reason that the model misses it
 	Kind     string   `json:"kind"`          // link or drive
 }
+
+// Own reports whether a script of this repository measured the point. Others are published.
+func (c *Comparison) Own() bool { return strings.HasPrefix(c.Source, "scripts/") }
 
 // Missed reports whether the error exceeds Tolerance. If the leave-one-out error is known, it
 // counts instead.
