@@ -40,8 +40,7 @@ func TestDecode(t *testing.T) {
 		}
 	}
 
-	program := filepath.Join(dir, "kvreplay")
-	run(t, "go", "build", "-tags", "minimal", "-o", program, "../../cmd/kvreplay")
+	program := build(t)
 	path = filepath.Join(dir, "known.csv")
 	run(t, python, "decode.py", "offloaded", "--model", "smollm2-135m", "--gpu", "cpu", "--device", "cpu", "--kvreplay", program,
 		"--context", "200", "--topk", "40", "--miss", "7", "--steps", "1", "--out", path)
@@ -121,8 +120,7 @@ func TestPredictions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs kvreplay many times")
 	}
-	program := filepath.Join(t.TempDir(), "kvreplay")
-	run(t, "go", "build", "-tags", "minimal", "-o", program, "../../cmd/kvreplay")
+	program := build(t)
 	for _, gpu := range []string{"h100", "h200"} {
 		testPredictions(t, program, gpu)
 	}

@@ -21,8 +21,7 @@ func TestMeasure(t *testing.T) {
 	}
 	python := capturetest.Python(t.Context(), t, "../capture/environment.py")
 	dir := t.TempDir()
-	program := filepath.Join(dir, "kvreplay")
-	run(t, "go", "build", "-tags", "minimal", "-o", program, "../../cmd/kvreplay")
+	program := build(t)
 	path := filepath.Join(dir, "kernels.csv")
 	args := []string{"measure.py", "--model", "smollm2-135m", "--gpu", "rtx4090", "--device", "cpu", "--quick",
 		"--kvreplay", program, "--out", path}
@@ -93,8 +92,7 @@ func TestLinks(t *testing.T) {
 		t.Skip("this PyTorch has no Triton")
 	}
 	dir := t.TempDir()
-	program := filepath.Join(dir, "kvreplay")
-	run(t, "go", "build", "-tags", "minimal", "-o", program, "../../cmd/kvreplay")
+	program := build(t)
 	run(t, python, "links.py", "--device", "cpu", "--quick", "--out", filepath.Join(dir, "links"))
 	for path, points := range map[string]int{"call": 3, "batch": 4, "kernel": 4} {
 		for _, direction := range []string{"h2d", "d2h"} {
@@ -130,6 +128,31 @@ func read(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+// built is the folder of kvreplay, which the tests share, or "" before the first needs it.
+var built string
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built != "" {
+		os.RemoveAll(built)
+	}
+	os.Exit(code)
+}
+
+// build returns the path of kvreplay. The first test that needs it builds it.
+func build(t *testing.T) string {
+	t.Helper()
+	if built == "" {
+		dir, err := os.MkdirTemp("", "kvreplay")
+		if err != nil {
+			t.Fatal(err)
+		}
+		built = dir
+		run(t, "go", "build", "-tags", "minimal", "-o", dir, "../../cmd/kvreplay")
+	}
+	return filepath.Join(built, "kvreplay")
 }
 
 // run returns the output of a command on both streams. It must succeed.

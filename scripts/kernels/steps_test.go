@@ -27,8 +27,7 @@ func TestSteps(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs kvreplay many times")
 	}
-	program := filepath.Join(t.TempDir(), "kvreplay")
-	run(t, "go", "build", "-tags", "minimal", "-o", program, "../../cmd/kvreplay")
+	program := build(t)
 	old := read(t, "STEPS.md")
 	head, _, found := strings.Cut(old, "<!-- steps:")
 	if !found {
