@@ -27,11 +27,11 @@ func TestSpellings(t *testing.T) {
 		{"hardware show GeForce-RTX-4090", "machine rtx4090:"},
 		{"policies describe Belady", "opt: the exact optimum"},
 		{"datasets describe SmolLM2_niah_1k_SGLang", "smollm2_niah_1k_sglang"},
-		{"reproduce ELLM --section eLLM/none --format csv", ""},
+		{"reproduce KVPR --section Kvpr/none --format csv", ""},
 	} {
 		code, stdout, stderr := run(strings.Fields(c.args)...)
 		if c.want == "" {
-			if !strings.Contains(stderr, `unknown section "eLLM/none"`) {
+			if !strings.Contains(stderr, `unknown section "Kvpr/none"`) {
 				t.Errorf("%s: %s", c.args, stderr)
 			}
 		} else if code != 0 || !strings.Contains(stdout, c.want) {
