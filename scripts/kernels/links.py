@@ -140,6 +140,8 @@ class Mover:
         return run
 
     def _batch(self, to: np.ndarray, source: np.ndarray, size: int, n: int):
+        if not hasattr(self.runtime, "cudaMemcpyBatchAsync"):
+            raise LinkError(f"CUDA {torch.version.cuda} has no batches of copies: use --paths call kernel")
         sizes = np.full(n, size, np.uint64)
         attributes = (ctypes.c_int * 6)(1)  # reads in the order of the stream. The other fields are 0
         first = (ctypes.c_size_t * 1)(0)
