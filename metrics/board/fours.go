@@ -67,7 +67,7 @@ func drawsFit(values []int64) bool {
 	return true
 }
 
-// all returns the sums of several series, as draws.sums does of each.
+// all returns the sums of several series, one per resample.
 func (d *draws) all(series [][]int64) [][]float64 {
 	sums := make([][]float64, len(series))
 	for i := range sums {

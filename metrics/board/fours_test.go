@@ -8,6 +8,17 @@ import (
 	"testing"
 )
 
+// sums returns the sum of the drawn requests' values, one per resample. It is the slow twin of all.
+func (d *draws) sums(values []int64) []float64 {
+	sums := make([]float64, 0, d.resamples)
+	for _, drawn := range d.each() {
+		for ; len(drawn) > 0; drawn = drawn[d.requests:] {
+			sums = append(sums, sumOf(drawn[:d.requests], values))
+		}
+	}
+	return sums
+}
+
 // The sums of four series at once are those of each alone, with draws that are kept and with those that
 // are drawn again. Some values do not fit 32 bits.
 func TestFourSums(t *testing.T) {

@@ -115,17 +115,6 @@ func (d *draws) each() iter.Seq2[int, []uint16] {
 	}
 }
 
-// sums returns the sum of the drawn requests' values, one per resample.
-func (d *draws) sums(values []int64) []float64 {
-	sums := make([]float64, 0, d.resamples)
-	for _, drawn := range d.each() {
-		for ; len(drawn) > 0; drawn = drawn[d.requests:] {
-			sums = append(sums, sumOf(drawn[:d.requests], values))
-		}
-	}
-	return sums
-}
-
 // sumOf returns the sum of values times how often each was drawn.
 func sumOf(times []uint16, values []int64) float64 {
 	var s int64

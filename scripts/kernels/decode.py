@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from measure import EPS, FIELDS, MeasureError, Shape, positive, shape_flags, shape_of
+from measure import EPS, FIELDS, MeasureError, Shape, positive, rotate, shape_flags, shape_of
 
 try:
     import triton
@@ -40,11 +40,6 @@ BLOCK = 64  # entries that a program of the attention kernel reads at once
 #
 # An entry is K and then V of one token and KV head. A stream is a sequence and a KV head. All caches
 # of a layer are one pool of slots, an array [slot, 2, head_dim].
-
-
-def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    a, b = x.float().chunk(2, dim=-1)
-    return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1).to(x.dtype)
 
 
 @dataclass

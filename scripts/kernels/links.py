@@ -92,7 +92,7 @@ class Mover:
         self.cuda = device.type == "cuda"
         self.device = device
         self.host = torch.empty(pool, dtype=torch.uint8, pin_memory=self.cuda)
-        self.host.view(torch.int64).copy_(torch.arange(pool // 8))
+        torch.arange(pool // 8, out=self.host.view(torch.int64))
         self.gpu = torch.empty(2 * GB if self.cuda else pool, dtype=torch.uint8, device=device)
         self.random = np.random.default_rng(0)
         self.sms = torch.cuda.get_device_properties(device).multi_processor_count if self.cuda else 4
@@ -107,7 +107,7 @@ class Mover:
     def rows(self, size: int, n: int) -> np.ndarray:
         """n rows of the pool, at random and distinct if there are enough."""
         there = self.host.numel() // size
-        return self.random.choice(there, n, replace=False, shuffle=True) if n <= there else self.random.integers(there, size=n)
+        return self.random.choice(there, n, replace=False) if n <= there else self.random.integers(there, size=n)
 
     def request(self, path: str, direction: str, size: int, rows: np.ndarray):
         """The function that submits the request of these rows."""

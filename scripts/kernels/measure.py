@@ -54,6 +54,11 @@ class Shape:
 # Each function allocates the inputs of one call and returns the call.
 
 
+def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    a, b = x.float().chunk(2, dim=-1)
+    return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1).to(x.dtype)
+
+
 class Kernels:
     def __init__(self, device: torch.device, flashinfer: bool):
         self.device = device
@@ -103,10 +108,6 @@ class Kernels:
         x = self.rand(tokens, s.heads + s.kv_heads, s.dim)
         angle = torch.rand(tokens, 1, s.dim // 2, device=self.device)
         cos, sin = angle.cos(), angle.sin()
-
-        def rotate(x, cos, sin):
-            a, b = x.float().chunk(2, dim=-1)
-            return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1).to(x.dtype)
 
         call = self.row(rotate)
         return lambda: call(x, cos, sin)

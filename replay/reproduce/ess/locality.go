@@ -329,10 +329,7 @@ func (t *traced) overLayers(m *misses) (points plotter.XYs) {
 // rankCorrelation returns Spearman's coefficient. Equal values share the mean of their ranks.
 func rankCorrelation(a, b []float64) float64 {
 	ranks := func(values []float64) []float64 {
-		order, rank := make([]int, len(values)), make([]float64, len(values))
-		for i := range order {
-			order[i] = i
-		}
+		order, rank := slice.Indices(len(values)), make([]float64, len(values))
 		sort.SliceStable(order, func(i, j int) bool { return values[order[i]] < values[order[j]] })
 		for first, last := 0, 0; first < len(order); first = last {
 			for last < len(order) && values[order[last]] == values[order[first]] {
