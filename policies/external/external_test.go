@@ -224,6 +224,22 @@ func TestConformance(t *testing.T) {
 	policytest.Run(t, external.Entry, child(t, "lru"+atOnce), func() policytest.Reference { return new(reference) })
 }
 
+// A child that runs allocates nothing here while it is watched.
+func TestWatchAllocates(t *testing.T) {
+	command := strings.Replace(child(t, "lru"), "timeout=1m", "timeout=1s", 1)
+	if _, _, err := external.Entry.New(command); err != nil {
+		t.Fatal(err)
+	}
+	const looks = 3 // one takes 1/8 s
+	n := 0.0
+	for range 3 { // the runtime may allocate too
+		if n = testing.AllocsPerRun(1, func() { time.Sleep(looks * time.Second / 8) }); n == 0 {
+			return
+		}
+	}
+	t.Errorf("%.0f allocations in %d looks at a child, expected 0", n, looks)
+}
+
 // Programs that cannot be used are refused when the command line is read.
 func TestRefused(t *testing.T) {
 	for how, want := range map[string]string{
