@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -111,45 +110,6 @@ func TestDecodeInterrupted(t *testing.T) {
 	}
 	if text := read(t, path); !strings.HasSuffix(text, "\n") || strings.Count(text, "\n") < 2 {
 		t.Errorf("rows after Ctrl-C:\n%s", text)
-	}
-}
-
-// The committed predictions are older than the measurements, so their figures stay. Their commands
-// are those that predict.py runs.
-func TestPredictions(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs kvreplay many times")
-	}
-	program := build(t)
-	for _, gpu := range []string{"h100", "h200"} {
-		testPredictions(t, program, gpu)
-	}
-}
-
-func testPredictions(t *testing.T, program, gpu string) {
-	path := filepath.Join("testdata", "predictions-"+gpu+".csv")
-	now := records(t, run(t, "python3", "predict.py", path, "--hardware", gpu, "--kvreplay", program))
-	then := records(t, read(t, path))
-	if len(now) != len(then) {
-		t.Fatalf("%d predictions, expected %d", len(now), len(then))
-	}
-	for i, row := range now {
-		if strings.Join(row[:8], ",") != strings.Join(then[i][:8], ",") {
-			t.Errorf("line %d is %q, expected %q", i+1, row[:8], then[i][:8])
-		}
-		if i == 0 || row[8] == "" {
-			continue
-		}
-		var us [3]float64
-		for j := range us {
-			var err error
-			if us[j], err = strconv.ParseFloat(row[8+j], 64); err != nil {
-				t.Errorf("line %d: %v", i+1, err)
-			}
-		}
-		if us[1] >= us[0] || us[0] >= us[2] {
-			t.Errorf("line %d: %v µs is not between %v and %v", i+1, us[0], us[1], us[2])
-		}
 	}
 }
 

@@ -27,7 +27,7 @@ func TestSteps(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs kvreplay many times")
 	}
-	program := build(t)
+	program, folder := build(t), t.TempDir()
 	old := read(t, "STEPS.md")
 	head, _, found := strings.Cut(old, "<!-- steps:")
 	if !found {
@@ -37,7 +37,7 @@ func TestSteps(t *testing.T) {
 	var all []step
 	var tables string
 	for _, gpu := range []string{"h200", "h100"} {
-		list := steps(t, program, gpu)
+		list := steps(t, program, folder, gpu)
 		all = append(all, list...)
 		tables += "\n## " + strings.ToUpper(gpu) + "\n\n" + stepsTable(list)
 	}
@@ -51,22 +51,45 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// steps returns the measured steps of a GPU.
-func steps(t *testing.T, program, gpu string) (list []step) {
-	measured := filepath.Join("testdata", gpu, "steps.csv")
-	before := records(t, read(t, filepath.Join("testdata", "predictions-"+gpu+".csv")))
-	today := records(t, run(t, "python3", "predict.py", measured, "--hardware", gpu, "--kvreplay", program))
-	vm := records(t, run(t, "python3", "predict.py", measured, "--hardware", gpu, "--link", "pcie5-x16-vm", "--kvreplay", program))
-	for i, row := range today[1:] {
-		s := step{mode: row[0], batch: row[3], context: row[4], misses: row[6], today: number(t, row[8]), vm: number(t, vm[1+i][8]), measured: number(t, row[11])}
+// steps returns the measured steps of a GPU. The folder keeps the traces that predict.py makes.
+func steps(t *testing.T, program, folder, gpu string) (list []step) {
+	predict := func(args ...string) [][]string {
+		return records(t, run(t, "python3", append([]string{"predict.py", "--hardware", gpu, "--kvreplay", program, "--folder", folder}, args...)...))
+	}
+	path := filepath.Join("testdata", "predictions-"+gpu+".csv")
+	before, today := records(t, read(t, path)), predict(path)
+	checkPredictions(t, today, before)
+	vm := predict(filepath.Join("testdata", gpu, "steps.csv"), "--link", "pcie5-x16-vm")
+	for _, row := range vm[1:] {
 		at := slices.IndexFunc(before, func(b []string) bool { return slices.Equal(b[:7], row[:7]) })
 		if at < 0 {
 			t.Fatalf("%s: no prediction of %v", gpu, row[:7])
 		}
-		s.before, s.low, s.high = number(t, before[at][8]), number(t, before[at][9]), number(t, before[at][10])
-		list = append(list, s)
+		list = append(list, step{mode: row[0], batch: row[3], context: row[4], misses: row[6], measured: number(t, row[11]),
+			before: number(t, before[at][8]), low: number(t, before[at][9]), high: number(t, before[at][10]),
+			today: number(t, today[at][8]), vm: number(t, row[8])})
 	}
 	return list
+}
+
+// checkPredictions compares the commands of today with the committed ones. Those are older than the
+// measurements, so their figures stay.
+func checkPredictions(t *testing.T, today, before [][]string) {
+	t.Helper()
+	if len(today) != len(before) {
+		t.Fatalf("%d predictions, expected %d", len(today), len(before))
+	}
+	for i, row := range today {
+		if !slices.Equal(row[:8], before[i][:8]) {
+			t.Errorf("line %d is %q, expected %q", i+1, row[:8], before[i][:8])
+		}
+		if i == 0 || row[8] == "" {
+			continue
+		}
+		if us, low, high := number(t, row[8]), number(t, row[9]), number(t, row[10]); low >= us || us >= high {
+			t.Errorf("line %d: %v µs is not between %v and %v", i+1, us, low, high)
+		}
+	}
 }
 
 func number(t *testing.T, text string) float64 {
