@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
 
 // codeBlock returns the first block of a language below a heading of replay/batch/README.md.
@@ -21,8 +23,9 @@ func codeBlock(t *testing.T, heading, language string) string {
 	return text
 }
 
-// readmeRun runs the code of the page in a folder with grid.batch, and merges.
-func readmeRun(t *testing.T, words func(shards int) *exec.Cmd) {
+// readmeRun runs the code of the page in a folder with grid.batch, and merges. The program is in
+// the folder bin.
+func readmeRun(t *testing.T, bin string, words func(shards int) *exec.Cmd) {
 	t.Helper()
 	path, shards := planBatch(t, everyUnit, deepTrace, "--policy", "lru", "--capacity", "2x")
 	dir := filepath.Dir(path)
@@ -31,40 +34,44 @@ func readmeRun(t *testing.T, words func(shards int) *exec.Cmd) {
 	}
 	cmd := words(shards)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program(t))+":"+os.Getenv("PATH"), fmt.Sprintf("SHARDS=%d", shards), "PYTHONPATH="+dir)
-	write(t, filepath.Join(dir, "ray.py"), fakeRay)
+	cmd.Env = append(cmd.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), fmt.Sprintf("SHARDS=%d", shards))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	must(t, "batch", "merge", filepath.Join(dir, "grid.batch"), "--out", filepath.Join(dir, "results"))
 }
 
-// fakeRay has the names that the example uses. It calls each function twice, as Ray may.
-const fakeRay = `
-def init(): pass
-def get(calls): return [call() for call in calls for _ in range(2)]
-def remote(**options):
-    assert options["num_cpus"] == 1
-    class Remote:
-        def __init__(self, f): self.f = f
-        def remote(self, *args): return lambda: self.f(*args)
-    return Remote
-`
+// A real Ray counts all shards with the example of the page, although one of its workers is killed.
+func TestREADMERay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("installs Ray and starts it")
+	}
+	python := tracetest.Python(t, tracetest.Environment{Name: "ray", Requirements: "testdata/ray-requirements.txt", Imports: "ray"})
+	example, dir := codeBlock(t, "Ray", "python"), t.TempDir()
+	killed := filepath.Join(dir, "killed")
+	script := fmt.Sprintf("#!/bin/sh\nmkdir '%s' 2>/dev/null && kill -9 $PPID\nexec '%s' \"$@\"\n", killed, program(t))
+	if err := os.WriteFile(filepath.Join(dir, "kvreplay"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	short, err := os.MkdirTemp("", "ray") // the paths of its sockets are limited
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(short) })
+	readmeRun(t, dir, func(shards int) *exec.Cmd {
+		cmd := exec.Command(python, "-c", example, "grid.batch", fmt.Sprint(shards))
+		cmd.Env = append(os.Environ(), "RAY_TMPDIR="+short, "RAY_AUTH_MODE=disabled", "RAY_USAGE_STATS_ENABLED=0")
+		return cmd
+	})
+	if _, err := os.Stat(killed); err != nil {
+		t.Error("no worker was killed")
+	}
+}
 
-// The command for any scheduler and the example for Ray count all shards.
+// The command for any scheduler counts all shards. plan prints the lines of the page.
 func TestREADMEOfBatches(t *testing.T) {
-	bash, python := codeBlock(t, "Any other scheduler", "sh"), codeBlock(t, "Ray", "python")
-	t.Run("any", func(t *testing.T) {
-		readmeRun(t, func(int) *exec.Cmd { return exec.Command("bash", "-euo", "pipefail", "-c", bash) })
-	})
-	t.Run("ray", func(t *testing.T) {
-		if _, err := exec.LookPath("python3"); err != nil {
-			t.Skip("no python3")
-		}
-		readmeRun(t, func(shards int) *exec.Cmd {
-			return exec.Command("python3", "-c", python, "grid.batch", fmt.Sprint(shards))
-		})
-	})
+	bash := codeBlock(t, "Any other scheduler", "sh")
+	readmeRun(t, filepath.Dir(program(t)), func(int) *exec.Cmd { return exec.Command("bash", "-euo", "pipefail", "-c", bash) })
 	path, _ := planBatch(t, "1", newsTrace, "--policy", "lru")
 	made := must(t, "batch", "plan", path, "--rate", "3us")
 	shown := strings.NewReplacer("--array=0-41", "--array=0", "/shared/grid.batch", path).Replace(strings.TrimSpace(codeBlock(t, "Slurm", "sh")))
