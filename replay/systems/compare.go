@@ -329,6 +329,9 @@ func streams(list []*trace.File) (n int) {
 // dense prices a schedule that attends to the whole context. If not all requests fit and the system
 // preempts, the others wait.
 func (c *comparison) dense(ctx context.Context, o pipeline.Options) error {
+	if o.Positions == 1 {
+		o.Positions = 0 // those of the profile
+	}
 	price := func(batch int) (*measured, error) {
 		p, scaling, err := pipeline.Decoding(int(c.Context), 2, false, o.Model)
 		if err != nil {
@@ -401,7 +404,7 @@ func (c *comparison) fixed(ctx context.Context, o pipeline.Options) error {
 const gridPoints = 6
 
 // largest measures the system at the largest capacity that fits, in whole blocks of a stream. The
-// least capacity is K, the demand of a step.
+// least capacity is the demand of a step, or the least that plans allow.
 func (c *comparison) largest(ctx context.Context, o pipeline.Options) error {
 	if err := c.profile(ctx); err != nil {
 		return err

@@ -289,9 +289,13 @@ func (s *System) options(table policies.Table) (o replay.Options, err error) {
 		}
 		o.Tiers, o.Inclusive = []replay.Tier{tier}, s.Inclusive
 	}
-	if s.Keep.Allocate != "" {
-		_, err = allocate.ParseMethod(s.Keep.Allocate)
+	if s.Keep.Allocate == "" {
+		return o, nil
 	}
+	if spec.Entry.Traits.Windowed {
+		return o, fmt.Errorf("keep.allocate: policy %s has no capacity to divide", s.Keep.Policy)
+	}
+	_, err = allocate.ParseMethod(s.Keep.Allocate)
 	return o, err
 }
 

@@ -130,23 +130,24 @@ func TestUsersSystems(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"": "the file is empty",
-		"name: x\nsource: y\nschedule: dense\nshedule: da\n":                                              "shedule",
-		"name: x\nschedule: dense\n":                                                                      "name, source and schedule",
-		"name: x\nsource: y\nschedule: densely\n":                                                         "densely",
-		"name: x\nsource: y\nschedule: da\n":                                                              "select.lists",
-		"name: x\nsource: y\nselect: {lists: exact}\nschedule: da\n":                                      "keep.policy",
-		"name: x\nsource: y\nselect: {lists: exact}\nkeep: {policy: lruu}\nschedule: da\n":                "lruu",
-		"name: x\nsource: y\nselect: {lists: exact, cost: guess}\nkeep: {policy: lru}\nschedule: da\n":    "guess",
-		"name: x\nsource: y\nselect: {lists: exact}\nkeep: {policy: lru, size: huge}\nschedule: da\n":     "keep.size",
-		"name: x\nsource: y\nselect: {lists: exact}\nkeep: {policy: lru, warmup: hot}\nschedule: da\n":    "hot",
-		"name: x\nsource: y\nschedule: flexgen\npreempt: swap\n":                                          "expected schedule dense",
-		"name: x\nsource: y\nschedule: dense\npreempt: wait\n":                                            "wait",
-		"name: x\nsource: y\nselect: {lists: exact}\nkeep: {policy: lru}\nschedule: da\ntiers: lru\n":     "NAME=POLICY@CAPACITY",
-		"name: x\nsource: y\nselect: {lists: exact}\nkeep: {policy: lru}\nschedule: da\ninclusive: yes\n": "inclusive",
-		"name: x\nsource: y\nschedule: dense\ntiers: dram=lru@8x\n":                                       "keep.policy",
-		"name: x y\nsource: y\nschedule: dense\n":                                                         "letters, digits",
-		"name: x\nsource: y\nschedule: dense\nablations: {a: {schedule: nope}}\n":                         "ablation a",
-		"name: x\nsource: y\nschedule: dense\n---\nname: z\n":                                             "second document",
+		"name: x\nsource: y\nschedule: dense\nshedule: da\n":                                                        "shedule",
+		"name: x\nschedule: dense\n":                                                                                "name, source and schedule",
+		"name: x\nsource: y\nschedule: densely\n":                                                                   "densely",
+		"name: x\nsource: y\nschedule: da\n":                                                                        "select.lists",
+		"name: x\nsource: y\nselect: {lists: exact}\nschedule: da\n":                                                "keep.policy",
+		"name: x\nsource: y\nselect: {lists: exact}\nkeep: {policy: lruu}\nschedule: da\n":                          "lruu",
+		"name: x\nsource: y\nselect: {lists: exact, cost: guess}\nkeep: {policy: lru}\nschedule: da\n":              "guess",
+		"name: x\nsource: y\nselect: {lists: exact}\nkeep: {policy: lru, size: huge}\nschedule: da\n":               "keep.size",
+		"name: x\nsource: y\nselect: {lists: exact}\nkeep: {policy: lru, warmup: hot}\nschedule: da\n":              "hot",
+		"name: x\nsource: y\nschedule: flexgen\npreempt: swap\n":                                                    "expected schedule dense",
+		"name: x\nsource: y\nschedule: dense\npreempt: wait\n":                                                      "wait",
+		"name: x\nsource: y\nselect: {lists: exact}\nkeep: {policy: lru}\nschedule: da\ntiers: lru\n":               "NAME=POLICY@CAPACITY",
+		"name: x\nsource: y\nselect: {lists: exact}\nkeep: {policy: lru}\nschedule: da\ninclusive: yes\n":           "inclusive",
+		"name: x\nsource: y\nselect: {lists: exact}\nkeep: {policy: window:2, allocate: 2d-greedy}\nschedule: da\n": "no capacity",
+		"name: x\nsource: y\nschedule: dense\ntiers: dram=lru@8x\n":                                                 "keep.policy",
+		"name: x y\nsource: y\nschedule: dense\n":                                                                   "letters, digits",
+		"name: x\nsource: y\nschedule: dense\nablations: {a: {schedule: nope}}\n":                                   "ablation a",
+		"name: x\nsource: y\nschedule: dense\n---\nname: z\n":                                                       "second document",
 		"name: [x\n": "mine.yaml",
 	} {
 		write(text)
@@ -462,11 +463,11 @@ func TestPlansFromOtherRequests(t *testing.T) {
 	}
 	plans := map[string]*allocate.Plan{}
 	for i, name := range []string{"first", "second"} {
-		p, err := c.plan(i, "3x")
+		runs, err := c.replays(i, []string{"3x"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		plans[name] = p
+		plans[name] = runs[0].Allocation
 	}
 	if reflect.DeepEqual(plans["first"].Streams, plans["second"].Streams) {
 		t.Error("both traces have one plan, expected each to have that of the other")
@@ -500,6 +501,10 @@ func TestPositions(t *testing.T) {
 	q := question(t, "h100", 32768, 4)
 	traces := open(t, "systems_niah_multikey_3.exact.parquet")
 	single := compare(t, q, traces, false, "ess")["ess"]
+	q.Positions = 1
+	if r := compare(t, q, traces, false, "dense-gpu")["dense-gpu"]; strings.Contains(strings.Join(r.Notes, "\n"), "positions") {
+		t.Errorf("one position: %q", r.Notes)
+	}
 	q.Positions, q.Accept = 2, 1.5
 	rows := compare(t, q, traces, false, "ess", "sparse-gpu", "h2o")
 	double := rows["ess"]
