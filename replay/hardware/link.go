@@ -193,7 +193,10 @@ func (c *Curve) check(f *faults, path string, l *Link) {
 	if c.Ahead.Known() && !c.Submit.Known() {
 		f.at(path+".ahead", "needs submit")
 	}
-	if c.Page.Known() && !c.Submit.Known() {
+	switch {
+	case c.Page.Known() && !strings.HasSuffix(path, ".kernel"):
+		f.at(path+".page", "is of the curve kernel alone")
+	case c.Page.Known() && !c.Submit.Known():
 		f.at(path+".page", "needs submit")
 	}
 }

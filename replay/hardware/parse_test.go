@@ -94,6 +94,7 @@ func TestBadFiles(t *testing.T) {
 		"more KV heads":  {bundledFile("models/llama-3-8b", "query_heads: 32", "query_heads: 4"), []string{"query_heads 4 is not a multiple of kv_heads 8"}},
 		"FFN":            {bundledFile("models/llama-3-8b", "ffn_matrices: 3", "ffn_matrices: 1"), []string{"ffn_matrices 1, expected 2 or 3"}},
 		"ahead":          {bundledFile("links/pcie5-x16", "    submit: {value: 0.5372 us, status: fitted, source: vllm-42212, note: \"fitted; vllm-48434 measures 0.53 to 0.63 us\"}\n", ""), []string{"host_to_device", "ahead needs submit"}},
+		"page":           {bundledFile("links/pcie5-x16", "    submit: {value: 0.5372 us", "    page: {value: 64 KiB, status: derived, source: spec, note: \"a test\"}\n    submit: {value: 0.5372 us"), []string{"page is of the curve kernel alone"}},
 		"knee":           {bundledFile("drives/phison-e27t", "knee: {value: 0.914,", "knee: {value: 1000,"), []string{"f.yaml:", "knee 1000, expected 0.5 to 64"}},
 		"no GPU":         {bundledFile("machines/l40s", "gpus: {value: 4,", "gpus: {value: 0.5,"), []string{`gpus: "0.5", expected a whole number`}},
 		"two limits":     {link("rate: {value: 210 GB/s", "rate: {value: 510 GB/s") + "duplex:\n  copy_engine: {value: 901 GB/s, status: measured, source: sglang-40278}\n  kernel: {value: 9 GB/s, status: measured, source: sglang-40278}\n", []string{"f.yaml:16: host_to_device.call.regimes[0].rate 510", "duplex exceeds twice the link's 450 GB/s"}},

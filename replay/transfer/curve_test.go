@@ -123,6 +123,8 @@ func TestPages(t *testing.T) {
 			t.Errorf("%+v touch %.2f pages, expected %.2f", c, got, want)
 		}
 	}
+	few := Request{Descriptors: 5, Regions: 8, RegionBytes: 1 << 20}
+	near(t, "fewer pieces than regions", few.pages(65536), 5)
 	curve := &Curve{Submit: 4e-6, Page: 1 << 20, Regimes: []Regime{{Rate: 1e9}}}
 	r := Request{Descriptors: 10, Bytes: 10000, Regions: 5, RegionBytes: 1 << 20}
 	near(t, "pages", curve.Time(r), 20e-6)

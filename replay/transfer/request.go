@@ -16,14 +16,15 @@ type Request struct {
 	RegionBytes float64
 }
 
-// pages returns the mean number of pages that the pieces touch.
+// pages returns the mean number of pages that the pieces touch, if each region has as many of them. k
+// random pieces touch m · (1 − (1 − 1/m)ᵏ) of m pages (Cárdenas, CACM 18(5), 1975).
 func (r *Request) pages(page float64) float64 {
 	n := float64(r.Descriptors)
 	if page == 0 || r.Regions == 0 {
 		return n
 	}
-	each := max(1, r.RegionBytes/page)
-	return r.Regions * each * (1 - math.Pow(1-1/each, n/r.Regions))
+	each, pieces := max(1, r.RegionBytes/page), max(1, n/r.Regions)
+	return min(n, r.Regions) * each * (1 - math.Pow(1-1/each, pieces))
 }
 
 // Alignment returns the Align of pieces of one size that follow each other in memory. It is the
