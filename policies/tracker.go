@@ -1,6 +1,6 @@
 package policies
 
-// Tracker is a policy that can follow the changes of each stream of a pool (Scope.Tracked). Unlike for a
+// Tracker is a Follower that can follow the changes of each stream of a pool (Scope.Tracked). Unlike for a
 // Follower, the capacity need not hold the latest demands of all streams. A Tracker may evict a block that
 // the next update of its stream demands again. It has no needs and is no Bypasser.
 //

@@ -238,6 +238,23 @@ func (p *peeksOnce) Update(s *policies.Step) {
 
 func (p *peeksOnce) Peek() (int32, bool) { return p.first, p.named }
 
+// followsFirstIn is FIFO. It does not track the blocks that leave a pool without notice.
+type followsFirstIn struct{ fifo.Policy }
+
+func (p *followsFirstIn) Follows(self policies.Policy) bool { return self == p }
+
+// tracksNot follows a pool whose capacity lacks a part of the demand as if it had room for all.
+type tracksNot struct{ lru.Policy }
+
+func (p *tracksNot) Follows(self policies.Policy) bool { return self == p }
+func (p *tracksNot) Tracks(self policies.Policy) bool  { return self == p }
+
+func (p *tracksNot) Reset(sc *policies.Scope) error {
+	blind := *sc
+	blind.Tracked = false
+	return p.Policy.Reset(&blind)
+}
+
 // countsUpdates has a half-life in updates. It should be in steps.
 type countsUpdates struct{ lfudecay.Policy }
 

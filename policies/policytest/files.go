@@ -219,6 +219,44 @@ func (s *suite) pooled() error {
 	return nil
 }
 
+// followed replays a pool of three streams with a Follower, and with the same policy as an ordinary one.
+// Both must have the same counts. At the smallest capacity only a Tracker follows the changes.
+func (s *suite) followed() error {
+	if !policies.Follows(s.make()) {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "policytest")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	meta, streams := s.threeStreams()
+	path, err := write(filepath.Join(dir, "pool.parquet"), meta, streams)
+	if err != nil {
+		return err
+	}
+	how := replayed{capacities: []string{"8", "9", "13", "20"}, pool: replay.PoolRequest}
+	plain := *s
+	plain.spec.Make = func() policies.Policy { return ordinary{s.make()} }
+	want, err := plain.replay(path, how)
+	if err != nil {
+		return err
+	}
+	got, err := s.replay(path, how)
+	if err == nil {
+		err = sameCounts(want, got)
+	}
+	if err != nil {
+		return fmt.Errorf("a pool whose changes the policy follows: %w: heed Scope.Followed and Scope.Tracked, or let Follows return false", err)
+	}
+	return nil
+}
+
+// ordinary hides all but the methods of a policy.
+type ordinary struct{ policies.Policy }
+
+func (p ordinary) Needs() policies.Needs { return policies.NeedsOf(p.Policy) }
+
 // The streams of a pool share a cache of poolCapacity blocks. Within poolSteps there is no birth.
 const poolCapacity, poolSteps, poolWindows, poolTokens = 12, 40, 8, 64
 

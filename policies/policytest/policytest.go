@@ -34,6 +34,7 @@
 //	Shift          streams with all blocks renumbered by a constant give the same counts
 //	Long           a stream of more steps than 16 bits can number agrees with the reference
 //	Pool           in a pool (--pool) the number of streams that demand nothing changes nothing
+//	Follow         a Follower has the same counts in a pool whether it follows the changes or not
 //	Files          workers, files cut in two, entries of twice the bytes, many capacities in one
 //	               run: the same rows
 //
@@ -111,6 +112,7 @@ var checks = []check{
 	{"Shift", (*suite).shifted, fetch, false},
 	{"Long", (*suite).long, fetch, false},
 	{"Pool", (*suite).pooled, fetch, false},
+	{"Follow", (*suite).followed, fetch, false},
 	{"Files", (*suite).filed, fetch, false},
 	{"Divides", (*suite).divides, lose, false},
 }

@@ -37,6 +37,9 @@ func BenchmarkMechanisms(b *testing.B) {
 		{"inclusive-tiers", func(o *Options) { o.Tiers, o.Inclusive = tiers(b, "dram=lru@4x"), true }},
 		{"pool", func(o *Options) { o.Pool = setting.PoolRequest }},
 		{"pool-lookahead", func(o *Options) { o.Pool, o.Policies = setting.PoolRequest, specs(b, "lookahead") }},
+		{"pool-lookahead-1x", func(o *Options) {
+			o.Pool, o.Policies, o.Capacities = setting.PoolRequest, specs(b, "lookahead"), capacities(b, "1x")
+		}},
 		{"pool-1x", func(o *Options) { o.Pool, o.Capacities = setting.PoolRequest, capacities(b, "1x") }},
 		{"pool-0.9x", func(o *Options) { o.Pool, o.Capacities = setting.PoolRequest, capacities(b, "0.9x") }},
 		{"pool-lfu", func(o *Options) { o.Pool, o.Policies = setting.PoolRequest, specs(b, "lfu") }},
