@@ -126,7 +126,7 @@ func WriteClusters(ctx context.Context, w io.Writer, f *trace.File) error {
 // PlannedCapacity is the capacity that a plan gives each layer and head.
 func PlannedCapacity(p *allocate.Plan) Capacity { return run.PlannedCapacity(p) }
 
-// Types of packages setting and allocate that Options has.
+// Types of package setting that callers name.
 type (
 	Capacity   = setting.Capacity
 	Warmup     = setting.Warmup

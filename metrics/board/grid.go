@@ -145,8 +145,8 @@ func misses(c *cell) float64 {
 	return float64(c.total.misses)
 }
 
-// resampled returns a cell's misses in every resample, nil if they cannot be made. Without a cell
-// they are NaN.
+// resampled returns a cell's misses, or a lossy cell's lost blocks, in every resample. It is nil if
+// they cannot be made, and has NaN without a cell.
 func (g *grid) resampled(trace string, c *cell) []float64 {
 	d := g.draws[trace]
 	if d == nil || c != nil && c.requests == nil {

@@ -68,7 +68,7 @@ func (s *sampler) draws(trace string, requests int) *draws {
 	return s.drawn[trace]
 }
 
-// newDraws draws the given number of requests with replacement, resamples times. The random numbers
+// newDraws returns draws of the given number of requests with replacement, resamples times. The random numbers
 // depend only on the seed and the trace's name.
 func newDraws(seed uint64, trace string, requests, resamples int) *draws {
 	h := fnv.New64a()

@@ -195,7 +195,7 @@ func least(points []result.Row, moved float64) float64 {
 	return best
 }
 
-// prefetchTimes returns the table of modelled times of a step with 64 requests on an H100. Prefetches
+// prefetchTimes returns the table of modelled times of a step with 1 and 64 requests on an H100. Prefetches
 // are copied by batches, which leave the SMs free.
 func (c *counter) prefetchTimes() string {
 	c.t.Helper()

@@ -40,7 +40,7 @@ var modelOf = [Causes]Submodel{
 
 // Factors by which modelled and measured times differ. Those of kernels, links and drives are the
 // 95th percentiles of errors on measurements that a fit left out. TestUncertainty holds them
-// current. The others are assumed, because no measurements of whole steps exist.
+// current. The others are assumed.
 const (
 	kernelFactor    = 1.19 // derived: layers on a GPU without measured kernels (replay/kernel/ERRORS.md)
 	ownKernelFactor = 1.13 // derived: widths left out on a GPU with measured kernels (the same page)
