@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -364,6 +366,13 @@ func TestHardwareFitKernels(t *testing.T) {
 			Name          string
 			Value, Shared float64
 		}
+		Errors []struct{ Split string }
+	}
+	splits := func(d device) (all []string) {
+		for _, e := range d.Errors {
+			all = slice.Add(all, e.Split)
+		}
+		return all
 	}
 	all := decoded[[]device](t, "hardware", "fit", measuredKernels, "--format", "json")
 	if len(all) != 1 || all[0].Device != "rtx4090" || all[0].Kernels != 595 || len(all[0].Parameters) < 20 {
@@ -373,6 +382,15 @@ func TestHardwareFitKernels(t *testing.T) {
 		if !(p.Value > 0 && p.Shared > 0) {
 			t.Errorf("%+v: expected positive values", p)
 		}
+	}
+	if got := splits(all[0]); slices.Contains(got, "file") || !slices.Contains(got, "nothing") {
+		t.Errorf("published kernels: errors of %v, expected none without the file", got)
+	}
+	const product = "qkv_proj,llama-3.1-8b,rtx4090,vllm-0.19,1,"
+	own := filepath.Join(t.TempDir(), "own.csv")
+	write(t, own, "operator,model,device,software,tensor_parallel,tokens,sequences,context,time_us\n"+product+"1,0,0,70\n"+product+"700,0,0,300\n"+product+"900,0,0,400\n")
+	if got := splits(decoded[[]device](t, "hardware", "fit", own, "--format", "json")[0]); !slices.Contains(got, "file") {
+		t.Errorf("own kernels: errors of %v, expected those without the file", got)
 	}
 	for _, args := range [][]string{{"--format", "yaml"}, {"--batch"}, {"--from", "1KiB"}} {
 		code, _, stderr := run(append([]string{"hardware", "fit", measuredKernels}, args...)...)
