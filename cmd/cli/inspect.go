@@ -149,18 +149,24 @@ The exit code is 1 if a file breaks a rule.`,
 			if limit < 0 {
 				return usagef("--limit %d: expected 0 (all) or more", limit)
 			}
-			bad := 0
+			bad, unread := 0, 0
 			for _, path := range c.args {
 				v := validateFile(c.Context(), path, limit)
 				if err := c.Context().Err(); err != nil {
 					return fmt.Errorf("validate %s: %w", path, err)
 				}
-				if !v.Valid {
+				switch {
+				case v.Error != "":
+					unread++
+				case !v.Valid:
 					bad++
 				}
 				if err := v.print(c.stdout, format); err != nil {
 					return err
 				}
+			}
+			if unread > 0 {
+				return fmt.Errorf("%d of %d files could not be read, and %d are not valid traces", unread, len(c.args), bad)
 			}
 			if bad > 0 {
 				return fmt.Errorf("%d of %d files are not valid traces: trace/FORMAT.md has the rules", bad, len(c.args))

@@ -189,12 +189,30 @@ func TestS3ValidateOnce(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("validate leaves %v, %v", left, err)
 	}
+	server.Proxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		next.ServeHTTP(cutShort{w}, r)
+	})
+	if code, out, errs := run("validate", s3News); code != 1 || !strings.Contains(out, "Check the connection") || strings.Contains(out, "TMPDIR") || !strings.Contains(errs, "1 of 1 files could not be read") {
+		t.Errorf("with answers that end early: exit code %d: %s%s", code, out, errs)
+	}
 	for _, name := range []string{"TMPDIR", "TMP"} {
 		t.Setenv(name, filepath.Join(dir, "none"))
 	}
 	if code, out, _ := run("validate", s3News); code != 1 || !strings.Contains(out, "copy "+s3News) || !strings.Contains(out, "Set TMPDIR to a folder with room") {
 		t.Errorf("without a folder for the copy: exit code %d: %s", code, out)
 	}
+}
+
+// cutShort ends the answer after its first 100 bytes.
+type cutShort struct{ http.ResponseWriter }
+
+func (c cutShort) Write(p []byte) (int, error) {
+	if len(p) > 100 {
+		_, _ = c.ResponseWriter.Write(p[:100])
+		_ = http.NewResponseController(c.ResponseWriter).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	return c.ResponseWriter.Write(p)
 }
 
 // counted counts the bytes of answers.

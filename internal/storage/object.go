@@ -233,13 +233,18 @@ func (o *Object) fetch(b *block, body io.ReadCloser) {
 	if err == nil {
 		return
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	b.err = b.Span.unread(err)
+	o.arrived.Broadcast()
+}
+
+// unread returns an Error whose place is the bytes instead of the URL.
+func (s Span) unread(err error) error {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		err = e.Err
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	b.err = &Error{fmt.Sprintf("bytes %d to %d", b.From, b.To-1), err}
-	o.arrived.Broadcast()
+	return &Error{fmt.Sprintf("bytes %d to %d", s.From, s.To-1), err}
 }
 
 // fill reads the rest of a block from an answer.

@@ -48,7 +48,7 @@ func stage(ctx context.Context, s Store, info Info, file *os.File) error {
 		g.Go(func() error {
 			p := make([]byte, part.To-part.From)
 			if err := retry(ctx, func() error { return readPart(ctx, s, info, part.From, p) }); err != nil {
-				return err
+				return part.unread(err)
 			}
 			_, err := file.WriteAt(p, part.From)
 			return err
