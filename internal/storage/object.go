@@ -108,8 +108,9 @@ func (o *Object) Close() error {
 }
 
 // Expect announces the ascending ranges that will be read. They are then read in large blocks, and the
-// given number of blocks ahead. Expect requests the first ones at once.
+// given number of blocks ahead, at most as many as stay in memory. Expect requests the first ones at once.
 func (o *Object) Expect(spans []Span, ahead int) {
+	ahead = min(ahead, int(memory()/largeBlock)-2) // the others hold the block that is read, and the last bytes
 	p := plan{ahead: ahead}
 	for _, s := range spans {
 		for from := s.From; from < s.To; from += largeBlock {

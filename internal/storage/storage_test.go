@@ -387,6 +387,48 @@ func TestThrottling(t *testing.T) {
 	}
 }
 
+// counting counts requests for bytes.
+type counting struct {
+	storage.Store
+	gets *atomic.Int64
+}
+
+func (c counting) Get(ctx context.Context, name string, from, to int64, tag string) (io.ReadCloser, storage.Info, error) {
+	c.gets.Add(1)
+	return c.Store.Get(ctx, name, from, to, tag)
+}
+
+// Reading ahead drops no block before it is read, however many blocks the reader announces.
+func TestReadAhead(t *testing.T) {
+	const block, blocks = 8 << 20, 12
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "x"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(filepath.Join(dir, "x"), block*blocks); err != nil {
+		t.Fatal(err)
+	}
+	s, err := storage.At(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gets atomic.Int64
+	o, err := storage.OpenIn(t.Context(), counting{s, &gets}, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	o.Expect([]storage.Span{{From: 0, To: block * blocks}}, 64)
+	for at := int64(0); at < block*blocks; at += 1 << 20 {
+		if _, err := o.ReadAt(make([]byte, 1), at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := gets.Load(); n > 1+blocks {
+		t.Errorf("%d requests for %d blocks and the last bytes", n, blocks)
+	}
+}
+
 // A server that stops in the middle of an answer, or cuts it, is asked again.
 func TestSlowServer(t *testing.T) {
 	if testing.Short() {
