@@ -9,11 +9,12 @@ import (
 	"slices"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 )
 
 // inputFiles returns the named files, those of the model and the kernels, and the user's files of
-// systems and hardware. It leaves out all but regular files.
+// systems and hardware, each once. It leaves out all but regular files.
 func (f *timeFlags) inputFiles(named []string, systems string) ([]string, error) {
 	all := append(slices.Clone(named), f.kernels, f.model)
 	dir, _ := f.hardware.folder()
@@ -27,7 +28,7 @@ func (f *timeFlags) inputFiles(named []string, systems string) ([]string, error)
 		}
 		all = append(all, own...)
 	}
-	return slices.DeleteFunc(all, func(path string) bool {
+	return slices.DeleteFunc(slice.Add(nil, all...), func(path string) bool {
 		info, err := os.Stat(path)
 		return err != nil || !info.Mode().IsRegular()
 	}), nil

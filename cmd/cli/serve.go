@@ -589,6 +589,12 @@ func (f *serveFlags) serve(ctx context.Context, path string, s *systems.System) 
 	}
 	timeline := new(serving.Timeline)
 	sinks = append(sinks, f.plotted(timeline))
+	var unfinished []*files.File
+	defer func() {
+		for _, file := range unfinished {
+			file.Abort()
+		}
+	}()
 	var closing []func() error
 	add := func(folder, name string, rows func(w io.Writer) (serving.Rows, func() error)) error {
 		if folder == "" {
@@ -598,6 +604,7 @@ func (f *serveFlags) serve(ctx context.Context, path string, s *systems.System) 
 		if err != nil {
 			return err
 		}
+		unfinished = append(unfinished, file)
 		sink, end := rows(file)
 		sinks = append(sinks, sink)
 		closing = append(closing, func() error {

@@ -238,6 +238,20 @@ func TestServeRefuses(t *testing.T) {
 	}
 }
 
+// A failed command leaves no file, finished or not.
+func TestServeLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "ellm.steps.csv"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, _ := run(append(served, "--systems", "ellm", "--rows", dir)...); code == 0 {
+		t.Error("exit 0, expected a failure")
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
 // The table of errors on the page is the output of its command.
 func TestServePage(t *testing.T) {
 	data := filepath.Join("..", "..", "replay", "serving", "data", "vllm-rtx4090")

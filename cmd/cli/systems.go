@@ -226,7 +226,7 @@ func (f *systemsFlags) question(c *call) (*systems.Question, error) {
 	if f.options.Context == 0 {
 		f.options.Context = int64(f.shape.Context.Value)
 	}
-	if n := f.options.Positions; n > 1 && !(f.options.Accept >= 1 && f.options.Accept <= float64(n)) {
+	if n := f.options.Positions; (n > 1 || f.options.Accept != 0) && !(f.options.Accept >= 1 && f.options.Accept <= float64(n)) {
 		return nil, usagef("--accept %g: state the tokens that a step of %d positions yields, 1 to %d", f.options.Accept, n, n)
 	}
 	return &systems.Question{Options: f.options, Table: f.table, TopK: f.topk, LayerMap: f.layerMap, SLO: f.slo.Seconds(), Recall: f.recall, Turn: f.turn}, nil
