@@ -587,11 +587,12 @@ class Clock:
         prepare(0)
         if self.graph:
             step = self.capture(step)
+            writes = self.writes(step)
         events = []
         for i in range(WARMUP + self.steps):
             prepare(i)
             if self.graph:
-                for _ in range(16):  # some 1.5 ms
+                for _ in range(writes):
                     self.other.zero_()
             else:
                 torch.cuda.synchronize()
@@ -602,6 +603,22 @@ class Clock:
             events.append(pair)
         torch.cuda.synchronize()
         return [1e3 * a.elapsed_time(b) for a, b in events[WARMUP:]]
+
+    def writes(self, step) -> int:
+        """The number of writes that take at least twice the time that the CPU needs to submit a step."""
+        submission = []
+        for _ in range(3):
+            torch.cuda.synchronize()
+            begin = time.perf_counter_ns()
+            step()
+            submission.append((time.perf_counter_ns() - begin) / 1e6)
+        pair = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+        pair[0].record()
+        for _ in range(16):
+            self.other.zero_()
+        pair[1].record()
+        torch.cuda.synchronize()
+        return max(16, math.ceil(2 * max(submission) / (pair[0].elapsed_time(pair[1]) / 16)))
 
     @staticmethod
     def capture(step):
@@ -671,7 +688,7 @@ def flags() -> argparse.ArgumentParser:
     p.add_argument("--kvreplay", default="kvreplay", help="the program, which states the model's shape")
     p.add_argument("--batch", type=whole, default="1", help="numbers of sequences, such as 1,8 (default 1)")
     p.add_argument("--context", type=whole, default="2048", help="tokens of context, such as 2048,8192 (default 2048)")
-    p.add_argument("--topk", type=positive, default=2048, help="offloaded: tokens that a KV head attends to (default 2048)")
+    p.add_argument("--topk", type=positive, default=1024, help="offloaded: tokens that a KV head attends to (default 1024)")
     p.add_argument("--slots", type=positive, help="offloaded: cache of a sequence, KV head and layer in tokens (default 2 × topk)")
     p.add_argument("--miss", type=whole, default="0", help="offloaded: misses of each sequence, KV head and layer, such as 0,64 (default 0)")
     p.add_argument("--misses", type=Path, help="offloaded: CSV file with step,layer,misses of all sequences and KV heads, instead of --miss")
@@ -770,10 +787,11 @@ def run(args: argparse.Namespace) -> None:
         if (slots := args.slots or 2 * args.topk) < args.topk:
             raise MeasureError(f"--slots {slots} is below --topk {args.topk}: state at least as many")
         for counts in [misses] if misses else [[[miss * streams] * layers] for miss in args.miss]:
-            mean = statistics.mean(itertools.chain.from_iterable(counts))
+            timed = (counts[i % len(counts)] for i in range(WARMUP, WARMUP + args.steps))
+            mean = statistics.mean(itertools.chain.from_iterable(timed))
             with spare(f"offloaded, batch {batch}, context {context}"):
                 time_step(args, rows, clock, model, Offloaded(model, batch, context, args.topk, slots, counts, host),
-                          ("offloaded" + suffix, *label, batch, context, args.topk, f"{mean:g}"))
+                          ("offloaded" + suffix, *label, batch, context, args.topk, f"{mean:.15g}"))
 
 
 def time_step(args, rows: Rows, clock: Clock, model: Model, load, key: tuple) -> None:

@@ -1,6 +1,7 @@
 package kernels_test
 
 import (
+	"context"
 	"encoding/csv"
 	"errors"
 	"os"
@@ -89,13 +90,18 @@ func TestDecodeInterrupted(t *testing.T) {
 	}
 	python := capturetest.Python(t.Context(), t, "../capture/environment.py")
 	path := filepath.Join(t.TempDir(), "steps.csv")
-	cmd := exec.Command(python, append([]string{"decode.py", "dense", "--batch", strings.Repeat("1,", 50000) + "1",
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, python, append([]string{"decode.py", "dense", "--batch", strings.Repeat("1,", 50000) + "1",
 		"--out", path}, tiny...)...)
 	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for range 3000 {
+	for {
+		if ctx.Err() != nil {
+			t.Fatal("no row in three minutes")
+		}
 		if data, err := os.ReadFile(path); err == nil && strings.Count(string(data), "\n") > 1 {
 			break
 		}
@@ -110,6 +116,34 @@ func TestDecodeInterrupted(t *testing.T) {
 	}
 	if text := read(t, path); !strings.HasSuffix(text, "\n") || strings.Count(text, "\n") < 2 {
 		t.Errorf("rows after Ctrl-C:\n%s", text)
+	}
+}
+
+// A row that no trace can have gets no figures, and the others get theirs. A program may have a relative path.
+func TestPredictRows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs kvreplay several times")
+	}
+	needPython(t)
+	script, err := filepath.Abs("predict.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(filepath.Dir(build(t)))
+	const rows = "mode,model,device,batch,context,topk,misses\n" +
+		"offloaded,smollm2-135m,h100,1,2048,2048,0\n" + // a trace has newer tokens besides
+		"offloaded,smollm2-135m,h100,2,2048,1024,1\n" + // of six streams
+		"offloaded,smollm2-135m,h100,1,8192,2048,4500\n"
+	if err := os.WriteFile("rows.csv", []byte(rows), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "python3", script, "rows.csv", "--hardware", "h100", "--kvreplay", "./kvreplay").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := records(t, string(out))
+	if len(got) != 4 || got[1][8] != "" || got[2][8] != "" || got[3][8] == "" {
+		t.Errorf("predictions\n%s", out)
 	}
 }
 

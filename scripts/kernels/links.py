@@ -100,6 +100,7 @@ class Mover:
         if self.cuda:
             self.stream = torch.cuda.Stream(device)
             self.flush = torch.empty(256 * MB, dtype=torch.uint8, device=device)
+            self.writing = statistics.median(self.time("call", self.flush.zero_) for _ in range(5))
             self.runtime = ctypes.CDLL(f"libcudart.so.{torch.version.cuda.split('.')[0]}")
             self.calls = compiled(CALLS).calls
         self.empty = 0.0
@@ -158,11 +159,23 @@ class Mover:
 
     # ---- time and test ----
 
-    def time(self, path: str, run) -> float:
-        """Microseconds of one request.
+    def submission(self, run) -> float:
+        """Microseconds that the CPU needs to submit a request."""
+        times = []
+        for _ in range(6):  # three to warm up
+            self.synchronize()
+            begin = time.perf_counter_ns()
+            with torch.cuda.stream(self.stream):
+                run()
+            times.append((time.perf_counter_ns() - begin) / 1e3)
+        self.synchronize()
+        return statistics.median(times[3:])
 
-        Calls and batches begin with their submission. A kernel is submitted while the GPU is busy, so
-        its time is that of the GPU. The flush writes more than the L2 cache holds.
+    def time(self, path: str, run, writes: int = 1) -> float:
+        """Microseconds of one request, after some writes.
+
+        Calls and batches begin with their submission. A kernel is submitted while the GPU writes, so
+        its time is that of the GPU. A write is larger than the L2 cache.
         """
         if not self.cuda:
             begin = time.perf_counter_ns()
@@ -170,7 +183,8 @@ class Mover:
             return (time.perf_counter_ns() - begin) / 1e3
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         with torch.cuda.stream(self.stream):
-            self.flush.zero_()
+            for _ in range(writes):
+                self.flush.zero_()
             if path != "kernel":
                 self.stream.synchronize()
             start.record()
@@ -181,7 +195,11 @@ class Mover:
 
     def median(self, path: str, direction: str, size: int, n: int, repeats: int) -> float:
         """Microseconds of a request. Each repeat moves other rows, as the steps of a model do."""
-        times = [self.time(path, self.request(path, direction, size, self.rows(size, n))) for _ in range(2 + repeats)]
+        requests = [self.request(path, direction, size, self.rows(size, n)) for _ in range(2 + repeats)]
+        writes = 1
+        if self.cuda and path == "kernel":  # the writes take at least twice the submission
+            writes += int(2 * self.submission(requests[0]) / self.writing)
+        times = [self.time(path, request, writes) for request in requests]
         return max(1e-3, statistics.median(times[2:]) - self.empty)
 
     def test(self, path: str, direction: str, size: int, n: int) -> None:
@@ -241,8 +259,13 @@ def run(args: argparse.Namespace) -> None:
     device = torch.device(args.device)
     if device.type == "cuda" and not torch.cuda.is_available():
         raise LinkError("PyTorch finds no GPU: try --device cpu, or install PyTorch with CUDA")
+    if device.index is not None and device.type == "cuda":
+        torch.cuda.set_device(device)
     repeats = args.repeats or (3 if args.quick else 15)
-    pool = int((1 / 64 if args.quick else args.pool) * GB)
+    pool = int((1 / 64 if args.quick else args.pool) * GB) // 16 * 16
+    largest = max(size for path in args.paths for size, _ in points(path, args.quick))
+    if pool < largest:
+        raise LinkError(f"--pool {args.pool:g} is below the largest block of {largest / GB:g} GiB: state more")
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "a CPU, no link"
     args.out.mkdir(parents=True, exist_ok=True)
     mover = Mover(device, pool)
@@ -269,7 +292,7 @@ def main() -> int:
     except KeyboardInterrupt:
         print("links.py: stopped, finished files are kept", file=sys.stderr)
         return 130
-    except (LinkError, torch.cuda.OutOfMemoryError) as e:
+    except (LinkError, RuntimeError) as e:  # PyTorch's errors of memory too
         print(f"links.py: {str(e).splitlines()[0]}", file=sys.stderr)
         return 1
     return 0

@@ -393,6 +393,8 @@ def measure(args: argparse.Namespace) -> None:
     device = torch.device(args.device)
     if device.type == "cuda" and not torch.cuda.is_available():
         raise MeasureError("PyTorch finds no GPU: install PyTorch with CUDA, or try the script with --device cpu")
+    if device.index is not None and device.type == "cuda":
+        torch.cuda.set_device(device)
     flashinfer = device.type == "cuda" and importlib.util.find_spec("flashinfer") is not None
     software, comments = description(device, flashinfer)
     software = args.software or software

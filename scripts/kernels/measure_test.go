@@ -155,6 +155,14 @@ func build(t *testing.T) string {
 	return filepath.Join(built, "kvreplay")
 }
 
+// needPython skips a test without Python.
+func needPython(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("no python3")
+	}
+}
+
 // run returns the output of a command on both streams. It must succeed.
 func run(t *testing.T, name string, args ...string) string {
 	t.Helper()

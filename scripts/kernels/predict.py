@@ -7,7 +7,9 @@ import argparse
 import csv
 import io
 import json
+import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,23 +18,33 @@ from pathlib import Path
 CONFIGURATION = ["mode", "model", "device", "batch", "context", "topk", "misses"]
 PREDICTION = ["command", "tpot_us", "low_us", "high_us"]
 STEPS = 4  # of a made trace
+HARDWARE_DIR = "KVREPLAY_HARDWARE_DIR"
 
 
 class PredictError(Exception):
     """An error that the user can correct."""
 
 
+class RowError(PredictError):
+    """The reason that a row has no prediction."""
+
+
 class Predictor:
     """Runs kvreplay. Made traces and their replays stay in a folder."""
 
     def __init__(self, program: str, folder: Path, machine: list[str]):
-        self.program, self.folder, self.machine = program, folder, machine
+        if (found := shutil.which(program)) is None:
+            raise PredictError(f"{program} is no program: state it with --kvreplay")
+        self.program, self.folder, self.machine = os.path.abspath(found), folder, machine
+        self.environment = dict(os.environ)
+        if own := self.environment.get(HARDWARE_DIR):
+            self.environment[HARDWARE_DIR] = os.path.abspath(own)
 
     def kvreplay(self, *args: str) -> str:
         try:
-            done = subprocess.run([self.program, *args], cwd=self.folder, capture_output=True, text=True)
+            done = subprocess.run([self.program, *args], cwd=self.folder, env=self.environment, capture_output=True, text=True)
         except OSError as e:
-            raise PredictError(f"{self.program} does not start ({e.strerror}): state it with --kvreplay") from e
+            raise PredictError(f"{self.program} does not start ({e.strerror}): state another with --kvreplay") from e
         if done.returncode == 0:
             return done.stdout
         if "nothing fits" in done.stderr:
@@ -53,11 +65,10 @@ class Predictor:
         that moves by `misses` tokens. Step −1 fills the cache.
         """
         name = f"context{context}-topk{topk}-misses{misses}"
-        if (self.folder / name).exists():
+        if any((self.folder / name).glob("*.profile-*.parquet")):
             return name
-        limit = context - 1
-        if not 0 <= misses < topk or topk - 1 + (STEPS + 1) * misses > limit:
-            raise PredictError(f"{misses} misses of {topk} tokens: a context of {context} is too short for the trace")
+        if not 0 <= misses < topk or topk - 1 + STEPS * misses > context - 2:  # the newest tokens come next
+            raise RowError(f"{misses} misses of {topk} tokens: a context of {context} is too short for the trace")
         lines = []
         for head in range(heads):
             for t in range(-1, STEPS):
@@ -82,12 +93,12 @@ class Predictor:
             schedule = "flexgen" if mode.endswith("offloaded") else "dense"
             return ["time", "--prompt", str(context), "--generate", "20", *machine, "--schedule", schedule, *engine], None
         if mode != "offloaded":
-            raise PredictError(f"mode {row['mode']} has no prediction: remove the row")
+            raise RowError(f"mode {row['mode']} has no prediction")
         shape = self.shape(row["model"])
         heads, entry = shape["kv_heads"], 4 * shape["head_dim"]
         misses = float(row["misses"]) / (heads * batch)
         if misses != int(misses):
-            raise PredictError(f"{row['misses']} misses of {heads * batch} streams: state a multiple")
+            raise RowError(f"{row['misses']} misses of {heads * batch} streams are no multiple, so no trace has them")
         name = self.profile(context, int(row["topk"]), int(misses), heads, entry)
         # The group of the selection is the whole context, so it takes no time: decode.py selects nothing.
         return (["time", name, "--layer-map", "nearest", *machine, "--context", str(context), "--schedule", "sequential",
@@ -127,7 +138,12 @@ def run(args: argparse.Namespace, folder: Path) -> None:
     for row in rows:
         if ":" in row["mode"]:
             continue  # a part of a step
-        values = [*(row[c] for c in CONFIGURATION), *predictor.predict(row)]
+        try:
+            prediction = predictor.predict(row)
+        except RowError as e:
+            print(f"predict: no prediction of {row['mode']}, batch {row['batch']}, context {row['context']}: {e}", file=sys.stderr)
+            prediction = ["", "", "", ""]
+        values = [*(row[c] for c in CONFIGURATION), *prediction]
         if measured:
             tpot, step = values[len(CONFIGURATION) + 1], row["step_us"]
             values += [step, f"{100 * (float(tpot) / float(step) - 1):.1f}" if tpot else ""]
