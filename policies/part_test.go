@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies/decimal"
 )
 
@@ -36,9 +37,7 @@ func TestPartOfManyDigits(t *testing.T) {
 		}
 		share, err1 := strconv.ParseFloat(text, 64)
 		exact, err2 := decimal.Parse(text)
-		if err := errors.Join(err1, err2); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(err1, err2))
 		if got, want := Part(share, int(whole)), exact.Times(int(whole)); int64(got) != want {
 			t.Fatalf("%s of %d is %d, want %d", text, whole, got, want)
 		}
@@ -50,9 +49,7 @@ func TestPartIsExact(t *testing.T) {
 	for thousandths := range 2001 {
 		share := float64(thousandths) / 1000
 		exact, err := decimal.Parse(formatFloat(share))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for whole := range 300 {
 			if got, want := Part(share, whole), exact.Times(whole); int64(got) != want {
 				t.Fatalf("%v of %d is %d, want %d", share, whole, got, want)

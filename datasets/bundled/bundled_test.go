@@ -7,15 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
 // README.md describes every trace. Other tests check the traces and the catalogue.
 func TestREADME(t *testing.T) {
 	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	paths, err := filepath.Glob("*.parquet")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no traces: %v", err)
@@ -32,9 +31,7 @@ func TestREADME(t *testing.T) {
 func row(t *testing.T, path string) string {
 	t.Helper()
 	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	s := f.Streams()[0]
 	return fmt.Sprintf("| `%s` | %d | %d (%d) | %d", path, s.PromptLen, s.Rows-s.Windows, s.Windows, len(f.Streams()))

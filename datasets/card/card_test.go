@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/datasets/card"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
@@ -43,9 +44,7 @@ func TestCorpus(t *testing.T) {
 	paths := traces(t, corpusFolder)
 	made := makeCard(t, paths, card.Options{Command: "kvreplay datasets card datasets/corpus -o datasets/CARD.md", Plots: card.PlotsFolder(cardPath), Workers: 2})
 	if *update {
-		if err := made.Write(cardPath); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, made.Write(cardPath))
 	}
 	const hint = "; `make build && bin/kvreplay datasets card datasets/corpus -o datasets/CARD.md` from the root writes it anew"
 	if text, err := os.ReadFile(cardPath); err != nil || !bytes.Equal(text, made.Text) {
@@ -68,18 +67,14 @@ func TestCorpus(t *testing.T) {
 func traces(t *testing.T, folder string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(folder, "*.parquet"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return paths
 }
 
 func makeCard(t *testing.T, paths []string, o card.Options) *card.Card {
 	t.Helper()
 	c, err := card.Make(context.Background(), paths, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return c
 }
 
@@ -150,9 +145,7 @@ func stem(path string) string { return strings.TrimSuffix(filepath.Base(path), "
 func overlap(t *testing.T, path string) string {
 	t.Helper()
 	r, err := inspect.File(context.Background(), path, inspect.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return fmt.Sprintf("%.1f %%", 100**r.Locality.Overlap)
 }
 
@@ -160,22 +153,14 @@ func overlap(t *testing.T, path string) string {
 func lruHits(t *testing.T, path string) string {
 	t.Helper()
 	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	lru, err := all.Table().Parse("lru")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	capacities, err := replay.ParseCapacities([]string{"1.25x", "1.5x", "2x", "3x", "4x"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r, err := replay.Run(context.Background(), f, replay.Options{Policies: []policies.Spec{lru}, Capacities: capacities})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var hits []string
 	for _, row := range r.Rows {
 		hits = append(hits, fmt.Sprintf("%.1f %%", 100*float64(row.Hits)/float64(row.Demand)))
@@ -187,13 +172,9 @@ func lruHits(t *testing.T, path string) string {
 func TestWrite(t *testing.T) {
 	c := &card.Card{Text: []byte("# x\n"), Plots: map[string][]byte{"lru-layers.svg": []byte("<svg/>")}}
 	path := filepath.Join(t.TempDir(), "new", "My Card.md")
-	if err := c.Write(path); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, c.Write(path))
 	c.Plots = map[string][]byte{"selectors.svg": []byte("<svg/>")}
-	if err := c.Write(path); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, c.Write(path))
 	found, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*", "*"))
 	if err != nil || len(found) != 1 || !strings.HasSuffix(filepath.ToSlash(found[0]), "/my card/selectors.svg") {
 		t.Errorf("%v, %v", found, err)
@@ -217,9 +198,7 @@ func TestRefused(t *testing.T) {
 	copied := filepath.Join(t.TempDir(), filepath.Base(bundled))
 	broken := filepath.Join(t.TempDir(), "broken.parquet")
 	for _, path := range []string{copied, broken} {
-		if err := os.WriteFile(path, []byte("PAR1 no trace PAR1"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte("PAR1 no trace PAR1"), 0o644))
 	}
 	for want, paths := range map[string][]string{"at least one trace": nil, "have the same file name": {bundled, copied}, "broken.parquet": {bundled, broken}, "nowhere": {"nowhere"}} {
 		if _, err := card.Make(context.Background(), paths, card.Options{}); err == nil || !strings.Contains(err.Error(), want) {

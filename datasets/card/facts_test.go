@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -14,22 +15,16 @@ import (
 func write(t *testing.T, path string, m trace.Meta, layers []int32, rows []trace.Row) string {
 	t.Helper()
 	w, err := trace.Create(path, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, l := range layers {
 		var s trace.Stream
 		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "ruler-vt-0", Layer: l, Head: 0}, PromptLen: 32})
 		for _, r := range rows {
 			s.Append(r)
 		}
-		if err := w.Write(&s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(&s))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	return path
 }
 
@@ -65,9 +60,7 @@ func same(t *testing.T, what string, got share, want float64) {
 // Figures are counted by hand from the lists above.
 func TestFacts(t *testing.T) {
 	s, err := readSource(context.Background(), exactTrace(t, t.TempDir()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	f := &s.streams[0].facts
 	same(t, "overlap", f.overlap(), 4./8)
 	same(t, "kept for 1", f.keptFor(1), 4./8)
@@ -92,9 +85,7 @@ func TestFacts(t *testing.T) {
 func TestRecall(t *testing.T) {
 	folder := t.TempDir()
 	c, err := measure(context.Background(), []string{exactTrace(t, folder), questTrace(t, folder)}, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(c.recalls) != 1 || c.recalls[0].selector != "quest:page=4" || c.recalls[0].facts.streams != 1 {
 		t.Fatalf("%+v", c.recalls)
 	}

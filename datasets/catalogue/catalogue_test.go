@@ -15,6 +15,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/datasets/bundled"
 	"github.com/kvreplay/kvreplay/datasets/catalogue"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 const root = "../.."
@@ -30,9 +31,7 @@ func TestBundled(t *testing.T) {
 			continue
 		}
 		checks, err := e.Verify(context.Background(), filepath.Join(root, e.Bundled))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, c := range checks {
 			known[c.File] = true
 			if c.State != catalogue.Good {
@@ -54,9 +53,7 @@ func TestBundled(t *testing.T) {
 // The embedded trace agrees with the catalogue.
 func TestEmbedded(t *testing.T) {
 	e, err := catalogue.Find(strings.TrimSuffix(bundled.EmbeddedFile, ".parquet"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	sum := sha256.Sum256(bundled.Embedded)
 	if f := e.Files[0]; f.Name != bundled.EmbeddedFile || f.SHA256 != hex.EncodeToString(sum[:]) {
 		t.Errorf("%s with %x is embedded, the catalogue has %+v", bundled.EmbeddedFile, sum, f)
@@ -121,13 +118,9 @@ func TestParse(t *testing.T) {
 // Each of the five states of a file has its message.
 func TestVerify(t *testing.T) {
 	whole, err := os.ReadFile(filepath.Join(folder, bundled.EmbeddedFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	e, err := catalogue.Find("smollm2_niah_1k_sglang")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	damaged := bytes.Clone(whole)
 	damaged[len(damaged)/2] ^= 1
 	for want, c := range map[catalogue.State]struct {
@@ -141,9 +134,7 @@ func TestVerify(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		if c.content != nil {
-			if err := os.WriteFile(filepath.Join(dir, bundled.EmbeddedFile), c.content, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, os.WriteFile(filepath.Join(dir, bundled.EmbeddedFile), c.content, 0o644))
 		}
 		checks, err := e.Verify(context.Background(), dir)
 		if err != nil || len(checks) != 1 || checks[0].State != want || !strings.Contains(checks[0].Problem, c.says) || (want == catalogue.Good) != (checks[0].Problem == "") {
@@ -151,9 +142,7 @@ func TestVerify(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, bundled.EmbeddedFile), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Mkdir(filepath.Join(dir, bundled.EmbeddedFile), 0o755))
 	if checks, err := e.Verify(context.Background(), dir); err != nil || checks[0].State != catalogue.Unreadable {
 		t.Errorf("a folder in its place: %+v, %v", checks, err)
 	}
@@ -167,9 +156,7 @@ func TestVerify(t *testing.T) {
 // A catalogue whose content digest is wrong for its own bytes is at fault itself.
 func TestVerifyFindsTheCatalogueWrong(t *testing.T) {
 	e, err := catalogue.Find("smollm2_niah_1k_sglang")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	wrong := *e
 	f := e.Files[0]
 	f.Digest = "sha256:" + strings.Repeat("0", 64)
@@ -184,13 +171,9 @@ func TestVerifyFindsTheCatalogueWrong(t *testing.T) {
 func reencoded(t *testing.T, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	f, err := parquet.OpenFile(bytes.NewReader(text), int64(len(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	options := []parquet.WriterOption{f.Schema(), parquet.CreatedBy("another", "", ""), parquet.PageBufferSize(1 << 14)}
 	for _, m := range f.Metadata().KeyValueMetadata {
 		options = append(options, parquet.KeyValueMetadata(m.Key, m.Value))
@@ -202,9 +185,7 @@ func reencoded(t *testing.T, path string) []byte {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	return out.Bytes()
 }
 

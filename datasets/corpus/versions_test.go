@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -16,14 +17,10 @@ func TestLatestVersion(t *testing.T) {
 	have := map[string]string{}
 	for _, pattern := range []string{"deep_*.parquet", "wide_*.parquet"} {
 		paths, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, path := range paths {
 			f, err := trace.Open(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			defer f.Close()
 			if have[path], err = f.Digest(); err != nil {
 				t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // FuzzRows checks that any bytes give whole rows, or one error at the end with a line of the file.
@@ -13,9 +15,7 @@ func FuzzRows(f *testing.F) {
 	for _, q := range readV2(f) {
 		q["context"] = q["context"][:20]
 		text, err := json.Marshal(q)
-		if err != nil {
-			f.Fatal(err)
-		}
+		fatal.If(f, err)
 		f.Add(text)
 	}
 	f.Add([]byte(row("1", "lcc", "c")))

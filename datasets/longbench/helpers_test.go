@@ -13,6 +13,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 	"github.com/kvreplay/kvreplay/datasets/tokens"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // excerpt is three real rows of LongBench's multi_news.
@@ -42,27 +43,19 @@ func (runes) Decode(ids []int) (string, error) {
 func builtin(t testing.TB) tokens.Tokenizer {
 	t.Helper()
 	tok, err := tokens.Open("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return tok
 }
 
 func unzipped(t testing.TB, path string) string {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	text, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return string(text)
 }
 
@@ -71,9 +64,7 @@ func originals(t testing.TB) (rows []map[string]any) {
 	t.Helper()
 	for line := range strings.Lines(unzipped(t, excerpt)) {
 		var row map[string]any
-		if err := json.Unmarshal([]byte(line), &row); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal([]byte(line), &row))
 		rows = append(rows, row)
 	}
 	return rows
@@ -89,9 +80,7 @@ func row(id, dataset, context string) string {
 func write(t testing.TB, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(text), 0o666))
 	return path
 }
 
@@ -100,9 +89,7 @@ func writeZip(t testing.TB, files map[string]string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "data.zip")
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	z := zip.NewWriter(f)
 	for name, text := range files {
@@ -110,13 +97,9 @@ func writeZip(t testing.TB, files map[string]string) string {
 		if err == nil {
 			_, err = io.WriteString(w, text)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, z.Close())
 	return path
 }
 

@@ -11,15 +11,14 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // The real rows, uncut: the prompt is the published text around the context, the
 // references are the row's own.
 func TestExcerpt(t *testing.T) {
 	rows, m, err := collect(Options{Tokenizer: builtin(t)}, excerpt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := originals(t)
 	if len(rows) != 3 || len(want) != 3 {
 		t.Fatalf("%d prompts of %d rows, expected 3", len(rows), len(want))
@@ -52,9 +51,7 @@ func TestExcerpt(t *testing.T) {
 		t.Errorf("manifest %+v", m)
 	}
 	raw, err := os.ReadFile(excerpt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if m.Sources[0].Digest != prompts.Digest(raw) {
 		t.Errorf("digest of the source is %s, want %s", m.Sources[0].Digest, prompts.Digest(raw))
 	}
@@ -64,13 +61,9 @@ func TestExcerpt(t *testing.T) {
 func TestExcerptCut(t *testing.T) {
 	tok := builtin(t)
 	whole, _, err := collect(Options{Tokenizer: tok}, excerpt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	rows, _, err := collect(Options{Tokenizer: tok, Length: 801}, excerpt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r := rows[0]
 	ids := tok.Encode(whole[0].Input)
 	head, _ := tok.Decode(ids[:400])
@@ -91,9 +84,7 @@ func TestEverySetFromZip(t *testing.T) {
 	}
 	zip := writeZip(t, files)
 	rows, m, err := collect(Options{Tokenizer: runes{}}, zip)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(rows) != 42 || len(m.Tasks) != 21 {
 		t.Fatalf("%d prompts of %d tasks, want 42 of 21", len(rows), len(m.Tasks))
 	}
@@ -121,13 +112,9 @@ func TestFolder(t *testing.T) {
 	folder := t.TempDir()
 	for _, p := range []string{"lcc.jsonl", filepath.Join("data", "trec_e.jsonl"), "notes.txt"} {
 		p = filepath.Join(folder, p)
-		if err := os.MkdirAll(filepath.Dir(p), 0o777); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.MkdirAll(filepath.Dir(p), 0o777))
 		set := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(p), ".jsonl"), "_e")
-		if err := os.WriteFile(p, []byte(row("7", set, "c")), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(p, []byte(row("7", set, "c")), 0o666))
 	}
 	rows, _, err := collect(Options{Tokenizer: runes{}, Tasks: []string{All, AllE}}, folder)
 	if want := []string{"lcc-7", "trec_e-7"}; err != nil || !slices.Equal(ids(rows), want) {
@@ -138,9 +125,7 @@ func TestFolder(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(packed, "data.zip"), text, 0o666)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if rows, _, err = collect(Options{Tokenizer: runes{}}, packed); err != nil || len(rows) != 1 {
 		t.Errorf("folder with data.zip: %v, %v", ids(rows), err)
 	}
@@ -158,9 +143,7 @@ func TestNamelessFile(t *testing.T) {
 func TestBadInput(t *testing.T) {
 	good := row("1", "lcc", "c")
 	v2, err := os.ReadFile("testdata/made_v2.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	without := func(key string) string { return strings.Replace(good, `"`+key+`"`, `"x"`, 1) }
 	for name, c := range map[string]struct {
 		source string

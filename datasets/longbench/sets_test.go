@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // The counts are LongBench's own: 21 sets of 4,750 rows, 13 of LongBench-E, six sets
@@ -83,9 +85,7 @@ func TestPublished(t *testing.T) {
 	n := len("{\n") + len("}")
 	for i, s := range sets {
 		b.Reset()
-		if err := e.Encode(templates[s.Name]); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, e.Encode(templates[s.Name]))
 		text := strings.TrimSuffix(b.String(), "\n")
 		n += len(`    "": ,`+"\n") + len([]rune(s.Name)) + len([]rune(text))
 		if i == len(sets)-1 {

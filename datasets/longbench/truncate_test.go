@@ -1,6 +1,10 @@
 package longbench
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
+)
 
 // Lengths are worked by hand from pred.py: v1 keeps int(n/2) on both sides, v2 n//2 and
 // -(-n//2).
@@ -37,9 +41,7 @@ func TestCutCharacter(t *testing.T) {
 	for n := 2; n < 30; n++ {
 		for _, f := range []cut{cutHalves, cutMiddle} {
 			got, err := f(tok, text, n)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if decoded := []rune(got); string(decoded) != got {
 				t.Errorf("cut to %d: %q is not UTF-8", n, got)
 			}

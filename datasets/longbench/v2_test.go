@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // madeV2 has the schema of v2's data.json. Its questions and contexts were made for tests.
@@ -29,9 +30,7 @@ func readV2(t testing.TB) (rows []map[string]string) {
 	if err == nil {
 		err = json.Unmarshal(text, &rows)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return rows
 }
 
@@ -71,9 +70,7 @@ func TestV2Lines(t *testing.T) {
 	}
 	folder := filepath.Dir(write(t, "data.json", lines.String()))
 	want, _, err := collectV2(Options{Tokenizer: runes{}}, madeV2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	got, _, err := collectV2(Options{Tokenizer: runes{}}, folder)
 	if err != nil || len(got) != len(want) {
 		t.Fatal(len(got), err)
@@ -117,9 +114,7 @@ func TestV2BadInput(t *testing.T) {
 		return write(t, "data.json", string(text))
 	}
 	text, err := os.ReadFile(madeV2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, c := range map[string]struct{ source, want string }{
 		"missing":    {"testdata/no.json", "no such file"},
 		"folder":     {t.TempDir(), "no data.json in the folder"},

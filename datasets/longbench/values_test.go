@@ -4,6 +4,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // endless is a string that does not end.
@@ -44,9 +46,7 @@ func TestManyLongRows(t *testing.T) {
 	row := `{"context": "` + strings.Repeat("x", 33<<20) + `"}` + "\n"
 	rows := 0
 	for _, err := range values("f", strings.NewReader(row+row)) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		rows++
 	}
 	if rows != 2 {

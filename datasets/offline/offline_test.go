@@ -16,14 +16,13 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/longbench"
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 	"github.com/kvreplay/kvreplay/datasets/tokens"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 func tokenizer(t testing.TB) tokens.Tokenizer {
 	t.Helper()
 	tok, err := tokens.Open("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return tok
 }
 
@@ -63,9 +62,7 @@ func TestRealSources(t *testing.T) {
 		names = nil // all, with or without Python
 	}
 	rows, result, err := collect(Options{Tasks: names, Samples: samples, Seed: 1, Length: length, Tokenizer: tok})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	checks := map[string]func(*testing.T, *prompts.Row){
 		"lcc_go":               func(t *testing.T, r *prompts.Row) { checkLine(t, root, r) },
 		"lcc_python":           func(t *testing.T, r *prompts.Row) { checkLine(t, pythonLibrary(t), r) },
@@ -105,9 +102,7 @@ func TestRealSources(t *testing.T) {
 		}
 	}
 	version, err := os.ReadFile(filepath.Join(root, "VERSION"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	name, _, _ := strings.Cut(string(version), "\n")
 	if s := result.Manifest.Sources[0]; s.Name != "Go distribution "+name || !strings.HasPrefix(s.Digest, "sha256:") || s.Licence != "BSD-3-Clause" {
 		t.Errorf("source %+v", s)
@@ -116,9 +111,7 @@ func TestRealSources(t *testing.T) {
 
 func pythonLibrary(t *testing.T) string {
 	folder, err := Places{}.pythonLibrary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return folder
 }
 
@@ -132,9 +125,7 @@ func checkLine(t *testing.T, root string, r *prompts.Row) {
 		t.Fatalf("no file and line in %q", r.Substitute)
 	}
 	text, err := os.ReadFile(filepath.Join(root, m[1]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	all := strings.Split(string(text), "\n")
 	n, _ := strconv.Atoi(m[2])
 	if got := r.Outputs[0]; got != strings.TrimRight(all[n-1], " \t") {
@@ -196,9 +187,7 @@ var parsed = sync.OnceValues(func() (*goTree, error) {
 // documentation is that of a package or declaration of the machine's Go.
 func documentation(t *testing.T, name string) string {
 	tree, err := parsed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if p := tree.byPath[name]; p != nil {
 		return p.doc
 	}
@@ -284,14 +273,10 @@ func TestDeterminism(t *testing.T) {
 	goroot(t)
 	o := Options{Tasks: []string{"lcc_go", "qa_text"}, Samples: 3, Seed: 7, Length: 800, Tokenizer: tokenizer(t)}
 	three, _, err := collect(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	o.Tasks, o.Samples = []string{"qa_text"}, 2
 	two, _, err := collect(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, r := range two {
 		if s := three[3+i]; r.Input != s.Input || r.ID != s.ID || r.Outputs[0] != s.Outputs[0] {
 			t.Errorf("prompt %d differs", i)
@@ -305,13 +290,9 @@ func TestDeterminism(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	novel := filepath.Join(t.TempDir(), "novel.txt")
-	if err := os.WriteFile(novel, []byte("No heading here.\n\nNor here, in this second one.\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(novel, []byte("No heading here.\n\nNor here, in this second one.\n"), 0o666))
 	latin := filepath.Join(t.TempDir(), "latin.txt")
-	if err := os.WriteFile(latin, []byte("CHAPTER I\n\nCaf\xe9\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(latin, []byte("CHAPTER I\n\nCaf\xe9\n"), 0o666))
 	empty := t.TempDir()
 	for want, o := range map[string]Options{
 		`unknown task "lcc_gp", did you mean lcc_go`:     {Tasks: []string{"lcc_gp"}},
@@ -382,9 +363,7 @@ func TestTexts(t *testing.T) {
 	for i := range 2 {
 		path := filepath.Join(t.TempDir(), fmt.Sprintf("book%d.txt", i))
 		text := fmt.Sprintf("*** START OF THE PROJECT ***\n\nCHAPTER I\n\nThis is how book %d begins, and well. More.\n\n*** END OF THE PROJECT ***\n\nLICENCE\n\nNot the book's own words at all.\n", i)
-		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(text), 0o666))
 		paths = append(paths, path)
 	}
 	rows, result, err := collect(Options{Tasks: []string{"qa_text"}, Samples: 2, Length: 300, Tokenizer: tokenizer(t), Places: Places{Texts: paths}})
@@ -418,9 +397,7 @@ func TestPromptsDiffer(t *testing.T) {
 		seen[r.Input] = true
 	}
 	book := filepath.Join(t.TempDir(), "book.txt")
-	if err := os.WriteFile(book, []byte("CHAPTER I\n\nThis is how the book begins, and well.\n\nIt ends here.\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(book, []byte("CHAPTER I\n\nThis is how the book begins, and well.\n\nIt ends here.\n"), 0o644))
 	_, result, err = collect(Options{Tasks: []string{"qa_text"}, Samples: 3, Length: 300, Tokenizer: tokenizer(t), Places: Places{Texts: []string{book}}})
 	if err != nil || len(result.Notes) == 0 || !strings.Contains(strings.Join(result.Notes, "; "), "qa_text: 2 of 3 prompts repeat others") {
 		t.Errorf("%v, notes %q", err, result.Notes)

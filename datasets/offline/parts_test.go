@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 func TestSplitSentence(t *testing.T) {
@@ -66,9 +68,7 @@ _Obs._ 2. Yet another one begins here.
 
 func TestParseText(t *testing.T) {
 	x, err := parseText([]byte("\ufeff" + strings.ReplaceAll(book, "\n", "\r\n")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := []section{
 		{"TITLE", "", 0, 0},
 		{"CHAPTER I", "It begins here, after one heading.", 2, 5},
@@ -97,9 +97,7 @@ func TestParseText(t *testing.T) {
 // If three sections share a heading, the question says which one it means.
 func TestWhich(t *testing.T) {
 	x, err := parseText([]byte("OBS\n\nThe first begins.\n\nOBS\n\nThe second begins.\n\nOBS\n\nThe third begins.\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got := x.which(x.sections[1], 0, len(x.lines)); got != " where it occurs for time 2 of 3" {
 		t.Errorf("%q", got)
 	}
@@ -145,9 +143,7 @@ func TestReadGo(t *testing.T) {
 		"src/b/later/later.go":     file("//go:build go1.50\n\npackage later\n"),
 		"src/b/other/other_arm.go": file("package other\n"),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var paths []string
 	sum := sha256.New()
 	for _, f := range tree.files {
@@ -201,9 +197,7 @@ func f()
 	if err == nil {
 		err = tree.parse()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var got []string
 	for _, d := range tree.packages[0].decls {
 		got = append(got, fmt.Sprintf("%s|%s|%q|%q|%v", d.qualified(), strings.TrimSpace(d.doc), d.signature, d.source, d.exported()))
@@ -237,9 +231,7 @@ func TestFirstUses(t *testing.T) {
 	if err == nil {
 		err = tree.parse()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	uses := tree.firstUses(tree.byPath["a"].files[0], 100)
 	if len(uses) != 1 || uses[0].line != 9 || uses[0].of.qualified() != "path.Dir" {
 		t.Errorf("%+v", uses)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 	"github.com/kvreplay/kvreplay/datasets/prompts/promptstest"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 func position(n int) *int { return &n }
@@ -26,19 +27,13 @@ func full() []*prompts.Row {
 func write(t *testing.T, path string, rows []*prompts.Row) *prompts.Manifest {
 	t.Helper()
 	w, err := prompts.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer w.Abort()
 	for _, r := range rows {
-		if err := w.Write(r); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(r))
 	}
 	m := &prompts.Manifest{Generator: "test", Sources: []prompts.Source{{Role: "essays", Name: "e", Digest: "sha256:0", Licence: "MIT"}}}
-	if err := w.Close(m); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close(m))
 	return m
 }
 
@@ -59,17 +54,11 @@ func TestRoundTrip(t *testing.T) {
 func TestNothingHalfWritten(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "p.jsonl")
-	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte("old"), 0o644))
 	w, err := prompts.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	rows := full()
-	if err := w.Write(rows[0]); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Write(rows[0]))
 	for name, bad := range map[string]*prompts.Row{
 		"repeated id": rows[0],
 		"no id":       {Input: "a", Outputs: []string{"b"}},
@@ -101,24 +90,16 @@ func TestManifestOfAnother(t *testing.T) {
 	dir := t.TempDir()
 	manifest := filepath.Join(dir, "a.manifest.json")
 	for _, name := range []string{"a", "a.manifest.json"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(`{"file": "a"}`), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(dir, name), []byte(`{"file": "a"}`), 0o644))
 	}
 	if _, err := prompts.Create(filepath.Join(dir, "a.jsonl")); err == nil || !strings.Contains(err.Error(), "the manifest of a in the same folder") {
 		t.Errorf("error %v", err)
 	}
 	w, err := prompts.Create(filepath.Join(dir, "a"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	w.Abort()
-	if err := os.Remove(manifest); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(manifest, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Remove(manifest))
+	fatal.If(t, os.Mkdir(manifest, 0o755))
 	if _, err := prompts.Create(filepath.Join(dir, "a.jsonl")); err == nil || !strings.Contains(err.Error(), "a directory") {
 		t.Errorf("error %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/kvreplay/kvreplay/datasets/requests"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 const (
@@ -74,9 +75,7 @@ var excerpts = map[string]figures{
 func TestSummarise(t *testing.T) {
 	for path, want := range excerpts {
 		s, err := requests.Summarise(context.Background(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		check := func(name string, got *float64, want float64) {
 			t.Helper()
 			if got == nil || math.Abs(*got-want) > 1e-9*math.Abs(want) {
@@ -150,9 +149,7 @@ func readAll(path string) (all []requests.Request, err error) {
 // Read returns the first and a later row of the excerpts as the files have them.
 func TestReadAll(t *testing.T) {
 	azure, err := readAll(code)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(azure) != 300 || azure[0].Arrival != 0 || azure[0].InputTokens != 4808 || azure[0].OutputTokens != 10 || azure[0].PrefixBlocks != nil {
 		t.Errorf("%d requests, the first %+v", len(azure), azure[0])
 	}
@@ -160,9 +157,7 @@ func TestReadAll(t *testing.T) {
 		t.Errorf("third %+v", q)
 	}
 	mooncake, err := readAll(conversation)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	q := mooncake[3] // {"timestamp": 0, "input_length": 2290, "output_length": 316, "hash_ids": [0, 42, 43, 44, 45]}
 	if len(mooncake) != 300 || q.InputTokens != 2290 || q.OutputTokens != 316 || len(q.PrefixBlocks) != 5 || q.PrefixBlocks[1] != 42 || q.PrefixBlocks[4] != 45 {
 		t.Errorf("%d requests, the fourth %+v", len(mooncake), q)
@@ -183,9 +178,7 @@ const byHand = `{"timestamp": 5000, "input_length": 1536, "output_length": 1, "h
 
 func TestByHand(t *testing.T) {
 	s, err := requests.Summarise(context.Background(), file(t, byHand))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	p, a := s.Prefixes, s.Arrivals
 	if s.Requests != 6 || a.DurationSeconds != 120 || *a.RatePerSecond != 5.0/120 {
 		t.Errorf("%d requests in %v s, %v a second", s.Requests, a.DurationSeconds, *a.RatePerSecond)
@@ -207,9 +200,7 @@ func TestDisplacedBlocksEndTheHit(t *testing.T) {
 	s, err := requests.Summarise(context.Background(), file(t, `{"timestamp": 0, "input_length": 2048, "output_length": 1, "hash_ids": [1, 2, 3, 4]}
 {"timestamp": 1, "input_length": 1536, "output_length": 1, "hash_ids": [1, 3, 4]}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if p := s.Prefixes; p.HitTokens != 512 || p.Displaced != 1 || p.FullRequests != 0 || *p.SeenShare != 3.0/7 {
 		t.Errorf("%+v, expected a hit of one block", p)
 	}
@@ -220,9 +211,7 @@ func TestBlockTwiceInAPrompt(t *testing.T) {
 	s, err := requests.Summarise(context.Background(), file(t, `{"timestamp": 0, "input_length": 2048, "output_length": 1, "hash_ids": [5, 7, 5, 7]}
 {"timestamp": 1, "input_length": 1024, "output_length": 1, "hash_ids": [5, 5]}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	p := s.Prefixes
 	if p.Blocks != 6 || p.Distinct != 2 || *p.SeenShare != 2.0/6 || p.Displaced != 3 || p.HitTokens != 512 || p.FullRequests != 0 {
 		t.Errorf("%+v, expected the blocks of the second request to be seen before, and one of them hit", p)
@@ -235,13 +224,9 @@ func TestBlockTwiceInAPrompt(t *testing.T) {
 // One request has no gaps, no rate and no deviation, which are null in JSON.
 func TestOneRequest(t *testing.T) {
 	s, err := requests.Summarise(context.Background(), file(t, azureHead+"2024-05-10 00:00:00.009930+00:00,7,1\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	out, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, want := range []string{`"kind":"requests"`, `"requests":1`, `"rate_per_s":null`, `"gap_cv":null`, `"gap_s":{"min":null`, `"peak_per_minute":1`, `"prefixes":null`, `"total":7,"min":7`} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("no %s in %s", want, out)
@@ -261,9 +246,7 @@ func TestVariation(t *testing.T) {
 			lines += strings.Replace(moonRow, "9", ms, 1)
 		}
 		s, err := requests.Summarise(context.Background(), file(t, lines))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got := text(s.Arrivals.GapCV); got != want {
 			t.Errorf("at %s ms: variation %v, want %v", content, got, want)
 		}
@@ -276,16 +259,12 @@ func TestTiesAndEmptyPrompts(t *testing.T) {
 	row := `{"timestamp": 9, "input_length": 0, "output_length": 3, "hash_ids": []}` + "\n"
 	path := file(t, row+strings.Replace(row, "9", "60009", 1)+strings.Replace(row, "9", "180009", 1))
 	s, err := requests.Summarise(context.Background(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if a := s.Arrivals; a.PeakMinute != 0 || a.PeakPerMinute != 1 {
 		t.Errorf("peak of %d in minute %d, want 1 in minute 0", a.PeakPerMinute, a.PeakMinute)
 	}
 	all, err := readAll(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, q := range all {
 		if q.PrefixBlocks == nil || len(q.PrefixBlocks) != 0 {
 			t.Errorf("request %d has blocks %#v, want a list of none", i, q.PrefixBlocks)
@@ -296,9 +275,7 @@ func TestTiesAndEmptyPrompts(t *testing.T) {
 func file(t testing.TB, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "requests")
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(content), 0o644))
 	return path
 }
 
@@ -435,9 +412,7 @@ func TestMalformed(t *testing.T) {
 // A packed file that was cut is an error at any place, never a shorter trace.
 func TestTruncatedGzip(t *testing.T) {
 	whole, err := os.ReadFile(conversation)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for n := 11; n < len(whole); n += 997 {
 		if _, err := readAll(file(t, string(whole[:n]))); err == nil {
 			t.Errorf("%d of %d bytes are read as a trace", n, len(whole))
@@ -467,9 +442,7 @@ func FuzzRead(f *testing.F) {
 	}
 	path := filepath.Join(f.TempDir(), "fuzz")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, data, 0o600))
 		all, err := readAll(path)
 		s, summaryErr := requests.Summarise(context.Background(), path)
 		if (err == nil) != (summaryErr == nil) {

@@ -1,6 +1,10 @@
 package ruler
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
+)
 
 // BenchmarkSample makes one sample, from drawing it to counting its position.
 func BenchmarkSample(b *testing.B) {
@@ -12,9 +16,7 @@ func BenchmarkSample(b *testing.B) {
 			m := loaded(b, options(c.length, 1, c.name))
 			t := taskNamed(c.name)
 			_, guess, err := m.row(t, c.length, 0, 0)
-			if err != nil {
-				b.Fatal(err)
-			}
+			fatal.If(b, err)
 			for i := 0; b.Loop(); i++ {
 				if _, _, err := m.row(t, c.length, 1+i%100, guess); err != nil {
 					b.Fatal(err)

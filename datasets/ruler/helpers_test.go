@@ -8,6 +8,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 	"github.com/kvreplay/kvreplay/datasets/tokens"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // counter is the default tokenizer.
@@ -31,9 +32,7 @@ func mustMake(t *testing.T, o Options) (rows []*prompts.Row, m *prompts.Manifest
 		rows = append(rows, r)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return rows, m
 }
 
@@ -41,9 +40,7 @@ func mustMake(t *testing.T, o Options) (rows []*prompts.Row, m *prompts.Manifest
 func loaded(t testing.TB, o Options) *maker {
 	t.Helper()
 	m := newMaker(o, nil)
-	if err := m.load(context.Background(), tasks); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, m.load(context.Background(), tasks))
 	return m
 }
 

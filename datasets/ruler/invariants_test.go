@@ -13,15 +13,14 @@ import (
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 	"github.com/kvreplay/kvreplay/datasets/tokens"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // TestEverySample checks the invariants of rows for each task. It uses a short length, RULER's
 // shortest length, and a model's own tokenizer.
 func TestEverySample(t *testing.T) {
 	small, err := tokens.Open("../tokens/testdata/llama3.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	type setting struct {
 		length, samples int
 		tokenizer       tokens.Tokenizer
@@ -77,13 +76,9 @@ func checkRow(t *testing.T, r *prompts.Row, length int, tok tokens.Tokenizer) {
 func checkLargest(t *testing.T, m *maker, r *prompts.Row) {
 	task := taskNamed(r.Task)
 	s, err := task.sample(m, r.MaxLength, r.Index, m.draws(task, r.Index))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	f, err := m.Fit(s, m.budget(task, r.MaxLength), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if s.Prompt(f.Units).Input != f.Input || f.Input != r.Input {
 		t.Error("the same size gives another prompt")
 	}
@@ -262,9 +257,7 @@ func TestDeterministic(t *testing.T) {
 		var b bytes.Buffer
 		rows, _ := mustMake(t, o)
 		for _, r := range rows {
-			if err := json.NewEncoder(&b).Encode(r); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, json.NewEncoder(&b).Encode(r))
 		}
 		return b.String()
 	}

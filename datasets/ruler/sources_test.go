@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // TestOriginals checks that the user's files replace the built-in texts, and that the manifest has
@@ -16,9 +17,7 @@ import (
 func TestOriginals(t *testing.T) {
 	essay := filepath.Join(t.TempDir(), "PaulGrahamEssays.json")
 	content := []byte(`{"text": "One word. ` + strings.Repeat("Another sentence of mine is here. ", 50) + `"}`)
-	if err := os.WriteFile(essay, content, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(essay, content, 0o644))
 	o := options(1500, 1, "niah_single_2", "qa_1", "qa_2")
 	o.Essays, o.Squad, o.HotpotQA = essay, "testdata/squad.json", "testdata/hotpotqa.json"
 	rows, m := mustMake(t, o)
@@ -49,13 +48,9 @@ func TestOriginals(t *testing.T) {
 // TestSquadOrder checks that the documents of a question's article come before others.
 func TestSquadOrder(t *testing.T) {
 	content, err := os.ReadFile("testdata/squad.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	set, err := parseSquad(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(set.list) != 3 || len(set.docs) != 3 {
 		t.Fatalf("%d questions, %d documents", len(set.list), len(set.docs))
 	}
@@ -90,9 +85,7 @@ func TestOrderIsDrawn(t *testing.T) {
 func TestEssayFolder(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"b.txt": "second", "a.md": "first", "c.bin": "\xff"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	text, _, err := readEssays(context.Background(), dir)
 	if err != nil || strings.Join(strings.Fields(text), " ") != "first second" {
@@ -185,9 +178,7 @@ func TestGoAnswers(t *testing.T) {
 func TestErrors(t *testing.T) {
 	write := func(name, content string) string {
 		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(content), 0o644))
 		return path
 	}
 	for name, c := range map[string]struct {

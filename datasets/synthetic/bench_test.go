@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -43,9 +44,7 @@ func BenchmarkWrite(b *testing.B) {
 				path := filepath.Join(b.TempDir(), "w.parquet")
 				n := 0
 				for b.Loop() {
-					if err := Write(context.Background(), path, &d, Options{Workers: cores}); err != nil {
-						b.Fatal(err)
-					}
+					fatal.If(b, Write(context.Background(), path, &d, Options{Workers: cores}))
 					n += d.streams() * (d.Windows + d.Steps) * d.Candidates
 					b.StopTimer()
 					if err := os.Remove(path); err != nil { // else the next Write frees its memory

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // Invalid dials are rejected with the dial's name and the expectation.
@@ -85,15 +87,11 @@ func TestDecode(t *testing.T) {
 // Dials by head follow when layers and heads are cut, and are not made up for more.
 func TestHeads(t *testing.T) {
 	d := Default()
-	if err := d.Decode([]byte("layers: 2\nheads: 3\nby_layer: {overlap: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], heat: [0, 1]}\n")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, d.Decode([]byte("layers: 2\nheads: 3\nby_layer: {overlap: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], heat: [0, 1]}\n")))
 	if l := d.at(1, 1); l.Overlap != 0.5 || l.Heat != 1 {
 		t.Errorf("layer 1, head 1 has %+v", l)
 	}
-	if err := d.Decode([]byte("heads: 2\n")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, d.Decode([]byte("heads: 2\n")))
 	if want := (Values{0.1, 0.2, 0.4, 0.5}); !reflect.DeepEqual(d.ByLayer["overlap"], want) {
 		t.Errorf("two heads of two layers have %v, expected %v", d.ByLayer["overlap"], want)
 	}
@@ -150,13 +148,9 @@ func TestBadFiles(t *testing.T) {
 func TestEncode(t *testing.T) {
 	for _, name := range Presets() {
 		d, err := Preset(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		text, err := d.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		back := Default()
 		if err := back.Decode(text); err != nil || !reflect.DeepEqual(&back, d) {
 			t.Errorf("%s: %v\n%+v\n%+v", name, err, back, *d)
@@ -188,9 +182,7 @@ func FuzzDecode(f *testing.F) {
 			d.spread(i, 0)
 		}
 		out, err := d.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		back := Default()
 		if err := back.Decode(out); err != nil {
 			t.Fatalf("%v\n%s", err, out)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
@@ -12,9 +13,7 @@ import (
 func TestFitTraceChangesMeanwhile(t *testing.T) {
 	path := tracetest.Copy(t, "../bundled/smollm2_niah_1k_sglang.parquet", "t.parquet")
 	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	n := int64(len(f.Streams()))
 	ctx := &tracetest.Meanwhile{Context: t.Context(), N: n, Do: func() { tracetest.Overwrite(t, path) }} // before the last stream is read

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -83,9 +84,7 @@ func TestEstimates(t *testing.T) {
 		"neighbours": {0.05, 0.25, 0.1},
 	} {
 		dial, err := FindDial(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		var got [2]float64
 		for i, v := range []float64{c.low, c.high} {
 			d := base
@@ -109,9 +108,7 @@ func TestEstimates(t *testing.T) {
 func opened(t *testing.T, path string) *trace.File {
 	t.Helper()
 	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -120,9 +117,7 @@ func opened(t *testing.T, path string) *trace.File {
 func written(t *testing.T, d *Dials) *trace.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "t.parquet")
-	if err := Write(context.Background(), path, d, Options{}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, Write(context.Background(), path, d, Options{}))
 	return opened(t, path)
 }
 
@@ -136,13 +131,9 @@ func TestFit(t *testing.T) {
 	var first []byte
 	for _, workers := range []int{1, 4} {
 		got, err := Fit(context.Background(), f, FitOptions{Workers: workers})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		text, err := got.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if first == nil {
 			first = text
 		}
@@ -192,9 +183,7 @@ func TestPins(t *testing.T) {
 	defer r.Close()
 	var s trace.Stream
 	for i := range f.Streams() {
-		if err := r.Read(i, &s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, r.Read(i, &s))
 		for row := range s.Rows {
 			for _, x := range s.List(row) {
 				if x < 4 || int(x) >= s.SeqLen(row)-64 {
@@ -204,9 +193,7 @@ func TestPins(t *testing.T) {
 		}
 	}
 	got, err := Fit(context.Background(), f, FitOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got.Sink != 4 || got.Local != 64 || math.Abs(got.Skipped-0.6) > 0.05 {
 		t.Errorf("fitted sink %d, local %d, skipped %v", got.Sink, got.Local, got.Skipped)
 	}
@@ -228,22 +215,14 @@ func TestCannotFit(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "blocks.parquet")
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 2, BlockTokens: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var s trace.Stream
 	s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: trace.NoHead}, PromptLen: 100})
 	s.Append(trace.Row{Indices: []int32{1, 2}})
-	if err := w.Write(&s); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Write(&s))
+	fatal.If(t, w.Close())
 	g, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer g.Close()
 	if _, err := Fit(context.Background(), g, FitOptions{}); err == nil || !strings.Contains(err.Error(), "block_tokens is 4") {
 		t.Errorf("a trace of blocks: %v", err)
@@ -259,20 +238,14 @@ func whole(t *testing.T) *trace.File {
 	path := filepath.Join(t.TempDir(), "whole.parquet")
 	sink, local := 0, 1
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 8, Candidates: 8, BlockTokens: 1, Sink: &sink, Local: &local})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var s trace.Stream
 	s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: trace.NoHead}, PromptLen: 8})
 	for step := range int32(2 * fewestSteps) {
 		s.Append(trace.Row{Step: step, Indices: []int32{7, 6, 5, 4, 3, 2, 1, 0}})
 	}
-	if err := w.Write(&s); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Write(&s))
+	fatal.If(t, w.Close())
 	return opened(t, path)
 }
 

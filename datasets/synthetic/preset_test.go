@@ -6,6 +6,7 @@ import (
 	"sort"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/lookahead"
 	"github.com/kvreplay/kvreplay/policies/lru"
@@ -18,9 +19,7 @@ import (
 func missesOf(t *testing.T, g *Source, i int, p policies.Policy, capacities ...int) []float64 {
 	t.Helper()
 	m, err := g.dials.Meta()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m.Version = trace.Version
 	var s trace.Stream
 	g.Stream(i, &s)
@@ -28,9 +27,7 @@ func missesOf(t *testing.T, g *Source, i int, p policies.Policy, capacities ...i
 	var misses []float64
 	for _, c := range capacities {
 		counts, err := engine.RunStream(&s, &m, p, replay.StreamOptions{Capacity: c, Warmup: replay.Warmup{Kind: replay.WarmupRun, Windows: g.dials.Windows}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		misses = append(misses, float64(counts.Misses)/float64(g.dials.Steps))
 	}
 	return misses
@@ -41,9 +38,7 @@ func missesOf(t *testing.T, g *Source, i int, p policies.Policy, capacities ...i
 func byLayer(t *testing.T, name string, n int, shares ...float64) [][]float64 {
 	t.Helper()
 	d, err := Preset(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	d.Candidates = d.TopK // LRU sees no candidates
 	var capacities []int
 	for _, r := range shares {
@@ -104,9 +99,7 @@ func TestDeepSeekLayers(t *testing.T) {
 		t.Errorf("the most misses of a layer are %.2f, expected 605 ± 10 %%", most)
 	}
 	d, err := Preset("deepseek-v3.2-32k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var churn []float64
 	for _, overlap := range d.ByLayer["overlap"] {
 		churn = append(churn, 1-overlap)
@@ -151,9 +144,7 @@ func TestDeepSeekAverage(t *testing.T) {
 		t.Skip("replays many requests")
 	}
 	d, err := Preset("deepseek-v3.2-32k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	d.Requests, d.Candidates = 12, d.TopK
 	g, p := NewSource(d), new(lru.Policy)
 	for layer, want := range map[int]float64{0: 16.66, 35: 605} {
@@ -172,9 +163,7 @@ func TestDeepSeekAverage(t *testing.T) {
 // lookahead 81.5 to 90.1 %, and lookahead is better.
 func TestLlama(t *testing.T) {
 	d, err := Preset("llama-3-8b-120k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	g := NewSource(d)
 	rate := func(p policies.Policy) float64 {
 		var misses []float64

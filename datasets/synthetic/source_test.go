@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -27,9 +28,7 @@ func TestStreams(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		m, err := d.Meta()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		m.Version = trace.Version
 		source, check := NewSource(&d), trace.NewChecker(name, &m)
 		var s trace.Stream

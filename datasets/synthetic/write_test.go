@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -22,13 +23,9 @@ func TestWrite(t *testing.T) {
 	for _, workers := range []int{1, 3, 100} {
 		path := filepath.Join(dir, "t.parquet")
 		streams := 0
-		if err := Write(context.Background(), path, &d, Options{Workers: workers, Progress: func(n int) { streams += n }}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, Write(context.Background(), path, &d, Options{Workers: workers, Progress: func(n int) { streams += n }}))
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if first == nil {
 			first = text
 		}
@@ -41,9 +38,7 @@ func TestWrite(t *testing.T) {
 		}
 	}
 	f, err := trace.Open(filepath.Join(dir, "t.parquet"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	back := Default()
 	if m := f.Meta(); m.Model != "synthetic" || m.Notes["about"] != "a test" || back.Decode([]byte(m.Notes["dials"])) != nil || back.Overlap != d.Overlap {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // TestGolden: testdata/NAME.json are two small files from the tokenizers library (0.23.3), by the
@@ -14,25 +16,17 @@ import (
 // gave. If Python is available, TestPeers compares many more.
 func TestGolden(t *testing.T) {
 	text, err := os.ReadFile("testdata/golden.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var golden map[string][][3]json.RawMessage
-	if err := json.Unmarshal(text, &golden); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, &golden))
 	for name, rows := range golden {
 		tok, err := Open(filepath.Join("testdata", name+".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, row := range rows {
 			var given, want string
 			var ids []int
 			for i, to := range []any{&given, &ids, &want} {
-				if err := json.Unmarshal(row[i], to); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, json.Unmarshal(row[i], to))
 			}
 			if got := tok.Encode(given); !slices.Equal(got, ids) || Count(tok, given) != len(ids) {
 				t.Errorf("%s: %q became %v, want %v", name, given, got, ids)
@@ -47,21 +41,13 @@ func TestGolden(t *testing.T) {
 // TestFolder: a folder is opened by the tokenizer.json in it, and the name is the content's.
 func TestFolder(t *testing.T) {
 	text, err := os.ReadFile("testdata/llama3.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "tokenizer.json"), text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(filepath.Join(dir, "tokenizer.json"), text, 0o644))
 	here, err := Open("testdata/llama3.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	there, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if here.Name() != there.Name() || !strings.HasPrefix(here.Name(), "tokenizer.json:sha256:") || strings.Contains(there.Name(), dir) {
 		t.Errorf("names %q and %q", here.Name(), there.Name())
 	}
@@ -96,9 +82,7 @@ func TestRefused(t *testing.T) {
 		`{` + model + `,"added_tokens":[{"id":4,"content":"x","single_word":true}]}`:                     "single words",
 	} {
 		path := filepath.Join(t.TempDir(), "bad.json")
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(text), 0o644))
 		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "bad.json") {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
@@ -108,9 +92,7 @@ func TestRefused(t *testing.T) {
 // TestDecodeUnknown: ids that the vocabulary does not have are errors, not text.
 func TestDecodeUnknown(t *testing.T) {
 	tok, err := Open("testdata/llama3.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, id := range []int{-1, 1 << 30} {
 		if _, err := tok.Decode([]int{id}); err == nil {
 			t.Errorf("decoded %d", id)
@@ -164,15 +146,11 @@ func FuzzBuiltin(f *testing.F) {
 
 func BenchmarkCount(b *testing.B) {
 	text, err := os.ReadFile("../../LICENSE")
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	for _, name := range []string{"cl100k_base", "o200k_base", "testdata/llama3.json", "testdata/llama2.json"} {
 		b.Run(filepath.Base(name), func(b *testing.B) {
 			tok, err := Open(name)
-			if err != nil {
-				b.Fatal(err)
-			}
+			fatal.If(b, err)
 			b.SetBytes(int64(len(text)))
 			n := 0
 			for b.Loop() {

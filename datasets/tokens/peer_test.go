@@ -17,6 +17,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
 
@@ -85,9 +86,7 @@ func peerTexts(t *testing.T) []string {
 	}
 	for _, path := range []string{"tokens.go", "bpe.go", "../../README.md", "../../LICENSE"} {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		texts = append(texts, string(text))
 		for block := range strings.SplitSeq(string(text), "\n\n") {
 			texts = append(texts, block)
@@ -130,9 +129,7 @@ func (r *peerRow) UnmarshalJSON(text []byte) error {
 func peer(t *testing.T, interpreter, dir string, texts []string) (rows map[string][]peerRow) {
 	t.Helper()
 	given, err := json.Marshal(map[string]any{"texts": texts, "corpus": texts[:100]})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, interpreter, "testdata/peer.py", dir)
@@ -143,9 +140,7 @@ func peer(t *testing.T, interpreter, dir string, texts []string) (rows map[strin
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stderr.Bytes())
 	}
-	if err := json.Unmarshal(out, &rows); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(out, &rows))
 	if len(rows) < 15 {
 		t.Fatalf("%d tokenizers, expected 15 or more", len(rows))
 	}
@@ -156,9 +151,7 @@ func peer(t *testing.T, interpreter, dir string, texts []string) (rows map[strin
 func exportRanks(t *testing.T, dir, name string) {
 	t.Helper()
 	for ext, text := range map[string]string{".ranks": string(published(name)), ".split": expressions[name]} {
-		if err := os.WriteFile(filepath.Join(dir, name+ext), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(dir, name+ext), []byte(text), 0o644))
 	}
 }
 
@@ -203,9 +196,7 @@ func TestPieces(t *testing.T) {
 		"o200k_base":  expressions["o200k_base"],
 	} {
 		find, err := finder(hfPattern{Regex: &expression})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, text := range append(peerTexts(t), "'ſ 'LLa 'ree 'ı AǅbC ʰA\u0301 \u0301A ªº aªB") {
 			var want []string
 			for _, at := range find(text) {

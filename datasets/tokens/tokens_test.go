@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/datasets/tokens"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // TestBuiltin compares ids with tiktoken's documentation and tests (openai/tiktoken,
@@ -20,9 +21,7 @@ func TestBuiltin(t *testing.T) {
 		"o200k_base":  {"hello world", []int{24912, 2375}},
 	} {
 		tok, err := tokens.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got := tok.Encode(c.text); !slices.Equal(got, c.ids) {
 			t.Errorf("%s: %v, want %v", tok.Name(), got, c.ids)
 		}
@@ -48,9 +47,7 @@ func TestBuiltin(t *testing.T) {
 // TestBlankLines: white space up to its last newline is one piece, ids by tiktoken 0.14.
 func TestBlankLines(t *testing.T) {
 	tok, err := tokens.Open("cl100k_base")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for text, ids := range map[string][]int{
 		"a\n \nb":      {64, 27907, 65},
 		"};\n  \n \nx": {2499, 2355, 720, 87},

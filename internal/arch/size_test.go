@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // sizeLimit is the most bytes of a released program.
@@ -21,9 +23,7 @@ func TestProgramIsSmall(t *testing.T) {
 		t.Fatalf("make build: %v\n%s", err, out)
 	}
 	info, err := os.Stat(program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if info.Size() >= sizeLimit {
 		t.Errorf("make build makes a program of %d bytes, expected less than %d. `go tool nm -size -sort size` lists the parts "+
 			"of a build without -s. A reachable reflect.Value.MethodByName, as in text/template, adds 6 MB: `go build -ldflags=-dumpdep` "+

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // requireBrowser is the variable that makes a missing browser an error.
@@ -57,16 +59,12 @@ func New(t *testing.T) *Browser {
 	}
 	theirIn, to, err := os.Pipe()
 	from, theirOut, err2 := os.Pipe()
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(err, err2))
 	// Root, as in containers, has no sandbox.
 	c := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe",
 		"--no-first-run", "--disable-background-networking", "--hide-scrollbars", "--user-data-dir="+t.TempDir(), "about:blank")
 	c.ExtraFiles = []*os.File{theirIn, theirOut} // its files 3 and 4
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, c.Start())
 	theirIn.Close()
 	theirOut.Close()
 	b := &Browser{t: t, to: to, from: from, replies: bufio.NewReader(from)}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
 
@@ -49,9 +50,7 @@ func TestFolderTakesNoFiles(t *testing.T) {
 		t.Skip("nothing is denied to root")
 	}
 	dir := t.TempDir()
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, "there"), nil, 0o600), os.Chmod(dir, 0o500)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(os.WriteFile(filepath.Join(dir, "there"), nil, 0o600), os.Chmod(dir, 0o500)))
 	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
 	for _, name := range []string{"there", "new"} {
 		path := filepath.Join(dir, name)
@@ -65,9 +64,7 @@ func TestFolderTakesNoFiles(t *testing.T) {
 func TestMatching(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a[1]*?")
 	path := filepath.Join(dir, "x.profile-1.parquet")
-	if err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(path, nil, 0o600), os.WriteFile(filepath.Join(dir, "x.rows-1.jsonl"), nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(path, nil, 0o600), os.WriteFile(filepath.Join(dir, "x.rows-1.jsonl"), nil, 0o600)))
 	if got, err := Matching(dir, "*.profile-*.parquet"); err != nil || len(got) != 1 || got[0] != path {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -133,13 +130,9 @@ func TestLocked(t *testing.T) {
 func TestEach(t *testing.T) {
 	folder, seen := t.TempDir(), map[string]int{}
 	for i := range 2500 {
-		if err := os.WriteFile(filepath.Join(folder, fmt.Sprint(i)), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(folder, fmt.Sprint(i)), nil, 0o644))
 	}
-	if err := Each(folder, func(e fs.DirEntry) { seen[e.Name()]++ }); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, Each(folder, func(e fs.DirEntry) { seen[e.Name()]++ }))
 	for i := range 2500 {
 		if seen[fmt.Sprint(i)] != 1 || len(seen) != 2500 {
 			t.Fatalf("%d names, %d seen %d times", len(seen), i, seen[fmt.Sprint(i)])

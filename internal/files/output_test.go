@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // An output never replaces an input or anything but a regular file.
@@ -45,13 +47,9 @@ func TestWhole(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", t.TempDir()) // on the same file system, and expected to stay empty
 	path, link := filepath.Join(dir, "a"), filepath.Join(dir, "b")
-	if err := errors.Join(os.WriteFile(path, []byte("old"), 0o600), os.Symlink("a", link)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(os.WriteFile(path, []byte("old"), 0o600), os.Symlink("a", link)))
 	f, err := Create(link)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := f.Write([]byte("new")); err != nil {
 		t.Fatal(err)
 	}
@@ -61,13 +59,9 @@ func TestWhole(t *testing.T) {
 	if left, _ := os.ReadDir(os.Getenv("TMPDIR")); len(left) > 0 {
 		t.Errorf("temporary files are in %v", left)
 	}
-	if err := f.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, f.Commit())
 	f.Abort()
-	if err := Write(filepath.Join(dir, "c"), []byte("whole")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, Write(filepath.Join(dir, "c"), []byte("whole")))
 	text, _ := os.ReadFile(path)
 	info, err := os.Lstat(path)
 	if string(text) != "new" || err != nil || info.Mode() != 0o600 {
@@ -84,20 +78,14 @@ func TestLongNames(t *testing.T) {
 	for _, name := range []string{strings.Repeat("x", 247) + ".parquet", strings.Repeat("x", 255), "x." + strings.Repeat("y", 253), strings.Repeat("é", 127)} {
 		dir := t.TempDir()
 		path, short := filepath.Join(dir, name), filepath.Join(dir, shortened(name))
-		if err := errors.Join(os.WriteFile(path, []byte("old"), 0o600), os.WriteFile(short, []byte("another"), 0o640)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(os.WriteFile(path, []byte("old"), 0o600), os.WriteFile(short, []byte("another"), 0o640)))
 		f, err := Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if base := filepath.Base(f.pending.Name()); len(base) > 255 || strings.HasSuffix(name, ".parquet") != unfinished.MatchString(base) {
 			t.Errorf("the temporary name is %s", base)
 		}
 		f.Abort()
-		if err := Write(path, []byte("new")); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, Write(path, []byte("new")))
 		text, _ := os.ReadFile(path)
 		other, _ := os.ReadFile(short)
 		info, err := os.Stat(path)
@@ -125,9 +113,7 @@ func TestErrorNames(t *testing.T) {
 // ends with the context.
 func TestRead(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, syscall.Mkfifo(pipe, 0o600))
 	go func() { _ = os.WriteFile(pipe, []byte("late"), 0) }()
 	if text, err := Read(t.Context(), pipe); string(text) != "late" || err != nil {
 		t.Errorf("%q, %v", text, err)
@@ -141,9 +127,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("no writer: %v", err)
 	}
 	silent, err := os.OpenFile(pipe, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer silent.Close()
 	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -157,19 +141,13 @@ func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	old := time.Now().Add(-2 * staleAfter)
 	held, err := Create(filepath.Join(dir, "held.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer held.Abort()
 	for name, when := range map[string]time.Time{".killed.jsonl123": old, ".killed.parquet9": old, ".killed.sha25642": old, ".killed.json3": old, ".ahead.jsonl7": time.Now().Add(2 * staleAfter), ".young.jsonl123": time.Now(), ".mine.jsonl": old, "rows.jsonl": old} {
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, when, when)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, when, when)))
 	}
-	if err := os.Chtimes(held.pending.Name(), old, old); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Chtimes(held.pending.Name(), old, old))
 	Sweep(dir)
 	entries, _ := os.ReadDir(dir)
 	var names []string

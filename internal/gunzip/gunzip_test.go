@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 func zipped(t *testing.T, text string) []byte {
@@ -15,9 +17,7 @@ func zipped(t *testing.T, text string) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	_, err := io.WriteString(z, text)
-	if err := errors.Join(err, z.Close()); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(err, z.Close()))
 	return b.Bytes()
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/yuin/goldmark/extension"
 	render "github.com/yuin/goldmark/renderer/html"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
@@ -105,9 +106,7 @@ func checkMarkdown(t *testing.T, s string) {
 func asHTML(t *testing.T, markdown string) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := parser.Convert([]byte(markdown), &out); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, parser.Convert([]byte(markdown), &out))
 	return out.String()
 }
 

@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 var update = flag.Bool("update", false, "write the counts that were found to limits.txt")
@@ -65,9 +67,7 @@ func paragraphs(text string) []string {
 // goComments returns the comments of a Go file.
 func goComments(t *testing.T, path string) (all []string) {
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, group := range file.Comments {
 		var prose []string
 		for line := range strings.Lines(group.Text()) {
@@ -134,9 +134,7 @@ func TestProse(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var found strings.Builder
 	for _, kind := range []string{documents, comments} {
 		for _, r := range rules {
@@ -145,14 +143,10 @@ func TestProse(t *testing.T) {
 	}
 	const path = "limits.txt"
 	if *update {
-		if err := os.WriteFile(path, []byte(found.String()), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(found.String()), 0o666))
 	}
 	limits, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for line := range strings.Lines(string(limits)) {
 		var kind, rule string
 		var limit int

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/internal/storage"
 )
 
@@ -53,9 +54,7 @@ func Start(t testing.TB) *Server {
 	}
 	s := &Server{Root: t.TempDir()}
 	log, err := os.Create(filepath.Join(t.TempDir(), "versitygw.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { log.Close() })
 	for range 3 { // another program may take the port meanwhile
 		if err = s.start(t, program, log); err == nil {
@@ -111,9 +110,7 @@ func (s *Server) Use(t testing.TB, endpoint string) {
 // Bucket makes a bucket and uploads objects to it, by their names.
 func (s *Server) Bucket(t testing.TB, name string, objects map[string][]byte) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Join(s.Root, name), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.MkdirAll(filepath.Join(s.Root, name), 0o755))
 	for key, data := range objects {
 		s.Put(t, name, key, data)
 	}
@@ -126,9 +123,7 @@ func (s *Server) Put(t testing.TB, bucket, key string, data []byte) {
 	if err == nil {
 		err = b.Put(t.Context(), key, bytes.NewReader(data), int64(len(data)))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 }
 
 // Proxy starts a proxy in front of the server and sets the endpoint of the test to it. It calls
@@ -136,9 +131,7 @@ func (s *Server) Put(t testing.TB, bucket, key string, data []byte) {
 func (s *Server) Proxy(t testing.TB, intercept func(w http.ResponseWriter, r *http.Request, next http.Handler)) {
 	t.Helper()
 	target, err := url.Parse(s.Endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	pass := &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(target)

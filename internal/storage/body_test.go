@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 type trip func(*http.Request) (*http.Response, error)
@@ -24,9 +26,7 @@ func TestBodyEndsWithAnswer(t *testing.T) {
 	})}
 	content := strings.NewReader("some bytes")
 	r, err := http.NewRequest(http.MethodPut, "http://store/object", content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	answer, err := transport.RoundTrip(r)
 	if err != nil || answer.StatusCode != http.StatusServiceUnavailable {
 		t.Fatalf("answer %v, %v", answer, err)

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/internal/s3test"
 	"github.com/kvreplay/kvreplay/internal/storage"
 )
@@ -35,17 +36,13 @@ func content(n int) []byte {
 func read(t *testing.T, s storage.Store, name string, from, to int64) string {
 	t.Helper()
 	body, info, err := s.Get(t.Context(), name, from, to, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer body.Close()
 	if want, err := s.Stat(t.Context(), name); err != nil || info.Size != want.Size || info.Tag != want.Tag || info.Name != want.Name {
 		t.Errorf("Get describes %v, Stat %v, %v", info, want, err)
 	}
 	data, err := io.ReadAll(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return string(data)
 }
 
@@ -60,20 +57,14 @@ func TestStore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := storage.At(place(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			ctx := t.Context()
 			if list, err := s.List(ctx, ""); err != nil || len(list) != 0 {
 				t.Fatalf("an empty store lists %v, %v", list, err)
 			}
 			for _, object := range []string{"b/2", "a", "b/1"} {
-				if err := s.Put(ctx, object, strings.NewReader("old"), 3); err != nil {
-					t.Fatal(err)
-				}
-				if err := s.Put(ctx, object, strings.NewReader("text of "+object), int64(len("text of "+object))); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, s.Put(ctx, object, strings.NewReader("old"), 3))
+				fatal.If(t, s.Put(ctx, object, strings.NewReader("text of "+object), int64(len("text of "+object))))
 			}
 			list, err := s.List(ctx, "b/")
 			if err != nil || len(list) != 2 || list[0].Name != "b/1" || list[1].Name != "b/2" || list[0].Size != int64(len("text of b/1")) {
@@ -88,9 +79,7 @@ func TestStore(t *testing.T) {
 					t.Errorf("bytes %v: %q, expected %q", part, got, want)
 				}
 			}
-			if err := s.Put(ctx, "empty", strings.NewReader(""), 0); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, s.Put(ctx, "empty", strings.NewReader(""), 0))
 			if data, err := storage.ReadFile(ctx, s, "empty", 100); err != nil || len(data) != 0 || read(t, s, "empty", -4, -1) != "" {
 				t.Errorf("ReadFile of an empty object: %q, %v", data, err)
 			}
@@ -119,9 +108,7 @@ func TestStore(t *testing.T) {
 // A name cannot leave its folder.
 func TestFolderKeepsNames(t *testing.T) {
 	s, err := storage.At(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if err := s.Put(t.Context(), "../x", strings.NewReader(""), 0); err == nil || !strings.Contains(err.Error(), "leaves the folder") {
 		t.Errorf("Put: %v", err)
 	}
@@ -156,9 +143,7 @@ func TestRanges(t *testing.T) {
 		next.ServeHTTP(w, r)
 	})
 	o, err := storage.Open(t.Context(), "s3://corpus/a/x.bin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer o.Close()
 	if o.Size() != int64(len(data)) {
 		t.Fatalf("%d bytes, expected %d", o.Size(), len(data))
@@ -197,9 +182,7 @@ func TestStage(t *testing.T) {
 	server.Bucket(t, "corpus", map[string][]byte{"x.bin": data, "empty": {}})
 	for name, want := range map[string][]byte{"x.bin": data, "empty": {}} {
 		path := filepath.Join(t.TempDir(), "staged")
-		if err := storage.Stage(t.Context(), "s3://corpus/"+name, path); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, storage.Stage(t.Context(), "s3://corpus/"+name, path))
 		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
@@ -226,9 +209,7 @@ func TestCutUpload(t *testing.T) {
 	server.Bucket(t, "corpus", map[string][]byte{"old": []byte("old content")})
 	defer storage.SetLimits(2*time.Second, 5*time.Second, 1)()
 	s, err := storage.At("s3://corpus")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, name := range []string{"old", "new"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		data := content(12 << 20)
@@ -259,20 +240,14 @@ func TestChangedObject(t *testing.T) {
 	server := s3test.Start(t)
 	server.Bucket(t, "corpus", map[string][]byte{"none": nil})
 	s, err := storage.At("s3://corpus")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	put := func(data []byte) {
-		if err := s.Put(t.Context(), "x", bytes.NewReader(data), int64(len(data))); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, s.Put(t.Context(), "x", bytes.NewReader(data), int64(len(data))))
 	}
 	data := content(1 << 20)
 	put(data)
 	o, err := storage.Open(t.Context(), "s3://corpus/x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer o.Close()
 	p := make([]byte, 10)
 	if _, err := o.ReadAt(p, 0); err != nil {
@@ -301,9 +276,7 @@ func TestCredentials(t *testing.T) {
 	server := s3test.Start(t)
 	server.Bucket(t, "corpus", map[string][]byte{"x": []byte("text")})
 	file := filepath.Join(t.TempDir(), "credentials")
-	if err := os.WriteFile(file, []byte("[lab]\naws_access_key_id = "+s3test.AccessKey+"\naws_secret_access_key = "+s3test.SecretKey+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, []byte("[lab]\naws_access_key_id = "+s3test.AccessKey+"\naws_secret_access_key = "+s3test.SecretKey+"\n"), 0o600))
 	for _, c := range []struct {
 		name string
 		set  map[string]string
@@ -368,9 +341,7 @@ func TestThrottling(t *testing.T) {
 	})
 	often.Store(3) // every third request is answered
 	o, err := storage.Open(t.Context(), "s3://corpus/x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer o.Close()
 	got := make([]byte, len(data))
 	if _, err := o.ReadAt(got, 0); err != nil || !bytes.Equal(got, data) {
@@ -438,9 +409,7 @@ func TestSlowServer(t *testing.T) {
 	data := content(300_000)
 	server.Bucket(t, "corpus", map[string][]byte{"x": data})
 	s, err := storage.At("s3://corpus")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, fail := range map[string]func(w http.ResponseWriter, r *http.Request){
 		"stall": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 		"cut":   func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
@@ -448,9 +417,7 @@ func TestSlowServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer storage.SetLimits(300*time.Millisecond, 5*time.Second, 3)()
 			info, err := s.Stat(t.Context(), "x")
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			var asked, failing atomic.Int64
 			failing.Store(3)
 			server.Proxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -530,9 +497,7 @@ func TestOtherRange(t *testing.T) {
 		}
 	}
 	o, err := answer(data[:1000], "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer o.Close()
 	got := make([]byte, 1000)
 	if _, err := o.ReadAt(got, 0); err != nil || !bytes.Equal(got, data[:1000]) {

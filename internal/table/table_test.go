@@ -3,6 +3,8 @@ package table
 import (
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 func TestRenderings(t *testing.T) {
@@ -13,20 +15,14 @@ func TestRenderings(t *testing.T) {
 	tab.Add("more")
 	tab.Line()
 	var csv, text, markdown strings.Builder
-	if err := tab.CSV(&csv); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, tab.CSV(&csv))
 	if raw := tab.RawMarkdown(); !strings.Contains(raw, "| =1+1 | `a` | ×10 |") {
 		t.Errorf("raw Markdown:\n%s", raw)
 	}
 	tab.Title, tab.Notes = "Title", []string{"note"}
 	r := Report{Title: "Report", Tables: []*Table{tab, {Title: "No table", Notes: []string{"why"}}}, Footnotes: []string{"1 foot"}}
-	if err := r.Text(&text); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Markdown(&markdown); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, r.Text(&text))
+	fatal.If(t, r.Markdown(&markdown))
 	for what, got := range map[string][2]string{
 		"text": {text.String(), `Title
  name  what          n

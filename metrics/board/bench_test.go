@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
@@ -17,16 +18,12 @@ import (
 func BenchmarkRows(b *testing.B) {
 	rows := result.MergeRows(rowstest.SyntheticOf(200), nil)
 	var lines bytes.Buffer
-	if err := result.WriteJSONL(&lines, rows); err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, result.WriteJSONL(&lines, rows))
 	perRow := func(name string, run func() error) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := run(); err != nil {
-					b.Fatal(err)
-				}
+				fatal.If(b, run())
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(rows)), "ns/row")
 		})
@@ -40,17 +37,13 @@ func BenchmarkRows(b *testing.B) {
 		return err
 	})
 	path := filepath.Join(b.TempDir(), "rows.jsonl")
-	if err := os.WriteFile(path, lines.Bytes(), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, os.WriteFile(path, lines.Bytes(), 0o600))
 	b.Run("collect", func(b *testing.B) {
 		b.ReportAllocs()
 		before, c := heap(), new(Collector)
 		for b.Loop() {
 			c = new(Collector)
-			if err := result.EachRow([]string{path}, c.Add); err != nil {
-				b.Fatal(err)
-			}
+			fatal.If(b, result.EachRow([]string{path}, c.Add))
 		}
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(rows)), "ns/row")
 		b.ReportMetric((heap()-before)/float64(len(rows)), "held-B/row")

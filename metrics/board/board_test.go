@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
@@ -13,9 +14,7 @@ import (
 func mustBoard(t *testing.T, rows []result.Row) *Board {
 	t.Helper()
 	b, err := NewBoard(rows, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return b
 }
 
@@ -200,9 +199,7 @@ func TestHowToRank(t *testing.T) {
 	rows := append(slices.DeleteFunc(rowstest.HandRows(), func(r result.Row) bool { return r.Trace == "b" }), rowstest.Row("a", "q", "2x", 25))
 	rowstest.WantNote(t, mustBoard(t, rows).Tables[0].Notes, "q lacks 1 cell: a 1x. Rank it with --where capacity=2x")
 	w, err := result.ParseWhere([]string{"capacity=2x"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if rows, err = w.Filter(rows); err != nil {
 		t.Fatal(err)
 	}

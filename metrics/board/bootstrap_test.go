@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
 
@@ -45,9 +46,7 @@ func TestSeedsAndResamples(t *testing.T) {
 	rows := append(rowstest.ByRequest("p", []int64{3, 25, 41, 66, 90}), rowstest.ByRequest("opt", []int64{1, 10, 20, 30, 50})...)
 	low := func(o Options) float64 {
 		b, err := NewBoard(rows, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return *b.Tables[0].Unranked[0].Pooled.XOpt.Low
 	}
 	if low(Options{}) != low(Options{Resamples: DefaultResamples}) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
@@ -18,9 +19,7 @@ func TestReadRowsSpellsCapacities(t *testing.T) {
 		"CSV":        func(b *bytes.Buffer) error { return result.WriteCSV(b, written) },
 	} {
 		var text bytes.Buffer
-		if err := write(&text); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, write(&text))
 		rows, err := result.DecodeRows(&text, form)
 		if err != nil || len(rows) != 2 || *rows[0].Capacity != "4x" {
 			t.Fatalf("%s: %v, %v", form, rows, err)
@@ -29,9 +28,7 @@ func TestReadRowsSpellsCapacities(t *testing.T) {
 			t.Errorf("%s: %d cells, want 1", form, len(b.Cells))
 		}
 		w, err := result.ParseWhere([]string{"capacity=4.00x"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if found, err := w.Filter(rows); err != nil || len(found) != 2 {
 			t.Errorf("%s: capacity=4.00x selects %d rows, %v", form, len(found), err)
 		}

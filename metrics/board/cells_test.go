@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
@@ -11,9 +12,7 @@ import (
 func oneCell(t *testing.T, rows []result.Row) *cell {
 	t.Helper()
 	cells, err := newCells(result.Pointers(rows))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(cells) != 1 {
 		t.Fatalf("%d cells", len(cells))
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
@@ -17,9 +18,7 @@ import (
 func mustCompare(t *testing.T, rows []result.Row, a, b string) *Comparison {
 	t.Helper()
 	c, err := Compare(rows, a, b, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return c
 }
 

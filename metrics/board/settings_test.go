@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
@@ -82,9 +83,7 @@ func TestEditedPolicy(t *testing.T) {
 			}
 		}
 		w, err := result.ParseWhere([]string{name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if rows, err = w.Filter(rows); err == nil {
 			_, err = NewBoard(rows, Options{})
 		}
@@ -106,9 +105,7 @@ func TestColdIsNeverPooledWithWarmed(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	w, err := result.ParseWhere([]string{"warmup!=cold"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	warm, err := w.Filter(rows)
 	if err != nil || len(warm) != 6 {
 		t.Fatalf("%d rows, %v; want the 6 of trace a", len(warm), err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
@@ -64,9 +65,7 @@ func TestTiersComeByTheSizeAbove(t *testing.T) {
 		rows = append(rows, tierRow(above, 80, 20, 100))
 	}
 	lines, err := linesOfTiers(rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var got []string
 	for _, l := range lines {
 		got = append(got, l.Above)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
@@ -29,9 +30,7 @@ func (handTimer) Model() TimeModel {
 func timedBoard(t *testing.T, h handTimer, by string) *Board {
 	t.Helper()
 	b, err := NewBoard(rowstest.HandRows(), Options{Timer: h, By: by})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return b
 }
 
@@ -65,9 +64,7 @@ func (missTimer) TPOT(r *result.Row) (float64, error) {
 // Ranked by time, policies have the letters of their times.
 func TestLettersByTime(t *testing.T) {
 	b, err := NewBoard(rowstest.LetteredRows(), Options{Timer: missTimer{}, By: ByTime})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, want := range []string{"1 best a", "2 close a", "3 worse b"} {
 		l := b.Tables[0].Ranked[i]
 		if got := fmt.Sprint(l.Rank, " ", l.Policy, " ", l.Letters); got != want {
@@ -86,13 +83,9 @@ func TestLettersByTime(t *testing.T) {
 func TestRequestTimes(t *testing.T) {
 	misses := []int64{3, 25, 41, 66, 90}
 	cells, err := newCells(result.Pointers(rowstest.ByRequest("p", misses)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	g, err := newGrid(cells, newSampler(Options{Resamples: 100}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	g.clock = &clock{missTimer{}, map[*cell]float64{}, map[string][]string{}}
 	p, sum := g.at(CellRef{"a", "1x"}, "p"), 0.0
 	for i, got := range g.requestTimes(p) {
@@ -118,9 +111,7 @@ func TestTimeOfOtherMisses(t *testing.T) {
 	r := rowstest.Row("a", "p", "1x", 40)
 	r.Prefetched, r.MovedEntries, r.EntryBytes, r.HostToDeviceBytes, r.DeviceToHostBytes = 6, 120, rowstest.Ptr(2), rowstest.Ptr(int64(240)), rowstest.Ptr(int64(0))
 	c, err := newCells(result.Pointers([]result.Row{r}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	k := &clock{movedTimer{}, map[*cell]float64{}, map[string][]string{}}
 	for misses, want := range map[float64]float64{40: 40 + 120e3 + 6e6 + 240e9, 20: 20 + 60e3 + 3e6 + 120e9, 0: 0} {
 		if got := k.timeAt(c[0], misses); got != want {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/result"
@@ -17,9 +18,7 @@ import (
 func mustBoard(t *testing.T, rows []result.Row) *board.Board {
 	t.Helper()
 	b, err := board.NewBoard(rows, board.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return b
 }
 
@@ -51,15 +50,11 @@ func renderAll(t *testing.T, b *board.Board) string {
 	t.Helper()
 	var out bytes.Buffer
 	for _, err := range []error{Board(b, everything).Text(&out), Board(b, everything).Markdown(&out), CSV(&out, b), text.WriteJSON(&out, b)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 	}
 	for _, trace := range CurveTraces(b) {
 		fmt.Fprintln(&out, CurveNames(b, "", nil)[trace])
-		if err := Curves(&out, b, trace); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, Curves(&out, b, trace))
 	}
 	return out.String()
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/result"
@@ -17,9 +18,7 @@ import (
 func mustCompareAll(t *testing.T, rows []result.Row, b string) *board.Comparisons {
 	t.Helper()
 	all, err := board.CompareAll(rows, b, board.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return all
 }
 
@@ -31,9 +30,7 @@ func TestCompareAllNeedsMoreRequests(t *testing.T) {
 	}
 	all := mustCompareAll(t, rows, "best")
 	var out bytes.Buffer
-	if err := Comparisons(all, Whole).Text(&out); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, Comparisons(all, Whole).Text(&out))
 	if words := rowstest.LineOf(t, out.String(), "worse"); strings.Join(words[len(words)-3:], " ") != "n = 6" || !strings.Contains(out.String(), "N requests are too few, a decision") {
 		t.Errorf("%q in\n%s", words, &out)
 	}
@@ -43,9 +40,7 @@ func TestCompareAllRenderings(t *testing.T) {
 	all := mustCompareAll(t, rowstest.Synthetic(), "lru")
 	for name, render := range map[string]func(io.Writer) error{"compare_all.txt": Comparisons(all, View{}).Text, "compare_all.md": Comparisons(all, Whole).Markdown} {
 		var out bytes.Buffer
-		if err := render(&out); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, render(&out))
 		rowstest.Golden(t, name, out.Bytes())
 	}
 	document := rowstest.Document(t, "BOARD.md")

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/result"
@@ -19,9 +20,7 @@ import (
 func mustCompare(t *testing.T, rows []result.Row, a, b string) *board.Comparison {
 	t.Helper()
 	c, err := board.Compare(rows, a, b, board.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return c
 }
 
@@ -75,9 +74,7 @@ func TestCompareWithoutMissesSays(t *testing.T) {
 		want string
 	}{{some, "∞  [∞, ∞]"}, {none, "n/a   n/a           0:0:8  1"}} {
 		var out bytes.Buffer
-		if err := Comparison(mustCompare(t, append(rowstest.ByRequest("p", c.a), rowstest.ByRequest("q", none)...), "p", "q"), Whole).Text(&out); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, Comparison(mustCompare(t, append(rowstest.ByRequest("p", c.a), rowstest.ByRequest("q", none)...), "p", "q"), Whole).Text(&out))
 		for _, text := range []string{c.want, "p: two-sided permutation test"} {
 			if !strings.Contains(out.String(), text) {
 				t.Errorf("misses %v against none: no %q in\n%s", c.a, text, &out)
@@ -90,15 +87,11 @@ func TestCompareRenderings(t *testing.T) {
 	c := mustCompare(t, rowstest.Synthetic(), "s3fifo", "lru")
 	for name, render := range map[string]func(io.Writer) error{"compare.txt": Comparison(c, View{}).Text, "compare.md": Comparison(c, Whole).Markdown} {
 		var out bytes.Buffer
-		if err := render(&out); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, render(&out))
 		rowstest.Golden(t, name, out.Bytes())
 	}
 	var out bytes.Buffer
-	if err := text.WriteJSON(&out, c); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, text.WriteJSON(&out, c))
 	var back board.Comparison
 	if err := json.Unmarshal(out.Bytes(), &back); err != nil || !reflect.DeepEqual(&back, c) {
 		t.Errorf("JSON does not read back: %v", err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/render/chart"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
@@ -20,9 +21,7 @@ import (
 func TestCurvesAreSVG(t *testing.T) {
 	b := mustBoard(t, rowstest.Synthetic())
 	var out bytes.Buffer
-	if err := Curves(&out, b, "synthetic-qa.parquet"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, Curves(&out, b, "synthetic-qa.parquet"))
 	text := out.String()
 	for _, want := range []string{">[synthetic trace] synthetic-qa.parquet", "<title>[synthetic trace] Misses over capacity", "K = 64, warm-up lru:32", ">opt<", ">opt-bypass", ">s3fifo<", "log scale", ">× OPT (misses", ">miss ratio (misses", "stroke-dasharray:5,3"} {
 		if !strings.Contains(text, want) {
@@ -97,9 +96,7 @@ func TestEndsOfTheCapacityAxisAreLabelled(t *testing.T) {
 // TestCurvesWithoutOPT: a trace without OPT has its miss ratios.
 func TestCurvesWithoutOPT(t *testing.T) {
 	var out bytes.Buffer
-	if err := Curves(&out, mustBoard(t, append(rowstest.HandRows(), rowstest.Row("c", "lru", "1x", 5))), "c"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, Curves(&out, mustBoard(t, append(rowstest.HandRows(), rowstest.Row("c", "lru", "1x", 5))), "c"))
 	if text := out.String(); strings.Contains(text, "× OPT") || !strings.Contains(text, ">miss ratio") {
 		t.Error("the picture is not of miss ratios alone")
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
@@ -40,12 +41,8 @@ func TestBoardTitlesStateLabels(t *testing.T) {
 	for name, key := range map[string]*board.Key{"misses": board.MissesKey, "time": board.TimeKey} {
 		b.Tables[0].Key = key
 		var text, markdown bytes.Buffer
-		if err := Board(b, everything).Text(&text); err != nil {
-			t.Fatal(err)
-		}
-		if err := Board(b, everything).Markdown(&markdown); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, Board(b, everything).Text(&text))
+		fatal.If(t, Board(b, everything).Markdown(&markdown))
 		found := titles(text.String())
 		if len(found) < 5 {
 			t.Errorf("%s: %d titles: %q", name, len(found), found)
@@ -78,13 +75,9 @@ func TestBoardTitlesStateLabels(t *testing.T) {
 func TestBoardFilesStateLabels(t *testing.T) {
 	b := mustBoard(t, rowstest.LabelledRows())
 	var out, picture bytes.Buffer
-	if err := text.WriteJSON(&out, b); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, text.WriteJSON(&out, b))
 	var back board.Board
-	if err := json.Unmarshal(out.Bytes(), &back); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(out.Bytes(), &back))
 	if got := back.Labels.String(); got != "synthetic trace: 1 of 2 traces, 1 request: 1 of 2 traces" {
 		t.Errorf("the board has the labels %q", got)
 	}
@@ -92,13 +85,9 @@ func TestBoardFilesStateLabels(t *testing.T) {
 		t.Errorf("the traces have the labels %q", got)
 	}
 	out.Reset()
-	if err := CSV(&out, b); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, CSV(&out, b))
 	lines, err := csv.NewReader(&out).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	at, trace := slices.Index(lines[0], "labels"), slices.Index(lines[0], "trace")
 	for _, line := range lines[1:] {
 		want := map[string]string{"": back.Labels.String(), "a": "synthetic trace, 1 request", "b": ""}[line[trace]]
@@ -106,9 +95,7 @@ func TestBoardFilesStateLabels(t *testing.T) {
 			t.Errorf("CSV: labels %q of trace %q, expected %q", line[at], line[trace], want)
 		}
 	}
-	if err := Curves(&picture, b, "a"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, Curves(&picture, b, "a"))
 	for _, want := range []string{"<title>[synthetic trace, 1 request] Misses", ">[synthetic trace, 1 request] a "} {
 		if !strings.Contains(picture.String(), want) {
 			t.Errorf("no %q in the picture", want)
@@ -119,13 +106,9 @@ func TestBoardFilesStateLabels(t *testing.T) {
 // A comparison states the labels of its places, and that one side is an oracle.
 func TestComparisonStatesLabels(t *testing.T) {
 	c, err := board.Compare(rowstest.LabelledRows(), "p", "opt", board.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var text bytes.Buffer
-	if err := Comparison(c, Whole).Text(&text); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, Comparison(c, Whole).Text(&text))
 	if want := "[synthetic trace: 1 of 2 traces, 1 request: 1 of 2 traces, oracle policy] A = p against B = opt\n"; !strings.HasPrefix(text.String(), want) {
 		t.Errorf("%s\nexpected the title %s", &text, want)
 	}

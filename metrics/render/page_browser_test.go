@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/browsertest"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 	"github.com/kvreplay/kvreplay/trace/tracetest"
@@ -21,9 +22,7 @@ import (
 func pageFile(t *testing.T, page string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "report.html")
-	if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(page), 0o600))
 	return path
 }
 
@@ -66,9 +65,7 @@ const columnScript = `[...document.querySelectorAll("[data-figure=table] tbody t
 func set(t *testing.T, b *browsertest.Browser, figure, label, value string) {
 	t.Helper()
 	arguments, err := json.Marshal([]string{figure, label, value})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	b.Eval(fmt.Sprintf(`(([figure, label, value]) => {
 		const l = [...document.querySelectorAll("[data-figure=" + figure + "] .controls label")].find((l) => l.firstChild.data === label);
 		const c = l.querySelector("select, input");

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/browsertest"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/metrics/render/figure"
@@ -29,9 +30,7 @@ func reportPage(t *testing.T) string {
 		[]render.PageFigure{{Title: "A figure " + hostileName, Drawing: d}, {Title: "Lines " + hostileName, Drawing: &figure.Lines{X: "time", Y: "requests", Lines: []figure.Line{
 			{Name: hostileName, Points: []figure.Point{{X: 1, Y: 0.12345}, {X: 2, Y: 20}}}, {Name: "short", Points: []figure.Point{{X: 2, Y: 3}}},
 		}}}}, render.PageSource{Command: "kvreplay systems '" + hostileName + "'", Version: "1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return page.String()
 }
 

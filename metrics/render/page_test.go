@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/render"
@@ -60,18 +61,14 @@ func plainName(i int) string { return fmt.Sprintf("name%c%c", 'a'+i/26, 'a'+i%26
 func pageOf(t testing.TB, rows []result.Row, resamples int, titles ...string) string {
 	t.Helper()
 	b, err := board.NewBoard(rows, board.Options{Resamples: resamples})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	boards := []render.PageBoard{{Board: b, Rows: rows}}
 	for i, title := range titles {
 		boards = append(boards[:i], render.PageBoard{Board: b, Title: title, Suffix: "-" + title})
 	}
 	var page bytes.Buffer
 	source := render.PageSource{Command: "kvreplay leaderboard 'a b' --format html", Version: "v1\ncommit x"}
-	if err := render.Page(&page, boards, source, render.View{}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, render.Page(&page, boards, source, render.View{}))
 	return page.String()
 }
 
@@ -109,9 +106,7 @@ func TestPageHostileNames(t *testing.T) {
 		t.Fatalf("%d scripts and styles, expected 4", len(found))
 	}
 	var data struct{ Policies, Traces []struct{ Name string } }
-	if err := json.Unmarshal([]byte(found[1][2]), &data); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(found[1][2]), &data))
 	names := map[string]bool{}
 	for _, p := range append(data.Policies, data.Traces...) {
 		names[p.Name] = true
@@ -131,9 +126,7 @@ func TestPageData(t *testing.T) {
 		Places   []struct{ P, M []int64 }
 		Lines    [][]*float64 // trace, capacity, policy, × OPT, …
 	}
-	if err := json.Unmarshal([]byte(scripts.FindAllStringSubmatch(page, -1)[1][2]), &data); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(scripts.FindAllStringSubmatch(page, -1)[1][2]), &data))
 	want := map[string][]int64{"opt": {40, 20, 10}, "p": {50, 30, 12}, "lru": {60, 40, 15}} // a 1x, a 2x, b 1x
 	for i, place := range data.Places {
 		if place.P == nil {
@@ -210,9 +203,7 @@ func largest(t testing.TB) string {
 	}
 	r.Bounds[0].Policy = board.OptPolicy
 	var page bytes.Buffer
-	if err := render.Page(&page, []render.PageBoard{{Board: b}}, render.PageSource{Command: "kvreplay leaderboard", Version: "v1"}, render.View{}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, render.Page(&page, []render.PageBoard{{Board: b}}, render.PageSource{Command: "kvreplay leaderboard", Version: "v1"}, render.View{}))
 	return page.String()
 }
 
@@ -235,9 +226,7 @@ func TestPageHeat(t *testing.T) {
 		}
 		Policies []struct{ Name string }
 	}
-	if err := json.Unmarshal([]byte(scripts.FindAllStringSubmatch(page, -1)[1][2]), &data); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(scripts.FindAllStringSubmatch(page, -1)[1][2]), &data))
 	// OPT, in focus, misses 1 in layer 0 and 2 in layer 1 of each of two requests. p misses 1, 2, 3
 	// and 4 in its streams of one request, and 5, 6, 7 and 8 in those of the other.
 	want := "[{[0 1] [-1] [2 4] [400 400]} {[0 1] [0 1] [6 8 10 12] [200 200 200 200]}]"

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/render/figure"
@@ -18,9 +19,7 @@ import (
 func TestRankingFigure(t *testing.T) {
 	b := mustBoard(t, rowstest.LetteredRows())
 	d, err := RankingFigure(b, nil, View{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	dots := d.(*figure.Dots)
 	ranked := b.Tables[0].Ranked
 	if len(dots.Rows) != len(ranked) || len(dots.Marks) != 1 || dots.Marks[0].Value != 1 {
@@ -33,9 +32,7 @@ func TestRankingFigure(t *testing.T) {
 		}
 	}
 	d, err = RankingFigure(b, []string{"worse", "BEST"}, View{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if rows := d.(*figure.Dots).Rows; len(rows) != 2 || rows[0].Name != "worse" || rows[1].Name != "best" {
 		t.Errorf("%+v", rows)
 	}
@@ -53,9 +50,7 @@ func TestCurveFigure(t *testing.T) {
 	table := b.Tables[0]
 	for _, name := range CurveFigures {
 		d, err := CurveFigure(b, name, []string{"all"}, View{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		lines := d.(*figure.Lines).Lines
 		if len(lines) != len(table.Lines()) {
 			t.Fatalf("%s: %d lines of %d policies", name, len(lines), len(table.Lines()))
@@ -75,9 +70,7 @@ func TestCurveFigure(t *testing.T) {
 		}
 	}
 	d, err := CurveFigure(b, "x-opt", nil, View{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	shown := slice.Map(d.(*figure.Lines).Lines, func(l figure.Line) string { return l.Name })
 	for _, want := range append(slice.Map(table.Ranked[:min(focused, len(table.Ranked))], func(l board.Line) string { return l.Policy }), "opt") {
 		if !slices.Contains(shown, want) {
@@ -93,17 +86,13 @@ func TestHeatFigure(t *testing.T) {
 		rows = append(rows, rowstest.PartRow(rowstest.Row("t", "lru", "2x", 0), request, 3, 0, 1, misses), rowstest.PartRow(rowstest.Row("t", "lru", "2x", 0), request, 5, 1, 1, misses/2))
 	}
 	d, err := HeatFigure(rows, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	h := d.(*figure.Heat)
 	if !slices.Equal(h.Columns, []string{"3", "5"}) || !slices.Equal(h.Rows, []string{"0", "1"}) || h.Values[0][0] != 40 || h.Values[1][1] != 20 || !math.IsNaN(h.Values[0][1]) {
 		t.Errorf("%+v", h)
 	}
 	d, err = HeatFigure(rows, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	demand := float64(rows[0].Demand)
 	if got := d.(*figure.Heat).Values[0][0]; math.Abs(got-(1-40/(2*demand))) > 1e-12 {
 		t.Errorf("hit rate %g with 40 misses of 2 × %g", got, demand)

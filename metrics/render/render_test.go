@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/result"
@@ -24,9 +25,7 @@ func TestGoldens(t *testing.T) {
 		"board.csv":      func(w *bytes.Buffer) error { return CSV(w, b) },
 	} {
 		var out bytes.Buffer
-		if err := render(&out); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, render(&out))
 		rowstest.Golden(t, name, out.Bytes())
 	}
 }
@@ -35,17 +34,11 @@ func TestGoldens(t *testing.T) {
 func TestJSONReadsBack(t *testing.T) {
 	b := mustBoard(t, rowstest.RenderRows())
 	var out bytes.Buffer
-	if err := text.WriteJSON(&out, b); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, text.WriteJSON(&out, b))
 	var back board.Board
-	if err := json.Unmarshal(out.Bytes(), &back); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(out.Bytes(), &back))
 	var again bytes.Buffer
-	if err := text.WriteJSON(&again, back); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, text.WriteJSON(&again, back))
 	if out.String() != again.String() {
 		t.Error("the board read back has other bytes")
 	}
@@ -56,9 +49,7 @@ func TestJSONReadsBack(t *testing.T) {
 
 func TestCSVIsRectangular(t *testing.T) {
 	var out bytes.Buffer
-	if err := CSV(&out, mustBoard(t, rowstest.Synthetic())); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, CSV(&out, mustBoard(t, rowstest.Synthetic())))
 	lines, err := csv.NewReader(&out).ReadAll()
 	// 6 policies, pooled and at 4 capacities. 2 traces × 4 capacities. 2 windows. The header.
 	if want := 6*5 + 6*8 + 2 + 1; err != nil || len(lines) != want {
@@ -85,9 +76,7 @@ func TestColumnsHaveTheirFigures(t *testing.T) {
 		}},
 	}
 	var shown, lines bytes.Buffer
-	if err := Board(b, Whole).Text(&shown); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, Board(b, Whole).Text(&shown))
 	for policy, want := range map[string]string{
 		"p":        "1 p 1.5 [1.2, 2.0] 1.25 0.750 60.0 % 87.5 % 2.00 KiB 12.5 ms",
 		"window:2": "a window:2 12.5 20 30 24 15 1.25 2.00 70.0 % 1.00 KiB 2.00 ms",
@@ -119,21 +108,15 @@ func TestColumnsHaveTheirFigures(t *testing.T) {
 	timed.Tables[0].Ranked = []board.Line{{Rank: "1", Policy: "p", Pooled: &p, Capacities: []*board.Figures{{ExactFigures: &board.ExactFigures{TPOT: rowstest.Ptr(0.015)}}}}}
 	timed.Tables[0].Bounds = []board.Line{{Policy: "opt", Pooled: &board.Figures{ExactFigures: &board.ExactFigures{TPOT: rowstest.Ptr(0.01)}}, Capacities: []*board.Figures{nil}}}
 	var byTime bytes.Buffer
-	if err := Board(timed, Whole).Text(&byTime); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, Board(timed, Whole).Text(&byTime))
 	for policy, want := range map[string]string{"p": "1 p 12.5 ms 15.0 ms 1.25 640 1.5 2.00 KiB", "opt": "bound opt 10.0 ms n/a 1.00 800 n/a n/a"} {
 		if got := strings.Join(rowstest.LineOf(t, byTime.String(), policy), " "); got != want {
 			t.Errorf("by time, %s: %q, expected %q", policy, got, want)
 		}
 	}
-	if err := CSV(&lines, b); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, CSV(&lines, b))
 	all, err := csv.NewReader(&lines).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, line := range all[1:] {
 		of := map[string]string{}
 		for i, name := range all[0] {
@@ -160,13 +143,9 @@ func TestCSVNotesReadBack(t *testing.T) {
 		rows[i].Warnings = want
 	}
 	var out bytes.Buffer
-	if err := CSV(&out, mustBoard(t, rows)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, CSV(&out, mustBoard(t, rows)))
 	lines, err := csv.NewReader(&out).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, line := range lines[1:] {
 		var got []string
 		if err := json.Unmarshal([]byte(line[len(line)-1]), &got); err != nil || !slices.Equal(got, want) {
@@ -180,9 +159,7 @@ func TestMarkdownEscapesNames(t *testing.T) {
 	const trace, policy = "<img src=x>_a_|b", "<b>[p](x)|*"
 	rows := []result.Row{rowstest.Row(trace, "opt", "1x", 4), rowstest.Row(trace, policy, "1x", 5), rowstest.Row("c", "opt", "1x", 4), rowstest.Row("c", policy, "1x", 5)}
 	var out bytes.Buffer
-	if err := Board(mustBoard(t, rows), everything).Markdown(&out); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, Board(mustBoard(t, rows), everything).Markdown(&out))
 	plain := regexp.MustCompile(`\\.`).ReplaceAllString(out.String(), "")
 	for _, raw := range []string{"<", "](", "_a", "|b", "|*"} {
 		if strings.Contains(plain, raw) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
@@ -12,9 +13,7 @@ import (
 func tableText(t *testing.T, rows ...result.Row) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Rows(&b, rows); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, Rows(&b, rows))
 	return b.String()
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
@@ -29,9 +30,7 @@ func (handTimer) Model() board.TimeModel {
 func timedBoard(t *testing.T, h handTimer, by string) *board.Board {
 	t.Helper()
 	b, err := board.NewBoard(rowstest.HandRows(), board.Options{Timer: h, By: by})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return b
 }
 
@@ -43,9 +42,7 @@ func TestTimesAreShown(t *testing.T) {
 		board.ByTime: {"modelled time per output token", "÷ OPT's", " 1      lru     59900 ms", "0.782", "0.0668", "TPOT assumes: hits take a second"},
 	} {
 		var out bytes.Buffer
-		if err := Board(timedBoard(t, handTimer{}, by), Whole).Text(&out); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, Board(timedBoard(t, handTimer{}, by), Whole).Text(&out))
 		for _, text := range want {
 			if !strings.Contains(out.String(), text) {
 				t.Errorf("by %s the board lacks %q:\n%s", by, text, out.String())
@@ -63,13 +60,9 @@ func TestTimesBesideOpt(t *testing.T) {
 		}
 	}
 	b, err := board.NewBoard(rows, board.Options{Timer: handTimer{}, By: board.ByTime})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var out bytes.Buffer
-	if err := Board(b, Whole).Text(&out); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, Board(b, Whole).Text(&out))
 	_, times, _ := strings.Cut(out.String(), "modelled time per output token")
 	for line := range strings.Lines(times) {
 		if strings.Contains(line, " opt  ") {
@@ -85,13 +78,9 @@ func TestTimesBesideOpt(t *testing.T) {
 // Policies without capacity have times too.
 func TestTimesOfWindows(t *testing.T) {
 	b, err := board.NewBoard(rowstest.RenderRows(), board.Options{Timer: handTimer{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var out bytes.Buffer
-	if err := Board(b, Whole).Text(&out); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, Board(b, Whole).Text(&out))
 	// window:2 misses 30 of 100: 71 s.
 	if _, windows, _ := strings.Cut(out.String(), "Policies without capacity"); *b.Windows[0].Figures.TPOT != 71 || !strings.Contains(windows, "71000 ms") {
 		t.Errorf("the windows' times are missing:\n%s", out.String())

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
@@ -22,16 +23,12 @@ func TestNarrowViewFits(t *testing.T) {
 	}
 	b := mustBoard(t, rows)
 	compared, err := board.Compare(rows, "s3fifo", "lru", board.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, write := range map[string]func(io.Writer) error{
 		"board": Board(b, View{}).Text, "all notes": Board(b, View{Notes: true}).Text, "comparison": Comparison(compared, View{}).Text,
 	} {
 		var out bytes.Buffer
-		if err := write(&out); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, write(&out))
 		notes := 0
 		for line := range strings.SplitSeq(out.String(), "\n") {
 			if n := utf8.RuneCountInString(line); n > 100 {
@@ -97,9 +94,7 @@ func TestRankingPlot(t *testing.T) {
 	b := mustBoard(t, rows)
 	var light, again, dark bytes.Buffer
 	for _, err := range []error{RankingPlot(&light, b, View{}, false), RankingPlot(&again, b, View{}, false), RankingPlot(&dark, b, View{}, true)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 	}
 	if light.String() != again.String() || light.String() == dark.String() {
 		t.Error("one picture is drawn in two ways, or two in one")

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
@@ -23,9 +24,7 @@ func TestLossyRowsAreChecked(t *testing.T) {
 		`selector_recall 0.5 of selector ""`:     func(r *result.Row) { r.SelectorRecall = rowstest.Ptr(0.5) },
 	} {
 		r := rowstest.LossyRow("a", "snapkv", "1x", 30, 0.6)
-		if err := r.Check(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, r.Check())
 		change(&r)
 		if err := r.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)

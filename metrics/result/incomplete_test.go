@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 	"github.com/parquet-go/parquet-go"
@@ -45,9 +46,7 @@ func TestFindIncomplete(t *testing.T) {
 		"nothing asked of": {nil, []string{"trace=z"}, ""},
 	} {
 		where, err := result.ParseWhere(c.where)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		got := ""
 		if i := result.FindIncomplete(asked, c.rows, where); i != nil {
 			got = i.Shares() + " " + i.Names()
@@ -102,18 +101,14 @@ func TestWriteParquet(t *testing.T) {
 	rows[0].HostToDeviceBytes, rows[0].DeviceToHostBytes = nil, nil
 	rows[0].Warnings = []string{"one", "two"}
 	var out, again bytes.Buffer
-	if err := result.WriteParquet(&out, rows); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, result.WriteParquet(&out, rows))
 	reversed := slices.Clone(rows)
 	slices.Reverse(reversed)
 	if err := result.WriteParquet(&again, append(reversed, rows...)); err != nil || !bytes.Equal(again.Bytes(), out.Bytes()) {
 		t.Errorf("%v, or other bytes in another order", err)
 	}
 	file, err := parquet.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, c := range file.Root().Columns() {
 		if c.Name() != result.FieldNames()[i] || c.Optional() != (result.ParquetRow.Field(i).Type.Kind() == reflect.Pointer) {
 			t.Errorf("column %d is %s, optional %v", i, c.Name(), c.Optional())
@@ -122,9 +117,7 @@ func TestWriteParquet(t *testing.T) {
 	r := parquet.NewReader(file, parquet.SchemaOf(reflect.New(result.ParquetRow).Interface()))
 	for i, want := range result.MergeRows(rows, nil) {
 		got := reflect.New(result.ParquetRow)
-		if err := r.Read(got.Interface()); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, r.Read(got.Interface()))
 		row := result.FromParquet(got.Elem())
 		if len(row.Warnings) == 0 {
 			row.Warnings = nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
@@ -19,13 +20,9 @@ func TestLabels(t *testing.T) {
 		t.Errorf("title %q", got)
 	}
 	w, err := result.ParseWhere([]string{"labels=synthetic trace"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	not, err := result.ParseWhere([]string{"labels!=synthetic trace"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if w, err := result.ParseWhere([]string{"labels=none"}); err != nil {
 		t.Error(err)
 	} else if _, err := w.Filter(rowstest.LabelledRows()); err == nil || !strings.HasSuffix(err.Error(), "the rows have labels: synthetic trace, 1 request, oracle policy") {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
@@ -18,9 +19,7 @@ func canonicalLines(t testing.TB) [][]byte {
 	rows := append(rowstest.Synthetic(), awkward()[1])
 	rows[0].Warnings = []string{"two\nlines, \"quoted\"} é", "]"}
 	var b bytes.Buffer
-	if err := result.WriteJSONL(&b, rows); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, result.WriteJSONL(&b, rows))
 	return bytes.SplitAfter(bytes.TrimSuffix(b.Bytes(), []byte("\n")), []byte("\n"))
 }
 
@@ -105,17 +104,11 @@ func TestReadTextsAreShared(t *testing.T) {
 	var jsonl, csv bytes.Buffer
 	rows := awkward()
 	rows = append(rows, rows...)
-	if err := result.WriteJSONL(&jsonl, rows); err != nil {
-		t.Fatal(err)
-	}
-	if err := result.WriteCSV(&csv, rows); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, result.WriteJSONL(&jsonl, rows))
+	fatal.If(t, result.WriteCSV(&csv, rows))
 	for form, text := range map[string]*bytes.Buffer{"JSON lines": &jsonl, "CSV": &csv} {
 		got, err := result.DecodeRows(text, form)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for what, pair := range map[string][2]string{
 			"trace": {got[0].Trace, got[2].Trace}, "request_id": {*got[1].RequestID, *got[3].RequestID}, "warnings": {got[0].Warnings[1], got[2].Warnings[1]},
 		} {
@@ -132,9 +125,7 @@ func TestLongLines(t *testing.T) {
 	rows := rowstest.Synthetic()[:3]
 	rows[1].Warnings = []string{strings.Repeat("long ", 50_000)}
 	var b bytes.Buffer
-	if err := result.WriteJSONL(&b, rows); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, result.WriteJSONL(&b, rows))
 	text := b.Bytes()
 	got, err := result.DecodeRows(bytes.NewReader(text), "rows")
 	if err != nil || !reflect.DeepEqual(got, rows) {

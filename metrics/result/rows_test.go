@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
@@ -50,9 +51,7 @@ func TestRoundTrip(t *testing.T) {
 // line is a valid row as JSON text, with replacements.
 func line(t *testing.T, replace ...string) string {
 	var b bytes.Buffer
-	if err := result.WriteJSONL(&b, []result.Row{rowstest.Row("a", "lru", "1x", 40)}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, result.WriteJSONL(&b, []result.Row{rowstest.Row("a", "lru", "1x", 40)}))
 	text := strings.NewReplacer(replace...).Replace(b.String())
 	if len(replace) > 0 && text == b.String() {
 		t.Fatalf("%q is not in %s", replace, text)
@@ -119,9 +118,7 @@ func TestChangedDigitsAreSeen(t *testing.T) {
 
 func TestDecodeCSVIsStrict(t *testing.T) {
 	var b bytes.Buffer
-	if err := result.WriteCSV(&b, []result.Row{rowstest.Row("a", "lru", "1x", 40)}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, result.WriteCSV(&b, []result.Row{rowstest.Row("a", "lru", "1x", 40)}))
 	good := b.String()
 	for _, c := range []struct{ name, text, want string }{
 		{"NaN", strings.Replace(good, "100,10,60,40", "100,NaN,60,40", 1), "rows:2: field demand_mean: NaN is not a number ≥ 0"},
@@ -142,9 +139,7 @@ func TestReadFolder(t *testing.T) {
 		t.Errorf("empty folder: %v", err)
 	}
 	for name, text := range map[string]string{"b.jsonl": line(t), "a.jsonl": line(t, `"a"`, `"z"`), "notes.txt": "no rows"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	rows, err := result.ReadRows(dir)
 	if err != nil || len(rows) != 2 || rows[0].Trace != "z" {
@@ -158,14 +153,10 @@ func TestReadFolder(t *testing.T) {
 // FuzzDecodeRows: decoded rows are true, and survive both forms.
 func FuzzDecodeRows(f *testing.F) {
 	var b bytes.Buffer
-	if err := errors.Join(result.WriteJSONL(&b, awkward())); err != nil {
-		f.Fatal(err)
-	}
+	fatal.If(f, errors.Join(result.WriteJSONL(&b, awkward())))
 	f.Add(b.Bytes())
 	b.Reset()
-	if err := result.WriteCSV(&b, awkward()); err != nil {
-		f.Fatal(err)
-	}
+	fatal.If(f, result.WriteCSV(&b, awkward()))
 	f.Add(b.Bytes())
 	f.Fuzz(func(t *testing.T, text []byte) {
 		rows, err := result.DecodeRows(bytes.NewReader(text), "fuzz")
@@ -173,9 +164,7 @@ func FuzzDecodeRows(f *testing.F) {
 			return
 		}
 		var again bytes.Buffer
-		if err := result.WriteCSV(&again, rows); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, result.WriteCSV(&again, rows))
 		got, err := result.DecodeRows(&again, "again")
 		if err != nil || !reflect.DeepEqual(got, rows) {
 			t.Fatalf("%v: %+v became %+v", err, rows, got)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
@@ -21,9 +22,7 @@ func TestWhere(t *testing.T) {
 		{"policy!=lru policy!=opt", 6}, {"capacity=2x", 4}, {"demand_mean=10.0", 12}, {"request_id=null", 12}, {"offline=true", 3},
 	} {
 		w, err := result.ParseWhere(strings.Fields(c.where))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got, err := w.Filter(rows); err != nil || len(got) != c.want {
 			t.Errorf("%q: %d rows, %v; want %d", c.where, len(got), err, c.want)
 		}
@@ -40,9 +39,7 @@ func TestWhereErrors(t *testing.T) {
 		}
 	}
 	w, err := result.ParseWhere([]string{"policy=fifo"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := w.Filter(rowstest.HandRows()); err == nil || !strings.Contains(err.Error(), "the rows have policy: lru, opt, p") {
 		t.Errorf("error %v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
@@ -12,8 +13,6 @@ import (
 // output.
 func TestSyntheticRows(t *testing.T) {
 	var out bytes.Buffer
-	if err := result.WriteJSONL(&out, rowstest.Synthetic()); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, result.WriteJSONL(&out, rowstest.Synthetic()))
 	rowstest.Golden(t, "rows.jsonl", out.Bytes())
 }

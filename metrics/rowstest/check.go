@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata")
@@ -17,14 +19,10 @@ func Golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := "../testdata/" + name
 	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, got, 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s differs; got:\n%s", path, got)
 	}
@@ -54,9 +52,7 @@ func LineOf(t *testing.T, text, policy string) []string {
 func Document(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile("../" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return string(text)
 }
 

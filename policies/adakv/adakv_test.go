@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/policytest"
 	"github.com/kvreplay/kvreplay/trace"
@@ -65,9 +66,7 @@ func TestLayerWithOneSelection(t *testing.T) {
 // The first and the last of eight blocks are pinned, and one of the two observed ones is held.
 func TestSurvey(t *testing.T) {
 	make, _, err := Entry.New("window=2,kernel=1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	prompt := &policies.Prompt{Blocks: 8, First: 1, End: 7, Mass: []float32{9, 1, 5, 2, 4, 3, 8, 8}}
 	if got := make().(policies.Divider).Survey(prompt, []float32{7}); !slices.Equal(got, []float32{7, 1, 5, 4, 3, 2, 1}) {
 		t.Errorf("%v, want what was there, 1 block observed, and the masses 5 4 3 2 1", got)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies/all"
 )
 
@@ -14,9 +15,7 @@ func TestEveryPolicyIsDocumented(t *testing.T) {
 	table := all.Table()
 	for _, e := range table {
 		spec, err := table.Parse(strings.TrimSuffix(e.Name+":"+e.Example, ":"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		pkg := path.Base(reflect.TypeOf(spec.Make()).Elem().PkgPath())
 		if !strings.HasPrefix(e.Doc, "Package "+pkg+" ") {
 			t.Errorf("%s: the Doc of its entry begins with %.40q, expected the comment of package %s", e.Name, e.Doc, pkg)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies/all"
 )
 
@@ -72,9 +73,7 @@ func TestRanges(t *testing.T) {
 	}
 	for _, e := range table { // none is left out
 		spec, err := table.Parse(strings.TrimSuffix(e.Name+":"+e.Example, ":"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for item := range strings.SplitSeq(spec.Options, ",") {
 			name, value, _ := strings.Cut(item, "=")
 			if _, ok := ranges[e.Name+":"+name+"="]; !ok && strings.ContainsAny(value, "0123456789") {

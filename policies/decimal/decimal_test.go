@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // Products and quotients are computed from the decimals as typed and rounded down.
@@ -18,9 +20,7 @@ func TestTimesAndOver(t *testing.T) {
 		{"0.29999999999999999999", 10, 2, 0}, {strings.Repeat("9", 40), 2, math.MaxInt64, math.MaxInt64},
 	} {
 		n, err := Parse(c.text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if times, over := n.Times(c.k), n.Over(c.k); times != c.times || over != c.over {
 			t.Errorf("%s times %d is %d, want %d; over it %d, want %d", c.text, c.k, times, c.times, over, c.over)
 		}
@@ -38,9 +38,7 @@ func TestParseRefuses(t *testing.T) {
 func TestCompare(t *testing.T) {
 	var zero Number
 	half, err := Parse("0.50")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if !zero.IsZero() || half.IsZero() || zero.Compare(half) >= 0 || half.Compare(zero) <= 0 || half.Compare(half) != 0 || Int(1).Compare(half) <= 0 {
 		t.Error("0, 0.5 and 1 are out of order")
 	}

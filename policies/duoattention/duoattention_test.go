@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
@@ -17,9 +18,7 @@ func TestConformance(t *testing.T) {
 func newPolicy(t *testing.T, options string) policies.Divider {
 	t.Helper()
 	make, _, err := Entry.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return make().(policies.Divider)
 }
 
@@ -98,9 +97,7 @@ func TestLeastAndMost(t *testing.T) {
 func TestFirstBlocks(t *testing.T) {
 	for first, want := range map[int]int32{0: 4, 1: 4, 4: 4, 6: 6} {
 		p := &Policy{Sink: 4, Recent: 1}
-		if err := p.Reset(&policies.Scope{Capacity: 5}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, p.Reset(&policies.Scope{Capacity: 5}))
 		p.Prompt(&policies.Prompt{First: first, End: 9, Blocks: 10})
 		if got := p.Evict(1, nil); !slices.Equal(got, []int32{want}) {
 			t.Errorf("of %d pinned blocks: drops %v first, want %d", first, got, want)

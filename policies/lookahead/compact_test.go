@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 )
 
@@ -14,9 +15,7 @@ func TestLongStream(t *testing.T) {
 	const blocks, steps, stays = 300, 4000, 0
 	r := rand.New(rand.NewPCG(1, 2))
 	p, capacity := new(Policy), 40
-	if err := p.Reset(&policies.Scope{Blocks: blocks, Capacity: capacity, Steps: steps, Demand: 20}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, p.Reset(&policies.Scope{Blocks: blocks, Capacity: capacity, Steps: steps, Demand: 20}))
 	outside := []int32{} // in order of last use
 	demand := []int32{stays}
 	longest := 0

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace"
@@ -15,9 +16,7 @@ import (
 //	func FuzzConformance(f *testing.F) { policytest.Fuzz(f, lru.Entry, "", nil) }
 func Fuzz(f *testing.F, entry policies.Entry, options string, newReference func() Reference) {
 	s := &suite{entry: entry, options: options, rule: fetch, reference: newReference}
-	if err := s.parse(); err != nil {
-		f.Fatal(err)
-	}
+	fatal.If(f, s.parse())
 	f.Add([]byte{2, 1, 3, 9, 0, 0, 0, 3, 0, 4, 1, 2, 3, 4, 3, 5, 6, 7, 4, 1, 2, 3, 4})
 	f.Add([]byte{1, 0, 0, 4, 1, 1, 1, 1, 1, 2, 0, 1, 2, 1, 2, 2, 2, 3, 130, 4, 5, 2, 0, 1})
 	f.Add([]byte{4, 3, 7, 20, 2, 3, 0, 4, 2, 5, 9, 3, 1, 7, 2, 133, 4, 4, 4, 8, 6, 1, 1, 5, 0, 1, 2, 3, 4})

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies/lru"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -11,9 +12,7 @@ import (
 // Most random bytes decode to a stream, and every decoded stream keeps the rules of the format.
 func TestFuzzDecodes(t *testing.T) {
 	s := &suite{entry: lru.Entry}
-	if err := s.parse(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.parse())
 	r := rand.New(rand.NewPCG(1, 34))
 	decoded := map[string]int{}
 	for range 500 {

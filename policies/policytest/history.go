@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace"
@@ -61,17 +62,13 @@ func LossyHistory(t *testing.T, entry policies.Entry, options, text string) {
 func Divide(t *testing.T, entry policies.Entry, options string, streams []policies.Surveyed) []int {
 	t.Helper()
 	fresh, _, err := entry.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return fresh().(policies.Divider).Divide(streams)
 }
 
 func compareHistory(t *testing.T, s *suite, text string) {
 	t.Helper()
-	if err := s.parse(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.parse())
 	h := &history{rule: s.rule, longest: 1, settings: map[string]int{"capacity": 1, "topk": 0, "windows": 0, "prompt": 0, "entries": 1, "local": 1}}
 	verbs := [3]string{"misses", "evicts", "keeps out"}
 	if s.rule == lose {

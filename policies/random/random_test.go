@@ -3,6 +3,7 @@ package random_test
 import (
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/policytest"
 	"github.com/kvreplay/kvreplay/policies/random"
@@ -35,9 +36,7 @@ func TestUniform(t *testing.T) {
 	}
 	var count [blocks]float64
 	for seed := range uint64(draws / 4) {
-		if err := p.Reset(&policies.Scope{Blocks: blocks, Seed: seed}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, p.Reset(&policies.Scope{Blocks: blocks, Seed: seed}))
 		p.Update(&policies.Step{Offered: all})
 		for _, x := range p.Evict(4, nil) {
 			count[x]++

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
@@ -26,9 +27,7 @@ func FuzzConformance(f *testing.F) {
 // The means are worked out by hand, with decay 1/2, capacity 2 and steps of one block.
 func TestHistory(t *testing.T) {
 	p := &Policy{Decay: 0.5}
-	if err := p.Reset(&policies.Scope{Blocks: 4, Capacity: 2, Steps: 5, Demand: 1}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, p.Reset(&policies.Scope{Blocks: 4, Capacity: 2, Steps: 5, Demand: 1}))
 	for i, step := range []struct {
 		step policies.Step
 		want []int32
@@ -56,9 +55,7 @@ func TestHistory(t *testing.T) {
 // decayed once, 0 to 1/4 and 1 to 3/20. If updates counted, they would be 1/16 and 3/40.
 func TestHistoryOfPool(t *testing.T) {
 	p := &Policy{Decay: 0.5}
-	if err := p.Reset(&policies.Scope{Blocks: 4, Capacity: 2, Steps: 6, Demand: 1, PerStep: 2}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, p.Reset(&policies.Scope{Blocks: 4, Capacity: 2, Steps: 6, Demand: 1, PerStep: 2}))
 	p.Update(&policies.Step{T: 0, Demand: 1, Miss: []int32{0}, List: []int32{0}, Scores: []float32{1}})
 	p.Update(&policies.Step{T: 1, Demand: 1, Miss: []int32{1}, List: []int32{1}, Scores: []float32{0.6}})
 	p.Update(&policies.Step{T: 2, Demand: 1, Exit: []int32{0}, Miss: []int32{2}, List: []int32{2}, Scores: []float32{1}})

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 )
 
@@ -18,17 +19,13 @@ type Access func(x int32) (hit bool, evicted int32)
 func Compare(t *testing.T, entry policies.Entry, options string, paper func(capacity int) Access) {
 	t.Helper()
 	spec, err := policies.NewTable(entry).Parse(entry.Name + ":" + options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	p := spec.Make()
 	for seed := range uint64(1500) {
 		r := rand.New(rand.NewPCG(seed, 41))
 		capacity, accesses := 2+r.IntN(20), draw(r)
 		sc := policies.Scope{Blocks: blocks, Capacity: capacity, Steps: len(accesses), Demand: 1}
-		if err := p.Reset(&sc); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, p.Reset(&sc))
 		d := driver{policy: p, capacity: capacity, resident: map[int32]bool{}, last: -1}
 		access := paper(capacity)
 		for i, x := range accesses {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
@@ -52,9 +53,7 @@ prompt |   | 2 3 # 0 and 1 of the four sinks, and 4
 func TestPinnedSinks(t *testing.T) {
 	for first, want := range map[int][]int32{3: {4, 5}, 4: {4, 5}, 6: {6, 7}} {
 		p := &Policy{Sink: 4}
-		if err := p.Reset(&policies.Scope{Capacity: 2}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, p.Reset(&policies.Scope{Capacity: 2}))
 		p.Prompt(&policies.Prompt{First: first, End: 9, Blocks: 10})
 		if got := p.Evict(2, nil); !slices.Equal(got, want) {
 			t.Errorf("of %d pinned blocks: drops %v first, want %v", first, got, want)

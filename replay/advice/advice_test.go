@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/datasets/corpus"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
@@ -78,13 +79,9 @@ func TestMain(m *testing.M) { runIn(m) }
 func question(t *testing.T, machine, model string, schedules ...string) ([]*pipeline.Profile, advice.Question) {
 	t.Helper()
 	found, err := replayed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	q := advice.Question{Trace: "t", Rows: slices.Clone(found.rows)}
 	q.Options = pipeline.Options{Batch: 1, Fragments: 1, Context: 65536, Steps: 4, Network: pipeline.Networks(lib)}
 	q.LayerMap, q.TopK, q.MaxBatch = "stretch", 2048, 64
@@ -102,9 +99,7 @@ func question(t *testing.T, machine, model string, schedules ...string) ([]*pipe
 	}
 	for _, name := range schedules {
 		s, err := pipeline.ParseSchedule(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		q.Schedules = append(q.Schedules, s)
 	}
 	var profiles []*pipeline.Profile
@@ -133,9 +128,7 @@ func copied(p *pipeline.Profile, change func(pipeline.Counts) pipeline.Counts) *
 func advise(t *testing.T, profiles []*pipeline.Profile, q advice.Question) *advice.Advice {
 	t.Helper()
 	a, err := advice.Advise(context.Background(), profiles, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return a
 }
 
@@ -147,9 +140,7 @@ func TestAdvise(t *testing.T) {
 	a := advise(t, profiles, q)
 	q.EveryCell = true
 	plan, err := pipeline.Plan(context.Background(), profiles, q.PlanOptions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var best, served, resident, advised *pipeline.Candidate
 	for i := range plan.Candidates { // the slow twin: look at each
 		c := &plan.Candidates[i]
@@ -188,9 +179,7 @@ func TestAdvise(t *testing.T) {
 		Slots int `json:"device_buffer_size"`
 		Ratio int `json:"host_to_device_ratio"`
 	}
-	if err := json.Unmarshal([]byte(strings.Split(sglang.Config, "'")[1]), &options); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(strings.Split(sglang.Config, "'")[1]), &options))
 	if options.TopK != 2048 || options.Slots != a.Served.Entries || options.Slots*options.Ratio < 65536 || options.Slots*(options.Ratio-1) >= 65536 || !strings.Contains(sglang.Config, "fp8_e4m3") {
 		t.Errorf("SGLang: %s", sglang.Config)
 	}

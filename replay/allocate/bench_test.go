@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // model returns a problem like those of `--capacity sweep`: 64 multiples of K from 1 to 16, concave
@@ -43,9 +45,7 @@ func BenchmarkAllocate(b *testing.B) {
 			p := model(m.layers, m.heads, family)
 			for _, method := range []string{"2d-greedy", "2d-exact"} {
 				spec, err := ParseMethod(method)
-				if err != nil {
-					b.Fatal(err)
-				}
+				fatal.If(b, err)
 				b.Run(fmt.Sprintf("model=%dx%d/sizes=%s/method=%s", m.layers, m.heads, family, method), func(b *testing.B) {
 					b.ReportAllocs()
 					for b.Loop() {

@@ -3,19 +3,17 @@ package allocate
 import (
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // sizesBy returns the choice of a method.
 func sizesBy(t *testing.T, method string, p *Problem, memory int64) []int {
 	t.Helper()
 	spec, err := ParseMethod(method)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r, err := spec.Allocate(p, memory)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return r.Sizes
 }
 
@@ -224,9 +222,7 @@ func TestBadProblems(t *testing.T) {
 		"below the floors": {capacities(good, curveOf(1, shared, 10, 5)), 19, "19 entries of memory are too few: 2 streams of at least 10 entries take 20"},
 	} {
 		spec, err := ParseMethod("2d-greedy")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if _, err := spec.Allocate(c.p, c.memory); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}

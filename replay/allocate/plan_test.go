@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // somePlan returns a plan with text that needs quoting.
@@ -26,9 +28,7 @@ func TestPlanFile(t *testing.T) {
 	for _, f := range []Family{Capacities, Windows} {
 		path := filepath.Join(t.TempDir(), "plan.yaml")
 		p := somePlan(f)
-		if err := p.Write(path); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, p.Write(path))
 		got, err := Read(path)
 		if err != nil || !reflect.DeepEqual(got, p) {
 			t.Fatalf("%+v, %v, want %+v", got, err, p)
@@ -208,9 +208,7 @@ func TestUnreadable(t *testing.T) {
 		t.Skip("root may read everything")
 	}
 	path := filepath.Join(t.TempDir(), "plan.yaml")
-	if err := os.WriteFile(path, somePlan(Capacities).Encode(), 0); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, somePlan(Capacities).Encode(), 0))
 	if _, err := Read(path); err == nil {
 		t.Error("an unreadable file was read")
 	}

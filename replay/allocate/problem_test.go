@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -91,9 +92,7 @@ func exhaustive(p *Problem, memory int64) (moved int64) {
 func movedBy(t *testing.T, p *Problem, sizes []int) int64 {
 	t.Helper()
 	totals, err := p.Totals(sizes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return totals.Moved
 }
 
@@ -142,9 +141,7 @@ func TestCoarseExact(t *testing.T) {
 		states := 1 + r.Int64N(8)
 		got := solveExactIn(p, memory, states)
 		totals, err := p.Totals(got.Sizes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		greedy, best := movedBy(t, p, solveGreedy(p, memory).Sizes), exhaustive(p, memory)
 		if totals.Memory > memory || totals.Moved > greedy || totals.Moved < best || got.AtLeast > best || got.Granularity == 0 || got.AtLeast != best && got.AtLeast != solveGreedy(p, memory).AtLeast {
 			t.Fatalf("seed %d: %d entries of %d, moves %d (bound %d), greedy %d, best %d", seed, totals.Memory, memory, totals.Moved, got.AtLeast, greedy, best)
@@ -193,9 +190,7 @@ func TestGranularity(t *testing.T) {
 func TestMethodsKeepTheRules(t *testing.T) {
 	for _, m := range Methods() {
 		spec, err := ParseMethod(m.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for seed := range uint64(400) {
 			r := rand.New(rand.NewPCG(seed, 9))
 			p := random(r, shape{1 + r.IntN(4), 1 + r.IntN(4), 2 + r.IntN(6), []Family{Capacities, Windows}[r.IntN(2)]})
@@ -247,9 +242,7 @@ func TestUnitsDoNotMatter(t *testing.T) {
 		}
 		for _, m := range Methods() {
 			spec, err := ParseMethod(m.Name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			a, errA := spec.Allocate(p, memory)
 			b, errB := spec.Allocate(finer, 2*memory)
 			if errA != nil || errB != nil {

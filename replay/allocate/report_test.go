@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
@@ -27,9 +28,7 @@ func study() (rows []result.Row) {
 func options(t *testing.T, method string) Options {
 	t.Helper()
 	spec, err := ParseMethod(method)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return Options{Methods: []Spec{spec}, Memory: "1.5x"}
 }
 
@@ -39,9 +38,7 @@ func TestMoreMemoryThanSizes(t *testing.T) {
 	for memory, warned := range map[string]bool{"2x": false, "9": true, "48GB": true} { // 8 and 8 entries are the largest sizes
 		o.Memory = memory
 		reports, err := Run(study(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if text := strings.Join(reports[0].Warnings, "\n"); strings.Contains(text, "exceeds the largest profiled sizes, 16 in total") != warned {
 			t.Errorf("%s: warnings %q", memory, text)
 		}
@@ -85,9 +82,7 @@ func TestReportKeepsWarnings(t *testing.T) {
 	o := options(t, "2d-greedy")
 	o.Judge = []string{"c"}
 	reports, err := Run(rows, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got, want := reports[0].Warnings, []string{"cold start", "sink 4 replayed", "warm"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -117,9 +112,7 @@ func TestPlanOfTwoTraces(t *testing.T) {
 		}
 	}
 	reports, err := Run(rows, options(t, "2d-greedy"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := []Source{{"t.parquet", "sha256:t", []string{"a", "b"}}, {"u.parquet", "sha256:u", []string{"c"}}}
 	if got := reports[0].Plan.Profile; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
@@ -132,13 +125,9 @@ func TestSplit(t *testing.T) {
 	for _, o := range []Options{{Judge: []string{"c"}}, {Requests: []string{"a", "b"}, Judge: []string{"c"}}, {Requests: []string{"b", "a"}, Judge: []string{"c", "c"}}, {Judge: []string{"c"}, Exclude: []string{"c"}}} {
 		o.Methods, o.Memory = options(t, "2d-exact").Methods, "1.5x"
 		reports, err := Run(study(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		var text bytes.Buffer
-		if err := json.NewEncoder(&text).Encode(reports); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.NewEncoder(&text).Encode(reports))
 		if want == "" {
 			want = text.String()
 		}
@@ -151,17 +140,11 @@ func TestSplit(t *testing.T) {
 // A plan from a file is judged like one that was just made.
 func TestJudgePlan(t *testing.T) {
 	made, err := Run(study(), func() Options { o := options(t, "2d-greedy"); o.Judge = []string{"c"}; return o }())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	plan, err := Decode(made[0].Plan.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	judged, err := Run(study(), Options{Plan: plan, Requests: []string{"c"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	a, b := made[0].Judge, judged[0].Judge
 	if judged[0].Profile != nil || a.Uniform.Misses != b.Uniform.Misses || a.Plan.Misses != b.Plan.Misses || *a.Ratio != *b.Ratio || judged[0].Digest != made[0].Digest {
 		t.Errorf("%+v, want %+v", b, a)
@@ -184,9 +167,7 @@ func TestWindowsAreComparedInEqualMemory(t *testing.T) {
 	o := options(t, "2d-greedy")
 	o.Memory, o.Judge = "window:1", []string{"b"}
 	reports, err := Run(rows, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	// On a with 8 entries, uniform ×1 misses 100. The plan takes layer 0 to ×1. For the remaining
 	// 4, layer 0 to ×2 and layer 1 to ×1 save 10 each. The lower layer goes first: 10 + 90.
 	r := reports[0]
@@ -207,9 +188,7 @@ func TestWindowsAreComparedInEqualMemory(t *testing.T) {
 	}
 	// From a file, the plan is judged by its own cost: with b's peaks, 9 × 10 entries.
 	judged, err := Run(rows, Options{Plan: reports[0].Plan, Requests: []string{"b"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if a, b := reports[0].Judge, judged[0].Judge; b.Plan.MemoryEntries != 90 || a.Plan.MemoryEntries != 90 || *a.Ratio != *b.Ratio {
 		t.Errorf("judged by peaks %+v, want %+v", b.Plan, a.Plan)
 	}
@@ -226,20 +205,14 @@ func TestUniformWindowsOfOneCost(t *testing.T) {
 	o := options(t, "uniform")
 	o.Memory, o.Cost = "window:2", PeakResidents
 	reports, err := Run(rows, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if s := reports[0].Profile; s.Plan.Misses != 40 || *s.Ratio != 1 {
 		t.Errorf("uniform beside itself: %d misses, ratio %v", s.Plan.Misses, *s.Ratio)
 	}
 	c, err := Collect(rows, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	p, err := c.Pool(c.Requests(), PeakResidents)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for memory, want := range map[int64]int64{1: 0, 2: 900, 4: 700, 6: 400, 7: 325, 10: 100, 11: 100} {
 		if got := p.uniformIn(memory); got != want {
 			t.Errorf("in %d entries uniform windows move %d, want %d", memory, got, want)
@@ -295,13 +268,9 @@ func TestText(t *testing.T) {
 	o := options(t, "2d-greedy")
 	o.Judge = []string{"c"}
 	reports, err := Run(study(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var got strings.Builder
-	if err := WriteText(&got, reports, table.Figures); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, WriteText(&got, reports, table.Figures))
 	want := `lru: 2 streams in 2 layers, capacities from 4 to 8 entries
 memory 1.5x: 12 entries per request, at least 4 entries per stream
 profiled on 2 requests of t.parquet, 10 steps: a, b
@@ -330,13 +299,9 @@ func TestTextOfMethods(t *testing.T) {
 		o.Methods = append(o.Methods, options(t, name).Methods...)
 	}
 	reports, err := Run(study(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var got strings.Builder
-	if err := WriteText(&got, reports, table.Figures); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, WriteText(&got, reports, table.Figures))
 	if strings.Count(got.String(), "\n uniform ") != 1 || !strings.Contains(got.String(), "2d-exact: no other choice of profiled sizes moves less (memory in units of 2 entries)") || strings.Contains(got.String(), "layer  heads") {
 		t.Errorf("%s", got.String())
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -47,13 +48,9 @@ func twoRequests() (rows []result.Row) {
 func pool(t *testing.T, rows []result.Row, policy string) *Profile {
 	t.Helper()
 	c, err := Collect(rows, policy)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	p, err := c.Pool(c.Requests(), MeanResidents)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return p
 }
 
@@ -104,9 +101,7 @@ func TestOrderOfRowsDoesNotMatter(t *testing.T) {
 func TestWindowCosts(t *testing.T) {
 	rows := []result.Row{windowRow("a", 0, 0, 90, 0, 0), windowRow("a", 0, 1, 50, 20, 7), windowRow("b", 0, 0, 90, 0, 0), windowRow("b", 0, 1, 50, 11, 9)}
 	c, err := Collect(append(rows, rowOf("a", 0, -1, 4, 9)), "window")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for cost, want := range map[CostOf]int64{MeanResidents: 4, PeakResidents: 9} {
 		p, err := c.Pool(c.Requests(), cost)
 		if err != nil || p.Family != Windows || p.Curves[0].Points[1].Cost != want {
@@ -235,17 +230,13 @@ func TestPoolErrors(t *testing.T) {
 		"no size in common":       {without(func(r *result.Row) bool { return (*r.RequestID == "b") == (*r.CapacityEntries > 4) }), "layer 0 has 0 sizes"},
 	} {
 		collected, err := Collect(c.rows, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if _, err := collected.Pool(collected.Requests(), MeanResidents); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
 	collected, err := Collect(twoRequests(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := collected.Pool(nil, MeanResidents); err == nil {
 		t.Error("no requests, no error")
 	}
@@ -261,9 +252,7 @@ func TestSelect(t *testing.T) {
 		rows = append(rows, r)
 	}
 	c, err := Collect(rows, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for pattern, want := range map[string]string{
 		"a": "t/a u/a", "t.parquet": "t/a t/b", "u.parquet/b": "u/b", "*": "t/a t/b u/a u/b", "u*": "u/a u/b", "?": "t/a t/b u/a u/b",
 	} {

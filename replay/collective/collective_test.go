@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -16,9 +17,7 @@ var update = flag.Bool("update", false, "rewrite the tables of README.md")
 func library(t *testing.T) *hardware.Library {
 	t.Helper()
 	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return lib
 }
 
@@ -26,13 +25,9 @@ func network(t *testing.T, gpu string) *Network {
 	t.Helper()
 	lib := library(t)
 	item, err := lib.Item(hardware.KindGPU, gpu)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	n, err := New(item.(*hardware.GPU), lib)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return n
 }
 
@@ -123,9 +118,7 @@ func TestBasis(t *testing.T) {
 		t.Error("h200 and h100 have the same link, but different times")
 	}
 	item, err := library(t).Item(hardware.KindGPU, "rtx4090")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := New(item.(*hardware.GPU), library(t)); err == nil || !strings.Contains(err.Error(), "peer_bandwidth") {
 		t.Errorf("a GPU without links: %v", err)
 	}
@@ -134,9 +127,7 @@ func TestBasis(t *testing.T) {
 // Errors of left-out buffers from 1 MiB and of exchanges stay below limits. README.md has the table.
 func TestJudge(t *testing.T) {
 	all, err := Judge(library(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	limits := map[string]float64{"device": 0.5, "workers": 0.2, "sizes": 0.05}
 	exchanges := 0
 	count := 0
@@ -170,9 +161,7 @@ func TestJudge(t *testing.T) {
 func compare(t *testing.T, want string) {
 	t.Helper()
 	data, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	text, want := string(data), strings.TrimSpace(want)+"\n"
 	if strings.Contains(text, want) {
 		return
@@ -186,9 +175,7 @@ func compare(t *testing.T, want string) {
 	if !found || !more {
 		t.Fatalf("README.md has no table with the header %s", header)
 	}
-	if err := os.WriteFile("README.md", []byte(before+want+"\n"+after), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile("README.md", []byte(before+want+"\n"+after), 0o644))
 }
 
 // Errors of files name the line and the expected text.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -62,9 +63,7 @@ func TestParseClustersErrors(t *testing.T) {
 		"{\"request_id\":\"a\",\"layer_id\":0,\"token_clusters\":[]}\n\n":                              "line 2: expected",
 		strings.Repeat("{\"request_id\":\"a\",\"layer_id\":0,\"head\":1,\"token_clusters\":[3]}\n", 2): "line 2: request \"a\" layer 0 head 1 appears twice",
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(text), 0o644))
 		if _, err := ParseClusters(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "bad.jsonl") {
 			t.Errorf("%s: expected an error with %q, got %v", text, want, err)
 		}

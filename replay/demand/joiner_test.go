@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -194,17 +195,11 @@ func TestDerivedMembers(t *testing.T) {
 		}
 		j.Pins.BlockTokens = j.Factor
 		joined, err := j.Join([]trace.Stream{*s})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		do := Options{K: p.topk, M: p.m, Pins: j.Pins, Meta: &p.meta, Windows: joined.Windows, Joined: j}
-		if err := later.Build(joined, do, nil); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, later.Build(joined, do, nil))
 		do.Members = true
-		if err := now.Build(joined, do, nil); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, now.Build(joined, do, nil))
 		if !j.HasPicked() {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -16,9 +17,7 @@ const configs = "testdata/config"
 func load(t *testing.T) *hardware.Library {
 	t.Helper()
 	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return lib
 }
 
@@ -27,13 +26,9 @@ func TestConfigAgainstShapes(t *testing.T) {
 	lib := load(t)
 	for _, name := range []string{"llama-3.1-8b", "phi-4-mini", "deepseek-v2-lite", "deepseek-v3.2"} {
 		want, err := lib.Model(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		got, err := lib.ModelOrConfig(filepath.Join(configs, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if !got.FromConfig() || want.FromConfig() || got.Name != name {
 			t.Errorf("%s: name %s, derived %v and %v", name, got.Name, got.FromConfig(), want.FromConfig())
 		}
@@ -59,9 +54,7 @@ func TestConfigParameters(t *testing.T) {
 	lib := load(t)
 	for name, billions := range map[string]float64{"qwen3-30b-a3b": 30.5, "mixtral-8x7b": 46.7} {
 		m, err := lib.ModelOrConfig(filepath.Join(configs, name, "config.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got := float64(m.Parameters.Value) / 1e9; math.Abs(got-billions) > 0.05 {
 			t.Errorf("%s has %.2f B parameters, expected %g", name, got, billions)
 		}
@@ -72,13 +65,9 @@ func TestConfigParameters(t *testing.T) {
 func changed(t testing.TB, name string, fields map[string]any) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(configs, name, "config.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	all := map[string]any{}
-	if err := json.Unmarshal(data, &all); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(data, &all))
 	for k, v := range fields {
 		if all[k] = v; v == nil {
 			delete(all, k)
@@ -164,9 +153,7 @@ func TestModelOrConfig(t *testing.T) {
 	}
 	dir := t.TempDir()
 	huge := filepath.Join(dir, "huge.json")
-	if err := os.WriteFile(huge, make([]byte, 1<<20+1), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(huge, make([]byte, 1<<20+1), 0o644))
 	for text, want := range map[string]string{
 		"llama-9": `unknown model "llama-9"`, "some/folder": `unknown model "some/folder"`, "testdata/config": `unknown model "testdata/config"`, dir: "has no config.json: name the file",
 		"missing/config.json": "no such file", huge: "expected at most 1048576",

@@ -9,14 +9,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 func load(t testing.TB, dir string) *Library {
 	t.Helper()
 	lib, err := Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return lib
 }
 
@@ -56,9 +56,7 @@ func TestBundled(t *testing.T) {
 func TestLines(t *testing.T) {
 	lib := load(t, "")
 	link, err := lib.Link("pcie5-x16")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var fields []string
 	for _, l := range Lines(link) {
 		fields = append(fields, l.Field)
@@ -69,9 +67,7 @@ func TestLines(t *testing.T) {
 		t.Errorf("lines of %v, expected %v first", fields, want)
 	}
 	m, err := lib.Model("deepseek-v3.2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if m.Layers.Status != Datasheet || m.Indexer.Entry.Status != Derived {
 		t.Errorf("layers are %s by the file's default, the indexer's entry %s", m.Layers.Status, m.Indexer.Entry.Status)
 	}
@@ -115,9 +111,7 @@ func TestEntries(t *testing.T) {
 	perToken := map[string]Bytes{"llama-3-8b": 4096, "llama-2-13b": 20480, "llama-2-70b": 4096, "qwen3-8b": 4096, "phi-4-mini": 4096, "opt-6.7b": 16384, "opt-13b": 20480, "opt-30b": 28672, "smollm2-135m": 768, "deepseek-v2-lite": 1152, "deepseek-v3.2-exp": 656}
 	for name, want := range perToken {
 		m, err := lib.Model(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if m.Entry.Value != want {
 			t.Errorf("%s: entry %v, expected %v", name, m.Entry.Value, want)
 		}
@@ -160,9 +154,7 @@ func TestParameters(t *testing.T) {
 // of 128. Layer 3 has 257 experts of three matrices, a router and a bias per expert.
 func TestSparseParameters(t *testing.T) {
 	m, err := load(t, "").Model("deepseek-v3.2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	const h = 7168
 	attention := h*1536 + 1536 + 1536*128*192 + h*(512+64) + 512 + 512*128*(128+128) + 128*128*h
 	indexer := 1536*64*128 + h*(128+64) + 2*128
@@ -181,9 +173,7 @@ func TestSparseParameters(t *testing.T) {
 // that.
 func TestActive(t *testing.T) {
 	m, err := load(t, "").Model("deepseek-v3.2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	active := m.EmbeddingParameters() / 2 // the output matrix, because a token uses one row of the embedding
 	for i := range int(m.Layers.Value) {
 		_, ffn := m.FFNParameters(i)
@@ -215,9 +205,7 @@ func TestFolder(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	write("mine.yaml", gpuFile("mine"))
 	write("h100.yml", gpuFile("h100"))
@@ -242,16 +230,12 @@ func TestFolder(t *testing.T) {
 	}
 	other := t.TempDir()
 	machine := "kind: machine\nname: m\ntitle: a test\nsources: {s: \"https://example.org\"}\ngpu: h10\nlink: pcie5-x16\nhost: grace\ndrive: micron-9550\ngpus: {value: 1, status: datasheet, source: s}\ndrives: {value: 1, status: datasheet, source: s}\n"
-	if err := os.WriteFile(filepath.Join(other, "m.yaml"), []byte(machine), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(filepath.Join(other, "m.yaml"), []byte(machine), 0o644))
 	if _, err := Load(other); err == nil || !strings.Contains(err.Error(), `m.yaml:5: gpu names an unknown gpu "h10", did you mean a10 or h100`) {
 		t.Errorf("a machine without its GPU: %v", err)
 	}
 	machine = strings.Replace(machine, "h10\n", "h100\n", 1) + "gpudirect: {value: 64 GB/s, status: measured, source: s}\n"
-	if err := os.WriteFile(filepath.Join(other, "m.yaml"), []byte(machine), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(filepath.Join(other, "m.yaml"), []byte(machine), 0o644))
 	if _, err := Load(other); err == nil || !strings.Contains(err.Error(), "m.yaml:11: gpudirect 64 GB/s exceeds the 63.015 GB/s of link pcie5-x16") {
 		t.Errorf("drives that write faster than the link: %v", err)
 	}
@@ -262,18 +246,14 @@ func TestAliasOfReplaced(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(gpuFile(name)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(gpuFile(name)), 0o644))
 	}
 	found := func() (gpu, alias *GPU) {
 		t.Helper()
 		lib := load(t, dir)
 		gpu, err1 := lib.GPU("h100")
 		alias, err2 := lib.GPU("h100-sxm")
-		if err := errors.Join(err1, err2); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(err1, err2))
 		return gpu, alias
 	}
 	write("h100")
@@ -291,16 +271,12 @@ func TestAddFiles(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(text), 0o644))
 		return path
 	}
 	a, b, c := file("a.yaml", gpuFile("mine")), file("b.yml", gpuFile("mine")), file("c.txt", gpuFile("other"))
 	pcie4, err := bundled.ReadFile("data/links/pcie4-x16.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	slow := file("slow.yaml", strings.Replace(string(pcie4), "31.508 GB/s", "26 GB/s", 1))
 	for _, x := range []struct {
 		files []string
@@ -338,9 +314,7 @@ func TestUnknown(t *testing.T) {
 // The example file in README.md is valid.
 func TestDocumentedFile(t *testing.T) {
 	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	_, rest, ok1 := strings.Cut(string(text), "```yaml\n")
 	file, _, ok2 := strings.Cut(rest, "```")
 	if !ok1 || !ok2 {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // The error for a bad file names the file, the line and the expected value.
@@ -19,9 +21,7 @@ func TestBadFiles(t *testing.T) {
 	}
 	link := func(old, new string) string {
 		text, err := os.ReadFile(filepath.Join("data", "links", "gb300-c2c.yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if !strings.Contains(string(text), old) {
 			t.Fatalf("no %q", old)
 		}
@@ -29,9 +29,7 @@ func TestBadFiles(t *testing.T) {
 	}
 	bundledFile := func(name, old, new string) string {
 		text, err := bundled.ReadFile("data/" + name + ".yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if !strings.Contains(string(text), old) {
 			t.Fatalf("no %q in %s", old, name)
 		}
@@ -160,9 +158,7 @@ func TestBounds(t *testing.T) {
 		{"gpus/h100", "memory: {value: 81559 MiB", "memory: {value: 1e6 TB"},
 	} {
 		text, err := bundled.ReadFile("data/" + c.file + ".yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if !strings.Contains(string(text), c.old) {
 			t.Fatalf("no %q in %s", c.old, c.file)
 		}
@@ -197,9 +193,7 @@ func TestUnits(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, name := range []string{"gpus/h100", "links/pcie5-x16", "links/gb300-c2c", "drives/phison-e27t", "hosts/epyc-9004-cxl", "models/deepseek-v3.2", "machines/l40s"} {
 		text, err := bundled.ReadFile("data/" + name + ".yaml")
-		if err != nil {
-			f.Fatal(err)
-		}
+		fatal.If(f, err)
 		f.Add(string(text))
 	}
 	f.Add(gpuFile("g"))

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
@@ -32,9 +33,7 @@ var library = sync.OnceValue(func() *hardware.Library {
 func published(t testing.TB) []Point {
 	t.Helper()
 	points, err := Bundled(library())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return points
 }
 
@@ -50,23 +49,15 @@ func TestParametersCurrent(t *testing.T) {
 		names, all = append(names, name), append(all, Fit(mine, all[0]))
 	}
 	var b bytes.Buffer
-	if err := writeParameters(&b, names, all); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, writeParameters(&b, names, all))
 	if *update {
-		if err := os.WriteFile("data/parameters.csv", b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile("data/parameters.csv", b.Bytes(), 0o644))
 		return
 	}
 	want, err := readParameters(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	have, err := bundledParameters()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name := range want {
 		for i := range Definitions {
 			// other processors may round the steps of the search differently
@@ -85,9 +76,7 @@ func TestJudge(t *testing.T) {
 		t.Skip("fits many times")
 	}
 	all, err := Judge(published(t), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	limits := map[Split]map[string][2]float64{ // median, 95th percentile
 		LeaveDevice: {"products": {0.07, 0.26}, "layer": {0.06, 0.19}},
 		LeaveModel:  {"products": {0.07, 0.24}, "layer": {0.05, 0.13}},
@@ -117,15 +106,11 @@ func compareErrors(t *testing.T, all []Errors) {
 	text := "# Errors of the kernel model\n\nThis reference is the table of `kvreplay hardware check --each-operator`. " +
 		"It is for users who check the [kernel model](README.md). A test holds it current.\n\n" + ErrorTable(all).Markdown()
 	if *update {
-		if err := os.WriteFile("ERRORS.md", []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile("ERRORS.md", []byte(text), 0o644))
 		return
 	}
 	have, err := os.ReadFile("ERRORS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if runtime.GOARCH == "amd64" && string(have) != text { // others round differently
 		t.Error("ERRORS.md is out of date: run go test ./replay/kernel -update")
 	}
@@ -160,9 +145,7 @@ func TestSane(t *testing.T) {
 	for _, it := range library().Items(hardware.KindGPU) {
 		g := it.(*hardware.GPU)
 		e, err := Estimate(g, library())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, k := range []Kernel{NewProduct(1, 4096, 4096, 2), NewProduct(1, 4096, 4096, 1), NewNorm(1, 4096, true), NewActivation(1, 14336), NewRope(1, 5120),
 			NewAdd(1, 4096), NewEmbedding(1, 4096), NewSample(1, 128256), NewDecode(1, 4096, 4096), NewPrefill(1, 4096, 4096, 32, 128)} {
 			last := 0.
@@ -184,13 +167,9 @@ func TestSane(t *testing.T) {
 func TestCorrection(t *testing.T) {
 	for _, mine := range ByDevice(published(t)) {
 		item, err := library().Item(hardware.KindGPU, mine[0].Measurement.Device)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		e, err := Estimate(item.(*hardware.GPU), library())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		var corrected, plain []float64
 		for i := range mine {
 			q := &mine[i]
@@ -304,9 +283,7 @@ func TestBadPoints(t *testing.T) {
 		{"attention_decode,llama-3-8b,h100,s,1,1,0,9,5", "state the number of sequences"},
 	} {
 		all, err := ReadCSV(strings.NewReader(strings.Join(Header, ",")+"\n"+c.row+"\n"), "f.csv")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if _, err := Points(all, "f.csv", library()); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, expected %q", c.row, err, c.want)
 		}

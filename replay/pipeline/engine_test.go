@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 )
@@ -12,14 +13,10 @@ import (
 func decodeStep(t *testing.T, engine string, kernels kernel.Source) *Result {
 	t.Helper()
 	e, err := ParseEngine(engine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	machine, m := parts(t, "h100", "llama-3.1-8b")
 	p, scaling, err := Decoding(1024, 2, false, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return priced(t, p, Options{Machine: machine, Model: m, Scaling: scaling, Schedule: schedule(t, "dense"), Batch: 4,
 		Engine: e, Kernels: kernels})
 }
@@ -28,9 +25,7 @@ func decodeStep(t *testing.T, engine string, kernels kernel.Source) *Result {
 // step ends with a norm, the logits and the sampler.
 func TestEngineGaps(t *testing.T) {
 	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	fitted := kernel.Fitted(lib)
 	none := decodeStep(t, "none", fitted)
 	near(t, "gaps", decodeStep(t, "graphs", fitted).Mean-none.Mean, 0.5e-6*(32*9+3))
@@ -50,9 +45,7 @@ func TestEngineLayers(t *testing.T) {
 	none, slow := decodeStep(t, "none", nil), decodeStep(t, "pytorch", nil)
 	machine, m := parts(t, "h100", "llama-3.1-8b")
 	logits, err := NewRoofline(machine, m, Selection{}, 1, 1).Output(4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	near(t, "step", slow.Mean, 1/25.5+logits)
 	if none.Mean >= slow.Mean || !strings.Contains(strings.Join(slow.Notes, "\n"), "engine pytorch: at least 1.23 ms a layer") {
 		t.Errorf("%g s, %v", none.Mean, slow.Notes)

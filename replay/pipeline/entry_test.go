@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -12,9 +13,7 @@ import (
 func entryOf(t *testing.T, text string, m *hardware.Model) Entry {
 	t.Helper()
 	e, err := ParseEntry(text, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return e
 }
 
@@ -169,9 +168,7 @@ func TestPlanOfEntries(t *testing.T) {
 	plan := func(text string) map[string]Candidate {
 		o.Entry = entryOf(t, text, o.Model)
 		planned, err := Plan(t.Context(), []*Profile{p}, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		found := map[string]Candidate{}
 		for _, c := range planned.Candidates {
 			found[c.Schedule] = c

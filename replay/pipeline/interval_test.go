@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer/fit"
@@ -50,12 +51,8 @@ func TestStretchedByOne(t *testing.T) {
 		o := options(t, p, name)
 		o.Batch = 2
 		r, err := newRunner(t.Context(), p, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.place(1); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
+		fatal.If(t, r.place(1))
 		if end, again := r.timeline.End(), r.timeline.stretched(NewTimeline(), &r.step, KernelModel, 1); math.Abs(again/end-1) > 1e-12 {
 			t.Errorf("%s: placed again it ends at %g s, expected %g", name, again, end)
 		}
@@ -85,9 +82,7 @@ func TestIntervalsTie(t *testing.T) {
 // The factors are the 95th percentiles of errors on measurements that the fits left out.
 func TestUncertainty(t *testing.T) {
 	page, err := os.ReadFile("../kernel/ERRORS.md") // a test of cmd/cli holds it current
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	largest := map[string]float64{}
 	for line := range strings.Lines(string(page)) {
 		cells := slice.Map(strings.Split(line, "|"), strings.TrimSpace)
@@ -95,19 +90,13 @@ func TestUncertainty(t *testing.T) {
 			continue
 		}
 		p95, err := strconv.ParseFloat(cells[7], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		largest[cells[1]] = max(largest[cells[1]], p95/100)
 	}
 	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	rows, err := fit.Compare(lib)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	byKind := map[string][]float64{}
 	for _, r := range rows {
 		e := cmp.Or(r.LeftOut, r.Error)

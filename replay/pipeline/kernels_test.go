@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 )
@@ -12,35 +13,25 @@ import (
 func fittedOn(t *testing.T, machine, model string, experts int) (*Fitted, *Roofline) {
 	t.Helper()
 	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := lib.Machine(machine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	shape, err := lib.Model(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	method := "keys"
 	if shape.Indexer != nil {
 		method = "indexer"
 	}
 	r := NewRoofline(m, shape, Selection{Method: method, Tokens: 1}, experts, 1)
 	e, err := kernel.Estimate(m.GPU, lib)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return NewFitted(r, e), r
 }
 
 // The matrices of a layer have the weights that the roofline counts, for all models.
 func TestProjectionMatrices(t *testing.T) {
 	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, it := range lib.Items(hardware.KindModel) {
 		m := it.(*hardware.Model)
 		for _, indexes := range []bool{false, m.Indexer != nil} {
@@ -75,13 +66,9 @@ func TestFittedNearRoofline(t *testing.T) {
 				Bytes: 2048 * queries * float64(r.Model.Entry.Value), Demand: 2048 * queries}
 			layer := int(r.Model.Layers.Value) - 1
 			have, err := f.Layer(layer, l)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			want, err := r.Layer(layer, l)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			for name, pair := range map[string][2]float64{"project": {have.Project, want.Project}, "post": {have.Post, want.Post}, "attend": {have.Attend, want.Attend}} {
 				if !(pair[0] > 0.6*pair[1] && pair[0] < 3*pair[1]+50e-6) {
 					t.Errorf("%s on %s, %g queries, %s: %.1f us, roofline %.1f us", c.model, c.machine, queries, name, pair[0]*1e6, pair[1]*1e6)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -118,12 +119,8 @@ func TestPathsOnRealMisses(t *testing.T) {
 		o.Machine, _ = parts(t, "h100", "smollm2-135m")
 		o.Path = path
 		r, err := newRunner(t.Context(), p, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.place(3); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
+		fatal.If(t, r.place(3))
 		var gather, store float64
 		for _, e := range r.timeline.Events {
 			switch e.Kind {
@@ -159,12 +156,8 @@ func TestKernelsTakeSMs(t *testing.T) {
 		o := options(t, p, c.schedule)
 		o.Batch, o.Path = 16, c.path
 		r, err := newRunner(t.Context(), p, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.place(3); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
+		fatal.If(t, r.place(3))
 		var moved, taken [kinds]float64
 		by := [kinds]Kind{FetchBlocks: Gather, FetchLayer: Gather, LoadActivations: Gather, LoadWeights: GatherWeights, Store: Scatter}
 		for _, e := range r.timeline.Events {
@@ -195,12 +188,8 @@ func TestGPUsShareDrives(t *testing.T) {
 		own.GPUs, own.Drives = gpus, drives
 		o.Machine, o.Depth = &own, depth
 		r, err := newRunner(t.Context(), p, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.place(2); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
+		fatal.If(t, r.place(2))
 		return busy(r.timeline, SSD)
 	}
 	for _, depth := range []int64{256, 1} {
@@ -227,12 +216,8 @@ func TestNumbersOfFiles(t *testing.T) {
 		}
 		own.Host, o.Machine = &host, &own
 		r, err := newRunner(t.Context(), p, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.place(0); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
+		fatal.If(t, r.place(0))
 		return r.step.Whole[0].LookupCPU, busy(r.timeline, SSD)
 	}
 	lookup, drives := priced(0, 0)

@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // By hand: 4 caches of 255 blocks have 80 demanded blocks, of which 20 miss.
@@ -71,14 +73,10 @@ func TestBlocksOfACache(t *testing.T) {
 		o := options(t, p, "sequential")
 		o.Batch = batch
 		r, err := newRunner(t.Context(), p, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		seen := &spy{Computer: r.computer}
 		r.computer = seen
-		if err := r.priceStep(3); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, r.priceStep(3))
 		want := float64(p.Requests[0].Steps[0][3].Resident) / float64(p.Heads)
 		near(t, "blocks of a cache", seen.loads[0].Resident/seen.loads[0].Caches, want)
 	}

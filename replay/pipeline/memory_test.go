@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
@@ -85,9 +86,7 @@ func TestCacheIsWithinContext(t *testing.T) {
 	for context, want := range map[int64]float64{2048: 2048, 4096: 4096, 4098: 4097, 65536: 4097} { // the 1 is the token that is being decoded
 		o.Context = context
 		m, err := Need(t.Context(), p, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		near(t, "reserve", m.Reserve, o.Reserve*float64(o.Machine.GPU.Memory.Value))
 		near(t, "sum", m.GPU, m.Weights+m.Index+m.Cache+m.Staging+m.Reserve)
 		each := 3 * entry * layers
@@ -135,9 +134,7 @@ func TestPublishedRunsFit(t *testing.T) {
 		fit := 0
 		for _, row := range rows {
 			p, scaling, err := Decoding(row.context<<10-1, 2, false, row.model)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			m, err := Need(t.Context(), p, Options{Machine: c.machine, Model: row.model, Scaling: scaling, Schedule: schedule(t, "dense"), Batch: row.batch, Reserve: c.reserve})
 			switch {
 			case err != nil:
@@ -159,16 +156,12 @@ func TestPublishedRunsFit(t *testing.T) {
 func TestReserve(t *testing.T) {
 	machine, m := parts(t, "a100-80", "llama-3-8b-1048k")
 	p, scaling, err := Decoding(1000, 2, false, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	reserve := func(change func(*Options)) float64 {
 		o := Options{Machine: machine, Model: m, Scaling: scaling, Schedule: schedule(t, "dense"), Batch: 10}
 		change(&o)
 		need, err := Need(t.Context(), p, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		near(t, "sum", need.GPU, need.Weights+need.Cache+need.Reserve)
 		return need.Reserve
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
 )
@@ -18,9 +19,7 @@ import (
 func TestPiecesByHand(t *testing.T) {
 	p := read(t, realProfile(t))
 	r, err := newRunner(t.Context(), p, options(t, p, "sequential"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, c := range map[string]struct {
 		counts       Counts
 		merge        bool
@@ -37,9 +36,7 @@ func TestPiecesByHand(t *testing.T) {
 		s.Moved, s.SSDMoved, s.Demand, s.Positions, s.SeqLen = s.Misses, s.SSDMisses, 256, 1, 8192
 		r.Merge = c.merge
 		_, moved, err := r.layer(0, &s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if moved.Descriptors != c.pieces || moved.SSDRequests != c.read || moved.H2D != 768*float64(s.Misses) || moved.SSD != 768*float64(s.SSDMisses) {
 			t.Errorf("%s: %+v, expected %g pieces and %g reads", name, moved, c.pieces, c.read)
 		}
@@ -59,9 +56,7 @@ func TestReadsOfExtents(t *testing.T) {
 		own := o
 		change(&own)
 		r, err := newRunner(t.Context(), p, own)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if l, moved, err = r.layer(0, &s); err != nil {
 			t.Fatal(err)
 		}
@@ -113,9 +108,7 @@ func TestDraws(t *testing.T) {
 	for seed := range uint64(20) {
 		for _, size := range []int{1, 5, 9, 40} {
 			b, err := NewBatch(p, size, seed, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			drawn := slices.Sorted(slices.Values(b.Drawn))
 			if different := slices.Compact(slices.Clone(drawn)); len(drawn) != size || drawn[size-1] > 8 || size <= 9 && len(different) != size {
 				t.Fatalf("seed %d: a batch of %d draws %v", seed, size, b.Drawn)
@@ -193,9 +186,7 @@ func slowStep(t *testing.T, r *runner, step int) (s *Step, traffic Traffic, stag
 		for layer, profiled := range r.Scaling.LayerOf {
 			sums := r.batch.sum(requests, profiled, step, r.Scaling, r.Context, int64(r.Positions))
 			l, moved, err := r.layer(layer, &sums)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			list = append(list, l)
 			traffic.add(moved)
 			if f, ok := r.Schedule.(*Prefetch); ok && layer > 0 {
@@ -237,9 +228,7 @@ func slowStep(t *testing.T, r *runner, step int) (s *Step, traffic Traffic, stag
 func slowPrice(t *testing.T, p *Profile, o Options) (mean, h2d, staging float64) {
 	t.Helper()
 	r, err := newRunner(t.Context(), p, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var exposed Exposure
 	for step := range r.batch.Steps {
 		s, traffic, most := slowStep(t, r, step)
@@ -316,9 +305,7 @@ func TestCalibrationIsTheSlowOne(t *testing.T) {
 			}
 			o.Schedule = &SFC{N: n}
 			run, err := newRunner(t.Context(), p, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			sum, steps := 0., min(calibrationSteps, run.batch.Steps)
 			for i := range steps {
 				s, _, _ := slowStep(t, run, i*run.batch.Steps/steps)
@@ -346,9 +333,7 @@ func TestPlanStopsEarlyForNothing(t *testing.T) {
 	for _, slo := range []float64{0.6e-3, 1e-3, 3e-3} {
 		o.SLO = slo
 		plan, err := Plan(t.Context(), []*Profile{p}, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		got := plan.Candidates
 		for i := range got {
 			q := o.Options

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
@@ -14,22 +15,16 @@ import (
 func library(t testing.TB) *hardware.Library {
 	t.Helper()
 	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return lib
 }
 
 func parts(t testing.TB, machine, model string) (*hardware.Machine, *hardware.Model) {
 	t.Helper()
 	m, err := library(t).Machine(machine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	shape, err := library(t).Model(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return m, shape
 }
 
@@ -42,9 +37,7 @@ func TestDeepSeekFLOP(t *testing.T) {
 	r := NewRoofline(machine, m, Selection{Method: "indexer", Tokens: 1}, 32, 1)
 	r.matrix, r.low, r.memory = 1, 1, math.Inf(1)
 	o, err := r.Layer(10, &Load{Requests: 1, Queries: 1, Context: 32768, Scored: 32768, Demand: 2048, Attended: 2048, Bytes: 2048 * 656})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	near(t, "attention", o.Attend, 128*2048*(576+512)*2)
 	near(t, "pre-attention", o.Pre, 2*(1536*128*192+128*128*512))
 	near(t, "indexer", o.Select, 64*128*2*32768)
@@ -93,9 +86,7 @@ func TestKVPRTable1(t *testing.T) {
 		machine, m := parts(t, "a100-40", name)
 		r := NewRoofline(machine, m, Selection{Method: "keys", Tokens: 1}, 1, 1)
 		o, err := r.Layer(0, &Load{Requests: 32, Queries: 32, Context: 32 * 1024, Scored: 32 * 1024})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if math.Abs(o.AttendAll/want-1) > 0.005 {
 			t.Errorf("%s: %g s, the paper prints %g", name, o.AttendAll, want)
 		}
@@ -139,9 +130,7 @@ func TestParseSelection(t *testing.T) {
 	// chunk of 8. KVDrive keeps 1 per 16 tokens. The ratio is 4 : 2 : 1.
 	for text, want := range map[string]float64{"minmax:tokens=8": 30720, "mean": 15360, "centroids": 7680} {
 		s, err := ParseSelection(text, llama)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		near(t, text, s.IndexBytes(llama)*122880/8/256, want)
 	}
 	for text, want := range map[string]string{"indexer": "has no indexer", "means": "known: auto, indexer", "mean:tokens=0": "between 1", "keys:tokens=2": "unknown option", "mean:rank=160": "unknown option", "lsh:bits=0": "between 1",
@@ -161,16 +150,10 @@ func TestAttentionReadsAllHeads(t *testing.T) {
 			p := &Profile{Meta: replay.ProfileMeta{Setting: result.Setting{TopK: 256, Local: 1}}, Layers: []int32{0}, Heads: heads,
 				Requests: []Request{{Steps: [][]Counts{{{Demand: 256 * int64(heads), Positions: 1, SeqLen: 9000}}}}}}
 			scaling, err := NewScaling(p, m, "nearest", 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			r, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Selection: Selection{Method: "keys", Tokens: 1}, Schedule: OnGPU{}, Batch: 8})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := r.priceStep(0); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
+			fatal.If(t, r.priceStep(0))
 			near(t, fmt.Sprintf("%s, %d select: bytes", name, heads), r.step.Whole[0].Attend*r.gpuRate, 8*(256+1)*float64(m.Entry.Value))
 		}
 	}
@@ -182,16 +165,10 @@ func TestShareFetched(t *testing.T) {
 	p := &Profile{Meta: replay.ProfileMeta{Setting: result.Setting{TopK: 256, Local: 1}}, Layers: []int32{0}, Heads: 1,
 		Requests: []Request{{Steps: [][]Counts{{{Demand: 256, Misses: 4, Moved: 64, Positions: 1, SeqLen: 9000}}}}}}
 	scaling, err := NewScaling(p, m, "nearest", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Selection: Selection{Method: "keys", Tokens: 1}, Schedule: schedule(t, "sequential"), Batch: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.priceStep(0); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, r.priceStep(0))
 	near(t, "fetched", r.step.Whole[0].Missed, 64./257)
 }
 

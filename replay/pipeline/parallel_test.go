@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/collective"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
@@ -14,17 +15,11 @@ import (
 func parallelOptions(t *testing.T, model string, gpus int) (*Profile, Options) {
 	t.Helper()
 	machine, err := library(t).Machine("h100")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	shape, err := library(t).Model(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	p, scaling, err := Decoding(1024, 4, false, shape)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	constants := collective.Constants{Call: 10e-6, Hop: 1e-6, Share: 0.5}
 	n := &collective.Network{Link: 100e9, Constants: constants, Basis: []string{"a test"}}
 	return p, Options{Machine: machine, Model: shape, Scaling: scaling, Schedule: schedule(t, "dense"), Batch: 16,
@@ -34,9 +29,7 @@ func parallelOptions(t *testing.T, model string, gpus int) (*Profile, Options) {
 func priceParallel(t *testing.T, p *Profile, o Options) *Result {
 	t.Helper()
 	r, err := Price(t.Context(), p, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return r
 }
 
@@ -44,9 +37,7 @@ func priceParallel(t *testing.T, p *Profile, o Options) *Result {
 // divided by 4, and an entry of 4096 B too. On 16 GPUs two would share each KV head.
 func TestShard(t *testing.T) {
 	m, err := library(t).Model("llama-2-70b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	type part struct{ queries, kv, ffn, words, entry float64 }
 	for n, want := range map[int]part{4: {16, 2, 7168, 8000, 1024}, 16: {4, 1, 1792, 2000, 512}} {
 		s := shard(m, n)
@@ -123,18 +114,12 @@ func TestTensorParallelKernels(t *testing.T) {
 	part := NewFitted(NewRoofline(h100(t), shard(r.Model, 8), Selection{}, 1, 1), f.estimator)
 	part.sampled = f.sampled
 	whole, err := f.Output(16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	divided, err := part.Output(16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	part.sampled /= 8
 	few, err := part.Output(16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if !(few < divided && divided < whole) {
 		t.Errorf("output takes %g s on one GPU, %g s on 8, %g s with an eighth of the logits", whole, divided, few)
 	}
@@ -143,9 +128,7 @@ func TestTensorParallelKernels(t *testing.T) {
 func h100(t *testing.T) *hardware.Machine {
 	t.Helper()
 	m, err := library(t).Machine("h100")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return m
 }
 
@@ -183,9 +166,7 @@ func narrow(m *hardware.Model) *hardware.Model {
 // 1536) and the router of 7168 × 256 are whole.
 func TestTensorParallelOfExperts(t *testing.T) {
 	m, err := library(t).Model("deepseek-v3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s := shard(m, 8)
 	if s.QueryHeads.Value != 16 || s.MoE.FFN.Value != 256 || s.FFN.Value != 2304 || s.Entry != m.Entry || m.MoE.FFN.Value != 2048 {
 		t.Errorf("1 of 8 GPUs has %g heads, experts of %g, an FFN of %g and entries of %s", s.QueryHeads.Value, s.MoE.FFN.Value, s.FFN.Value, s.Entry.Value)
@@ -249,9 +230,7 @@ func TestTensorParallelOfSparseAttention(t *testing.T) {
 func routedModel(t *testing.T) *hardware.Model {
 	t.Helper()
 	m, err := library(t).Model("deepseek-v2-lite")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return m
 }
 
@@ -343,12 +322,8 @@ func TestOwnExchange(t *testing.T) {
 func TestRoutedShare(t *testing.T) {
 	p, o := expertOptions(t, 16)
 	r, err := newRunner(t.Context(), p, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.priceStep(0); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, r.priceStep(0))
 	dense, moe := &r.step.Whole[0], &r.step.Whole[60]
 	if dense.exchanges() || dense.Routed != 0 || !moe.exchanges() || !(moe.Routed > 0 && moe.Routed < moe.Post) {
 		t.Errorf("routed experts take %g of %g s in a dense layer, %g of %g s in the last", dense.Routed, dense.Post,
@@ -359,8 +334,6 @@ func TestRoutedShare(t *testing.T) {
 func machine(t *testing.T, name string) *hardware.Machine {
 	t.Helper()
 	m, err := library(t).Machine(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return m
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // Every schedule of the table states the model that it serves. Quantised KV and exact KV are
@@ -36,9 +38,7 @@ func TestServes(t *testing.T) {
 func TestPlanRanksWithinModels(t *testing.T) {
 	p := read(t, realProfile(t))
 	plan, err := Plan(t.Context(), []*Profile{p}, planOptions(t, p, "prefetch", "kvpr:kv=int4", "kvpr", "flexgen", "da", "sequential"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var got []string
 	for _, c := range plan.Candidates {
 		name, _, _ := strings.Cut(c.Schedule, ":")
@@ -51,9 +51,7 @@ func TestPlanRanksWithinModels(t *testing.T) {
 		t.Errorf("the oracle has %g tokens/s, %g the best: the test shows nothing", oracle.Tokens, best.Tokens)
 	}
 	var text strings.Builder
-	if err := plan.WriteTable(&text); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, plan.WriteTable(&text))
 	for _, want := range []string{": sparse Top-K attention\n", ": dense attention, which is not Top-K attention", ": dense attention, quantised KV, which is not Top-K attention", ", oracle schedule, fitted constant] smollm2-135m on h100, 3 steps: oracles know "} {
 		if strings.Count(text.String(), want) != 1 {
 			t.Errorf("no heading %q in\n%s", want, &text)
@@ -93,9 +91,7 @@ func TestPlanTies(t *testing.T) {
 		t.Error("with every cell some are left out")
 	}
 	var text strings.Builder
-	if err := plan.WriteTable(&text); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, plan.WriteTable(&text))
 	for want, times := range map[string]int{"  12.3 ms ±0 %  ": 4, "  98.5      ": 1, "da: fifo @ 2x ties with lru @ 2x\n": 1, "errors of the model exceed": 1, "tbo": 1} {
 		if strings.Count(text.String(), want) != times {
 			t.Errorf("%q is not there %d times:\n%s", want, times, &text)
@@ -140,17 +136,11 @@ func TestPlanNamesTheDropped(t *testing.T) {
 	alone.Schedule = o.Schedules[1]
 	o.SLO = (slow.TPOT + priced(t, p, alone).TPOT) / 2
 	plan, err := Plan(t.Context(), []*Profile{p}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var out, text strings.Builder
-	if err := plan.WriteJSON(&out); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, plan.WriteJSON(&out))
 	var back Planned
-	if err := json.Unmarshal([]byte(out.String()), &back); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(out.String()), &back))
 	var reasons []string
 	for _, d := range back.Dropped {
 		name, _, _ := strings.Cut(d.Schedule, ":")
@@ -162,9 +152,7 @@ func TestPlanNamesTheDropped(t *testing.T) {
 	if got := *back.Dropped[0].FastestTPOT; math.Abs(got-slow.TPOT) > 1e-9 {
 		t.Errorf("the fastest TPOT is %g, expected %g", got, slow.TPOT)
 	}
-	if err := plan.WriteTable(&text); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, plan.WriteTable(&text))
 	if want := "dropped: sequential:lookup=gpu with lru @ 2x: misses the SLO: fastest TPOT " + seconds(digits(slow.TPOT)) + ", at batch 1\ndropped: tbo with lru @ 2x: it divides the batch into 2 parts, but the largest batch is 1\ndropped: kvpr"; !strings.Contains(text.String(), want) {
 		t.Errorf("no %q in\n%s", want, &text)
 	}
@@ -215,9 +203,7 @@ func TestPricesStateLabels(t *testing.T) {
 			t.Errorf("%s on %s: the notes do not name what is fitted, or name it for nothing:\n%s", c.schedule, c.machine, notes)
 		}
 		var step strings.Builder
-		if err := WriteTimeline(t.Context(), &step, p, o); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, WriteTimeline(t.Context(), &step, p, o))
 		if !strings.Contains(step.String(), "["+c.want+"] ") {
 			t.Errorf("the timeline's title lacks %q", c.want)
 		}

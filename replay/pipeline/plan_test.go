@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // ESS's Table 2 prints these ratios with its batches. 54.3 requests of 32K fit whole, and a quarter
@@ -37,9 +39,7 @@ func TestPlanIsTheBest(t *testing.T) {
 	machine.GPU, o.Machine = &gpu, &machine
 	o.SLO = 2e-3
 	plan, err := Plan(t.Context(), []*Profile{p}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	best, name := 0., ""
 	for _, s := range o.Schedules {
 		for batch := 1; batch <= o.MaxBatch; batch++ {
@@ -60,9 +60,7 @@ func TestPlanIsTheBest(t *testing.T) {
 	twice := o
 	twice.Positions, twice.Accept, twice.SLO = 2, 2, o.SLO/2
 	pairs, err := Plan(t.Context(), []*Profile{p}, twice)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	best = 0
 	for batch := 1; batch <= o.MaxBatch; batch++ {
 		q := twice.Options
@@ -156,9 +154,7 @@ func TestPlanFindsThePeak(t *testing.T) {
 	}
 	for _, most := range []int{best - 1, best, best + 1, best + 2, 80, 512} {
 		plan, err := Plan(t.Context(), []*Profile{p}, PlanOptions{Options: o, Schedules: []Schedule{o.Schedule}, LayerMap: "nearest", MaxBatch: most})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		want, binding := min(best, most), BindsThroughput
 		if most <= best {
 			binding = BindsBatch
@@ -198,9 +194,7 @@ func TestPlanNamesTheSLOOfAFasterBatch(t *testing.T) {
 			return stairs{usual, []float64{1, 9, 13}, []float64{1e-3, 2e-3, 3e-3}}
 		}
 		plan, err := Plan(t.Context(), []*Profile{p}, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if c := plan.Candidates[0]; c.Batch != 8 || c.Binding != want {
 			t.Errorf("at most %d: batch %d, bound by %s; expected 8, bound by %s", most, c.Batch, c.Binding, want)
 		}
@@ -214,9 +208,7 @@ func TestPlanDropsASchedule(t *testing.T) {
 	o.Machine, o.Model = parts(t, "h200", "deepseek-v3.2")
 	o.LayerMap, o.TopK, o.MaxBatch, o.Steps, o.Context = "stretch", 2048, 1, 1, 4096
 	plan, err := Plan(t.Context(), []*Profile{p}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	const why = "quantises FP16 keys and values, but deepseek-v3.2 caches other entries: leave kv=int4 out"
 	if d := plan.Dropped; len(plan.Candidates) != 1 || len(d) != 1 || d[0].Binding != BindsModel || !strings.Contains(d[0].Reason, why) || d[0].Cell != (Cell{}) {
 		t.Errorf("%d candidates, dropped %+v", len(plan.Candidates), d)

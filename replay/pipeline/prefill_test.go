@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 )
@@ -14,9 +15,7 @@ func prefilled(t *testing.T, batch int, chunk int64, change func(*Options)) *Res
 	t.Helper()
 	machine, m := parts(t, "h100", "llama-3.1-8b")
 	p, scaling, err := Decoding(4096, 2, false, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	o := Options{Machine: machine, Model: m, Scaling: scaling, Schedule: schedule(t, "dense"), Batch: batch, Steps: 1,
 		Prefill: Prefill{Prompt: 4096, Chunk: chunk}}
 	if change != nil {
@@ -34,9 +33,7 @@ func TestFirstTokens(t *testing.T) {
 	weights := rows*(4096+2*1024) + rows*4096 + 3*rows*14336
 	pairs := tokens * (tokens + 1) / 2.
 	logits, err := r.Output(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := layers*(2*tokens*weights+4*pairs*32*128)/r.matrix + logits
 	near(t, "one prompt", prefilled(t, 1, 0, nil).TTFT, want)
 	// Chunks of 1024 tokens have the same arithmetic.
@@ -53,9 +50,7 @@ func TestFirstTokens(t *testing.T) {
 // Kernels of small chunks reach less of the rates than those of large ones.
 func TestFirstTokensByKernels(t *testing.T) {
 	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	fitted := func(o *Options) { o.Kernels = kernel.Fitted(lib) }
 	whole, small := prefilled(t, 2, 0, fitted).TTFT, prefilled(t, 2, 64, fitted).TTFT
 	if roofline := prefilled(t, 2, 0, nil).TTFT; whole < roofline || whole > 2*roofline || small < 1.5*whole {
@@ -150,9 +145,7 @@ func TestPrefillRefuses(t *testing.T) {
 // begins when the first has ended.
 func TestFirstTokensInStages(t *testing.T) {
 	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	half := prefilled(t, 2, 0, nil).TTFT
 	staged := prefilled(t, 4, 0, func(o *Options) { o.PipelineParallel, o.Network = 2, Networks(lib) }).TTFT
 	if bytes := 2 * 4096 * 4096 * halfBytes; staged < 1.5*half || staged > 1.5*half+float64(bytes)/100e9 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace"
@@ -29,16 +30,12 @@ func realProfile(t testing.TB, tiers ...string) string {
 func profileOf(t testing.TB, names []string, tiers ...string) string {
 	t.Helper()
 	f, err := trace.Open(filepath.Join("..", "..", "datasets", "bundled", "smollm2_multi_news_8k.parquet"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	o := replay.Options{Workers: 1, Checkpoint: replay.DefaultCheckpoint}
 	for _, name := range names {
 		spec, err := all.Table().Parse(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		o.Policies = append(o.Policies, spec)
 	}
 	if o.Capacities, err = replay.ParseCapacities([]string{"2x"}); err != nil {
@@ -49,29 +46,19 @@ func profileOf(t testing.TB, names []string, tiers ...string) string {
 	}
 	for _, text := range tiers {
 		tier, err := replay.ParseTier(all.Table(), text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		o.Tiers = append(o.Tiers, tier)
 	}
 	job, err := replay.Plan(f, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	path := filepath.Join(t.TempDir(), "p.parquet")
 	p, err := replay.CreateProfile(path, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := job.Record(p); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, job.Record(p))
 	if _, err := job.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, p.Close())
 	return path
 }
 
@@ -79,9 +66,7 @@ func profileOf(t testing.TB, names []string, tiers ...string) string {
 func read(t testing.TB, path string) *Profile {
 	t.Helper()
 	p, err := readProfile(t.Context(), path, Cell{"lru", "2x"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return p
 }
 
@@ -90,31 +75,23 @@ func options(t testing.TB, p *Profile, text string) Options {
 	t.Helper()
 	machine, m := parts(t, "h100", "smollm2-135m")
 	scaling, err := NewScaling(p, m, "nearest", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	selection, err := ParseSelection("auto", m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return Options{Machine: machine, Model: m, Scaling: scaling, Selection: selection, Schedule: schedule(t, text), Batch: 1, Threads: 16, Reserve: 0.1}
 }
 
 func priced(t testing.TB, p *Profile, o Options) *Result {
 	t.Helper()
 	r, err := Price(t.Context(), p, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return r
 }
 
 // rowsOf reads a profile's rows without this package.
 func rowsOf(t *testing.T, path string) []replay.ProfileRow {
 	rows, err := parquet.ReadFile[replay.ProfileRow](path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return rows
 }
 
@@ -252,18 +229,14 @@ func TestTimelineFile(t *testing.T) {
 	p := read(t, realProfile(t))
 	var text bytes.Buffer
 	o := options(t, p, "dba")
-	if err := WriteTimeline(t.Context(), &text, p, o); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, WriteTimeline(t.Context(), &text, p, o))
 	var file struct {
 		TraceEvents []struct {
 			Name, Ph string
 			Ts, Dur  float64
 		}
 	}
-	if err := json.Unmarshal(text.Bytes(), &file); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text.Bytes(), &file))
 	end, fetches := 0., 0
 	for _, e := range file.TraceEvents {
 		end = max(end, e.Ts+e.Dur)
@@ -362,9 +335,7 @@ func TestScaling(t *testing.T) {
 		t.Errorf("four heads of eight: %+v, %v", s, err)
 	}
 	s, err := NewScaling(p, m, "0-9=5,10-29=25", 512)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if s.LayerOf[9] != 1 || s.LayerOf[10] != 5 || s.Factor != 2 || !strings.Contains(strings.Join(s.Notes, "\n"), "from K = 256 to 512") {
 		t.Errorf("scaling %+v", s)
 	}
@@ -372,9 +343,7 @@ func TestScaling(t *testing.T) {
 
 func TestChoose(t *testing.T) {
 	cells, err := Cells(t.Context(), realProfile(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if c, err := Choose(cells, "lru", ""); err != nil || c != (Cell{"lru", "2x"}) {
 		t.Errorf("lru is %v: %v", c, err)
 	}
@@ -390,18 +359,14 @@ func writeRows(t *testing.T, rows []replay.ProfileRow, meta string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "rows.parquet")
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	w := parquet.NewGenericWriter[replay.ProfileRow](f)
 	w.SetKeyValueMetadata("kvreplay.profile", meta)
 	if _, err := w.Write(rows); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	return path
 }
 
@@ -451,9 +416,7 @@ func TestInterrupted(t *testing.T) {
 // FuzzReadProfile checks that a broken file gives an error or a profile that can be priced.
 func FuzzReadProfile(f *testing.F) {
 	text, err := os.ReadFile(realProfile(f))
-	if err != nil {
-		f.Fatal(err)
-	}
+	fatal.If(f, err)
 	f.Add(text)
 	f.Add(text[:len(text)/2])
 	for _, at := range []int{4, 100, len(text) / 3, len(text) - 200, len(text) - 20} {
@@ -464,9 +427,7 @@ func FuzzReadProfile(f *testing.F) {
 	o := options(f, read(f, realProfile(f)), "da")
 	f.Fuzz(func(t *testing.T, text []byte) {
 		path := filepath.Join(t.TempDir(), "f.parquet")
-		if err := os.WriteFile(path, text, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, text, 0o644))
 		p, err := readProfile(t.Context(), path, Cell{"lru", "2x"})
 		if err != nil {
 			return

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
@@ -22,9 +23,7 @@ func TestClusters(t *testing.T) {
 	four := "4x"
 	rows := []replay.ProfileRow{{RequestID: "r", Policy: "lru", Capacity: &four, SeqLen: 100, Demand: 4, Listed: 20, Misses: 2, MissRuns: 2, Moved: 16, Resident: 50, Positions: 1}}
 	p, err := readProfile(t.Context(), writeRows(t, rows, `{"schema":3,"topk":20,"sink":3,"clusters":"lists"}`), Cell{"lru", "4x"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	b := Batch{Profile: p}
 	s := b.sum([]share{{times: 1}}, 0, 0, &Scaling{Factor: 1, Heads: 1}, 0, 0)
 	if s.entries != 20+3 || s.Misses != 2 || s.Runs != 2 || s.Moved != 16 {
@@ -57,9 +56,7 @@ func TestHeadsAddUp(t *testing.T) {
 	below.Above = "fifo@2x"
 	rows := []replay.ProfileRow{row(0, 0, 10, 4, 3, 8, 20), other, row(0, 1, 4, 2, 1, 3, 40), below, row(1, 0, 11, 2, 1, 6, 22), row(1, 1, 3, 1, 1, 2, 44)}
 	p, err := readProfile(t.Context(), writeRows(t, rows, `{"schema":3,"topk":12,"block_tokens":2,"shared_heads":1}`), Cell{"lru", "2x"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := []Request{{ID: "r", Steps: [][]Counts{{{Demand: 21, Misses: 4 + 3, Runs: 3 + 2, Moved: 14, Resident: 42,
 		SSDMisses: 3, SSDMoved: 5, SSDRuns: 2, Below: 84, Positions: 1, SeqLen: 15, Prompt: 10}}}}}
 	if !reflect.DeepEqual(p.Requests, want) || p.Heads != 2 || !p.Tiered {
@@ -111,9 +108,7 @@ func TestLayouts(t *testing.T) {
 		{Layout{Extent: 1 << 20, Order: transfer.ByToken}, 1, 1 << 20},
 	} {
 		all, err := ReadPlaced(t.Context(), path, []Cell{{"lru", "2x"}}, &c.layout)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if n := all[0].Requests[0].Steps[0][0]; n.SSDReads != c.reads || n.SSDBlocks != c.blocks {
 			t.Errorf("extents of %d in order %d: %d reads of %d blocks, expected %d of %d", c.layout.Extent, c.layout.Order, n.SSDReads, n.SSDBlocks, c.reads, c.blocks)
 		}
@@ -140,9 +135,7 @@ func TestFlippedBits(t *testing.T) {
 	whole := realProfile(t)
 	want := read(t, whole)
 	good, err := os.ReadFile(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	path := filepath.Join(t.TempDir(), "flipped.parquet")
 	r := rand.New(rand.NewPCG(8, 8))
 	seen := 0
@@ -150,9 +143,7 @@ func TestFlippedBits(t *testing.T) {
 		at := len(good) - 1 - r.IntN(min(len(good), 6000)) // in the footer or shortly before it
 		flipped := bytes.Clone(good)
 		flipped[at] ^= 1 << r.IntN(8)
-		if err := os.WriteFile(path, flipped, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, flipped, 0o644))
 		got, err := readProfile(t.Context(), path, Cell{"lru", "2x"})
 		if err != nil {
 			seen++
@@ -171,21 +162,13 @@ func TestFlippedBits(t *testing.T) {
 func TestPlaces(t *testing.T) {
 	path := realProfile(t)
 	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer file.Close()
 	info, err := file.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	f, err := parquet.OpenFile(file, info.Size())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := checkPlaces(f); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, checkPlaces(f))
 	f.Metadata().RowGroups[0].Columns[13].MetaData.TotalCompressedSize += 256
 	if err := checkPlaces(f); err == nil || !strings.Contains(err.Error(), "column resident begins at byte") {
 		t.Errorf("a column that is too long: %v", err)

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // A table names its results, and each note names the results that it is about.
@@ -18,9 +20,7 @@ func TestTableSaysWhatWasRun(t *testing.T) {
 		result("b", "kvpr:order=row", "of all", "of kvpr", "of a da and b"),
 	}
 	var text strings.Builder
-	if err := WriteTable(&text, results); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, WriteTable(&text, results))
 	for _, want := range []string{"m, batch 8, lru @ 2x, 3 steps\n", "note: of all\n", "note: a: of a\n", "note: da: of da\n", "note: a da: of a da\n",
 		"note: a da, b da, b kvpr: of a da and b\n", "note: kvpr: of kvpr\n"} {
 		if strings.Count(text.String(), want) != 1 {
@@ -30,9 +30,7 @@ func TestTableSaysWhatWasRun(t *testing.T) {
 	half := 0.5
 	text.Reset()
 	plan := Planned{Machine: "a", Model: "m", Steps: 3, Candidates: []Candidate{{Result: results[0], Ratio: &half, Serves: SparseTopK}, {Result: results[1], Serves: SparseTopK}}}
-	if err := plan.WriteTable(&text); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, plan.WriteTable(&text))
 	table, notes, _ := strings.Cut(text.String(), "note: ")
 	if !strings.HasPrefix(table, "m on a, 3 steps: sparse Top-K attention\n") || !strings.Contains(table, "  0.500        -  ") || !strings.Contains(table, "  -            -  ") {
 		t.Errorf("the plan's table lacks model, machine, steps or a ratio:\n%s", table)
@@ -45,9 +43,7 @@ func TestTableSaysWhatWasRun(t *testing.T) {
 // TestCSVNames checks that columns have the names of JSON's fields.
 func TestCSVNames(t *testing.T) {
 	var out strings.Builder
-	if err := WriteCSV(&out, nil); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, WriteCSV(&out, nil))
 	for _, name := range strings.Split(strings.TrimSpace(out.String()), ",") {
 		if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
 			t.Errorf("column %q, expected lower case with underscores", name)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
@@ -62,9 +63,7 @@ func TestRowsAreTheMeanStep(t *testing.T) {
 		}
 		want := priced(t, p, o)
 		got, err := rowPricer(t, o).Price(t.Context(), row)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if math.Abs(got.H2D/want.H2D-1) > 1e-3 || got.D2H != want.D2H {
 			t.Errorf("%s: a step moves %g B and %g back, that of the profile %g and %g", c.name, got.H2D, got.D2H, want.H2D, want.D2H)
 		}
@@ -87,9 +86,7 @@ func TestRowsOfHeads(t *testing.T) {
 	for _, bytes := range []*int{&shared, &apart, nil} {
 		row.EntryBytes = bytes
 		r, err := p.Price(t.Context(), row)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		pieces := 3. // pieces per missed token
 		if bytes == &shared {
 			pieces = 1
@@ -98,31 +95,23 @@ func TestRowsOfHeads(t *testing.T) {
 		near(t, "pieces", r.Pieces, 30*4*pieces)
 		row.Misses, row.Prefetched = 30, 10 // prefetched blocks have moved
 		ahead, err := p.Price(t.Context(), row)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		near(t, "bytes, some ahead", ahead.H2D, r.H2D)
 		near(t, "pieces, some ahead", ahead.Pieces, r.Pieces)
 		row.Misses, row.Prefetched = 40, 0
 		row.PinnedPeakEntries = 101
 		pinned, err := p.Price(t.Context(), row)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		near(t, "cache", pinned.Memory.Cache-r.Memory.Cache, 30*100*768)
 		row.PinnedPeakEntries = 0
 	}
 	// If the three heads share a cache, its pinned entries are those of all heads.
 	row.EntryBytes, row.SharedHeads = &apart, 3
 	r, err := p.Price(t.Context(), row)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	row.PinnedPeakEntries = 3 * 101
 	pinned, err := p.Price(t.Context(), row)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	near(t, "cache of shared heads", pinned.Memory.Cache-r.Memory.Cache, 30*100*768)
 }
 

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // partial returns a step whose layers all have the same times.
@@ -98,12 +100,8 @@ func TestELLMChoosesTheFastest(t *testing.T) {
 		idlest := run("choose=idle")
 		if c.uncached != "auto" { // with one share for all groups, the group with the least idle time of the first layer
 			r, err := newRunner(t.Context(), p, o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := r.priceStep(0); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
+			fatal.If(t, r.priceStep(0))
 			swap, recompute := leastIdle(&r.step.Whole[0])
 			near(t, c.machine+", the idlest", idlest.Mean, run(fmt.Sprintf("swap=%d,recompute=%d", swap, recompute)).Mean)
 		}
@@ -124,13 +122,9 @@ func decodes(t *testing.T, tokens int64, batch int, text string) (*Profile, Opti
 	with.Host = &own
 	p := &Profile{Layers: []int32{0}, Heads: 1, Requests: []Request{{Steps: [][]Counts{{{Positions: 1, SeqLen: tokens, Prompt: tokens}}}}}}
 	scaling, err := NewScaling(p, m, "nearest", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	selection, err := ParseSelection("auto", m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return p, Options{Machine: &with, Model: m, Scaling: scaling, Selection: selection, Batch: batch, Schedule: schedule(t, text), Reserve: 0.1}
 }
 
@@ -155,9 +149,7 @@ func TestELLMPriced(t *testing.T) {
 		t.Fatalf("%s: %s", s.Name(), least.Memory.Verdict)
 	}
 	found, err := Plan(t.Context(), []*Profile{p}, PlanOptions{Options: o, Schedules: []Schedule{schedule(t, "ellm")}, LayerMap: "nearest", MaxBatch: 120, SLO: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	chosen := schedule(t, found.Candidates[0].Schedule).(*ELLM)
 	near(t, "cached share of the plan", *found.Candidates[0].Ratio, 1-chosen.Uncached)
 	less := *s
@@ -178,9 +170,7 @@ func TestAgainIsEq2(t *testing.T) {
 	r.memory = math.Inf(1)
 	const n, h = 700., 5120.
 	o, err := r.Layer(0, &Load{Requests: 1, Again: n, Pairs: n * n / 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	near(t, "a layer run again", o.Again*r.matrix, 24*h*h*n+2*h*n*n)
 }
 

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // By hand, a layer: 1 of projections, 1 of selection, 1 before and 2 after the attention, 0.5 each way,
@@ -113,19 +115,13 @@ func TestHostPrices(t *testing.T) {
 	p, o := parallelOptions(t, "llama-2-70b", 1)
 	o.Schedule = schedule(t, "host")
 	r, err := newRunner(t.Context(), p, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.priceStep(0); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, r.priceStep(0))
 	tokens := float64(16 * p.Requests[0].Steps[0][0].SeqLen)
 	near(t, "attention", r.step.Whole[0].Host.Attend, tokens*4096/(246e9/4))
 	near(t, "output numbers", func() float64 { _, n := hostNumbers(o.Model); return n }(), 64*128)
 	o.Machine.Host.FP32.Value = 1e12
-	if err := r.priceStep(0); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, r.priceStep(0))
 	near(t, "arithmetic", r.step.Whole[0].Host.Attend, tokens*2*64*256/(0.8e12/4))
 
 	got := priceParallel(t, p, o)
@@ -164,9 +160,7 @@ func TestHostOnRealMisses(t *testing.T) {
 		plan.Schedules = append(plan.Schedules, schedule(t, name))
 	}
 	found, err := Plan(t.Context(), []*Profile{p}, plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := json.Marshal(found.Candidates); err != nil || len(found.Candidates) != 3 {
 		t.Errorf("%d candidates, %v", len(found.Candidates), err)
 	}

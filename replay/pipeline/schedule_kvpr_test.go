@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // One layer has x=10, y=20, g=30 and 100 positions, of which 40 are recomputed. Its weights take
@@ -120,13 +122,9 @@ func decoding(t testing.TB, text string, batch, prompt, generate int) *Result {
 	t.Helper()
 	machine, m := parts(t, "a100-40", "opt-13b")
 	p, scaling, err := Decoding(prompt, generate, false, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	selection, err := ParseSelection("auto", m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return priced(t, p, Options{Machine: machine, Model: m, Scaling: scaling, Selection: selection, Schedule: schedule(t, text), Batch: batch, Threads: 1})
 }
 
@@ -182,13 +180,9 @@ func TestPricedDecoding(t *testing.T) {
 func TestActivationsRate(t *testing.T) {
 	machine, m := parts(t, "h100", "opt-13b")
 	p, scaling, err := Decoding(512, 4, false, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Schedule: schedule(t, "kvpr:order=column,batches=1"), Batch: 16, Threads: 1, Path: "kernel"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s, _, _ := slowStep(t, r, 1)
 	d := &s.Whole[0].Dense
 	if d.Positions != 514 || d.KV.Fixed <= 0 {
@@ -198,9 +192,7 @@ func TestActivationsRate(t *testing.T) {
 	near(t, "load of the link", s.Whole[0].Loads.Layer, 16*514*4*5120/d.KV.Seconds/float64(machine.Link.Duplex.Kernel.Value))
 	// Activations of 4 bits are made FP16 before they are multiplied.
 	quantised, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Schedule: schedule(t, "kvpr:order=column,batches=1,x=int4"), Batch: 16, Threads: 1, Path: "kernel"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	q, _, _ := slowStep(t, quantised, 1)
 	near(t, "a position's arithmetic, µs", 1e6*(q.Whole[0].Dense.Recompute-d.Recompute), 1e6*16*5120*Quantization{64}.Dequantized()/r.gpuRate)
 }
@@ -211,18 +203,12 @@ func TestActivationsInHostMemory(t *testing.T) {
 	for name, gpus := range map[string]float64{"a100-40": 1, "h100": 4} {
 		machine, m := parts(t, name, "opt-13b")
 		p, scaling, err := Decoding(512, 4, false, m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		host := func(text string) (float64, *runner) {
 			r, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Schedule: schedule(t, text), Batch: 16, Threads: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			result, err := r.run()
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			return result.Memory.Host, r
 		}
 		none, _ := host("kvpr:recompute=off")
@@ -241,9 +227,7 @@ func TestDecodingRefuses(t *testing.T) {
 	}
 	_, latent := parts(t, "a100-40", "deepseek-v2-lite")
 	p, scaling, err := Decoding(128, 32, true, latent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if n := p.Requests[0].Steps[0]; len(n) != 31 || n[0].SeqLen != 160 || n[30].Prompt != 128 {
 		t.Errorf("%d steps, the first of %d positions", len(n), n[0].SeqLen)
 	}
@@ -303,18 +287,12 @@ func kvprSteps(t *testing.T, machines, models []string, batches, prompts []int, 
 						for _, prompt := range prompts {
 							for _, path := range []string{"fastest", "kernel"} {
 								p, scaling, err := Decoding(prompt, generate, false, m)
-								if err != nil {
-									t.Fatal(err)
-								}
+								fatal.If(t, err)
 								o := Options{Machine: machine, Model: m, Scaling: scaling, Schedule: schedule(t, "kvpr:"+text+numbers), Batch: batch, Threads: 1, Path: path}
 								r, err := newRunner(t.Context(), p, o)
-								if err != nil {
-									t.Fatal(err)
-								}
+								fatal.If(t, err)
 								step := (batch + prompt) % (generate - 1)
-								if err := r.priceStep(step); err != nil {
-									t.Fatal(err)
-								}
+								fatal.If(t, r.priceStep(step))
 								what := fmt.Sprintf("%s, %s, %s%s, batch %d, prompt %d, step %d, path %s", machineName, modelName, text, numbers, batch, prompt, step, path)
 								check(what, r.Schedule.(*KVPR), &r.step)
 							}
@@ -386,13 +364,9 @@ func TestUnequalRequestsAreNeverSlower(t *testing.T) {
 			o := options(t, sample, text)
 			o.Batch = batch
 			r, err := newRunner(t.Context(), sample, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			for step := range r.batch.Steps {
-				if err := r.priceStep(step); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, r.priceStep(step))
 				k := r.Schedule.(*KVPR)
 				if got, none := takes(k, &r.step, *r.step.split), takes(k, &r.step, 0); got > none {
 					t.Fatalf("%s, batch %d, step %d: split %d takes %g s, without recomputing %g s", text, batch, step, *r.step.split, got, none)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // By hand: dense attention of OPT-13B reads 40 layers × 16 requests × 514 positions of 20,480 B at
@@ -64,12 +66,8 @@ func TestDenseRunsNoIndexer(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, err := newRunner(t.Context(), p, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.place(0); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
+		fatal.If(t, r.place(0))
 		return r.step.Whole[0].Project
 	}
 	const rank, latent, hidden, indexer = 1536, 576, 7168, 1536*64*128 + 7168*(128+64)
@@ -121,9 +119,7 @@ func TestScheduleListNamesAttention(t *testing.T) {
 func TestKept(t *testing.T) {
 	path := profileOf(t, []string{"streamingllm", "lru"})
 	p, err := readProfile(t.Context(), path, Cell{"streamingllm:sink=4", "2x"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if !p.Lossy() || p.Oracle() {
 		t.Fatalf("streamingllm: lossy %v, oracle %v", p.Lossy(), p.Oracle())
 	}
@@ -164,21 +160,15 @@ func TestKept(t *testing.T) {
 func TestPlanOfLossyPolicies(t *testing.T) {
 	path := profileOf(t, []string{"streamingllm", "lru"})
 	cells, err := Cells(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	profiles, err := ReadProfiles(t.Context(), path, cells)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	o := PlanOptions{Options: options(t, profiles[0], "da"), LayerMap: "nearest", MaxBatch: 4}
 	for _, name := range []string{"da", "kept", "gpu"} {
 		o.Schedules = append(o.Schedules, schedule(t, name))
 	}
 	plan, err := Plan(t.Context(), profiles, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	got := map[string]string{}
 	for _, c := range plan.Candidates {
 		got[c.Schedule] = c.Policy + " " + c.Rank

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 func near(t testing.TB, what string, got, want float64) {
@@ -18,9 +20,7 @@ func near(t testing.TB, what string, got, want float64) {
 func schedule(t testing.TB, text string) Schedule {
 	t.Helper()
 	s, err := ParseSchedule(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return s
 }
 

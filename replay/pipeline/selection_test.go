@@ -4,15 +4,14 @@ import (
 	"math"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
 func selectionOf(t *testing.T, text string, m *hardware.Model) Selection {
 	t.Helper()
 	s, err := ParseSelection(text, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return s
 }
 

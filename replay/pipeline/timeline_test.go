@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
@@ -23,12 +24,8 @@ func opposite(l Layer) *Timeline {
 func TestPricedStepsContend(t *testing.T) {
 	p := read(t, realProfile(t))
 	r, err := newRunner(t.Context(), p, options(t, p, "da"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.priceStep(0); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, r.priceStep(0))
 	for i := range r.step.Whole {
 		l := &r.step.Whole[i]
 		l.Fetch, l.Store, l.Loads = Transfer{Seconds: 1}, 1, Loads{Fetch: 1, Store: 1}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/referee"
 	"github.com/kvreplay/kvreplay/replay/referee/brute"
 	"github.com/kvreplay/kvreplay/trace"
@@ -75,9 +76,7 @@ func (h history) check(t *testing.T) {
 func readHistory(t *testing.T, path string) history {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	h := history{drawn: drawn{stream: new(trace.Stream), hasRanks: true,
 		config: referee.Config{Local: 1, BlockTokens: 1}}}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
@@ -32,9 +33,7 @@ func set(ours float64) func(*reproduce.Draft) {
 // The data file in the README gives a line for each row of its table.
 func TestREADMEExample(t *testing.T) {
 	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	_, rest, _ := strings.Cut(string(text), "```yaml\n")
 	data, _, _ := strings.Cut(rest, "```")
 	sections, err := run(t, data, func(s *reproduce.Study) {
@@ -42,9 +41,7 @@ func TestREADMEExample(t *testing.T) {
 			s.Section("table-1").Set("time", 1.03*row.Number("time"), row)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	lines := sections[0].Lines
 	if len(lines) != 2 || lines[1].Item != "batch 64" || lines[1].Result != reproduce.Within {
 		t.Errorf("lines %+v", lines)
@@ -99,9 +96,7 @@ func TestOrder(t *testing.T) {
 			d.Holds("b", 0, true, reproduce.Row{"n": n})
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var items []string
 	for _, l := range sections[0].Lines {
 		items = append(items, l.Item)

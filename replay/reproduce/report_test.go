@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
@@ -57,9 +58,7 @@ func sample(ours float64) reproduce.Paper {
 func report(t *testing.T, ours float64) *reproduce.Report {
 	t.Helper()
 	r, err := reproduce.Make(context.Background(), []reproduce.Paper{sample(ours)}, reproduce.Inputs{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return r
 }
 
@@ -84,9 +83,7 @@ func TestRender(t *testing.T) {
 	r := report(t, 104)
 	var text, md, table, data bytes.Buffer
 	for _, err := range []error{r.RenderTable(&text), r.RenderMarkdown(&md, true), r.RenderCSV(&table), r.RenderJSON(&data)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 	}
 	for what, want := range map[string][]string{
 		text.String(): {"+4.0 %", "± 5 %", "known miss", "row 3: a disturbed run", "contradiction: 4 is not 5", "v = 25000000000 B/s (row 1)", "not judged",
@@ -117,9 +114,7 @@ func TestRender(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(data.Bytes(), &decoded); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(data.Bytes(), &decoded))
 	l := decoded.Papers[0].Sections[0].Lines
 	if len(l) != 5 || *l[1].Ours != 104 || l[1].Kind != reproduce.Transferred || l[4].Ours != nil || l[2].Printed != nil || *l[2].Reference != 100 {
 		t.Errorf("JSON lines %+v", l)
@@ -141,9 +136,7 @@ func TestKeep(t *testing.T) {
 
 func TestWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
-	if err := report(t, 104).Write(dir); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, report(t, 104).Write(dir))
 	for name, want := range map[string]string{reproduce.FileName: "reproduction/sample-1.svg", "reproduction/sample-1.svg": "<svg"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil || !strings.Contains(string(text), want) {

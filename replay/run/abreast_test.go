@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
@@ -65,9 +66,7 @@ func sharedSpec(t *testing.T, answers int) (spec policies.Spec, most *atomic.Int
 		return func() policies.Policy { return &shared{program: &program{most: most, answers: answers}} }, "", nil
 	}
 	spec, err := policies.NewTable(entry).Parse("shared")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return spec, most
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/allocate"
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
@@ -16,21 +17,13 @@ func planOf(t *testing.T, o Options, memory string) (*allocate.Plan, int64) {
 	t.Helper()
 	o.Per = PerStream
 	method, err := allocate.ParseMethod("2d-greedy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	reports, err := allocate.Run(mustRun(t, manyStreams(t), o), allocate.Options{Policy: o.Policies[0].Entry.Name, Methods: []allocate.Spec{method}, Memory: memory})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	path := filepath.Join(t.TempDir(), "plan.yaml")
-	if err := reports[0].Plan.Write(path); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, reports[0].Plan.Write(path))
 	plan, err := allocate.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return plan, reports[0].Profile.Plan.Misses
 }
 
@@ -39,9 +32,7 @@ func planOf(t *testing.T, o Options, memory string) (*allocate.Plan, int64) {
 func TestAllocatedCapacities(t *testing.T) {
 	f := manyStreams(t)
 	sizes, err := setting.ParseCapacities([]string{"sweep:8"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	plan, predicted := planOf(t, Options{Policies: specs(t, "lru"), Capacities: sizes}, "2x")
 	for workers := 1; workers <= 3; workers++ {
 		rows := mustRun(t, f, Options{Policies: specs(t, "lru", "opt"), Allocation: plan, Referee: workers == 1, Workers: workers})

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/fifo"
@@ -31,9 +32,7 @@ func asMine(t *testing.T, e policies.Entry) policies.Spec {
 		text += ":" + e.Example
 	}
 	spec, err := policies.NewTable(e).Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return spec
 }
 
@@ -52,9 +51,7 @@ func longerWindow() policies.Entry {
 func cellFiles(t *testing.T, s *Store) int {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.dir, "cells", "*", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return len(files)
 }
 
@@ -85,16 +82,12 @@ func TestEditedPolicyIsReplayed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			store, err := OpenStore(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			run := func(e policies.Entry, kept *Store) *Result {
 				o := Options{Store: kept}
 				c.set(&o, asMine(t, e))
 				r, err := Run(context.Background(), f, o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				return r
 			}
 			first, files := run(c.before, store), cellFiles(t, store)
@@ -126,9 +119,7 @@ func TestEditedPolicyIsReplayed(t *testing.T) {
 func TestEditedPolicyBeginsAgain(t *testing.T) {
 	f, _ := manyUnits(t)
 	store, err := OpenStore(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	o := Options{Capacities: capacities(t, "2x"), Workers: 1, Checkpoint: time.Hour, Store: store}
 	ctx, stop := context.WithCancel(t.Context())
 	o.Policies, o.Progress = []policies.Spec{asMine(t, lru.Entry)}, func(int) { stop() }
@@ -153,15 +144,11 @@ func TestEditedPolicyBeginsAgain(t *testing.T) {
 func TestEditedPolicyIsProfiledAgain(t *testing.T) {
 	f := manyStreams(t)
 	store, err := OpenStore(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	path := filepath.Join(store.dir, "p.parquet")
 	job := func(e policies.Entry) *Job {
 		j, err := Plan(f, Options{Policies: []policies.Spec{asMine(t, e)}, Capacities: capacities(t, "2x"), Store: store})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return j
 	}
 	run := func(j *Job) {
@@ -174,13 +161,9 @@ func TestEditedPolicyIsProfiledAgain(t *testing.T) {
 	if err == nil {
 		err = first.Record(profile)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	run(first)
-	if err := profile.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, profile.Close())
 	if !job(lru.Entry).Recorded(path, false) {
 		t.Error("the profile is not known")
 	}
@@ -197,9 +180,7 @@ func TestFingerprintOfPlannedWindows(t *testing.T) {
 	plan, _ := planOf(t, Options{Policies: specs(t, "window:1", "window:2", "window:3", "window:4")}, "2x")
 	o := Options{Policies: specs(t, "window:1"), Allocation: plan}
 	p, err := newPlan(f, &o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	own := p.behaviours(&p.cells[0])
 	if want := Fingerprint(specs(t, "window:2")[0]); own[0].fingerprint != want {
 		t.Errorf("rows state %s, expected %s, that of window:2", own[0].fingerprint, want)

@@ -14,6 +14,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/policies/external"
@@ -49,16 +50,12 @@ func workloads(b *testing.B) []workload {
 	meta := &trace.Meta{Version: 1, Order: trace.OrderRank, TopK: benchK, Candidates: benchM, BlockTokens: 1}
 	list := []workload{{"synthetic", synthetic(1), testPlan(meta, benchK, benchM, setting.Warmup{Kind: setting.WarmupCold})}}
 	f, err := trace.Open(realTrace)
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	defer f.Close()
 	r := f.NewReader(trace.ReadScores)
 	defer r.Close()
 	var s trace.Stream
-	if err := r.Read(3, &s); err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, r.Read(3, &s))
 	m := *f.Meta()
 	return append(list, workload{"real", &s, testPlan(&m, m.TopK, m.Candidates, setting.Warmup{Kind: setting.WarmupRun, Windows: s.Windows})})
 }
@@ -86,9 +83,7 @@ func (w workload) build(b *testing.B, d *demand.Delta, needs policies.Needs) {
 	b.Helper()
 	err := d.Build(w.stream, demand.Options{K: w.plan.topk, M: w.plan.m, Pins: w.plan.pins, Meta: w.plan.meta, Windows: w.plan.warmup.Replayed(),
 		Members: needs&policies.NeedDemand != 0, NextUses: needs&policies.NeedNext != 0}, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 }
 
 // perAccess reports demanded blocks per second.
@@ -102,9 +97,7 @@ func perAccess(b *testing.B, accesses int64) {
 func perRun(b *testing.B, f *trace.File, o Options) (demand int64) {
 	for range b.N {
 		r, err := Run(context.Background(), f, o)
-		if err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, err)
 		demand = r.Rows[0].Demand
 	}
 	perAccess(b, demand)
@@ -143,9 +136,7 @@ func BenchmarkPolicy(b *testing.B) {
 		for _, name := range w.policies() {
 			b.Run(fmt.Sprintf("trace=%s/policy=%s", w.name, name), func(b *testing.B) {
 				spec, err := all.Table().Parse(name)
-				if err != nil {
-					b.Fatal(err)
-				}
+				fatal.If(b, err)
 				run := cache.NewCell(spec.Make())
 				var d demand.Delta
 				w.build(b, &d, policies.NeedsOf(run.Policy))
@@ -194,9 +185,7 @@ func BenchmarkLRU(b *testing.B) {
 	b.Run("engine=simplelru", func(b *testing.B) {
 		perPeer(b, func() func(int32) {
 			cache, err := simplelru.NewLRU[int32, struct{}](2*benchK, nil)
-			if err != nil {
-				b.Fatal(err)
-			}
+			fatal.If(b, err)
 			return func(x int32) {
 				if _, ok := cache.Get(x); !ok {
 					cache.Add(x, struct{}{})
@@ -207,9 +196,7 @@ func BenchmarkLRU(b *testing.B) {
 	b.Run("engine=golang-lru-2Q", func(b *testing.B) {
 		perPeer(b, func() func(int32) {
 			cache, err := lru.New2Q[int32, struct{}](2 * benchK)
-			if err != nil {
-				b.Fatal(err)
-			}
+			fatal.If(b, err)
 			return func(x int32) {
 				if _, ok := cache.Get(x); !ok {
 					cache.Add(x, struct{}{})
@@ -224,9 +211,7 @@ func BenchmarkLRU(b *testing.B) {
 // cost of a step matters, not that of an access. The board of the corpus has 16 times as many steps.
 func BenchmarkLRUShort(b *testing.B) {
 	f, err := trace.Open("../../datasets/corpus/deep_vt.parquet")
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	defer f.Close()
 	b.Run("engine=kvreplay", func(b *testing.B) {
 		perRun(b, f, Options{Policies: specs(b, "lru"), Capacities: capacities(b, "2x"), Workers: 2})
@@ -239,9 +224,7 @@ func inPrograms(b *testing.B, f *trace.File) {
 	for engine, command := range map[string]func(testing.TB) string{"exec-c": lruInC, "exec-numpy": lruInNumPy} {
 		b.Run("engine="+engine, func(b *testing.B) {
 			spec, err := policies.NewTable(external.Entry).Parse("exec:" + command(b))
-			if err != nil {
-				b.Fatal(err)
-			}
+			fatal.If(b, err)
 			Fingerprint(spec) // before the clock starts
 			b.ResetTimer()
 			perRun(b, f, Options{Policies: []policies.Spec{spec}, Capacities: capacities(b, "2x"), Workers: 2})
@@ -296,19 +279,13 @@ func pythonLRU(b *testing.B) {
 		}
 	}
 	path := filepath.Join(b.TempDir(), "accesses.bin")
-	if err := os.WriteFile(path, raw, 0o644); err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, os.WriteFile(path, raw, 0o644))
 	var seconds float64
 	for range b.N {
 		out, err := exec.Command("python3", "../../scripts/peers/ordereddict.py", path, strconv.Itoa(2*benchK)).Output()
-		if err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, err)
 		once, err := strconv.ParseFloat(strings.TrimSpace(string(out)), 64)
-		if err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, err)
 		seconds += once
 	}
 	b.ReportMetric(float64(len(raw)/4)*float64(b.N)/seconds/1e6, "Maccess/s")
@@ -325,9 +302,7 @@ func BenchmarkDecode(b *testing.B) {
 		var s trace.Stream
 		indices = 0
 		for i := range f.Streams() {
-			if err := r.Read(i, &s); err != nil {
-				b.Fatal(err)
-			}
+			fatal.If(b, r.Read(i, &s))
 			indices += int64(len(s.Steps)) * benchK
 		}
 		r.Close()
@@ -367,9 +342,7 @@ func windowedFile(b *testing.B, layers, m, windows int) *trace.File {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "synthetic.parquet")
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: benchK, Candidates: m, BlockTokens: 1, EntryBytes: 656})
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	for layer := range layers {
 		s := replaytest.Overlapping(uint64(layer), benchN, benchK, m, benchRows, 0.9)
 		s.Layer = int32(layer)
@@ -377,9 +350,7 @@ func windowedFile(b *testing.B, layers, m, windows int) *trace.File {
 		for i := range s.Steps {
 			s.Steps[i] -= int32(windows)
 		}
-		if err := w.Write(s); err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, w.Write(s))
 	}
 	return reopen(b, w, path)
 }
@@ -387,13 +358,9 @@ func windowedFile(b *testing.B, layers, m, windows int) *trace.File {
 // reopen finishes the trace that w writes at path, and opens it for the test.
 func reopen(t testing.TB, w *trace.Writer, path string) *trace.File {
 	t.Helper()
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -402,9 +369,7 @@ func specs(t testing.TB, names ...string) (list []policies.Spec) {
 	t.Helper()
 	for _, name := range names {
 		spec, err := all.Table().Parse(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		list = append(list, spec)
 	}
 	return list
@@ -414,9 +379,7 @@ func capacities(t testing.TB, texts ...string) (list []setting.Capacity) {
 	t.Helper()
 	for _, text := range texts {
 		c, err := setting.ParseCapacity(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		list = append(list, c)
 	}
 	return list

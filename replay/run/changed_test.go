@@ -16,6 +16,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -45,9 +46,7 @@ func plainTrace(t *testing.T, seed uint64) []byte {
 			}
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	return file.Bytes()
 }
 
@@ -60,13 +59,9 @@ func TestTraceChangesMeanwhile(t *testing.T) {
 		after = plainTrace(t, seed)
 	}
 	run := func(meanwhile func() error) (*Result, error) {
-		if err := os.WriteFile(path, before, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, before, 0o644))
 		f, err := trace.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer f.Close()
 		var once sync.Once
 		return Run(context.Background(), f, Options{Policies: specs(t, "lru"), Capacities: capacities(t, "1.5x"), Progress: func(int) {
@@ -78,9 +73,7 @@ func TestTraceChangesMeanwhile(t *testing.T) {
 		}})
 	}
 	want, err := run(func() error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	later := time.Now().Add(time.Hour)
 	if got, err := run(func() error { return os.Chtimes(path, later, later) }); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("touched: %+v, %v", got, err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay/cache"
@@ -80,9 +81,7 @@ func TestClustersOfOne(t *testing.T) {
 	ran := 0
 	for _, e := range all.Table() {
 		spec, err := all.Table().Parse(strings.TrimSuffix(e.Name+":"+e.Example, ":"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if spec.Entry.Traits.Lossy || spec.Entry.Traits.Windowed || setting.Unfit(spec, setting.UseClusters) != "" {
 			continue
 		}
@@ -149,24 +148,18 @@ func clusterFile(t testing.TB, f *trace.File) string {
 		}
 		row["token_clusters"] = clusters
 		line, err := json.Marshal(row)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		text = append(append(text, line...), '\n')
 	}
 	path := filepath.Join(t.TempDir(), "clusters.jsonl")
-	if err := os.WriteFile(path, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, text, 0o644))
 	return path
 }
 
 func mustClusters(t testing.TB, text string) *demand.Clusters {
 	t.Helper()
 	c, err := demand.ParseClusters(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return c
 }
 
@@ -228,18 +221,12 @@ func TestClusterProfile(t *testing.T) {
 	f := manyStreams(t)
 	path := filepath.Join(t.TempDir(), "profile.parquet")
 	p, err := CreateProfile(path, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Clusters: mustClusters(t, clusterFile(t, f)), Per: PerStream, Profile: p}
 	rows := mustRun(t, f, o)
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, p.Close())
 	steps, err := parquet.ReadFile[ProfileRow](path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var listed, demand, misses, moved, picked, demanded, missed, fetched int64
 	for i := range steps {
 		listed += steps[i].Listed
@@ -273,18 +260,12 @@ func TestClusterProfile(t *testing.T) {
 // RetroInfer gives the same rows, except for the name of the clusters.
 func TestWriteClusters(t *testing.T) {
 	f, err := trace.Open("../../datasets/corpus/selectors_qa_text.retroinfer.parquet")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	path := filepath.Join(t.TempDir(), "clusters.jsonl")
 	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(demand.WriteClusters(context.Background(), file, f), file.Close()); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, errors.Join(demand.WriteClusters(context.Background(), file, f), file.Close()))
 	o := Options{Policies: specs(t, "lru", "window:1"), Capacities: capacities(t, "4x"), Per: PerStream}
 	o.Clusters = mustClusters(t, "lists,page=8")
 	lists := mustRun(t, f, o)
@@ -292,16 +273,12 @@ func TestWriteClusters(t *testing.T) {
 	given := mustRun(t, f, o)
 	tokens, clusters := 0, map[[2]any]bool{}
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for stream, line := range bytes.Split(bytes.TrimSpace(text), []byte("\n")) {
 		var row struct {
 			Clusters []int32 `json:"token_clusters"`
 		}
-		if err := json.Unmarshal(line, &row); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal(line, &row))
 		for _, c := range row.Clusters {
 			if c >= 0 {
 				tokens++

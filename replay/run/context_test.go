@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay/demand"
@@ -18,38 +19,26 @@ import (
 // that makes larger blocks.
 func TestLongestContext(t *testing.T) {
 	spec, err := all.Table().Parse("lru")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	double, err := setting.ParseCapacity("2x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for blockTokens, want := range map[int]string{1: "a context of 2147483646 tokens has 2147483646 blocks", 1 << 16: ""} {
 		path := filepath.Join(t.TempDir(), "long.parquet")
 		w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: blockTokens})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		s := new(trace.Stream)
 		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: trace.NoHead}, PromptLen: math.MaxInt32 - 3})
 		for step := range int32(2) {
 			s.Append(trace.Row{Step: step, Indices: []int32{step}})
 		}
-		if err := errors.Join(w.Write(s), w.Close()); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(w.Write(s), w.Close()))
 		f, err := trace.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		_, err = Run(t.Context(), f, Options{Policies: []policies.Spec{spec}, Capacities: []setting.Capacity{double}})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "derive --block-tokens")) {
 			t.Errorf("blocks of %d tokens: %v, expected %q", blockTokens, err, want)
 		}
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, f.Close())
 	}
 }
 
@@ -57,24 +46,16 @@ func TestLongestContext(t *testing.T) {
 func TestLongestPool(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pool.parquet")
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for layer := range int32(3) {
 		s := new(trace.Stream)
 		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Layer: layer, Head: trace.NoHead}, PromptLen: demand.MostBlocks/2 - 1})
 		s.Append(trace.Row{Indices: []int32{7}})
-		if err := w.Write(s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(s))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	want := "the 3 streams of request \"r\" layer 0 have 201326592 blocks, expected at most 134217728"
 	if _, err := Plan(f, Options{Pool: setting.PoolRequest}); err == nil || !strings.Contains(err.Error(), want) {

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay/cache"
@@ -44,9 +45,7 @@ func (b *bench) run(t *testing.T, p *plan, s *trace.Stream, name string, capacit
 func (b *bench) runner(t *testing.T, name string) (policies.Spec, *cache.Cell) {
 	t.Helper()
 	spec, err := all.Table().Parse(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if b.runners == nil {
 		b.runners = map[string]*cache.Cell{}
 	}
@@ -78,9 +77,7 @@ func (b *bench) runShared(t *testing.T, p *plan, streams []trace.Stream, name st
 	}
 	spec, runner := b.runner(t, name)
 	check := trace.NewChecker("test", p.meta)
-	if err := b.delta.Build(s, demand.Options{K: p.topk, M: p.m, Pins: p.pins, Meta: p.meta, Windows: p.warmup.Replayed(), Members: true, NextUses: true, Joined: joined, Outliers: p.opt.Outliers}, check); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, b.delta.Build(s, demand.Options{K: p.topk, M: p.m, Pins: p.pins, Meta: p.meta, Windows: p.warmup.Replayed(), Members: true, NextUses: true, Joined: joined, Outliers: p.opt.Outliers}, check))
 	later := b.later
 	if spec.Entry.Traits.Windowed {
 		capacity, later = policies.Unbounded, nil
@@ -88,15 +85,11 @@ func (b *bench) runShared(t *testing.T, p *plan, streams []trace.Stream, name st
 	st := cache.Start{Capacity: capacity, Ranks: p.ranks, Placed: demand.Place(p.warmup, &b.delta, capacity, nil), Unit: p.layout.Unit(p.pins), Prefetch: b.prefetch, Staging: b.staging, Swap: b.swaps, NewPredictor: newPredictor, Later: later}
 	if b.alone {
 		counts, err := runner.Run(&b.delta, st, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return counts
 	}
 	checks, err := newRefereeChecks(p, spec.Name(), [][]*trace.Stream{pointers(streams)}, nil, st, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	counts, err := runner.Run(&b.delta, st, checks[0].Observer(nil))
 	if err == nil {
 		err = checks[0].Verdict()
@@ -193,9 +186,7 @@ func TestOptimumIsExhaustive(t *testing.T) {
 			}
 			want, err := brute.MinMisses(s, p.ranks, referee.Config{Policy: name, TopK: p.topk, Candidates: p.m, Capacity: capacity,
 				Warmup: referee.Warmup{Kind: kind, Windows: p.warmup.Windows}, Sink: p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens}, bypass)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if got.Misses != int64(want) {
 				t.Fatalf("seed %d: %s misses %d, exhaustive search %d", seed, name, got.Misses, want)
 			}

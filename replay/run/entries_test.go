@@ -3,6 +3,7 @@ package run
 import (
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay/cache"
 	"github.com/kvreplay/kvreplay/replay/demand"
@@ -30,13 +31,9 @@ func TestMoved(t *testing.T) {
 	p.layout, p.pins.BlockTokens = demand.Layout{Factor: 10, Heads: 2, Positions: 1}, 10
 	j := &demand.Joiner{Layout: p.layout, K: 3, M: 3, Ranks: true, Pins: p.pins}
 	s, err := j.Join(heads)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var d demand.Delta
-	if err := d.Build(s, demand.Options{K: 3, M: 3, Pins: p.pins, Meta: meta, Joined: j}, nil); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, d.Build(s, demand.Options{K: 3, M: 3, Pins: p.pins, Meta: meta, Joined: j}, nil))
 	for name, want := range map[string][]struct{ picked, missed, fetched, staged int64 }{
 		// Step 0 demands 3 entries of block 1: 10 and 11 of head 0, 10 of head 1. It demands one of
 		// block 2 and two of block 3. Step 1 demands 3 entries of block 1: 12 of head 0, 10 and 11 of
@@ -45,9 +42,7 @@ func TestMoved(t *testing.T) {
 		"lru":       {{6, 6, 60, 40}, {6, 3, 40, 40}},
 	} {
 		spec, err := all.Table().Parse(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		step := 0
 		look := func(r *cache.StepReport) {
 			w := want[step]
@@ -57,9 +52,7 @@ func TestMoved(t *testing.T) {
 			step++
 		}
 		counts, err := cache.NewCell(spec.Make()).Run(&d, cache.Start{Capacity: 1, Ranks: true, Unit: p.layout.Unit(p.pins)}, look)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if step != len(want) || counts.StagingPeak != max(want[0].staged, want[1].staged) {
 			t.Errorf("%s: %d steps, staging %d entries, worked out %+v", name, step, counts.StagingPeak, want)
 		}

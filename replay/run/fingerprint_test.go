@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/policies/lru"
@@ -17,17 +18,13 @@ func shippedSpecs(t testing.TB) (list []policies.Spec) {
 	table := all.Table()
 	for _, e := range table {
 		_, options, err := e.New(e.Example)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		name := e.Name
 		if options != "" {
 			name += ":" + options
 		}
 		spec, err := table.Parse(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		list = append(list, spec)
 	}
 	return list

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/cache"
 	"github.com/kvreplay/kvreplay/replay/referee"
 	"github.com/kvreplay/kvreplay/replay/referee/brute"
@@ -52,9 +53,7 @@ func TestOptimumGrows(t *testing.T) {
 			c := referee.Config{Policy: name, TopK: p.topk, Candidates: p.m, Capacity: capacity, Growth: config,
 				Sink: p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens}
 			want, err := brute.MinMisses(s, p.ranks, c, bypass)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if got.Misses != int64(want) {
 				t.Fatalf("seed %d: %s misses %d, exhaustive search %d", seed, name, got.Misses, want)
 			}

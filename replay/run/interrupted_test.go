@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -17,9 +18,7 @@ import (
 func TestInterruptedSays(t *testing.T) {
 	f := manyStreams(t)
 	store, err := OpenStore(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for want, set := range map[string]func(*Options){
 		"No counts of this trace are kept":            func(*Options) {},
 		"No counts of this trace are kept: profiles":  func(o *Options) { o.Store, o.Profile = store, newProfile(t) },
@@ -74,17 +73,13 @@ func manyUnits(t *testing.T) (f *trace.File, rows int) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "t.parquet")
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 64, BlockTokens: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	const streams = 3
 	rows = unitIndices/1024 + 1
 	for layer := range int32(streams) {
 		s := replaytest.Overlapping(uint64(layer), 4096, 64, 1024, rows, 0.9)
 		s.Layer = layer
-		if err := w.Write(s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(s))
 	}
 	return reopen(t, w, path), rows
 }
@@ -92,9 +87,7 @@ func manyUnits(t *testing.T) (f *trace.File, rows int) {
 func newProfile(t *testing.T) *Profile {
 	t.Helper()
 	p, err := CreateProfile(filepath.Join(t.TempDir(), "p.parquet"), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(p.Abort)
 	return p
 }

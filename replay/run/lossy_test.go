@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
 	"github.com/kvreplay/kvreplay/replay/setting"
@@ -33,9 +34,7 @@ func lossyFile(t *testing.T, r *rand.Rand, small bool) *trace.File {
 	meta := o.Meta(1 + r.IntN(o.M))
 	meta.Selector, meta.Notes = "quest", map[string]string{"exact.recall": "0.25"}
 	w, err := trace.Create(path, meta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	heads := 1 + r.IntN(3)
 	for request := range 1 + r.IntN(2) {
 		for layer := range 1 + r.IntN(3) {
@@ -43,9 +42,7 @@ func lossyFile(t *testing.T, r *rand.Rand, small bool) *trace.File {
 				s := replaytest.Stream(r, o)
 				replaytest.Masses(r, s, o.BlockTokens)
 				s.Key = trace.Key{Request: fmt.Sprint("r", request), Layer: int32(3 * layer), Head: int32(head)}
-				if err := w.Write(s); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, w.Write(s))
 			}
 		}
 	}
@@ -108,14 +105,10 @@ func TestLossyShares(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "shares.parquet")
 	o, r := replaytest.Options{Prompt: 150, Steps: 60, Windows: 4, M: 12, Locality: 0.5}, rand.New(rand.NewPCG(1, 54))
 	w, err := trace.Create(path, o.Meta(12))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s := replaytest.Stream(r, o)
 	replaytest.Masses(r, s, 1)
-	if err := w.Write(s); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Write(s))
 	mustRun(t, reopen(t, w, path), Options{Policies: specs(t, "h2o:recent=0.7,scores=ranks"), Capacities: capacities(t, "90"), Referee: true})
 }
 
@@ -242,13 +235,9 @@ func withMeta(t *testing.T, meta trace.Meta) *trace.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "meta.parquet")
 	w, err := trace.Create(path, meta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s := replaytest.Stream(rand.New(rand.NewPCG(1, 2)), replaytest.Options{Prompt: 20, Steps: 3, M: 8, Locality: 0.9, Local: 1})
 	s.Key = trace.Key{Request: "r", Head: trace.NoHead}
-	if err := w.Write(s); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Write(s))
 	return reopen(t, w, path)
 }

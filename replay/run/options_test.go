@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/lru"
 	"github.com/kvreplay/kvreplay/replay/setting"
@@ -74,9 +75,7 @@ func TestSkipUnable(t *testing.T) {
 	f := withWindows(t, []int{8})
 	o := Options{Policies: specs(t, "arc", "score-ewma", "lru"), Capacities: capacities(t, "2x", "1x+2x@4"), SkipUnable: true}
 	r, err := Run(context.Background(), f, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var ran []string
 	for _, row := range r.Rows {
 		ran = append(ran, row.Policy+"@"+*row.Capacity)
@@ -153,9 +152,7 @@ func TestRunStreamNeeds(t *testing.T) {
 func TestProfileOfNoRun(t *testing.T) {
 	dir := t.TempDir()
 	p, err := CreateProfile(filepath.Join(dir, "p.parquet"), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if err := p.Close(); err == nil || !strings.Contains(err.Error(), "no run was recorded") {
 		t.Errorf("%v, expected that no run was recorded", err)
 	}

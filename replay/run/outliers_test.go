@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay/setting"
@@ -83,9 +84,7 @@ func TestOutlierErrors(t *testing.T) {
 		}
 	}
 	f, err := trace.Open("../../datasets/bundled/smollm2_niah_multikey_3_4k.parquet")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Outliers: setting.Outliers{Source: setting.OutliersWindows, Count: 4}}
 	if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), "need prompt windows") {

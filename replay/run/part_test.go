@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/fifo"
 	"github.com/kvreplay/kvreplay/replay/setting"
@@ -66,16 +67,12 @@ func TestPartsMakeTheRowsOfOneRun(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 5))
 				o.Workers = 1 + r.IntN(3)
 				job, err := Plan(f, o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				units := len(job.Units())
 				all := new(Checkpoint)
 				for from := 0; from < units; {
 					to := from + 1 + r.IntN(units-from)
-					if err := all.Add(throughJSON(t, countWithStops(t, r, job, from, to))); err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, all.Add(throughJSON(t, countWithStops(t, r, job, from, to))))
 					from = to
 				}
 				merged, err := job.Merge(all)
@@ -118,13 +115,9 @@ func countWithStops(t *testing.T, r *rand.Rand, job *Job, from, to int) *Checkpo
 func throughJSON(t *testing.T, c *Checkpoint) *Checkpoint {
 	t.Helper()
 	text, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	back := new(Checkpoint)
-	if err := json.Unmarshal(text, back); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, back))
 	return back
 }
 
@@ -134,24 +127,16 @@ func TestMergeRefuses(t *testing.T) {
 	o := Options{Policies: specs(t, "lru", "opt"), Capacities: capacities(t, "2x"), unit: 1}
 	count := func(o Options, from, to int) *Checkpoint {
 		job, err := Plan(f, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		c, err := job.Count(t.Context(), Counting{From: from, To: to})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return c
 	}
 	job, err := Plan(f, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	n := len(job.Units())
 	twice := count(o, 0, n)
-	if err := twice.Add(count(o, 3, 4)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, twice.Add(count(o, 3, 4)))
 	other := o
 	other.Policies = specs(t, "lru", "fifo")
 	fewer := count(o, 0, n)
@@ -200,17 +185,13 @@ func TestFailedUnitIsNotKept(t *testing.T) {
 	calm := mustRun(t, f, Options{Policies: specs(t, "lru", "fifo"), Capacities: capacities(t, "2x"), Per: PerCell})
 	for at := range 8 {
 		store, err := OpenStore(filepath.Join(t.TempDir(), "store"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		resets := 0
 		o := Options{Policies: specs(t, "lru", "fifo"), Capacities: capacities(t, "2x"), Per: PerCell, Store: store, Checkpoint: time.Nanosecond}
 		o.unit = 2 * 2 * 48 * 32 // a few streams
 		o.Policies[1].Make = func() policies.Policy { return &failing{resets: &resets, at: 2 + at} }
 		bad, err := Plan(f, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		resets = 0
 		if _, err := bad.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "failed once") {
 			t.Fatalf("the run did not fail: %v", err)
@@ -218,9 +199,7 @@ func TestFailedUnitIsNotKept(t *testing.T) {
 		o.Policies = specs(t, "lru", "fifo")
 		kept, _ := filepath.Glob(filepath.Join(store.dir, "partial", "*"))
 		job, err := Plan(f, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, dir := range kept { // the failing policy has other fingerprints than fifo
 			use(t, dir, job)
 		}
@@ -236,17 +215,11 @@ func use(t *testing.T, dir string, job *Job) {
 	paths, _ := filepath.Glob(filepath.Join(dir, "*.json"))
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		var c Checkpoint
 		line, _, _ := strings.Cut(string(text), "\n")
-		if err := json.Unmarshal([]byte(line), &c); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal([]byte(line), &c))
 		c.Policies = job.plan.behaviourDigest()
-		if err := saveCheckpoint(path, &c); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, saveCheckpoint(path, &c))
 	}
 }

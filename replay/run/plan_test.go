@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -13,17 +14,13 @@ import (
 func TestEmptyRequestID(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "unnamed.parquet")
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var s trace.Stream
 	s.Reset(trace.StreamInfo{Key: trace.Key{Head: trace.NoHead}, PromptLen: 9})
 	for step := range int32(3) {
 		s.Append(trace.Row{Step: step, Indices: []int32{step}})
 	}
-	if err := w.Write(&s); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Write(&s))
 	f := reopen(t, w, path)
 	for per, ok := range map[Detail]bool{PerCell: true, PerLayer: true, PerRequest: false, PerStream: false} {
 		o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2"), Per: per}

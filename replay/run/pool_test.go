@@ -11,6 +11,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
@@ -65,9 +66,7 @@ func pooled(t *testing.T, p *plan, members []*member, needs policies.Needs, foll
 		}
 		o := p.deltaOptions(m.joiner)
 		o.Followed = followed
-		if err := w.pool.Add(n, stream, o, w.check); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.pool.Add(n, stream, o, w.check))
 	}
 	w.pool.Build()
 	return w
@@ -85,9 +84,7 @@ func (b *bench) runPool(t *testing.T, w *worker, name string, capacity int) []ca
 	}
 	st := cache.Start{Capacity: capacity, Later: later, Ranks: p.ranks, Unit: p.layout.Unit(p.pins), Placed: w.placed(capacity)}
 	checks, err := newRefereeChecks(p, name, w.recorded(), w.request.importanceStreams(), st, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	_, err = c.Run(&w.pool, st, checks[0].Observer(nil))
 	if err == nil {
 		err = checks[0].Verdict()
@@ -248,9 +245,7 @@ func TestRunOfPools(t *testing.T) {
 	for n, pool := range []setting.Pool{setting.PoolRequest, setting.PoolLayer} {
 		for _, w := range []string{"lru:8", "importance:4", "importance:3,scope=request", "staging"} {
 			warmup, err := setting.ParseWarmup(w)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			o := Options{Policies: specs(t, "lru", "lookahead", "opt-bypass"), Capacities: capacities(t, "1x", "1x+2x@9")[n:], Warmup: warmup, Pool: pool,
 				Layers: []int32{0, 3}, Requests: []string{"a"}, Per: PerStream, Referee: true}
 			if testing.Short() {
@@ -312,9 +307,7 @@ func TestPoolsBeatTheirParts(t *testing.T) {
 func TestPoolsAreKeptAndProfiled(t *testing.T) {
 	f := manyStreams(t)
 	store, err := OpenStore(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Pool: setting.PoolRequest, Per: PerStream, Store: store}
 	want := mustRun(t, f, o)
 	again, err := Run(context.Background(), f, o)
@@ -331,13 +324,9 @@ func TestPoolsAreKeptAndProfiled(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustRun(t, f, o)
-	if err := o.Profile.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, o.Profile.Close())
 	rows, err := parquet.ReadFile[ProfileRow](path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	byStream := map[string]int64{}
 	for _, r := range rows {
 		byStream[fmt.Sprint(r.RequestID, r.LayerID, *r.Head)] += int64(r.Misses)
@@ -395,9 +384,7 @@ func TestStepsOfAPoolAreDecodeSteps(t *testing.T) {
 		}
 		var e Engine
 		want, err := e.RunStream(&flat, meta, specs(t, c[1])[0].Make(), StreamOptions{Capacity: capacity})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got.Misses != want.Misses || got.Evictions != want.Evictions || got.Demand != want.Demand {
 			t.Errorf("%s misses %d and evicts %d in a pool; %s misses %d and evicts %d on its rows", c[0], got.Misses, got.Evictions, c[1], want.Misses, want.Evictions)
 		}
@@ -411,9 +398,7 @@ func TestPoolErrors(t *testing.T) {
 	}
 	many := manyStreams(t)
 	shared, err := trace.Open(realTrace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer shared.Close()
 	for want, c := range map[string]struct {
 		f *trace.File

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/cache"
 	"github.com/kvreplay/kvreplay/replay/demand"
@@ -74,9 +75,7 @@ func TestPrefetchAboveTiersAgreesWithReferee(t *testing.T) {
 		inclusive := r.IntN(2) == 0
 		p.opt.Tiers, p.opt.Inclusive = tiers(t, texts...), inclusive
 		var d demand.Delta
-		if err := d.Build(s, demand.Options{K: p.topk, M: p.m, Pins: p.pins, Meta: p.meta, Windows: p.warmup.Replayed(), Members: true, NextUses: true}, trace.NewChecker("test", p.meta)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, d.Build(s, demand.Options{K: p.topk, M: p.m, Pins: p.pins, Meta: p.meta, Windows: p.warmup.Replayed(), Members: true, NextUses: true}, trace.NewChecker("test", p.meta)))
 		st := cache.Start{Capacity: 1 + r.IntN(2*p.topk), Ranks: p.ranks, Unit: 1, Prefetch: source, Staging: 1 + r.IntN(p.topk+2), NewPredictor: newPredictor}
 		if spec.Entry.Traits.Windowed {
 			st.Capacity = policies.Unbounded
@@ -87,15 +86,11 @@ func TestPrefetchAboveTiersAgreesWithReferee(t *testing.T) {
 		var lower []cache.TierStart
 		for _, tier := range p.opt.Tiers {
 			blocks, err := tier.Capacity.Blocks(setting.Sizing{BlockTokens: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			lower = append(lower, cache.TierStart{Start: cache.Start{Capacity: blocks, Ranks: p.ranks, Unit: 1}})
 		}
 		checks, err := newRefereeChecks(p, spec.Name(), [][]*trace.Stream{{s}}, nil, st, lower)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		c := cache.NewCell(spec.Make())
 		c.Lower = newTiers(p.opt.Tiers, inclusive)
 		taken, moved := int64(0), int64(0)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/allocate"
 	"github.com/kvreplay/kvreplay/replay/cache"
 	"github.com/kvreplay/kvreplay/replay/demand"
@@ -20,9 +21,7 @@ import (
 func reallocation(t testing.TB, text string) allocate.Reallocation {
 	t.Helper()
 	r, err := allocate.ParseReallocation(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if again, err := allocate.ParseReallocation(r.String()); err != nil || again.String() != r.String() {
 		t.Fatalf("reallocation %q reads as %v, that as %v, %v", text, r, again, err)
 	}
@@ -182,9 +181,7 @@ func TestChangingCapacities(t *testing.T) {
 			got := b.run(t, p, s, name, c.Capacity)
 			c.Policy, c.TopK, c.Candidates, c.Sink, c.Local, c.BlockTokens = name, p.topk, p.m, p.pins.Sink, p.pins.Local, p.pins.BlockTokens
 			want, err := brute.MinMisses(s, p.ranks, c, bypass)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if got.Misses != int64(want) {
 				t.Fatalf("seed %d: %s misses %d, exhaustive search %d", seed, name, got.Misses, want)
 			}
@@ -202,22 +199,16 @@ func TestObservedAgreesWithReferee(t *testing.T) {
 			p.warmup = setting.Warmup{Kind: setting.WarmupCold}
 		}
 		var d demand.Delta
-		if err := d.Build(s, p.deltaOptions(nil), trace.NewChecker("test", p.meta)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, d.Build(s, p.deltaOptions(nil), trace.NewChecker("test", p.meta)))
 		sizes, every := []int{1, p.topk + 1, p.topk + 3, 2*p.topk + 5, 5*p.topk + 5}, 1+r.IntN(s.Rows)
 		got, err := w.Misses(&d, every, inBlocks(sizes, 1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		c := referee.Config{Policy: "lru", TopK: p.topk, Candidates: p.m, Capacity: 1, Sink: p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens}
 		if p.warmup.Kind == setting.WarmupRun {
 			c.Warmup = referee.Warmup{Kind: referee.WarmRun, Windows: p.warmup.Windows}
 		}
 		want, err := referee.Observed([]*trace.Stream{s}, p.ranks, c, every, sizes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("seed %d: observed %v, the referee %v", seed, got, want)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
 	"github.com/kvreplay/kvreplay/replay/setting"
 	"github.com/kvreplay/kvreplay/trace"
@@ -104,13 +105,9 @@ func TestRowSelectorRecall(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "recall.parquet")
 		w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 4, Candidates: 4, BlockTokens: 1, Selector: c.selector, Notes: map[string]string{"exact.recall": c.note}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		s := replaytest.Stream(rand.New(rand.NewPCG(1, 2)), replaytest.Options{Prompt: 30, Steps: 4, M: 4})
-		if err := w.Write(s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(s))
 		r := mustRun(t, reopen(t, w, path), Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), TopK: c.topk, Warmup: setting.Warmup{Kind: setting.WarmupCold}})[0]
 		got := -1.0
 		if r.SelectorRecall != nil {
@@ -133,9 +130,7 @@ func TestSizeWarnings(t *testing.T) {
 	k := f.Meta().TopK
 	o := Options{Policies: specs(t, "lru", "opt"), Capacities: capacities(t, fmt.Sprint(k-1), fmt.Sprint(k), "2x", fmt.Sprint(largest-1), fmt.Sprint(largest), fmt.Sprintf("%d+%d@4", k, largest)), Tiers: tiers(t, "dram=lru@64x")}
 	result, err := Run(t.Context(), f, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	streams := len(f.Streams())
 	for _, r := range result.Rows {
 		text := strings.Join(r.Warnings, "\n")
@@ -159,14 +154,10 @@ func TestSizeWarnings(t *testing.T) {
 // if no stream gets K entries.
 func TestSizeWarningsOfDividedBudgets(t *testing.T) {
 	f, err := trace.Open("../../datasets/corpus/deep_vt.parquet")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	result, err := Run(t.Context(), f, Options{Policies: specs(t, "pyramidkv", "streamingllm"), Capacities: capacities(t, "0.5x", "1.25x")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, r := range result.Rows {
 		if under := strings.Contains(strings.Join(r.Warnings, "\n"), "is below K"); under != (*r.Capacity == "0.5x") {
 			t.Errorf("%s at %s: %q", r.Policy, *r.Capacity, r.Warnings)

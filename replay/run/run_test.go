@@ -17,6 +17,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
@@ -31,9 +32,7 @@ func manyStreams(t *testing.T) *trace.File {
 	path := filepath.Join(t.TempDir(), "many.parquet")
 	writeStreams(t, path, 7)
 	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -43,24 +42,18 @@ func writeStreams(t *testing.T, path string, seed uint64) {
 	t.Helper()
 	sink, local := 2, 3
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 24, Candidates: 32, BlockTokens: 1, EntryBytes: 100, Sink: &sink, Local: &local})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r := rand.New(rand.NewPCG(seed, 7))
 	for i, request := range []string{"a", "b", "c"} {
 		for layer := range int32(4) {
 			for head := range int32(2) {
 				s := replaytest.Stream(r, replaytest.Options{Prompt: 200 + 40*i, Steps: 40, Windows: 8, M: 32, Locality: 0.95, Scores: true, Sink: 2, Local: 3, Pinned: 0.3})
 				s.Key = trace.Key{Request: request, Layer: layer, Head: head}
-				if err := w.Write(s); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, w.Write(s))
 			}
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 }
 
 func everyCell(t *testing.T, per Detail, workers int) Options {
@@ -70,13 +63,9 @@ func everyCell(t *testing.T, per Detail, workers int) Options {
 func mustRun(t *testing.T, f *trace.File, o Options) []result.Row {
 	t.Helper()
 	r, err := Run(context.Background(), f, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i := range r.Rows {
-		if err := r.Rows[i].Check(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, r.Rows[i].Check())
 	}
 	return r.Rows
 }
@@ -207,19 +196,13 @@ func TestProfileSumsToRows(t *testing.T) {
 	for workers := 1; workers <= 3; workers++ {
 		path := filepath.Join(t.TempDir(), "profile.parquet")
 		p, err := CreateProfile(path, true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		o := everyCell(t, PerStream, workers)
 		o.Profile = p
 		rows := mustRun(t, f, o)
-		if err := p.Close(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, p.Close())
 		steps, err := parquet.ReadFile[ProfileRow](path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if workers == 1 {
 			first = steps
 			sumsToRows(t, steps, rows)
@@ -236,9 +219,7 @@ func TestProfileThatFails(t *testing.T) {
 	o := everyCell(t, PerStream, 2)
 	want := mustRun(t, f, o)
 	p, err := CreateProfile(filepath.Join(dir, "profile.parquet"), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	p.writer = parquet.NewGenericWriter[ProfileRow](full{}, parquet.MaxRowsPerRowGroup(16), parquet.WriteBufferSize(0))
 	told := 0
 	p.Failing = func(err error) {
@@ -275,27 +256,17 @@ func TestProfileMeta(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := mustRun(t, f, o)
-	if err := o.Profile.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, o.Profile.Close())
 	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer file.Close()
 	info, err := file.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	profile, err := parquet.OpenFile(file, info.Size())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	text, _ := profile.Lookup("kvreplay.profile")
 	var got ProfileMeta
-	if err := json.Unmarshal([]byte(text), &got); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(text), &got))
 	r := &rows[0]
 	want := ProfileMeta{Schema: ProfileSchema, Setting: r.Setting, ListTokens: 1,
 		Labels: result.ParseLabels(r.Labels), Fingerprints: map[string]string{r.Policy: r.PolicyFingerprint}}
@@ -352,16 +323,12 @@ func TestStoreRecallsOnlyWhatFits(t *testing.T) {
 	dir := t.TempDir()
 	run := func(change func(*Options)) *Result {
 		store, err := OpenStore(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		o := everyCell(t, PerRequest, 2)
 		o.Store = store
 		change(&o)
 		r, err := Run(context.Background(), f, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return r
 	}
 	first := run(func(*Options) {})
@@ -413,14 +380,10 @@ func TestWarnsOfNoDemand(t *testing.T) {
 func TestBeforeEnd(t *testing.T) {
 	f := manyStreams(t)
 	store, err := OpenStore(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, want := range []int64{1, 0} { // the second time, the store has the cell
 		j, err := Plan(f, Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Workers: 3, Store: store, unit: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		var calls atomic.Int64
 		j.BeforeEnd(func() { calls.Add(1); j.Expect() })
 		if _, err := j.Run(t.Context()); err != nil {

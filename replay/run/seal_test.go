@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/cache"
 )
 
@@ -20,9 +21,7 @@ func storeRun(t *testing.T, dir string) func() (*Result, error) {
 	f := manyStreams(t)
 	return func() (*Result, error) {
 		store, err := OpenStore(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return Run(context.Background(), f, Options{Policies: specs(t, "lru"), Capacities: capacities(t, "1x", "2x"), Per: PerRequest, Store: store})
 	}
 }
@@ -33,21 +32,15 @@ func TestDamagedCell(t *testing.T) {
 	dir := t.TempDir()
 	run := storeRun(t, dir)
 	first, err := run()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	cells, _ := filepath.Glob(filepath.Join(dir, "cells", "*", "*.jsonl"))
 	if len(cells) != 2 {
 		t.Fatalf("cells %q", cells)
 	}
 	good, err := os.ReadFile(cells[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	other, err := os.ReadFile(cells[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	damaged := [][]byte{nil, good[:len(good)/2], append(bytes.Clone(good), "{}\n"...), append(bytes.Clone(good), 0), other}
 	r := rand.New(rand.NewPCG(1, 3))
 	for at := r.IntN(20); at < len(good); at += 1 + r.IntN(40) {
@@ -56,13 +49,9 @@ func TestDamagedCell(t *testing.T) {
 		damaged = append(damaged, flipped)
 	}
 	for _, text := range damaged {
-		if err := os.WriteFile(cells[0], text, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(cells[0], text, 0o644))
 		again, err := run()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if again.FromStore != 1 || !reflect.DeepEqual(again.Rows, first.Rows) {
 			t.Fatalf("%d cells from the store, or other rows, of the cell\n%s", again.FromStore, text)
 		}
@@ -85,12 +74,8 @@ func TestCellIsNoFile(t *testing.T) {
 		"link":   func(path string) error { return os.Symlink("nowhere", path) },
 		"pipe":   func(path string) error { return syscall.Mkfifo(path, 0o644) },
 	} {
-		if err := os.Remove(cells[0]); err != nil {
-			t.Fatal(err)
-		}
-		if err := put(cells[0]); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Remove(cells[0]))
+		fatal.If(t, put(cells[0]))
 		if _, err := run(); err == nil || !strings.Contains(err.Error(), cells[0]) || !strings.Contains(err.Error(), "Remove it") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -107,9 +92,7 @@ func TestDamagedPass(t *testing.T) {
 	k.units = []int{1}
 	tallies := [][]tally{make([]tally, 1)}
 	tallies[0][0].add(&cache.Counts{Streams: 3, Steps: 9, Demand: 70, Misses: 12}, 4, 4, 2)
-	if err := k.keep(tallies); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, k.keep(tallies))
 	resume := func() (done int, total [][]tally) {
 		ps := &pass{to: 2, todo: kept.todo, done: map[int]bool{}}
 		total = [][]tally{make([]tally, 1)}
@@ -120,15 +103,11 @@ func TestDamagedPass(t *testing.T) {
 		t.Fatalf("%d units resumed, %+v", done, total)
 	}
 	good, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for bit := range 8 * len(good) {
 		flipped := bytes.Clone(good)
 		flipped[bit/8] ^= 1 << (bit % 8)
-		if err := os.WriteFile(path, flipped, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, flipped, 0o644))
 		if done, total := resume(); done != 0 || total[0][0].counts.Streams != 0 {
 			t.Fatalf("bit %d of byte %d: %d units resumed, %+v", bit%8, bit/8, done, total)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay/demand"
@@ -111,17 +112,13 @@ func TestRunOfShapes(t *testing.T) {
 func TestBlocksOfBlocks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "blocks.parquet")
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 3, Candidates: 4, BlockTokens: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var s trace.Stream
 	s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: trace.NoHead}, PromptLen: 79})
 	for step, list := range [][]int32{{4, 5, 0, 19}, {5, 1, 8, 9}, {0, 4, 9, 2}} {
 		s.Append(trace.Row{Step: int32(step), Indices: list})
 	}
-	if err := w.Write(&s); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Write(&s))
 	f, bytes := reopen(t, w, path), 10
 	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Shape: setting.Shape{BlockTokens: 8}, EntryBytes: &bytes, Referee: true}
 	r := mustRun(t, f, o)[0]
@@ -156,9 +153,7 @@ func TestShapeErrors(t *testing.T) {
 		}
 	}
 	shared, err := trace.Open(realTrace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer shared.Close()
 	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Shape: setting.Shape{ShareHeads: true}}
 	if _, err := Run(context.Background(), shared, o); err == nil || !strings.Contains(err.Error(), "only stream of its layer") {

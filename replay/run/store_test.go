@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/setting"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -105,9 +106,7 @@ func otherTrace(t *testing.T, f *trace.File, name string) *trace.File {
 		t.Fatal(err)
 	}
 	other, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { other.Close() })
 	return other
 }
@@ -115,9 +114,7 @@ func otherTrace(t *testing.T, f *trace.File, name string) *trace.File {
 func prefetch(t *testing.T, text string) setting.Prefetch {
 	t.Helper()
 	p, err := setting.ParsePrefetch(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return p
 }
 
@@ -130,12 +127,8 @@ func damageCells(t *testing.T, dir string) {
 	}
 	for _, path := range files {
 		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Truncate(path, info.Size()/2); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
+		fatal.If(t, os.Truncate(path, info.Size()/2))
 	}
 }
 
@@ -144,19 +137,13 @@ func TestCellsMoveToTheirTraces(t *testing.T) {
 	dir := t.TempDir()
 	run := storeRun(t, dir)
 	first, err := run()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	cells, _ := filepath.Glob(filepath.Join(dir, "cells", "*", "*.jsonl"))
 	for _, path := range cells {
-		if err := os.Rename(path, filepath.Join(dir, "cells", filepath.Base(path))); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Rename(path, filepath.Join(dir, "cells", filepath.Base(path))))
 	}
 	damaged := filepath.Join(dir, "cells", "damaged.jsonl")
-	if err := os.WriteFile(damaged, []byte("{}\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(damaged, []byte("{}\n"), 0o644))
 	again, err := run()
 	if err != nil || len(cells) == 0 || again.FromStore != len(cells) || !reflect.DeepEqual(again.Rows, first.Rows) {
 		t.Errorf("%d of %d cells from the store, or other rows: %v", again.FromStore, len(cells), err)
@@ -177,21 +164,15 @@ func BenchmarkOpenStore(b *testing.B) {
 		}
 	}
 	s, err := OpenStore(b.TempDir())
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	for i := range cells {
 		path := s.cellPath(fmt.Sprintf("trace %d", i/1000), hashOf(i)+"-0123456789abcdef")
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644)); err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644)))
 	}
 	b.ReportAllocs()
 	for b.Loop() {
 		s, err := OpenStore(s.dir)
-		if err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, err)
 		names := map[string][]string{hashOf(7): nil}
 		if err := s.cellNames("trace 0", names); err != nil || len(names[hashOf(7)]) != 1 {
 			b.Fatal(names, err)

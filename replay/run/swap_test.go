@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay/cache"
@@ -16,9 +17,7 @@ import (
 func peekers(t *testing.T) (names []string) {
 	for _, e := range all.Table() {
 		spec, err := all.Table().Parse(strings.TrimSuffix(e.Name+":"+e.Example, ":"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if _, ok := spec.Make().(policies.Peeker); ok {
 			names = append(names, spec.Name())
 		}

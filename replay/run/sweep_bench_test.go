@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/lru"
 	"github.com/kvreplay/kvreplay/policies/window"
@@ -16,18 +17,14 @@ import (
 // curves are 64 capacities of LRU, and windows of 1 to 16 steps. Speeds are in accesses of one cell.
 func BenchmarkSweep(b *testing.B) {
 	grid, err := setting.ParseCapacities([]string{"sweep"})
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	for _, w := range workloads(b) {
 		var d demand.Delta
 		w.build(b, &d, 0)
 		var sizes, windows []int32
 		for _, c := range grid {
 			n, err := c.Blocks(setting.Sizing{TopK: w.plan.topk, BlockTokens: 1})
-			if err != nil {
-				b.Fatal(err)
-			}
+			fatal.If(b, err)
 			sizes = append(sizes, int32(n))
 		}
 		for n := range int32(16) {
@@ -74,9 +71,7 @@ func sweepAndSingles(b *testing.B, trace, name string, d *demand.Delta, sizes []
 func BenchmarkCurve(b *testing.B) {
 	f := syntheticFile(b, 8, benchM)
 	grid, err := setting.ParseCapacities([]string{"sweep"})
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	for _, single := range []bool{false, true} {
 		b.Run(fmt.Sprintf("cells=%d/by=%s", len(grid), map[bool]string{false: "sweep", true: "one"}[single]), func(b *testing.B) {
 			o := Options{Policies: specs(b, "lru"), Capacities: grid, oneByOne: single}

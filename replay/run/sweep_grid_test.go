@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay/setting"
 	"github.com/kvreplay/kvreplay/trace"
@@ -14,25 +15,17 @@ import (
 // continues an interrupted one gives these rows, too.
 func TestSweepsResume(t *testing.T) {
 	f, err := trace.Open(realTrace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	store, err := OpenStore(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	grid, err := setting.ParseCapacities([]string{"sweep:16"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	run := func(o Options) []result.Row {
 		t.Helper()
 		o.Policies = specs(t, "lru", "window:1", "window:2", "window:3", "window:9")
 		r, err := Run(context.Background(), f, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return r.Rows
 	}
 	run(Options{Capacities: grid[3:5], Store: store})

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/lru"
 	"github.com/kvreplay/kvreplay/policies/window"
@@ -36,15 +37,11 @@ func newSweeper() *sweeper {
 func (w *sweeper) check(t *testing.T, what string, pass *cache.Sweep, sizes []int32, single func(size int) (*cache.Cell, cache.Start)) int {
 	t.Helper()
 	got, err := pass.Run(&w.delta, sizes, cache.Start{Unit: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, size := range sizes {
 		c, st := single(int(size))
 		want, err := c.Run(&w.delta, st, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got[i] != want {
 			t.Fatalf("%s at %d of sizes %v: sweep %+v, single run %+v", what, size, sizes, got[i], want)
 		}
@@ -57,9 +54,7 @@ func (w *sweeper) check(t *testing.T, what string, pass *cache.Sweep, sizes []in
 func (w *sweeper) stream(t *testing.T, r *rand.Rand, p *plan, s *trace.Stream, most int) int {
 	t.Helper()
 	o := demand.Options{K: p.topk, M: p.m, Pins: p.pins, Meta: p.meta, Windows: p.warmup.Replayed()}
-	if err := w.delta.Build(s, o, trace.NewChecker("test", p.meta)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.delta.Build(s, o, trace.NewChecker("test", p.meta)))
 	n := w.check(t, "lru", &w.all, sizesBetween(r, max(1, w.delta.MaxDemand), w.delta.Blocks+3, most), func(size int) (*cache.Cell, cache.Start) {
 		return w.lru, cache.Start{Capacity: size, Ranks: p.ranks, Unit: 3}
 	})
@@ -138,18 +133,14 @@ func bundled(t *testing.T) []string {
 // overflow, differ by stream, or are the peak of a window.
 func TestRowsOfSweeps(t *testing.T) {
 	grid, err := setting.ParseCapacities([]string{"sweep:24", "0.25x", "0.9x", "0.1ctx", "700", "8MiB", "64x"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	paths := bundled(t)
 	if testing.Short() {
 		paths = paths[:1]
 	}
 	for n, path := range paths {
 		f, err := trace.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer f.Close()
 		for k, warmup := range []string{"auto", "cold", "staging", "importance:8"} {
 			if n > 0 && (n+k)%2 > 0 {
@@ -159,20 +150,14 @@ func TestRowsOfSweeps(t *testing.T) {
 				continue
 			}
 			w, err := setting.ParseWarmup(warmup)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			o := Options{Policies: specs(t, "window:5", "lru", "fifo", "window:1", "window:2", "none", "window:3", "window:40"),
 				Capacities: grid, Warmup: w, Per: PerStream, SkipUnable: true, Workers: 2}
 			got, err := Run(context.Background(), f, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			o.oneByOne = true
 			want, err := Run(context.Background(), f, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("%s, warm-up %s: rows differ", path, warmup)
 			}
@@ -197,9 +182,7 @@ func TestSweepsAreNotInherited(t *testing.T) {
 // every group is one cell.
 func TestGroups(t *testing.T) {
 	f, err := trace.Open(realTrace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	for _, c := range []struct {
 		o    Options
@@ -210,9 +193,7 @@ func TestGroups(t *testing.T) {
 	} {
 		c.o.Policies, c.o.Capacities = specs(t, "lru", "window:2", "none", "fifo", "window:7"), capacities(t, "1x", "2x")
 		p, err := newPlan(f, &c.o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		w := newWorker(p)
 		defer w.close()
 		var got []int

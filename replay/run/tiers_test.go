@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay/setting"
@@ -16,9 +17,7 @@ func tiers(t testing.TB, texts ...string) (list []setting.Tier) {
 	t.Helper()
 	for _, text := range texts {
 		tier, err := setting.ParseTier(all.Table(), text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if again, err := setting.ParseTier(all.Table(), tier.String()); err != nil || again.String() != tier.String() {
 			t.Fatalf("tier %q reads as %v, that as %v, %v", text, tier, again, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
 	"github.com/kvreplay/kvreplay/replay/setting"
 	"github.com/kvreplay/kvreplay/trace"
@@ -29,9 +30,7 @@ func TestWarmupOfUnequalWindows(t *testing.T) {
 		{[]int{0, 0}, setting.Warmup{}, "cold", "", "cold start: the trace has no prompt windows"},
 	} {
 		r, err := Run(context.Background(), withWindows(t, c.windows), Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Warmup: c.warmup})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		row := r.Rows[0]
 		if row.Warmup != c.ran || strings.Join(row.Warnings, "; ") != c.why {
 			t.Errorf("windows %v, warm-up %v: ran %s with warnings %q, expected %s, %q", c.windows, c.warmup, row.Warmup, row.Warnings, c.ran, c.why)
@@ -49,9 +48,7 @@ func TestWarmupOfUnequalWindows(t *testing.T) {
 func TestImportanceByHand(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "importance.parquet")
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 2, Candidates: 4, BlockTokens: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for layer, rows := range [][]trace.Row{
 		{{Step: -1, Indices: []int32{5, 6, 8, 9}, Scores: []float32{0.9, 0.8, 0.2, 0.1}}, {Indices: []int32{7, 5, 8, 9}, Scores: []float32{4, 3, 2, 1}}},
 		{{Step: -1, Indices: []int32{7, 5, 3, 2}, Scores: []float32{1, 0.3, 0.2, 0.1}}, {Indices: []int32{3, 2, 7, 5}, Scores: []float32{4, 3, 2, 1}}},
@@ -61,9 +58,7 @@ func TestImportanceByHand(t *testing.T) {
 		for _, row := range rows {
 			s.Append(row)
 		}
-		if err := w.Write(&s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(&s))
 	}
 	f := reopen(t, w, path)
 	for _, c := range []struct {
@@ -77,9 +72,7 @@ func TestImportanceByHand(t *testing.T) {
 		{"importance:1,scope=request", tiers(t, "dram=lru@2"), []int64{0, 2, 0, 1}}, // the tiers hold 6 8 and 3 2
 	} {
 		warmup, err := setting.ParseWarmup(c.warmup)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		var got []int64
 		for _, r := range mustRun(t, f, Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2"), Warmup: warmup, Tiers: c.tiers, Per: PerStream, Referee: true}) {
 			got = append(got, r.Misses)
@@ -95,15 +88,11 @@ func withWindows(t *testing.T, windows []int) *trace.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "windows.parquet")
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 8, Candidates: 12, BlockTokens: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, n := range windows {
 		s := replaytest.Stream(rand.New(rand.NewPCG(1, 2)), replaytest.Options{Prompt: 60, Steps: 10, Windows: n, M: 12, Locality: 0.9, Local: 1})
 		s.Key = trace.Key{Request: string(rune('0' + i)), Head: trace.NoHead}
-		if err := w.Write(s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(s))
 	}
 	return reopen(t, w, path)
 }

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/allocate"
 	"github.com/kvreplay/kvreplay/replay/cache"
 	"github.com/kvreplay/kvreplay/replay/demand"
@@ -55,9 +56,7 @@ func (h worked) run(t *testing.T, st cache.Start, inclusive bool, below ...strin
 		o.Joined = j
 	}
 	var d demand.Delta
-	if err := d.Build(stream, o, trace.NewChecker("worked", meta)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, d.Build(stream, o, trace.NewChecker("worked", meta)))
 	c := cache.NewCell(specs(t, "lru")[0].Make())
 	list := tiers(t, below...)
 	c.Lower = newTiers(list, inclusive)
@@ -65,15 +64,11 @@ func (h worked) run(t *testing.T, st cache.Start, inclusive bool, below ...strin
 	var starts []cache.TierStart
 	for _, tier := range list {
 		blocks, err := tier.Capacity.Blocks(setting.Sizing{BlockTokens: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		starts = append(starts, cache.TierStart{Start: cache.Start{Capacity: blocks, Ranks: true, Unit: 1}})
 	}
 	counts, err := c.Run(&d, st, nil, starts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return c, counts
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace"
 	"github.com/kvreplay/kvreplay/trace/tracetest"
@@ -16,9 +17,7 @@ import (
 func TestTraceChangesMeanwhile(t *testing.T) {
 	const original = "../../datasets/bundled/smollm2_niah_1k_sglang.parquet"
 	capacity, err := replay.ParseCapacity("2x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	o := Options{Policies: specs(t, "lru"), Capacities: []replay.Capacity{capacity}}
 	for name, read := range map[string]func(context.Context, *trace.File) error{
 		"run":     func(ctx context.Context, f *trace.File) error { _, _, err := Run(ctx, f, o); return err },
@@ -27,16 +26,12 @@ func TestTraceChangesMeanwhile(t *testing.T) {
 		run := func(path string, ctx *tracetest.Meanwhile) error {
 			ctx.Context = t.Context()
 			f, err := trace.Open(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			defer f.Close()
 			return read(ctx, f)
 		}
 		whole := new(tracetest.Meanwhile)
-		if err := run(original, whole); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, run(original, whole))
 		path := tracetest.Copy(t, original, "t.parquet")
 		late := &tracetest.Meanwhile{N: whole.Asked(), Do: func() { tracetest.Overwrite(t, path) }} // just before the last stream is read
 		if err := run(path, late); err == nil || !strings.Contains(err.Error(), "was changed while kvreplay read it") {

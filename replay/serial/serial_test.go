@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/arc/v2"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
@@ -60,9 +61,7 @@ func specs(t *testing.T, names ...string) (list []policies.Spec) {
 	t.Helper()
 	for _, name := range names {
 		spec, err := all.Table().Parse(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		list = append(list, spec)
 	}
 	return list
@@ -72,9 +71,7 @@ func capacities(t *testing.T, texts ...string) (list []replay.Capacity) {
 	t.Helper()
 	for _, text := range texts {
 		c, err := replay.ParseCapacity(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		list = append(list, c)
 	}
 	return list
@@ -84,27 +81,19 @@ func create(t *testing.T, m trace.Meta, streams ...*trace.Stream) *trace.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "t.parquet")
 	w, err := trace.Create(path, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, s := range streams {
 		s.Layer = int32(i)
-		if err := w.Write(s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(s))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	return open(t, path)
 }
 
 func open(t *testing.T, path string) *trace.File {
 	t.Helper()
 	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -149,18 +138,12 @@ func TestLRUOnFlattenedTrace(t *testing.T) {
 // The table in README.md is the command's output.
 func TestDocument(t *testing.T) {
 	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	f := open(t, "../../datasets/bundled/smollm2_multi_news_8k.parquet")
 	rows, _, err := Run(context.Background(), f, Options{Policies: specs(t, "lru", "2q", "arc"), Capacities: capacities(t, "1x", "1.5x", "2x", "4x")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var table bytes.Buffer
-	if err := WriteTable(&table, rows); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, WriteTable(&table, rows))
 	if !strings.Contains(string(text), table.String()) {
 		t.Errorf("README.md does not show what the command prints:\n%s", table.String())
 	}
@@ -191,9 +174,7 @@ func TestOrder(t *testing.T) {
 		}
 		f := create(t, trace.Meta{Order: trace.OrderRank, TopK: k, BlockTokens: 1}, &s)
 		rows, _, err := Run(context.Background(), f, Options{Policies: specs(t, "lru"), Capacities: capacities(t, "1x")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got := rows[0].overstatement(); got != c.want {
 			t.Errorf("%s: misses are overstated %s times, the document says %s (%+v)", name, got, c.want, rows[0])
 		}
@@ -224,9 +205,7 @@ func TestUnstatedSettings(t *testing.T) {
 	m.Sink, m.Local, m.EntryBytes = nil, nil, 0
 	f := create(t, m, replaytest.Stream(r, d))
 	_, notes, err := Run(context.Background(), f, Options{Policies: specs(t, "lru"), Capacities: capacities(t, "1x")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if text := strings.Join(notes, "; "); text != "the trace does not state sink and local: replay assumes 0 and 1" {
 		t.Errorf("notes %q", text)
 	}
@@ -239,9 +218,7 @@ func TestUnstatedSettings(t *testing.T) {
 // A table of several traces names the trace of each row.
 func TestTableOfSeveralTraces(t *testing.T) {
 	var out bytes.Buffer
-	if err := WriteTable(&out, []Row{{Trace: "a.parquet", Policy: "lru"}, {Trace: "b.parquet", Policy: "lru"}}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, WriteTable(&out, []Row{{Trace: "a.parquet", Policy: "lru"}, {Trace: "b.parquet", Policy: "lru"}}))
 	for i, want := range []string{"trace ", "a.parquet ", "b.parquet "} {
 		line := strings.Split(out.String(), "\n")[i]
 		if !strings.HasPrefix(line, want) || i > 0 && !strings.HasSuffix(line, " -") { // with no misses the ratio is undefined
@@ -254,9 +231,7 @@ func TestTableOfSeveralTraces(t *testing.T) {
 func TestARCHoldsOneMore(t *testing.T) {
 	const size = 5
 	c, err := arc.NewARC[int32, struct{}](size)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	most, r := 0, rand.New(rand.NewPCG(1, 4))
 	for range 100000 {
 		x := r.Int32N(3 * size)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies/decimal"
 )
 
@@ -44,9 +45,7 @@ func TestCapacityBlocks(t *testing.T) {
 		"1073741824x": 1 << 30,
 	} {
 		c, err := ParseCapacity(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got, err := c.Blocks(s); err != nil || got != want {
 			t.Errorf("%s is %d blocks, %v; want %d", text, got, err, want)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
@@ -19,9 +20,7 @@ var update = flag.Bool("update", false, "rewrite the table of COMBINATIONS.md")
 func TestConflictsDocumented(t *testing.T) {
 	const path, begin, end = "../COMBINATIONS.md", "<!-- conflicts -->\n", "<!-- end of conflicts -->"
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	before, rest, found := strings.Cut(string(text), begin)
 	table, after, ended := strings.Cut(rest, end)
 	if !found || !ended {
@@ -42,9 +41,7 @@ func TestConflictsDocumented(t *testing.T) {
 	if !*update {
 		t.Fatalf("the table of %s is out of date: go test ./replay/setting -run ConflictsDocumented -update", path)
 	}
-	if err := os.WriteFile(path, []byte(before+begin+want.String()+end+after), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(before+begin+want.String()+end+after), 0o644))
 }
 
 // named formats flags as code.
@@ -105,8 +102,6 @@ func TestConflictsOfPolicies(t *testing.T) {
 func specOf(t *testing.T, e policies.Entry) policies.Spec {
 	t.Helper()
 	spec, err := all.Table().Parse(strings.TrimSuffix(e.Name+":"+e.Example, ":"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return spec
 }

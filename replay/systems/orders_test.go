@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay/hardware"
@@ -78,17 +79,11 @@ func TestOrders(t *testing.T) {
 		t.Skip("replays every system of the statements")
 	}
 	text, err := os.ReadFile("orders.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var statements []statement
-	if err := strictly(text, &statements); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, strictly(text, &statements))
 	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	traces := open(t, "systems_*.parquet")
 	own := load(t, "")
 	results := table.New("source", "setting", "slower", "faster", "tokens/s", "ratio", "printed", "holds")
@@ -100,18 +95,14 @@ func TestOrders(t *testing.T) {
 	}
 	for _, s := range settings {
 		machine, err := lib.Machine(s.Hardware)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if s.Memory > 0 {
 			less := *machine.GPU
 			less.Memory.Value = hardware.Bytes(s.Memory * 1e9)
 			machine.GPU = &less
 		}
 		model, err := lib.Model(s.Model)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		known := map[string]*Row{}
 		run := func(name string) *Row {
 			if r := known[name]; r != nil {
@@ -125,9 +116,7 @@ func TestOrders(t *testing.T) {
 				}
 			}
 			list, err := own.Find([]string{system}, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			q := &Question{Options: pipeline.Options{Machine: machine, Model: model, Context: s.Context, Batch: batch, Kernels: kernel.Fitted(lib), Network: pipeline.Networks(lib),
 				Experts: s.Experts, Positions: s.MTP, Accept: s.Accept},
 				Table: all.Table(), TopK: s.TopK, Turn: 512}
@@ -212,9 +201,7 @@ This page compares statements of papers with ` + "`kvreplay systems`" + `. [READ
 		}
 	}
 	if *update {
-		if err := os.WriteFile("ORDERS.md", []byte(page.String()), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile("ORDERS.md", []byte(page.String()), 0o666))
 	}
 	want, err := os.ReadFile("ORDERS.md")
 	if err != nil || string(want) != page.String() {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
@@ -26,9 +27,7 @@ import (
 func load(t *testing.T, dir string) *Library {
 	t.Helper()
 	lib, err := Load(dir, all.Table())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return lib
 }
 
@@ -36,17 +35,11 @@ func load(t *testing.T, dir string) *Library {
 func question(t *testing.T, machine string, context int64, batch int) *Question {
 	t.Helper()
 	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := lib.Machine(machine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	shape, err := lib.Model("llama-3-8b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return &Question{Options: pipeline.Options{Machine: m, Model: shape, Context: context, Batch: batch, Kernels: kernel.Fitted(lib)}, Table: all.Table(), Turn: 512}
 }
 
@@ -59,9 +52,7 @@ func open(t *testing.T, patterns ...string) (list []*trace.File) {
 		}
 		for _, path := range paths {
 			f, err := trace.Open(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			t.Cleanup(func() { f.Close() })
 			list = append(list, f)
 		}
@@ -72,13 +63,9 @@ func open(t *testing.T, patterns ...string) (list []*trace.File) {
 func compare(t *testing.T, q *Question, traces []*trace.File, ablate bool, names ...string) map[string]*Row {
 	t.Helper()
 	list, err := load(t, "").Find(names, ablate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	rows, err := q.Compare(t.Context(), list, traces)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	found := map[string]*Row{}
 	for _, r := range rows {
 		found[r.Name] = r
@@ -110,9 +97,7 @@ func TestBundled(t *testing.T) {
 func TestUsersSystems(t *testing.T) {
 	dir := t.TempDir()
 	write := func(text string) {
-		if err := os.WriteFile(filepath.Join(dir, "mine.yaml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(dir, "mine.yaml"), []byte(text), 0o600))
 	}
 	write("name: mine\nsource: here\nselect: {lists: exact}\nkeep: {policy: lrfu}\nschedule: da\nablations:\n  fifo: {keep: {policy: fifo}}\n")
 	list, err := load(t, dir).Find([]string{"mine"}, true)
@@ -196,9 +181,7 @@ func TestEqualMemory(t *testing.T) {
 	}
 	for _, name := range []string{"hisparse", "quest-offload", "retroinfer"} {
 		list, err := load(t, "").Find([]string{name}, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		c := &comparison{Question: q, system: list[0], row: newRow(list[0]), policy: "lru", tokens: q.TopK, recorded: newRecordings(traces)}
 		if c.traces, err = c.choose(traces); err != nil {
 			t.Fatal(err)
@@ -212,9 +195,7 @@ func TestEqualMemory(t *testing.T) {
 		}
 		o.Lookup, o.Path = list[0].Lookup, list[0].Path
 		unit, least, most, err := c.bounds()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		slow := 0 // largest capacity that fits, of all in a row
 		for n, fit := least, true; fit && n <= most; {
 			var texts []string
@@ -222,9 +203,7 @@ func TestEqualMemory(t *testing.T) {
 				texts = append(texts, fmt.Sprint(n*unit))
 			}
 			all, err := c.measure(t.Context(), o, texts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			for i, m := range all {
 				if fit = fit && m.Fits(); fit {
 					slow = n - len(texts) + i
@@ -274,9 +253,7 @@ func TestPreemption(t *testing.T) {
 	for way, r := range map[pipeline.Resumption]*Row{pipeline.BySwap: rows["vllm-swap"], pipeline.ByRecompute: rows["vllm-recompute"], pipeline.ByHidden: rows["hcache"]} {
 		o := q.Options
 		resume, err := pipeline.Resume(t.Context(), way, 32768, 16, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		want := 4 * (step/2 + resume.Seconds/512)
 		switch kv := 32768 * 131072.; way { // of a request
 		case pipeline.BySwap:
@@ -301,9 +278,7 @@ func TestPreemption(t *testing.T) {
 		t.Errorf("HCache on a small host: %q, %g tokens/s", r.Verdict, r.Tokens)
 	}
 	swap, err := pipeline.Resume(t.Context(), pipeline.BySwap, 32768, 16, q.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if bytes := 2 * 32768 * 131072.; swap.Seconds < bytes/32e9 || swap.Seconds > bytes/16e9 { // PCIe 4 ×16 moves 20 to 27 GB/s
 		t.Errorf("swap takes %g s", swap.Seconds)
 	}
@@ -344,23 +319,13 @@ func TestForms(t *testing.T) {
 	q := question(t, "h100", 32768, 4)
 	q.SLO = 1e-3
 	list, err := load(t, "").Find([]string{"ess", "dense-gpu", "magicpig"}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	rows, err := q.Compare(t.Context(), list, open(t, "selectors_qa_text.*.parquet"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var table, lines, object bytes.Buffer
-	if err := q.WriteTable(&table, rows); err != nil {
-		t.Fatal(err)
-	}
-	if err := WriteCSV(&lines, rows); err != nil {
-		t.Fatal(err)
-	}
-	if err := WriteJSON(&object, rows); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, q.WriteTable(&table, rows))
+	fatal.If(t, WriteCSV(&lines, rows))
+	fatal.If(t, WriteJSON(&object, rows))
 	for _, want := range []string{"dense attention\n", "sparse attention, ", "misses the SLO", "ess ", "K = 512 tokens"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, table.String())
@@ -397,13 +362,9 @@ func TestRecallIsThatOfTheCapture(t *testing.T) {
 	for _, name := range []string{"infinigen", "quest", "quest-page8", "pqcache", "magicpig", "shadowkv"} {
 		f, e := open(t, "selectors_qa_text."+name+".parquet")[0], open(t, "selectors_qa_text.exact.parquet")[0]
 		var r ranks
-		if err := r.compareLists(f, e); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, r.compareLists(f, e))
 		want, err := strconv.ParseFloat(f.Meta().Notes["exact.recall"], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		k := f.Meta().TopK
 		if got := r.recall(k); math.Abs(got-want) > 0.0001 {
 			t.Errorf("%s: recall %.4f at K = %d, the capture measured %.4f", name, got, k, want)
@@ -448,25 +409,19 @@ func TestEqualRecall(t *testing.T) {
 func TestPlansFromOtherRequests(t *testing.T) {
 	c := &comparison{Question: question(t, "l20", 122880, 4), system: found(t, "kvdrive"), policy: "lookahead"}
 	c.row, c.traces = newRow(c.system), open(t, "selectors_*.kvdrive.parquet")
-	if err := c.complete(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, c.complete())
 	plain := *c.system
 	plain.Keep.Warmup = "" // needs scores
 	c.system = &plain
 	said := len(c.row.Approximates)
-	if err := c.profile(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, c.profile(t.Context()))
 	if len(c.traces) != 2 || len(c.row.Approximates) != said {
 		t.Errorf("%d traces, approximates %q", len(c.traces), c.row.Approximates[said:])
 	}
 	plans := map[string]*allocate.Plan{}
 	for i, name := range []string{"first", "second"} {
 		runs, err := c.replays(i, []string{"3x"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		plans[name] = runs[0].Allocation
 	}
 	if reflect.DeepEqual(plans["first"].Streams, plans["second"].Streams) {
@@ -517,18 +472,14 @@ func TestPositions(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec, err := all.Table().Parse("lru")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	o.Policies = []policies.Spec{spec}
 	entries := int(math.Round(*double.Capacity / double.Scale))
 	if o.Capacities, err = replay.ParseCapacities([]string{fmt.Sprint(entries)}); err != nil {
 		t.Fatal(err)
 	}
 	done, err := replay.Run(t.Context(), traces[0], o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if want := 1 - float64(done.Rows[0].Misses)/float64(done.Rows[0].Demand); math.Abs(want-*double.HitRate) > 1e-12 {
 		t.Errorf("hits %g, replay has %g at %d entries", *double.HitRate, want, entries)
 	}
@@ -541,8 +492,6 @@ func TestPositions(t *testing.T) {
 func found(t *testing.T, name string) *System {
 	t.Helper()
 	list, err := load(t, "").Find([]string{name}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return list[0]
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -19,21 +20,15 @@ func misses() (rows [][2]int64) {
 // One layer and step: its misses become a request, and the request seconds by closed form.
 func BenchmarkLayerSteps(b *testing.B) {
 	lib, err := hardware.Load("")
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	l, err := lib.Link("pcie5-x16")
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	link, rows := NewLink(l), misses()
 	layout := Layout{EntryBytes: 656}
 	paths := map[string]Path{"fastest": link.Fastest(HostToDevice)}
 	for m := range Kernel + 1 {
 		c, err := link.Path(HostToDevice, m)
-		if err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, err)
 		paths[m.String()] = c
 	}
 	for _, name := range []string{"call", "batch", "kernel", "fastest"} {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -27,18 +28,14 @@ func plain(launch, descriptor, rate float64) *Curve {
 // 0.3509, 0.4388 and 0.6143 ms all mean 1.530 TB/s.
 func TestKVPRTable1(t *testing.T) {
 	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	link := plain(0, 0, 32<<30)
 	for _, c := range []struct {
 		model               string
 		ms, printed, onGPUs float64
 	}{{"opt-6.7b", 15.625, 15.6, .3509}, {"opt-13b", 19.53125, 19.5, .4388}, {"opt-30b", 27.34375, 27.3, .6143}} {
 		m, err := lib.Model(c.model)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		r := Layout{EntryBytes: int64(m.Entry.Value)}.Request(32*1024, 32)
 		near(t, c.model, link.Time(r)*1e3, c.ms)
 		if math.Abs(c.ms/c.printed-1) > 0.005 {
@@ -146,9 +143,7 @@ func TestRegimes(t *testing.T) {
 // GB/s. Eight exceed the link's 203.6.
 func TestBytesInFlight(t *testing.T) {
 	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	l, _ := lib.Link("gb300-c2c")
 	c := *l.HostToDevice.Kernel
 	s := l.Series[len(l.Series)-1]
@@ -183,9 +178,7 @@ func TestTimeIsCost(t *testing.T) {
 // No bundled kernel moves N larger pieces faster than N smaller ones.
 func TestBundledKernelsGrowWithSize(t *testing.T) {
 	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, it := range lib.Items(hardware.KindLink) {
 		link := NewLink(it.(*hardware.Link))
 		for d := range DeviceToHost + 1 {

@@ -7,19 +7,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
 func machine(t testing.TB, name string) *hardware.Machine {
 	t.Helper()
 	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := lib.Machine(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return m
 }
 
@@ -33,17 +30,13 @@ func TestFastest(t *testing.T) {
 		want Mechanism
 	}{{Request{Descriptors: 1, Bytes: 1 << 30, Launches: 1}, Batch}, {Request{Descriptors: 4096, Bytes: 4096 * 16384, Launches: 1}, Kernel}, {Request{Descriptors: 2048, Bytes: 2048 * 656, Launches: 1}, Kernel}, {Request{Descriptors: 1 << 20, Bytes: 1 << 36, Launches: 1}, Batch}, {Request{Descriptors: 4, Bytes: 4 * 656, Launches: 1}, Batch}} {
 		best, err := l.Path(HostToDevice, c.want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got, want := l.Fastest(HostToDevice).Time(c.r), best.Time(c.r); got != want {
 			t.Errorf("%+v takes %v, by %v %v", c.r, got, c.want, want)
 		}
 		for m := range Kernel + 1 {
 			p, err := l.Path(HostToDevice, m)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if p.Time(c.r) < best.Time(c.r) {
 				t.Errorf("%+v: %v beats %v", c.r, m, c.want)
 			}
@@ -60,9 +53,7 @@ func TestSMs(t *testing.T) {
 	r := Request{Descriptors: 2048, Bytes: 2048 * 656, Launches: 1}
 	for m, want := range map[Mechanism]float64{Call: 0, Batch: 0, Kernel: 12} {
 		p, err := l.Path(HostToDevice, m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got := p.Cost(r).SMs; got != want {
 			t.Errorf("%v takes %v SMs, expected %v", m, got, want)
 		}
@@ -89,9 +80,7 @@ func TestLoads(t *testing.T) {
 	for m := range Kernel + 1 {
 		in, err1 := l.Path(HostToDevice, m)
 		out, err2 := l.Path(DeviceToHost, m)
-		if err := errors.Join(err1, err2); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(err1, err2))
 		a, b := in.Cost(Request{Descriptors: 1000, Bytes: 2e9, Launches: 1}), out.Cost(Request{Descriptors: 500, Bytes: 1e9, Launches: 1})
 		near(t, m.String(), max(a.Seconds, b.Seconds)+min(a.Seconds, b.Seconds)*max(0, a.Load+b.Load-1), l.Both(m, a, b))
 		if a.Load <= 0.5 || a.Load+b.Load <= 1 {
@@ -101,9 +90,7 @@ func TestLoads(t *testing.T) {
 		near(t, "capped load", capped.Load, 2e9/capped.Seconds/in.BothWays)
 	}
 	free, err := NewLink(machine(t, "gh200").Link).Path(HostToDevice, Kernel)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if c := free.Cost(Request{Descriptors: 1, Bytes: 1e9, Launches: 1}); c.Load != 0 {
 		t.Errorf("NVLink-C2C is loaded by %g", c.Load)
 	}
@@ -122,9 +109,7 @@ func TestCapped(t *testing.T) {
 // No bundled constant exceeds the link's wire rate without packet headers.
 func TestPlausibleRates(t *testing.T) {
 	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, it := range lib.Items(hardware.KindLink) {
 		l := it.(*hardware.Link)
 		if l.PCIe == nil {
@@ -267,9 +252,7 @@ func TestPageable(t *testing.T) {
 		l.paths[HostToDevice][Call] = plain(0, 0, c.pinned)
 		l.paths[HostToDevice][Kernel] = plain(0, 0, c.pinned)
 		path, err := l.Pageable().Path(HostToDevice, Call)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got := 1e9 / path.Time(Request{Descriptors: 1, Bytes: 1e9, Launches: 1}); math.Abs(got/c.measured-1) > c.tolerance {
 			t.Errorf("%g GB/s of %g, measured %g", got/1e9, c.pinned/1e9, c.measured/1e9)
 		}

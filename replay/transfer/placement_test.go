@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // With 2 layers of 2 heads and 3 blocks each, the test checks the place of layer 1, head 0, block
@@ -17,9 +19,7 @@ func TestPlaces(t *testing.T) {
 	}
 	for _, s := range []Segments{ByStream, ByLayer, ByToken} {
 		p := NewPlacement(s, 3, 4, 5)
-		if err := p.Order(2, 1, []int32{4, 2, 0, 1, 3}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, p.Order(2, 1, []int32{4, 2, 0, 1, 3}))
 		// Block 4 of that stream takes the place of block 0. Other streams keep their places.
 		plain := NewPlacement(s, 3, 4, 5)
 		for layer := range int64(3) {
@@ -102,9 +102,7 @@ func TestPackFindsClusters(t *testing.T) {
 		history = append(history, cluster(r.IntN(10)))
 	}
 	p := NewPlacement(ByStream, 1, 1, 1000)
-	if err := p.Order(0, 0, Pack(1000, history)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, p.Order(0, 0, Pack(1000, history)))
 	plain := NewPlacement(ByStream, 1, 1, 1000)
 	for i := range 10 {
 		packed, _ := Extents(p.Places(0, 0, cluster(i), nil), 1)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -98,13 +99,9 @@ func TestCXL(t *testing.T) {
 		t.Error("a DGX H100 has CXL memory")
 	}
 	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	host, err := lib.Host("epyc-9004-cxl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	dram := DRAM(host, 8)
 	cxl, ok := CXL(host, 8)
 	if !ok || cxl.Latency <= dram.Latency || cxl.Rate >= dram.Rate || cxl.ThreadRate >= dram.ThreadRate {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
@@ -56,9 +57,7 @@ func TestFilterIsNoGap(t *testing.T) {
 	rows[1].Misses--
 	rows[1].Hits++
 	where, err := result.ParseWhere([]string{"request_id=c"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r, err := Rows(context.Background(), rows, Options{Policies: all.Table(), Traces: []string{path}, Where: where, Sample: 1})
 	if err != nil || r.Rows != 2 || r.Holding != 2 || len(r.Gaps) != 0 || r.Outcomes[0].Row != 4 {
 		t.Errorf("%v, %s, first row %d", err, r.Summary(), r.Outcomes[0].Row)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
@@ -18,13 +19,9 @@ import (
 func TestVerifyMechanisms(t *testing.T) {
 	const clustered = "../../datasets/corpus/selectors_qa_text.retroinfer.parquet"
 	lists, err := replay.ParseClusters("lists,page=4")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	swap, err := replay.ParsePrefetch("candidates:16,swap")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, c := range map[string]struct {
 		path    string
 		options func(*replay.Options)
@@ -59,9 +56,7 @@ func TestVerifyTiers(t *testing.T) {
 		rows := replayed(t, newsPath, []string{"lru", "window:2", "opt"}, []string{"1x", "1x+2x@20"}, func(o *replay.Options) {
 			for _, text := range []string{"dram=lfu@2x", "cxl=fifo@1MiB"} {
 				tier, err := replay.ParseTier(all.Table(), text)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				o.Tiers = append(o.Tiers, tier)
 			}
 			o.Inclusive, o.Per, o.Layers = c.inclusive, c.per, []int32{0, 25}
@@ -70,9 +65,7 @@ func TestVerifyTiers(t *testing.T) {
 	}
 	rows := replayed(t, newsPath, []string{"lru"}, []string{"1x"}, func(o *replay.Options) {
 		tier, err := replay.ParseTier(all.Table(), "dram=lru@2x")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		o.Tiers = []replay.Tier{tier}
 	})
 	for name, c := range map[string]struct {
@@ -105,20 +98,14 @@ func TestVerifyPlans(t *testing.T) {
 	windows := replayed(t, newsPath, []string{"window:1", "window:2", "window:3"}, nil, func(o *replay.Options) { o.Per = replay.PerStream })
 	planned := func(rows []result.Row, method string) *allocate.Plan {
 		m, err := allocate.ParseMethod(method)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		reports, err := allocate.Run(rows, allocate.Options{Methods: []allocate.Spec{m}, Memory: "2x"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return reports[0].Plan
 	}
 	plan, other := planned(profile, "2d-greedy"), planned(profile, "uniform")
 	again, err := allocate.ParseReallocation("32")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, c := range map[string]struct {
 		plan    *allocate.Plan
 		policy  []string
@@ -138,9 +125,7 @@ func TestVerifyPlans(t *testing.T) {
 			"missing": {[]*allocate.Plan{other}, Unverifiable, "it needs the plan " + c.plan.Digest()},
 		} {
 			r, err := Rows(context.Background(), rows, Options{Policies: all.Table(), Traces: []string{newsPath}, Plans: want.plans, Sample: All})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			for _, o := range r.Outcomes {
 				if o.Verdict != want.verdict || !strings.Contains(o.Reason, want.reason) {
 					t.Errorf("%s, %s: row %d %s, expected %s: %s", name, what, o.Row, o.Verdict, want.verdict, o.details())

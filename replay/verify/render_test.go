@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -12,9 +13,7 @@ import (
 func rendered(t *testing.T, r *Report) string {
 	t.Helper()
 	var out strings.Builder
-	if err := r.RenderTable(&out); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, r.RenderTable(&out))
 	return out.String()
 }
 

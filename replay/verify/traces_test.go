@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/trace"
 	"github.com/kvreplay/kvreplay/trace/tracetest"
@@ -45,13 +46,9 @@ func TestNamesOfTraces(t *testing.T) {
 			named[i].Trace = c.stated
 		}
 		r, err := Rows(context.Background(), named, Options{Policies: all.Table(), Traces: c.traces, Sample: All})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		var text strings.Builder
-		if err := r.RenderTable(&text); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, r.RenderTable(&text))
 		if r.Differing != c.differs || r.Holding != len(rows)-c.differs || !strings.Contains(text.String(), c.want) || c.want == "" && len(r.Renamed) != 0 {
 			t.Errorf("%s: want %d that differ and %q:\n%s", name, c.differs, c.want, &text)
 		}
@@ -63,18 +60,12 @@ func TestForgedTrace(t *testing.T) {
 	path := manyRequests(t)
 	rows := replayed(t, path, []string{"lru"}, []string{"1x"}, nil)
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	meta, err := f.Meta().Canonical()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	sealOf := func(digest string) []byte {
 		sum := sha256.Sum256([]byte(string(meta) + "\n" + digest))
 		return []byte(hex.EncodeToString(sum[:8]))
@@ -83,9 +74,7 @@ func TestForgedTrace(t *testing.T) {
 	forged := "sha256:" + strings.Repeat("0", 64)
 	text = bytes.ReplaceAll(text, sealOf(stated), sealOf(forged))
 	text = bytes.ReplaceAll(text, []byte(stated), []byte(forged))
-	if err := os.WriteFile(path, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, text, 0o644))
 	rows[0].TraceDigest = forged
 	if r := verified(t, rows, path); r.Unverifiable != 1 || !strings.Contains(r.Outcomes[0].Reason, "altered after writing") {
 		t.Errorf("%s: %q, skipped %q", r.Summary(), r.Outcomes[0].Reason, r.Skipped)
@@ -96,16 +85,10 @@ func TestForgedTrace(t *testing.T) {
 // user names them. Other files and folders are ignored.
 func TestTraceFiles(t *testing.T) {
 	dir := filepath.Dir(tracetest.Copy(t, niahPath, "niah.parquet"))
-	if err := os.Mkdir(filepath.Join(dir, "a.parquet"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "README.md"), []byte("traces"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Mkdir(filepath.Join(dir, "a.parquet"), 0o755))
+	fatal.If(t, os.WriteFile(filepath.Join(dir, "README.md"), []byte("traces"), 0o644))
 	bad := filepath.Join(dir, "bad.parquet")
-	if err := os.WriteFile(bad, []byte("no trace"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(bad, []byte("no trace"), 0o644))
 	rows := replayed(t, niahPath, []string{"lru"}, []string{"1x"}, nil)
 	if r := verified(t, rows, dir); r.Holding != 1 || len(r.Skipped) != 1 || !strings.Contains(r.Skipped[0], "bad.parquet") {
 		t.Errorf("%s, skipped %q", r.Summary(), r.Skipped)
@@ -122,31 +105,21 @@ func TestTraceFiles(t *testing.T) {
 func TestTooManyOpen(t *testing.T) {
 	dir, wanted := t.TempDir(), map[string]bool{}
 	for _, path := range []string{niahPath, manyRequests(t)} {
-		if err := os.Rename(tracetest.Copy(t, path, "x.parquet"), filepath.Join(dir, filepath.Base(path))); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Rename(tracetest.Copy(t, path, "x.parquet"), filepath.Join(dir, filepath.Base(path))))
 		f, err := trace.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		wanted[f.StoredDigest()] = true
 		f.Close()
 	}
 	var limit syscall.Rlimit
 	next, err := os.Open(dir)
-	if err := errors.Join(err, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(err, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)))
 	one := limit
 	one.Cur = uint64(next.Fd()) + 1 // leaves one free descriptor
 	next.Close()
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &one); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &one))
 	_, err = openTraces(t.Context(), []string{dir}, wanted)
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
 	if err == nil || !strings.Contains(err.Error(), "too many open files (raise `ulimit -n`") {
 		t.Errorf("%v", err)
 	}

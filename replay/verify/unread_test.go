@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -31,22 +32,16 @@ func (d *disk) ReadAt(p []byte, at int64) (int, error) {
 // gives no verdict on a row. The work ends, and the error names the file.
 func TestUnread(t *testing.T) {
 	file, err := os.Open(niahPath)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer file.Close()
 	info, err := file.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	rows := replayed(t, niahPath, []string{"lru"}, []string{"1x"}, nil)
 	d := &disk{ReaderAt: file}
 	open := func() *trace.File {
 		d.broken.Store(false)
 		f, err := trace.OpenReader(niahPath, d, info.Size())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return f
 	}
 	check := func(when string, err error) {
@@ -62,9 +57,7 @@ func TestUnread(t *testing.T) {
 	check("looked for", ts.take(f, niahPath, wanted))
 	f = open()
 	ts.open, ts.broken = map[string]*trace.File{}, map[string]error{}
-	if err := ts.take(f, niahPath, wanted); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, ts.take(f, niahPath, wanted))
 	d.broken.Store(true)
 	o := Options{Policies: all.Table()}
 	groups := groupByCell(rows, []int{0}, &o)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
@@ -32,9 +33,7 @@ func replayed(t *testing.T, path string, names, capacities []string, change func
 	var o replay.Options
 	for _, name := range names {
 		spec, err := all.Table().Parse(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		o.Policies = append(o.Policies, spec)
 	}
 	var err error
@@ -45,23 +44,17 @@ func replayed(t *testing.T, path string, names, capacities []string, change func
 		change(&o)
 	}
 	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	result, err := replay.Run(context.Background(), f, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return result.Rows
 }
 
 func verified(t *testing.T, rows []result.Row, traces ...string) *Report {
 	t.Helper()
 	r, err := Rows(context.Background(), rows, Options{Policies: all.Table(), Traces: traces, Sample: All, Workers: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if n := r.Holding + r.Differing + r.Unverifiable; n != len(rows) || len(r.Outcomes) != len(rows) {
 		t.Fatalf("%d rows, %d verdicts", len(rows), n)
 	}
@@ -73,9 +66,7 @@ func wantAllHold(t *testing.T, what string, rows []result.Row, traces ...string)
 	t.Helper()
 	if r := verified(t, rows, traces...); r.Holding != len(rows) || len(rows) == 0 {
 		var text strings.Builder
-		if err := r.RenderTable(&text); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, r.RenderTable(&text))
 		t.Errorf("%s: expected all rows to hold:\n%s", what, text.String())
 	}
 }
@@ -91,13 +82,9 @@ func TestOwnRowsHold(t *testing.T) {
 	}
 	for form, write := range map[string]func(io.Writer, []result.Row) error{"JSON lines": result.WriteJSONL, "CSV": result.WriteCSV} {
 		var text bytes.Buffer
-		if err := write(&text, rows); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, write(&text, rows))
 		read, err := result.DecodeRows(&text, form)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		wantAllHold(t, form, read, niahPath)
 	}
 }
@@ -132,22 +119,16 @@ func manyRequests(t *testing.T) string {
 	o := replaytest.Options{Prompt: 60, Steps: 12, Windows: 4, M: 12, Locality: 0.8, Scores: true, Sink: 2, Local: 3}
 	path := filepath.Join(t.TempDir(), "many.parquet")
 	w, err := trace.Create(path, o.Meta(6))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, id := range []string{"a", "a,b", "b", "c", "d,e"} {
 		for head := range int32(2) {
 			s := replaytest.Stream(r, o)
 			s.Request, s.Head = id, head
-			if err := w.Write(s); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, w.Write(s))
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	return path
 }
 

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -70,9 +71,7 @@ func TestSystems(t *testing.T) {
 	found := map[string][]float64{}
 	for _, line := range list(t, filepath.Join(out, "systems.csv")) {
 		recall, err := strconv.ParseFloat(line["recall"], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		found[line["trace"]] = append(found[line["trace"]], recall)
 	}
 	for name, recalls := range found {
@@ -81,9 +80,7 @@ func TestSystems(t *testing.T) {
 		}
 	}
 	f, err := trace.Open(filepath.Join(out, "systems_niah_multikey_3.exact.parquet"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if m := f.Meta(); m.TopK != 16 || m.Candidates != 8*m.TopK {
 		t.Errorf("K is %d and lists have %d entries, expected 16 and 8 × K", m.TopK, m.Candidates)
 	}
@@ -94,9 +91,7 @@ func TestSystems(t *testing.T) {
 	}
 	for _, path := range paths {
 		f, err := trace.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		kept := strings.HasSuffix(path, ".exact.parquet") || strings.HasSuffix(path, ".kvdrive.parquet")
 		if n := len(f.Streams()); n != 9 || f.HasScores() != kept || f.HasPromptMass() != strings.HasSuffix(path, ".exact.parquet") || f.HasAttentionMass() {
 			t.Errorf("%s: %d streams, expected 3 layers × 3 heads, and scores and prompt mass as in the plan", path, n)
@@ -111,9 +106,7 @@ var update = flag.Bool("update", false, "rewrite the tables of README.md")
 func TestQuality(t *testing.T) {
 	const begin, end = "<!-- of systems.csv -->\n\n", "\n<!-- end -->\n"
 	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	before, rest, ok := strings.Cut(string(text), begin)
 	_, after, closed := strings.Cut(rest, end)
 	if !ok || !closed {
@@ -121,9 +114,7 @@ func TestQuality(t *testing.T) {
 	}
 	want := before + begin + quality(t) + end + after
 	if *update {
-		if err := os.WriteFile("README.md", []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile("README.md", []byte(want), 0o644))
 	} else if string(text) != want {
 		t.Errorf("README.md has not the measurements of systems.csv: go test ./scripts/corpus -run Quality -update\n%s", quality(t))
 	}
@@ -189,9 +180,7 @@ func measurements(t *testing.T) (cells map[[3]string]string, tasks, selectors, b
 func list(t *testing.T, path string) (lines []map[string]string) {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	rows, err := csv.NewReader(f).ReadAll()
 	if err != nil || len(rows) < 2 {
@@ -222,9 +211,7 @@ func TestBundledSystems(t *testing.T) {
 	}
 	for _, path := range paths {
 		f, err := trace.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		m, line := f.Meta(), whole[strings.TrimSuffix(filepath.Base(path), ".parquet")]
 		f.Close()
 		if line == nil || !strings.HasPrefix(m.Notes["derived"], "from "+line["digest"]+" by ") || strconv.Itoa(m.TopK*m.BlockTokens) != line["tokens"] ||
@@ -243,9 +230,7 @@ func checkTraces(t *testing.T, pattern string) {
 	}
 	for _, path := range paths {
 		f, err := trace.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		m := f.Meta()
 		if len(f.Streams()) != 6 || m.Licence != "Apache-2.0" || m.Notes["attention"] == "" || *m.Sink != 4 || *m.Local != 64 || m.TopK != (12+m.BlockTokens-1)/m.BlockTokens {
 			t.Errorf("%s: %d streams, %+v", filepath.Base(path), len(f.Streams()), m)
@@ -282,9 +267,7 @@ func recalls(t *testing.T, printed string) map[string]float64 {
 	found := map[string]float64{}
 	for _, m := range regexp.MustCompile(`(?m)^([a-z0-9-]+) +\d+ +\d+ +([01]\.\d+) `).FindAllStringSubmatch(printed, -1) {
 		r, err := strconv.ParseFloat(m[2], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		found[m[1]] = r
 	}
 	return found

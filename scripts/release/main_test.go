@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
 
@@ -32,13 +33,9 @@ func TestRelease(t *testing.T) {
 	for i := range sums {
 		out = t.TempDir()
 		r := release{out: out, pip: testPip()}
-		if err := r.run([]string{runtime.GOOS + "/" + runtime.GOARCH}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, r.run([]string{runtime.GOOS + "/" + runtime.GOARCH}))
 		text, err := os.ReadFile(filepath.Join(out, "SHA256SUMS"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		sums[i] = string(text)
 	}
 	if sums[0] != sums[1] {
@@ -78,9 +75,7 @@ func checkArchive(t *testing.T, path string) {
 		}
 	}
 	program := filepath.Join(t.TempDir(), "kvreplay")
-	if err := os.WriteFile(program, files[folder+"kvreplay"], 0o755); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(program, files[folder+"kvreplay"], 0o755))
 	text, err := exec.Command(program, "version").CombinedOutput()
 	version := strings.Split(folder, "_")[1]
 	if err != nil || !strings.HasPrefix(strings.Replace(string(text), "version v", "version ", 1), "kvreplay version "+version+"\n") {
@@ -93,9 +88,7 @@ func checkArchive(t *testing.T, path string) {
 	var figures [2]string
 	for i, folder := range []string{"replay", drawn} {
 		text, err := os.ReadFile(filepath.Join(folder, "reproduction", "kvpr-fig-12.svg"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		figures[i] = string(text)
 	}
 	if figures[0] != figures[1] {
@@ -148,13 +141,9 @@ func checkWheel(t *testing.T, wheel string) {
 		t.Errorf("the program of the wheel prints %q", text)
 	}
 	t.Setenv("KVREPLAY", filepath.Join(t.TempDir(), "kvreplay"))
-	if err := os.Rename(filepath.Join(env, "bin", "kvreplay"), os.Getenv("KVREPLAY")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Rename(filepath.Join(env, "bin", "kvreplay"), os.Getenv("KVREPLAY")))
 	clone := filepath.Join(t.TempDir(), "python")
-	if err := os.CopyFS(clone, os.DirFS(pythonPackage)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.CopyFS(clone, os.DirFS(pythonPackage)))
 	execute(fresh, append(install, clone)...)
 	execute(fresh, "-c", session, "clone")
 }
@@ -179,23 +168,17 @@ func TestWheelVersion(t *testing.T) {
 func unpack(t *testing.T, path string) map[string][]byte {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	files := map[string][]byte{}
 	for r := tar.NewReader(z); ; {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return files
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if files[h.Name], err = io.ReadAll(r); err != nil {
 			t.Fatal(err)
 		}
@@ -205,9 +188,7 @@ func unpack(t *testing.T, path string) map[string][]byte {
 // The platforms of a release are those that its page names.
 func TestPlatforms(t *testing.T) {
 	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for target := range strings.SplitSeq(platforms, ",") {
 		if !slices.Contains(strings.FieldsFunc(string(text), func(r rune) bool { return r == '`' }), target) {
 			t.Errorf("README.md lacks `%s`", target)

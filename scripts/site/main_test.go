@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/browsertest"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // built writes the site with a small board and returns its folder.
@@ -24,9 +25,7 @@ func built(t *testing.T) string {
 	dir := t.TempDir()
 	s := site{program: filepath.Join(dir, "kvreplay"), results: filepath.Join(dir, "results"), out: filepath.Join(dir, "site")}
 	traces, err := filepath.Glob("datasets/corpus/[dw]*.parquet")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, command := range [][]string{
 		{"go", "build", "-trimpath", "-o", s.program, "./cmd/kvreplay"},
 		append([]string{s.program, "replay", "--policy", "lru,opt,fifo", "--capacity", "1.25x,1.5x,2x,3x,4x", "--per", "request", "--out", s.results}, traces...),
@@ -35,9 +34,7 @@ func built(t *testing.T) string {
 			t.Fatalf("%v: %v\n%s", command, err, out)
 		}
 	}
-	if err := s.write(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.write())
 	if err := s.write(); err == nil || !strings.Contains(err.Error(), "is not empty") {
 		t.Errorf("a second site in the same folder: %v", err)
 	}

@@ -11,15 +11,14 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/datasets/synthetic"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
 func open(t *testing.T, path string) *trace.File {
 	t.Helper()
 	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -29,17 +28,13 @@ func twinOf(t *testing.T, path string) []Row {
 	t.Helper()
 	original := open(t, path)
 	d, err := synthetic.Fit(t.Context(), original, synthetic.FitOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	topKs := []int{0}
 	if m := original.Meta(); m.Order == trace.OrderRank && !strings.Contains(path, "selectors") && !strings.Contains(path, "ahead") {
 		topKs = append(topKs, m.TopK/2)
 	}
 	rows, err := check(t.Context(), original, d, 2, topKs...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, half := range rows[1:] {
 		halved(t, half, topKs[1+i])
 	}
@@ -85,9 +80,7 @@ func stated(readme []byte, line string) bool {
 // originals within the stated error. MODEL.md's table agrees.
 func TestBundled(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("..", "MODEL.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, policies := range map[string]int{"smollm2_multi_news_8k": 3, "smollm2_niah_multikey_3_4k": 3, "smollm2_niah_1k_sglang": 2} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && name != "smollm2_niah_1k_sglang" {
@@ -118,9 +111,7 @@ func TestBundled(t *testing.T) {
 // each trace. MODEL.md's table agrees: the worst error per policy, and its capacity.
 func TestCorpus(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("..", "MODEL.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, most := range map[string]float64{
 		"ahead_niah_multikey_2": 0.25, "ahead_repobench_go": 0.15,
 		"deep_niah_multikey_2": 0.25, "deep_summary_go": 0.25, "deep_vt": 0.15,
@@ -162,9 +153,7 @@ func percent(v float64) string {
 func TestCompare(t *testing.T) {
 	f := open(t, filepath.Join("..", "..", "bundled", "smollm2_niah_1k_sglang.parquet"))
 	rows, err := compare(context.Background(), f, f, 1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, r := range rows {
 		if r.Error() != 0 || r.Original == 0 {
 			t.Errorf("%+v: error %v, expected 0", r, r.Error())

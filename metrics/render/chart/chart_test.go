@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/render/chart"
 )
 
@@ -22,9 +23,7 @@ func TestDraw(t *testing.T) {
 	bars := &chart.Chart{Title: "bars", Y: "share", Series: []string{"one", "two"}, Bars: []chart.Bar{{Name: "row", Values: []float64{0.25, 0.5}}}}
 	for _, c := range []*chart.Chart{lines(), bars} {
 		a, err := c.Draw()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		b, err := c.Draw()
 		if err != nil || !bytes.Equal(a, b) {
 			t.Errorf("%s: drawn twice, it differs (%v)", c.Title, err)

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/plot/vg"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // drawings are one of each kind, with names that are no markup and that the fonts lack.
@@ -82,13 +84,9 @@ func TestBackgroundAndSize(t *testing.T) {
 	for _, white := range []bool{false, true} {
 		f := Figure{Drawing: drawings()["dots"], Size: Size{Width: 127, Height: 50.8}, White: white}
 		text, err := f.Draw(".png")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		img, err := png.Decode(bytes.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if size := img.Bounds().Size(); size.X != 1500 || size.Y != 600 {
 			t.Errorf("%v pixels, expected 1500 × 600", size)
 		}
@@ -147,9 +145,7 @@ func TestSpanOfContenders(t *testing.T) {
 // Texts of a PDF are in the encoding of its font, so that "÷" is one byte.
 func TestEncodingOfPDF(t *testing.T) {
 	pdf, err := (&Figure{Drawing: &Lines{Y: "a ÷ b", Lines: []Line{{Points: []Point{{1, 1, 1, 1}}}}}, Size: Column}).Draw(".pdf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	found := false
 	for _, part := range bytes.Split(pdf, []byte("stream\n")) {
 		if r, err := zlib.NewReader(bytes.NewReader(part)); err == nil {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
@@ -21,9 +22,7 @@ var made = sync.OnceValues(func() (*reproduce.Report, error) {
 func report(t *testing.T) *reproduce.Report {
 	t.Helper()
 	r, err := made()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return r
 }
 
@@ -117,9 +116,7 @@ func TestErrors(t *testing.T) {
 // or measures decoding alone.
 func TestPrefill(t *testing.T) {
 	s, err := reproduce.Begin(context.Background(), Paper(), reproduce.Inputs{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	decoding := []string{"shadowkv-full", "shadowkv", "rtx4090", "rtx4090-room", "large-ep", "headinfer", "glm-5.1",
 		"qwen3-moe-a100", "qwen2.5-h100"}
@@ -234,9 +231,7 @@ func TestSections(t *testing.T) {
 func begin(t *testing.T) *bench {
 	t.Helper()
 	s, err := reproduce.Begin(context.Background(), Paper(), reproduce.Inputs{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(s.Close)
 	return priceAll(s)
 }

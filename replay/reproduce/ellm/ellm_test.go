@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
@@ -14,17 +15,13 @@ import (
 func past(t *testing.T, change func(*hardware.Library)) []string {
 	t.Helper()
 	s, err := reproduce.Begin(t.Context(), Paper(), reproduce.Inputs{Short: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	if change != nil {
 		change(s.Library)
 	}
 	all, err := s.Run()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return reproduce.Past(all)
 }
 
@@ -38,9 +35,7 @@ func TestReproduced(t *testing.T) {
 func TestGatesBite(t *testing.T) {
 	past := past(t, func(lib *hardware.Library) {
 		m, err := lib.Model("llama-2-13b")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		m.Vocabulary.Value++
 	})
 	if len(past) == 0 {

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/kvreplay/kvreplay/datasets/synthetic"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
@@ -26,9 +27,7 @@ func begin(t *testing.T, in reproduce.Inputs) *bench {
 		return synthetic.Write(ctx, path, d, synthetic.Options{})
 	}
 	s, err := reproduce.Begin(t.Context(), Paper(), in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(s.Close)
 	return newBench(s)
 }
@@ -43,9 +42,7 @@ func TestESS(t *testing.T) {
 		t.Fatalf("%d bundled traces (%v)", len(traces), err)
 	}
 	sections, err := begin(t, reproduce.Inputs{Traces: traces, Short: true}).Run()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, line := range reproduce.Past(sections) {
 		t.Error(line)
 	}
@@ -82,9 +79,7 @@ func TestJoinedPositionsContradict(t *testing.T) {
 	b := begin(t, reproduce.Inputs{Short: true})
 	m := b.newModel(short)
 	f, err := fit(m.errors(b.plain()), start[:2])
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, r := range []*row{b.find(short, 2, 1.7, 160), b.find(short, 4, 2.8, 160)} {
 		p := m.replay(b.synthetic(short), "lru:32", r.mtp, capacitiesOf(r.ratio)...)[0]
 		if e := m.with(r, p).priced(r, stepOf(f.at)).Mean/r.seconds() - 1; e < 0.1 || e > 0.3 {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
@@ -14,14 +15,10 @@ func one(t *testing.T, study func(*reproduce.Draft)) reproduce.Line {
 		{id: "real: small", item: "{traces}", unit: "", kind: ordinal, miss: "not on {against}; {others}", absent: none}]}]`
 	p := reproduce.Paper{Name: "p", Data: strings.ReplaceAll(data, "\t", ""), Study: func(s *reproduce.Study) { study(s.Section("s")) }}
 	s, err := reproduce.Begin(t.Context(), p, reproduce.Inputs{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	sections, err := s.Run()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return sections[0].Lines[0]
 }
 

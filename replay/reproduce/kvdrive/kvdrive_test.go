@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
@@ -20,18 +21,14 @@ func sections(t *testing.T, traces []string, change func(*hardware.Library)) (al
 		change(b.Library)
 	}
 	all, err := b.Run()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return all, reproduce.Past(all)
 }
 
 func begin(t *testing.T, traces []string) *reproduce.Study {
 	t.Helper()
 	s, err := reproduce.Begin(t.Context(), Paper(), reproduce.Inputs{Traces: traces})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -83,9 +80,7 @@ func TestGatesBite(t *testing.T) {
 		},
 		"GPU": func(t *testing.T, lib *hardware.Library) {
 			m, err := lib.Machine("l20")
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			m.GPU.Memory.Value = 80e9
 		},
 	} {
@@ -137,8 +132,6 @@ func TestReasonsOfMisses(t *testing.T) {
 func model(t *testing.T, lib *hardware.Library, name string) *hardware.Model {
 	t.Helper()
 	m, err := lib.Model(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return m
 }

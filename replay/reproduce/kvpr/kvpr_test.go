@@ -5,15 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	s, err := reproduce.Begin(t.Context(), Paper(), reproduce.Inputs{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(s.Close)
 	return &bench{s}
 }
@@ -22,9 +21,7 @@ func newBench(t *testing.T) *bench {
 // not count, and they are no more than the constants.
 func TestWithinGates(t *testing.T) {
 	sections, err := newBench(t).Run()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	lines, known := map[reproduce.Kind]int{}, map[reproduce.Kind]int{}
 	for _, s := range sections {
 		for _, l := range s.Lines {

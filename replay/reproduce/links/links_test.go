@@ -3,6 +3,7 @@ package links_test
 import (
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 	"github.com/kvreplay/kvreplay/replay/reproduce/links"
@@ -13,17 +14,13 @@ import (
 func sections(t *testing.T, change func(*hardware.Library)) []reproduce.Section {
 	t.Helper()
 	s, err := reproduce.Begin(t.Context(), links.Paper(), reproduce.Inputs{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	if change != nil {
 		change(s.Library)
 	}
 	all, err := s.Run()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return all
 }
 
@@ -43,9 +40,7 @@ func TestLinks(t *testing.T) {
 	}
 	changed := sections(t, func(lib *hardware.Library) {
 		link, err := lib.Link("pcie5-x16")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		link.HostToDevice.Call.Regimes[0].Descriptor.Value *= 2
 	})
 	if reproduce.Past(changed) == nil {

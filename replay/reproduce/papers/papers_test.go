@@ -5,15 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/reproduce/papers"
 )
 
 // Names are unique, and the README has a line for each paper.
 func TestNames(t *testing.T) {
 	text, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	seen := map[string]bool{"all": true} // reserved by the command
 	for i, name := range papers.Names(papers.Known()) {
 		if seen[name] {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -28,9 +29,7 @@ func write(t *testing.T, windows int, lists [][]int32, steps int, requests ...st
 	path := filepath.Join(t.TempDir(), "t.parquet")
 	sink, local := 0, 1
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: len(lists[0]), Candidates: len(lists[0]), BlockTokens: 1, Sink: &sink, Local: &local})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if requests == nil {
 		requests = []string{"r"}
 	}
@@ -41,14 +40,10 @@ func write(t *testing.T, windows int, lists [][]int32, steps int, requests ...st
 			for step := int32(-windows); step < int32(steps); step++ {
 				s.Append(trace.Row{Step: step, Indices: lists[(int(step)+windows)%len(lists)]})
 			}
-			if err := w.Write(&s); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, w.Write(&s))
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	return path
 }
 
@@ -59,9 +54,7 @@ func write(t *testing.T, windows int, lists [][]int32, steps int, requests ...st
 func TestSurvey(t *testing.T) {
 	path := write(t, 4, [][]int32{{3, 9, 17}, {4, 5, 30}}, 4)
 	rows, err := ofPath(context.Background(), path, Options{Extents: []int64{1, 4}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := map[string][2]int64{ // reads and blocks over 2 layers × 4 steps
 		"token 1": {4*3 + 4*3, 24}, "layer 1": {4*3 + 4*2, 24}, "stream 1": {4*3 + 4*2, 24}, "stream, packed 1": {8, 24},
 		// Packed: 3 9 17 are at 0 1 2, one extent. 4 5 30 are at 3 4 5, extents 0 and 1, one read.
@@ -88,24 +81,16 @@ func TestPinsAreNotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.parquet")
 	sink, local := 2, 4
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderIndex, TopK: 5, Candidates: 5, BlockTokens: 1, Sink: &sink, Local: &local})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var s trace.Stream
 	s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: trace.NoHead}, PromptLen: 39})
 	for step := int32(-1); step < 3; step++ { // contexts of 39 to 42 tokens
 		s.Append(trace.Row{Step: step, Indices: []int32{0, 1, 2, 36, 37}})
 	}
-	if err := w.Write(&s); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Write(&s))
+	fatal.If(t, w.Close())
 	rows, err := ofPath(context.Background(), path, Options{Extents: []int64{1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, r := range rows { // steps 0 to 2 read 2, then 2 and 36, then 2, 36 and 37, a run of two
 		if r.Order == "stream" && (r.Steps != 3 || r.Demand != 6 || r.Reads != 5 || r.Blocks != 6) {
 			t.Errorf("%+v", r)
@@ -141,9 +126,7 @@ func TestDemand(t *testing.T) {
 // stream they are two reads, and packed one.
 func TestRequestsShareLayers(t *testing.T) {
 	rows, err := ofPath(context.Background(), write(t, 4, [][]int32{{4, 5, 30}}, 4, "q", "r"), Options{Extents: []int64{1, 2}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, r := range rows {
 		want := map[string]int64{"token": 4 - r.Extent, "layer": 2, "stream": 2, "stream, packed": 1}[r.Order]
 		if r.Steps != 2*2*4 || r.Reads != want*r.Steps {
@@ -193,9 +176,7 @@ func TestErrors(t *testing.T) {
 // learned from the windows also helps in the decode steps.
 func TestRealTrace(t *testing.T) {
 	rows, err := ofPath(context.Background(), "../../../datasets/bundled/smollm2_multi_news_8k.parquet", Options{Extents: []int64{1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	reads := map[string]float64{}
 	for _, r := range rows {
 		reads[r.Order] = float64(r.Reads) / float64(r.Demand)
@@ -210,23 +191,15 @@ func TestRealTrace(t *testing.T) {
 // are 1 4 8 and 2 15.
 func TestPacking(t *testing.T) {
 	f, err := trace.Open(write(t, 4, [][]int32{{3, 9, 17}, {4, 5, 30}}, 4))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	for unit, lists := range map[int][][]int32{1: {{3, 9, 17}, {4, 5, 30}}, 2: {{1, 4, 8}, {2, 15}}} {
 		pack, err := Packing(t.Context(), f, 3, unit, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		order, err := pack(trace.Key{Request: "r", Layer: 1, Head: trace.NoHead}, 40)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		p := transfer.NewPlacement(transfer.ByStream, 1, 1, 40)
-		if err := p.Order(0, 0, order); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, p.Order(0, 0, order))
 		for _, list := range lists {
 			if reads, blocks := transfer.Extents(p.Places(0, 0, list, nil), 1); reads != 1 || blocks != int64(len(list)) {
 				t.Errorf("blocks of %d: %v takes %d reads of %d blocks", unit, list, reads, blocks)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -17,13 +18,9 @@ var update = flag.Bool("update", false, "rewrite the table in POINTS.md")
 func comparisons(t *testing.T) []Comparison {
 	t.Helper()
 	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	rows, err := Compare(lib)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return rows
 }
 
@@ -84,13 +81,9 @@ func alike(a, b string) bool {
 func TestPointsAreCurrent(t *testing.T) {
 	const path = "../POINTS.md"
 	var b bytes.Buffer
-	if err := WriteComparisonsMarkdown(&b, comparisons(t)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, WriteComparisonsMarkdown(&b, comparisons(t)))
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	before, rest, ok1 := strings.Cut(string(text), "rewrites it -->\n")
 	_, after, ok2 := strings.Cut(rest, "<!-- end of points")
 	if !ok1 || !ok2 {
@@ -98,9 +91,7 @@ func TestPointsAreCurrent(t *testing.T) {
 	}
 	want := before + "rewrites it -->\n" + b.String() + "<!-- end of points" + after
 	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(want), 0o644))
 	} else if !alike(want, string(text)) {
 		t.Errorf("POINTS.md is not what the models say now; go test ./replay/transfer/fit -run Points -update rewrites it")
 	}
@@ -110,13 +101,9 @@ func TestPointsAreCurrent(t *testing.T) {
 // Series of one path and direction are fitted together, separately for each direction.
 func TestFittedPaths(t *testing.T) {
 	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	bundled, err := lib.Link("gb300-c2c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	l := *bundled
 	l.Series = nil
 	for _, way := range []struct {

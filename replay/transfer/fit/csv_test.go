@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
@@ -14,9 +15,7 @@ func TestReadCSV(t *testing.T) {
 	for header, value := range map[string]string{"seconds": "50e-6", "microseconds": "50", "bytes_per_second": "2e9", "gigabytes_per_second": "2"} {
 		text := "block_bytes,blocks," + header + "\n# a remark\n1000, 100, " + value + "\n"
 		groups, err := ReadCSV(strings.NewReader(text), "p.csv")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		p := groups[0].Points[0]
 		if len(groups) != 1 || p.Request != (transfer.Request{Descriptors: 100, Bytes: 100_000, Launches: 1, Align: 8}) || !close(p.Seconds, 50e-6) || p.Line != 3 {
 			t.Errorf("%s: %+v", header, groups)
@@ -80,9 +79,7 @@ func FuzzReadCSV(f *testing.F) {
 func TestWriteYAML(t *testing.T) {
 	c := &transfer.Curve{Launch: 9e-6, Submit: .5e-6, Ahead: 8000, Regimes: []transfer.Regime{{Rate: 7e9, Inline: true}, {From: 32768, Descriptor: .1e-6, Rate: 55e9}}}
 	var b bytes.Buffer
-	if err := WriteYAML(&b, c, "mine"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, WriteYAML(&b, c, "mine"))
 	indented := "    " + strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\n", "\n    ") + "\n"
 	text := "kind: link\nname: l\ntitle: a test\nsources: {mine: here}\nbandwidth: {value: 63 GB/s, status: datasheet, source: mine}\n" +
 		"host_to_device:\n  batch:\n" + indented + "device_to_host:\n  batch:\n" + indented

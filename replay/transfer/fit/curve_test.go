@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
@@ -30,9 +31,7 @@ func close(got, want float64) bool { return math.Abs(got-want) <= 1e-3*want }
 func TestRecovers(t *testing.T) {
 	want := &transfer.Curve{Launch: 9e-6, Packets: transfer.DeviceReads(256, 512), Regimes: []transfer.Regime{{Descriptor: .4e-6, Rate: 25e9}}}
 	r, err := Curve(points(want, []int64{656, 4096, 65536}, []int64{16, 256, 4096}), Form{Packets: want.Packets})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	g := r.Curve.Regimes[0]
 	if !close(r.Curve.Launch, 9e-6) || !close(g.Descriptor, .4e-6) || !close(g.Rate, 25e9) || r.Zero != nil {
 		t.Errorf("fitted %+v, zero %v", r.Curve, r.Zero)
@@ -47,9 +46,7 @@ func TestRecoversBatch(t *testing.T) {
 	want := &transfer.Curve{Submit: .5e-6, Ahead: 8000, Regimes: []transfer.Regime{{Rate: 7e9, Inline: true}, {From: 32768, Descriptor: .1e-6, Rate: 55e9}}}
 	list := points(want, []int64{4096, 16384, 32768, 131072}, []int64{2000, 8000, 30000, 100000})
 	r, err := Curve(list, Form{From: []float64{0, 32768}, Inline: []bool{true}, Batch: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	c := r.Curve
 	if math.Abs(c.Submit/.5e-6-1) > .02 || math.Abs(c.Ahead/8000-1) > .02 || !close(c.Regimes[0].Rate, 7e9) || math.Abs(c.Regimes[1].Rate/55e9-1) > .01 {
 		t.Errorf("fitted %+v", c)
@@ -64,9 +61,7 @@ func TestRecoversTranslation(t *testing.T) {
 	want := &transfer.Curve{Launch: 6e-6, Submit: 33e-9, Regimes: []transfer.Regime{{Descriptor: 2e-9, Rate: 50e9}}}
 	list := points(want, []int64{128, 656, 2048, 16384}, []int64{256, 2048, 16384})
 	r, err := Curve(list, Form{Translate: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	c := r.Curve
 	if math.Abs(c.Submit/33e-9-1) > .01 || math.Abs(c.Launch/6e-6-1) > .01 || math.Abs(c.Regimes[0].Rate/50e9-1) > .01 || c.Ahead != 0 {
 		t.Errorf("fitted %+v", c)
@@ -82,9 +77,7 @@ func TestOutlier(t *testing.T) {
 	list := points(want, []int64{512, 4096, 32768}, []int64{16, 256, 4096})
 	list[4].Seconds *= 3
 	r, err := Curve(list, Form{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, e := range r.Errors {
 		if i != 4 && math.Abs(e) > .03 {
 			t.Errorf("point %d is off by %v", i, e)
@@ -109,9 +102,7 @@ func TestIdentifiability(t *testing.T) {
 		"everything": {[]int64{512, 4096}, []int64{10, 1000}, nil},
 	} {
 		r, err := Curve(points(c, k.sizes, k.counts), Form{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if !slices.Equal(r.Zero, k.zero) {
 			t.Errorf("%s: zero %v, expected %v", name, r.Zero, k.zero)
 		}
@@ -141,9 +132,7 @@ func TestSharedRates(t *testing.T) {
 	} {
 		curve := &transfer.Curve{Regimes: []transfer.Regime{{Rate: 1e9}}}
 		f, err := newFitting(points(curve, c.sizes, []int64{1, 10}), Form{From: []float64{0, 100, 1000}, Inline: c.inline})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if !slices.Equal(f.rateOf, c.want) {
 			t.Errorf("sizes %v, inline %v: rates of the regimes %v, expected %v", c.sizes, c.inline, f.rateOf, c.want)
 		}
@@ -168,9 +157,7 @@ func TestDeterministic(t *testing.T) {
 		list[i].Seconds *= 1 + .1*r.Float64()
 	}
 	a, err := Curve(list, Form{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	b, _ := Curve(list, Form{})
 	if a.Curve.Launch != b.Curve.Launch || a.Curve.Regimes[0] != b.Curve.Regimes[0] || !slices.Equal(a.LeftOut, b.LeftOut) {
 		t.Errorf("%+v and %+v", a.Curve, b.Curve)
@@ -199,9 +186,7 @@ func TestRecoversDrive(t *testing.T) {
 		}
 	}
 	r, err := Drive(list, 7e9)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(r.Errors) != len(list) || len(r.LeftOut) != len(list) {
 		t.Errorf("%d errors and %d left out of %d points", len(r.Errors), len(r.LeftOut), len(list))
 	}
@@ -216,9 +201,7 @@ func TestRecoversDrive(t *testing.T) {
 // The fitted constants of the bundled files equal those of the fit, to 1 % of every time.
 func TestBundledFitsAreCurrent(t *testing.T) {
 	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	fits := 0
 	for _, it := range lib.Items(hardware.KindLink) {
 		l := it.(*hardware.Link)
@@ -226,13 +209,9 @@ func TestBundledFitsAreCurrent(t *testing.T) {
 		for _, f := range FittedPaths(l) {
 			fits++
 			r, err := Curve(f.Points, f.Form)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			stated, err := link.Path(directionOf(f.Direction), mechanismOf(f.Path))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			for _, p := range f.Points {
 				if e := relative(stated.Time(p.Request), r.Curve.Time(p.Request)); math.Abs(e) > .01 {
 					t.Errorf("%s %s %s, %+v: the file's constants are off the fit by %.1f %%; it finds %+v", l.Name, f.Path, f.Direction, p.Request, 100*e, r.Curve)
@@ -250,9 +229,7 @@ func TestBundledFitsAreCurrent(t *testing.T) {
 			fits++
 			list := DrivePoints(&d.Series[i])
 			r, err := Drive(list, float64(d.ReadBandwidth.Value))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			for _, p := range list {
 				if e := relative(stated.Rate(p.Depth, p.Block), r.SSD.Rate(p.Depth, p.Block)); math.Abs(e) > .01 {
 					t.Errorf("%s: off the fit by %.1f %%; it finds %+v", d.Name, 100*e, r.SSD)
