@@ -83,9 +83,8 @@ func knownPapers(known []string) cobra.PositionalArgs {
 	}
 }
 
-// chosenPapers are the named papers, or all, in the order of reports. If each of the sections
-// names its paper, no others are chosen.
-func chosenPapers(args, sections []string) []reproduce.Paper {
+// chosenPapers are the named papers, or all, in the order of reports.
+func chosenPapers(args []string) []reproduce.Paper {
 	args = slices.Clone(args)
 	for i, arg := range args {
 		args[i], _ = names.Find("paper", arg, names.Of(append(papers.Names(papers.Known()), "all")...)) // knownPapers has checked it
@@ -93,19 +92,7 @@ func chosenPapers(args, sections []string) []reproduce.Paper {
 	if len(args) == 0 || slices.Contains(args, "all") {
 		args = append(args, papers.Names(papers.All())...)
 	}
-	chosen := slices.DeleteFunc(papers.Known(), func(p reproduce.Paper) bool { return !slices.Contains(args, p.Name) })
-	named := func(p reproduce.Paper, section string) bool { return strings.HasPrefix(section, p.Name+"/") }
-	for _, section := range sections {
-		if !slices.ContainsFunc(chosen, func(p reproduce.Paper) bool { return named(p, section) }) {
-			return chosen // a section of any paper, or an unknown one
-		}
-	}
-	if len(sections) == 0 {
-		return chosen
-	}
-	return slices.DeleteFunc(chosen, func(p reproduce.Paper) bool {
-		return !slices.ContainsFunc(sections, func(section string) bool { return named(p, section) })
-	})
+	return slice.Filter(papers.Known(), func(p reproduce.Paper) bool { return slices.Contains(args, p.Name) })
 }
 
 // drawSynthetic writes the synthetic trace of a preset for a study, without candidates beyond
@@ -127,26 +114,22 @@ func (f *reproduceFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	chosen := chosenPapers(c.args, f.sections)
+	chosen, sections, err := reproduce.Choose(chosenPapers(c.args), f.sections)
+	if err != nil {
+		return errUsage{err}
+	}
 	if f.out != "" {
 		if err := reproduce.Prepare(f.out, reproduce.FileOf(chosen)); err != nil {
 			return err
 		}
 	}
 	bar := newBar(c.stderr)
-	parts := slice.Sum(chosen, func(p reproduce.Paper) int { return p.Parts })
-	bar.start(int64(parts), "reproduce", "parts")
+	bar.start(int64(sections), "reproduce", "sections")
 	defer bar.close()
-	report, err := reproduce.Make(c.Context(), chosen, reproduce.Inputs{Traces: traces, Hardware: f.hardware,
-		Synthetic: drawSynthetic, Progress: func() { bar.add(1) }})
+	report, err := reproduce.Make(c.Context(), chosen, reproduce.Inputs{Traces: traces, Hardware: f.hardware, Sections: f.sections,
+		Synthetic: drawSynthetic, Progress: bar.add})
 	if err != nil {
 		return err
-	}
-	if len(f.sections) > 0 {
-		known := report.Names()
-		if unknown := report.Keep(f.sections); unknown != "" {
-			return usagef("unknown section %q%s; known: %s", unknown, names.Nearest(unknown, known), strings.Join(known, ", "))
-		}
 	}
 	bar.close()
 	if f.out != "" {

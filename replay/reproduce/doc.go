@@ -18,7 +18,8 @@
 //  5. Give a figure its printed number and a gate. Give a statement limits, or let the
 //     study decide it.
 //  6. List the remaining figures and tables of the paper in gaps, with the reason.
-//  7. Write a function that takes a [Study]. It gets sections from [Study.Section], and rows
+//  7. Write a function that takes a [Study]. It computes its parts with [Study.Compute], so that a
+//     user can choose sections. It gets sections from [Study.Section], and rows
 //     of printed tables from [Study.Rows].
 //  8. Ask models with [Study.Price], [Study.Plan] and [Study.Replay], and give each line its
 //     figure with [Draft.Set] or [Draft.Holds].

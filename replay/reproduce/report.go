@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Report holds the computed sections of some papers.
@@ -71,7 +74,10 @@ func Make(ctx context.Context, papers []Paper, in Inputs) (*Report, error) {
 			if err != nil {
 				return fmt.Errorf("reproduce %s: %w", p.Name, err)
 			}
-			r.Papers[i] = Reproduced{p.Name, p.Citation, sections, append([]Gap{}, s.data.Gaps...), p.Page}
+			r.Papers[i] = Reproduced{p.Name, p.Citation, sections, []Gap{}, p.Page}
+			if len(in.Sections) == 0 { // gaps belong to the whole paper
+				r.Papers[i].Gaps = append(r.Papers[i].Gaps, s.data.Gaps...)
+			}
 			return nil
 		})
 	}
@@ -89,45 +95,41 @@ func (r *Report) page() *Page {
 	return r.Papers[0].page
 }
 
-// Run computes all sections of the paper, in the order of the data file.
+// Run computes sections of the paper, in the order of the data file.
 func (s *Study) Run() (sections []Section, err error) {
 	err = Try(func() {
 		s.paper.Study(s)
 		for _, o := range s.data.Sections {
-			sections = append(sections, s.Section(o.Section).Finish())
+			if s.wants(o.Section) {
+				sections = append(sections, s.Section(o.Section).Finish())
+			}
 		}
 	})
 	return sections, err
 }
 
-// Keep removes all sections except those with the given names, each "table-2" or "kvpr/table-2". It
-// also removes gaps. It returns the first unknown name, or "".
-func (r *Report) Keep(names []string) (unknown string) {
-	matches := func(name, known string) bool { return name == known || strings.HasSuffix(known, "/"+name) }
-	for _, name := range names {
-		if !slices.ContainsFunc(r.Names(), func(known string) bool { return matches(name, known) }) {
-			return name
+// Choose returns the papers that have some of the named sections, and the number of these sections. No
+// names choose all. An unknown name is an error.
+func Choose(papers []Paper, sections []string) (chosen []Paper, n int, err error) {
+	in := Inputs{Sections: sections}
+	var known []string
+	for _, p := range papers {
+		d, err := parse(p.Name+"/paper.yaml", p.Data)
+		if err != nil {
+			return nil, 0, err
+		}
+		own := slice.Map(d.Sections, func(o *outline) string { return p.Name + "/" + o.Section })
+		if wanted := slice.Count(own, in.wants); wanted > 0 {
+			chosen, n = append(chosen, p), n+wanted
+		}
+		known = append(known, own...)
+	}
+	for _, name := range sections {
+		if !slices.ContainsFunc(known, func(section string) bool { return named(section, name) }) {
+			return nil, 0, fmt.Errorf("unknown section %q%s; known: %s", name, names.Nearest(name, known), strings.Join(known, ", "))
 		}
 	}
-	for i := range r.Papers {
-		p := &r.Papers[i]
-		p.Gaps = []Gap{} // gaps belong to the whole paper
-		p.Sections = slices.DeleteFunc(p.Sections, func(s Section) bool {
-			return !slices.ContainsFunc(names, func(name string) bool { return matches(name, p.Name+"/"+s.Name) })
-		})
-	}
-	r.Papers = slices.DeleteFunc(r.Papers, func(p Reproduced) bool { return len(p.Sections) == 0 })
-	return ""
-}
-
-// Names lists the sections as "paper/section".
-func (r *Report) Names() (names []string) {
-	for _, p := range r.Papers {
-		for _, s := range p.Sections {
-			names = append(names, p.Name+"/"+s.Name)
-		}
-	}
-	return names
+	return chosen, n, nil
 }
 
 // Past lists the lines that miss their gates without a known reason, as

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -43,21 +44,23 @@ gaps:
 // sample is a paper with a line of every verdict. ours is the value of the judged one.
 func sample(ours float64) reproduce.Paper {
 	return reproduce.Paper{Name: "sample", Citation: "A. Author, A *paper*", Data: sampleData, Study: func(s *reproduce.Study) {
-		d := s.Section("table-1")
-		d.Let("v", 25e9)
-		d.Let("four", 4)
-		d.Let("points", "two points")
-		d.Draw("sample-1", nil)
-		d.Holds("rises", reproduce.None, true)
-		d.Set("row 3", 150)
-		d.Set("row", ours, s.Rows("table-1")[0])
-		d.Set("row 1", 100)
+		s.Compute(func() {
+			d := s.Section("table-1")
+			d.Let("v", 25e9)
+			d.Let("four", 4)
+			d.Let("points", "two points")
+			d.Draw("sample-1", nil)
+			d.Holds("rises", reproduce.None, true)
+			d.Set("row 3", 150)
+			d.Set("row", ours, s.Rows("table-1")[0])
+			d.Set("row 1", 100)
+		}, "table-1")
 	}}
 }
 
-func report(t *testing.T, ours float64) *reproduce.Report {
+func report(t *testing.T, ours float64, sections ...string) *reproduce.Report {
 	t.Helper()
-	r, err := reproduce.Make(context.Background(), []reproduce.Paper{sample(ours)}, reproduce.Inputs{})
+	r, err := reproduce.Make(context.Background(), []reproduce.Paper{sample(ours)}, reproduce.Inputs{Sections: sections})
 	fatal.If(t, err)
 	return r
 }
@@ -124,13 +127,24 @@ func TestRender(t *testing.T) {
 	}
 }
 
-func TestKeep(t *testing.T) {
-	r := report(t, 104)
-	if unknown := r.Keep([]string{"table-1", "table-2"}); unknown != "table-2" {
-		t.Errorf("unknown section %q", unknown)
+// Only the chosen sections are computed. Gaps belong to the whole paper.
+func TestSections(t *testing.T) {
+	papers := []reproduce.Paper{sample(104), {Name: "other", Data: "sections: [{section: fig-2, title: T, method: M}]"}}
+	for names, want := range map[string]string{"": "sample other 3", "sample/fig-2": "sample 1", "fig-2": "sample other 2", "table-1": "sample 1"} {
+		chosen, n, err := reproduce.Choose(papers, strings.Fields(names))
+		got := ""
+		for _, p := range chosen {
+			got += p.Name + " "
+		}
+		if got += fmt.Sprint(n); err != nil || got != want {
+			t.Errorf("%q chooses %s, expected %s (%v)", names, got, want, err)
+		}
 	}
-	if unknown := r.Keep([]string{"sample/fig-2"}); unknown != "" || len(r.Names()) != 1 {
-		t.Errorf("kept %v, unknown %q", r.Names(), unknown)
+	if _, _, err := reproduce.Choose(papers, []string{"table-1", "table-2"}); err == nil || !strings.Contains(err.Error(), `unknown section "table-2"; known: `) {
+		t.Errorf("an unknown section: %v", err)
+	}
+	if r := report(t, 104, "sample/fig-2").Papers[0]; len(r.Sections) != 1 || len(r.Gaps) != 0 {
+		t.Errorf("%d sections and %d gaps, expected Figure 2 alone", len(r.Sections), len(r.Gaps))
 	}
 }
 

@@ -24,7 +24,6 @@ type Paper struct {
 	Name     string       // name on the command line: "kvpr"
 	Citation string       // authors, title, publication, identifier
 	Data     string       // the text of paper.yaml
-	Parts    int          // number of calls of Done by Study, for progress
 	Study    func(*Study) // computes our figures
 	Page     *Page        // its own page, nil for a paper of REPRODUCTION.md
 }
@@ -38,15 +37,28 @@ type Page struct {
 // Inputs are the further inputs of studies.
 type Inputs struct {
 	Traces []string // paths of real traces, among which sections choose by metadata
+	// Sections are the names of the sections to compute, each "table-2" or "kvpr/table-2", all if it is
+	// empty.
+	Sections []string
 	// Hardware is a folder of machines and models that replace the bundled ones, or empty.
 	Hardware string
 	// Synthetic writes a synthetic trace with the dials of a preset, shortened to steps unless
 	// steps is 0. The trace has no candidates beyond the demand.
 	Synthetic func(ctx context.Context, path, preset string, steps int) error
 	Short     bool // smaller synthetic traces and fewer served requests, for tests
-	// Progress, if not nil, is called after each part of a paper, Paper.Parts times per paper.
-	// Several goroutines call it.
-	Progress func()
+	// Progress, if not nil, gets the number of sections that were computed since the last call. Several
+	// goroutines call it.
+	Progress func(sections int)
+}
+
+// wants reports whether a section, "paper/section", is one to compute.
+func (in *Inputs) wants(section string) bool {
+	return len(in.Sections) == 0 || slices.ContainsFunc(in.Sections, func(name string) bool { return named(section, name) })
+}
+
+// named reports whether a name, "table-2" or "kvpr/table-2", is that of a section, "kvpr/table-2".
+func named(section, name string) bool {
+	return section == name || strings.HasSuffix(section, "/"+name)
 }
 
 // stopped is a panic that ends a study with an error.
@@ -127,20 +139,20 @@ func (s *Study) file(name string) string {
 	return filepath.Join(s.folder, name)
 }
 
-// Compute computes parts of the paper and reports each.
-func (s *Study) Compute(parts ...func()) {
-	for _, part := range parts {
-		part()
-		s.Done()
+// Compute calls part, which computes some sections, if at least one of them is to be computed.
+func (s *Study) Compute(part func(), sections ...string) {
+	wanted := slice.Count(sections, s.wants)
+	if wanted == 0 {
+		return
+	}
+	part()
+	if s.Progress != nil {
+		s.Progress(wanted)
 	}
 }
 
-// Done reports that a part of the paper is done.
-func (s *Study) Done() {
-	if s.Progress != nil {
-		s.Progress()
-	}
-}
+// wants reports whether a section of the paper is to be computed.
+func (s *Study) wants(section string) bool { return s.Inputs.wants(s.paper.Name + "/" + section) }
 
 // Rows returns the rows of a printed table of the data file.
 func (s *Study) Rows(table string) []Row {

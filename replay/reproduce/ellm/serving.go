@@ -99,8 +99,7 @@ func (b *bench) serve(x experiment, s system, literal bool) *serving.Summary {
 var models = []string{"Eqs. 2 to 4", "operator model"}
 
 // underLoad holds the figures of sections 6.2 and 6.4 next to those of the simulation.
-func (b *bench) underLoad() {
-	d := b.Section("serving")
+func (b *bench) underLoad(d *reproduce.Draft) {
 	type key struct{ experiment, system, by string }
 	found := map[key]*serving.Summary{}
 	var group errgroup.Group

@@ -25,10 +25,14 @@ func Paper() reproduce.Paper {
 		Name: "ess",
 		Citation: "ESS: An Offload-Centric Latent-Cache Management Architecture for DeepSeek-V3.2-Exp, " +
 			"arXiv 2512.10576.",
-		Data: data, Parts: 5,
+		Data: data,
 		Study: func(s *reproduce.Study) {
 			b := newBench(s)
-			s.Compute(b.timed, b.identities, b.memory, b.blocks, b.locality)
+			s.Compute(b.timed, "table-2-unseen", "table-2", "fig-7")
+			s.Compute(b.identities, "table-2-identities", "headlines")
+			s.Compute(b.memory, "memory")
+			s.Compute(b.blocks, "small-blocks")
+			s.Compute(b.locality, "fig-2", "fig-4", "fig-5", "fig-8", "fig-9")
 		},
 	}
 }

@@ -28,11 +28,24 @@ func Paper() reproduce.Paper {
 		Name: "kvdrive",
 		Citation: "Lin et al., KVDrive: A Holistic Multi-Tier KV Cache Management System for Long-Context LLM " +
 			"Inference, May 2026.",
-		Data: data, Parts: 15,
+		Data: data,
 		Study: func(s *reproduce.Study) {
 			b := newBench(s)
-			s.Compute(b.bytes, b.memory, b.throughput, b.schedules, b.tiers, b.breakdown, b.windows, b.reuse,
-				b.lookahead, b.scaling, b.roofline, b.windowSize, b.chunks, b.warmUp, b.drives)
+			s.Compute(b.bytes, "bytes")
+			s.Compute(b.memory, "fig-20")
+			s.Compute(b.throughput, "fig-13")
+			s.Compute(b.schedules, "fig-10")
+			s.Compute(b.tiers, "worked")
+			s.Compute(b.breakdown, "fig-4")
+			s.Compute(b.windows, "fig-3")
+			s.Compute(b.reuse, "fig-7")
+			s.Compute(b.lookahead, "table-3")
+			s.Compute(b.scaling, "fig-15")
+			s.Compute(b.roofline, "fig-11")
+			s.Compute(b.windowSize, "fig-16")
+			s.Compute(b.chunks, "fig-17")
+			s.Compute(b.warmUp, "warm-up")
+			s.Compute(b.drives, "fig-21")
 		},
 	}
 }

@@ -22,18 +22,16 @@ func Paper() reproduce.Paper {
 		Name: "kvpr",
 		Citation: "Jiang, Gao, Zarch, Annavaram: KVPR: Efficient LLM Inference with I/O-Aware KV Cache Partial " +
 			"Recomputation. Findings of ACL 2025, arXiv 2411.17089.",
-		Data: data, Parts: 2,
+		Data: data,
 		Study: func(s *reproduce.Study) {
 			b := &bench{s}
 			c := b.fit()
-			s.Done()
-			b.table1()
-			b.table2(c)
-			b.table3(c)
-			b.table4(c)
-			b.table5(c)
-			b.figures(c)
-			s.Done()
+			s.Compute(b.table1, "table-1")
+			s.Compute(func() { b.table2(c) }, "table-2")
+			s.Compute(func() { b.table3(c) }, "table-3")
+			s.Compute(func() { b.table4(c) }, "table-4")
+			s.Compute(func() { b.table5(c) }, "table-5")
+			s.Compute(func() { b.figures(c) }, "figures")
 		},
 	}
 }

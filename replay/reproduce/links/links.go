@@ -19,12 +19,14 @@ func Paper() reproduce.Paper {
 	return reproduce.Paper{
 		Name:     "links",
 		Citation: "Measured points of host links and drives, each with its public source in replay/transfer/POINTS.md.",
-		Data:     data, Parts: 1, Study: study,
+		Data:     data,
+		Study: func(s *reproduce.Study) {
+			s.Compute(func() { compare(s) }, "predicted", "left-out", "constants")
+		},
 	}
 }
 
-func study(s *reproduce.Study) {
-	defer s.Done()
+func compare(s *reproduce.Study) {
 	for _, r := range reproduce.Must(fit.Compare(s.Library)) {
 		if r.Own() {
 			continue
