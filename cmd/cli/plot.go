@@ -13,6 +13,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/datasets/corpus"
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
@@ -273,12 +274,8 @@ func (f *plotFlags) heatmap(c *call) error {
 		if r.LayerID == nil || r.Tier != 0 {
 			continue
 		}
-		cell := pipeline.Cell{Policy: r.Policy}
-		if r.Capacity != nil {
-			cell.Capacity = *r.Capacity
-		}
 		rows = append(rows, r)
-		cells = slice.Add(cells, cell)
+		cells = slice.Add(cells, pipeline.Cell{Policy: r.Policy, Capacity: optional.Or(r.Capacity, "")})
 	}
 	if rows == nil {
 		return errors.New("the rows are not of layers: replay with --per stream or --per layer")

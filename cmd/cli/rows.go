@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/datasets/corpus"
+	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/board"
@@ -80,10 +81,7 @@ func (c *collectedBoard) addHeat(r *result.Row) {
 	if r.LayerID == nil || r.Capacity == nil || r.Tier > 0 {
 		return
 	}
-	k := heatKey{r.Trace, r.Policy, *r.Capacity, *r.LayerID, trace.NoHead}
-	if r.Head != nil {
-		k.head = *r.Head
-	}
+	k := heatKey{r.Trace, r.Policy, *r.Capacity, *r.LayerID, optional.Or(r.Head, trace.NoHead)}
 	i, known := c.at[k]
 	if !known {
 		if c.at == nil {

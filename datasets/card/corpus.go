@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
@@ -496,10 +497,7 @@ func (s *source) replay(ctx context.Context, f *trace.File) error {
 		}
 		for i := range result.Rows {
 			row := &result.Rows[i]
-			key := trace.Key{Request: *row.RequestID, Layer: *row.LayerID, Head: trace.NoHead}
-			if row.Head != nil {
-				key.Head = *row.Head
-			}
+			key := trace.Key{Request: *row.RequestID, Layer: *row.LayerID, Head: optional.Or(row.Head, trace.NoHead)}
 			cell := slices.Index(cells[:], cellName{row.Policy, *row.Capacity})
 			at[key].cells[cell] = replayed{row.Steps, row.Demand, row.Misses}
 		}

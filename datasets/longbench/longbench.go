@@ -30,6 +30,7 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 	"github.com/kvreplay/kvreplay/datasets/tokens"
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/optional"
 )
 
 // Benchmark names of prompts.Row.
@@ -81,10 +82,7 @@ type maker struct {
 }
 
 func (o *Options) maker(benchmark string, write Sink) maker {
-	about := prompts.Manifest{Generator: "kvreplay datasets/longbench", Version: Version, Benchmark: benchmark}
-	if o.Seed != nil {
-		about.Seed = *o.Seed
-	}
+	about := prompts.Manifest{Generator: "kvreplay datasets/longbench", Version: Version, Benchmark: benchmark, Seed: optional.Or(o.Seed, 0)}
 	return maker{prompts.NewMaker(about, o.Tokenizer, write), o}
 }
 

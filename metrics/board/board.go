@@ -143,6 +143,17 @@ func (b *Board) check() error {
 	return nil
 }
 
+// Rankings returns those of exact policies, then that of lossy ones.
+func (b *Board) Rankings() (all []*Ranking) {
+	for i := range b.Tables {
+		all = append(all, &b.Tables[i])
+	}
+	if b.Lossy != nil {
+		all = append(all, b.Lossy)
+	}
+	return all
+}
+
 // labels returns the labels of all traces of the board together.
 func (b *Board) labels() result.Labels {
 	of := slice.Map(b.Traces, func(t TraceInfo) result.Labels { return t.Labels })

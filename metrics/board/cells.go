@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
@@ -85,12 +86,9 @@ func sortCells(cells []*cell) {
 }
 
 // newCell makes the cell of its rows, which are sorted and unique.
-
 func newCell(rows []*result.Row) (*cell, error) {
-	c := &cell{trace: rows[0].Trace, policy: rows[0].Policy, sample: rows[0]}
-	if rows[0].Capacity != nil {
-		c.capacity = *rows[0].Capacity
-	}
+	first := rows[0]
+	c := &cell{trace: first.Trace, policy: first.Policy, capacity: optional.Or(first.Capacity, ""), sample: first}
 	for i, r := range rows {
 		if i == 0 || !slices.Equal(rows[i-1].Warnings, r.Warnings) {
 			c.warnings = append(c.warnings, r.Warnings...)
@@ -288,13 +286,20 @@ func (t tally) differs(u tally) string {
 	if what := t.workDiffers(&u); what != "" {
 		return what
 	}
-	for _, c := range []struct {
-		name string
-		a, b int64
-	}{
-		{"misses", t.misses, u.misses}, {"lost", t.lost, u.lost}, {"prefetched", t.prefetched, u.prefetched},
-		{"host_to_device_bytes", orZero(t.bytes), orZero(u.bytes)}, {"device_to_host_bytes", orZero(t.written), orZero(u.written)},
-	} {
+	return firstDifference(
+		twoCounts{"misses", t.misses, u.misses}, twoCounts{"lost", t.lost, u.lost}, twoCounts{"prefetched", t.prefetched, u.prefetched},
+		twoCounts{"host_to_device_bytes", optional.Or(t.bytes, 0), optional.Or(u.bytes, 0)}, twoCounts{"device_to_host_bytes", optional.Or(t.written, 0), optional.Or(u.written, 0)})
+}
+
+// twoCounts is one count of two tallies.
+type twoCounts struct {
+	name string
+	a, b int64
+}
+
+// firstDifference names the first count that differs, or "".
+func firstDifference(counts ...twoCounts) string {
+	for _, c := range counts {
 		if c.a != c.b {
 			return fmt.Sprintf("%s %d and %d", c.name, c.a, c.b)
 		}
@@ -308,20 +313,5 @@ func (t *tally) workDiffers(u *tally) string { return t.task().differs(u.task())
 func (t *tally) task() task { return task{t.streams, t.steps, t.demand} }
 
 func (t task) differs(u task) string {
-	for _, c := range []struct {
-		name string
-		a, b int64
-	}{{"streams", t.streams, u.streams}, {"steps", t.steps, u.steps}, {"demand", t.demand, u.demand}} {
-		if c.a != c.b {
-			return fmt.Sprintf("%s %d and %d", c.name, c.a, c.b)
-		}
-	}
-	return ""
-}
-
-func orZero(p *int64) int64 {
-	if p == nil {
-		return 0
-	}
-	return *p
+	return firstDifference(twoCounts{"streams", t.streams, u.streams}, twoCounts{"steps", t.steps, u.steps}, twoCounts{"demand", t.demand, u.demand})
 }

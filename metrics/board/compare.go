@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
@@ -371,10 +372,7 @@ func streamMisses(rows []*result.Row) map[cellKey]byPart {
 		if r.RequestID == nil || r.LayerID == nil || r.Streams != 1 {
 			continue
 		}
-		k := cellKey{trace: r.Trace, policy: r.Policy}
-		if r.Capacity != nil {
-			k.capacity = *r.Capacity
-		}
+		k := cellKey{r.Trace, r.Policy, optional.Or(r.Capacity, "")}
 		if streams[k] == nil {
 			streams[k] = byPart{}
 		}

@@ -35,14 +35,7 @@ type Remarks struct {
 
 // remarks lists the footnotes of every line of the board.
 func (b *Board) remarks() (all []*Remarks) {
-	rankings := make([]*Ranking, 0, 2)
-	for i := range b.Tables {
-		rankings = append(rankings, &b.Tables[i])
-	}
-	if b.Lossy != nil {
-		rankings = append(rankings, b.Lossy)
-	}
-	for _, t := range rankings {
+	for _, t := range b.Rankings() {
 		for _, lines := range [][]Line{t.Ranked, t.Unranked, t.Bounds} {
 			for i := range lines {
 				all = append(all, &lines[i].Remarks)

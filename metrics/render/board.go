@@ -159,18 +159,13 @@ func missColumns(_ *boardView, t *board.Ranking) []column {
 }
 
 func timeColumns(v *boardView, t *board.Ranking) []column {
-	var opt *float64
-	for _, l := range t.Bounds {
-		if l.Policy == board.OptPolicy && l.Pooled != nil {
-			opt = l.Pooled.TPOT
-		}
-	}
+	opt := optimumOf(t)
 	return []column{
 		pooledText("÷ OPT's", func(f *board.Figures) string {
 			if f.TPOT == nil || opt == nil {
 				return notAvailable
 			}
-			return threeDigits(*f.TPOT / *opt)
+			return threeDigits(*f.TPOT / opt.Value)
 		}),
 		pooledText("tokens/s", func(f *board.Figures) string {
 			if f.TPOT == nil {

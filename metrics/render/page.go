@@ -138,11 +138,7 @@ func (p *page) board(b *PageBoard, n int, source PageSource, view View) error {
 	}
 	p.put("<p class=\"finding\">%s</p>\n", b.Incomplete.Titled(Finding(b.Board, view)))
 	reproduce := func() { p.reproduce(source, fmt.Sprintf("traces-%d", n), "traces") }
-	rankings := slice.Map(b.Tables, func(t board.Ranking) *board.Ranking { return &t })
-	if b.Lossy != nil {
-		rankings = append(rankings, b.Lossy)
-	}
-	for _, t := range rankings {
+	for _, t := range b.Rankings() {
 		if len(t.Ranked) > 0 {
 			p.dots(b.Board, t, start, view)
 			reproduce()
@@ -285,7 +281,7 @@ func (p *page) dots(b *board.Board, t *board.Ranking, start string, view View) {
 	of, kind := keyViews[t.Key], t.Key.Kind
 	names := view.PolicyNames(slice.Map(t.Ranked, func(l board.Line) string { return l.Policy }))
 	figures := slice.Map(t.Ranked, func(l board.Line) *board.Figure { return t.Key.Of(l.Pooled) })
-	u, axis := of.unit.column(figures), newDotAxis(b, t, figures)
+	u, axis := of.unit.column(figures), newDotAxis(t, figures)
 	p.put("<figure class=\"ranking\" data-kind=\"%s\">\n<figcaption><h3>%s</h3><p>Axis: %s", kind, start+of.title, of.axis)
 	if t.Intervals() {
 		p.put(", with 95 %% intervals")
@@ -357,24 +353,16 @@ type dotAxis struct {
 }
 
 // newDotAxis spans the figures. Values far above the median leave the axis, and so may OPT.
-func newDotAxis(b *board.Board, t *board.Ranking, figures []*board.Figure) dotAxis {
+func newDotAxis(t *board.Ranking, figures []*board.Figure) dotAxis {
 	a := dotAxis{unit: keyViews[t.Key].unit}
 	var lows, highs []float64
 	for _, f := range figures {
-		low, high := f.Value, f.Value
-		if f.Bounded() {
-			low = *f.Low
-			if f.High != nil {
-				high = *f.High
-			}
-		}
-		lows, highs = append(lows, a.unit.scale*low), append(highs, a.unit.scale*high)
+		_, low, high := interval(f, a.unit.scale)
+		lows, highs = append(lows, low), append(highs, high)
 	}
-	for _, l := range t.Bounds {
-		if l.Policy == board.OptPolicy && l.Pooled != nil && t.Key.Of(l.Pooled) != nil {
-			x := a.unit.scale * t.Key.Of(l.Pooled).Value
-			a.opt = &x
-		}
+	if f := optimumOf(t); f != nil {
+		x := a.unit.scale * f.Value
+		a.opt = &x
 	}
 	slices.Sort(highs)
 	a.low, a.high = slices.Min(lows), highs[len(highs)-1]

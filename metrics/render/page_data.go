@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/board"
@@ -25,12 +26,7 @@ func (x pageNumber) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(x), 'g', pageDigits, 64), nil
 }
 
-func pageNumberOf(x *float64) pageNumber {
-	if x == nil {
-		return pageNumber(math.NaN())
-	}
-	return pageNumber(*x)
-}
+func pageNumberOf(x *float64) pageNumber { return pageNumber(optional.Or(x, math.NaN())) }
 
 // pageData is the data of a board from which page.js draws curves and fills the table. Texts are
 // printable. Traces, capacities and policies are indexes of their lists.
@@ -114,10 +110,9 @@ func newPageData(b *board.Board, rows []result.Row, view View, suffix string) *p
 		index.traces[t.Trace] = len(d.Traces)
 		d.Traces = append(d.Traces, newPageTrace(&t))
 	}
-	cells := slices.Clone(b.Cells)
-	rankings := slice.Map(b.Tables, func(t board.Ranking) *board.Ranking { return &t })
+	cells := b.Cells
 	if b.Lossy != nil {
-		cells, rankings = append(cells, b.Lossy.Cells...), append(rankings, b.Lossy)
+		cells = slices.Concat(b.Cells, b.Lossy.Cells)
 	}
 	capacities := slice.Map(cells, func(c board.CellLine) string { return c.Capacity })
 	for i, c := range result.SortCapacities(capacities) {
@@ -125,10 +120,8 @@ func newPageData(b *board.Board, rows []result.Row, view View, suffix string) *p
 		d.Capacities = append(d.Capacities, printable.Line(c))
 	}
 	names := view.PolicyNames((&boardView{Board: b}).policies())
-	for _, t := range rankings {
+	for _, t := range b.Rankings() {
 		d.addPolicies(t, names, index)
-	}
-	for _, t := range rankings {
 		d.addLines(b, t, index)
 	}
 	d.addPlaces(cells, index)

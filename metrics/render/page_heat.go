@@ -3,6 +3,7 @@ package render
 import (
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
@@ -76,12 +77,7 @@ func (d *pageData) addHeat(rows []result.Row, index pageIndex) {
 
 // newPageHeat sums rows by layer and head.
 func newPageHeat(rows []*result.Row) (h pageHeat) {
-	head := func(r *result.Row) int32 {
-		if r.Head == nil {
-			return -1
-		}
-		return *r.Head
-	}
+	head := func(r *result.Row) int32 { return optional.Or(r.Head, -1) }
 	for _, r := range rows {
 		h.Layers, h.Heads = append(h.Layers, *r.LayerID), append(h.Heads, head(r))
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
@@ -65,10 +66,7 @@ func (s *summary) add(r *result.Row) {
 	s.traces = text.Union(s.traces, r.TraceDigest)
 	s.unbound = s.unbound || r.Unbound() != ""
 	s.tiers = s.tiers || r.Tier > 0
-	capacity := noCapacity
-	if r.Capacity != nil {
-		capacity = *r.Capacity
-	}
+	capacity := optional.Or(r.Capacity, noCapacity)
 	if r.Tier > 0 || strings.HasPrefix(capacity, result.PeakPrefix) {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/internal/text"
 )
 
@@ -19,17 +20,8 @@ type Part struct {
 
 // PartOf returns the part of a row.
 func PartOf(r *Row) Part {
-	var p Part
-	if r.RequestID != nil {
-		p.Request = *r.RequestID
-	}
-	if r.LayerID != nil {
-		p.Layer, p.Layered = *r.LayerID, true
-	}
-	if r.Head != nil {
-		p.Head, p.Heads = *r.Head, true
-	}
-	return p
+	return Part{Request: optional.Or(r.RequestID, ""), Layer: optional.Or(r.LayerID, 0), Layered: r.LayerID != nil,
+		Head: optional.Or(r.Head, 0), Heads: r.Head != nil}
 }
 
 // String names the part: "all", "request r1 layer 3 head 0".

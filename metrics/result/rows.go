@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/optional"
 )
 
 // ErrNoRows is the error of a folder without files of rows.
@@ -123,9 +124,4 @@ func DecodeRows(r io.Reader, name string) ([]Row, error) {
 }
 
 // OrDash returns the text, or a dash for nil, such as the capacity of a policy without one.
-func OrDash(s *string) string {
-	if s == nil {
-		return "–"
-	}
-	return *s
-}
+func OrDash(s *string) string { return optional.Or(s, "–") }

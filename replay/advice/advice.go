@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/result"
@@ -316,10 +317,7 @@ func refused(plan *pipeline.Planned) string {
 		if scheduleName(d.Schedule) != EngineSchedule || d.Policy != EnginePolicy {
 			continue
 		}
-		tpot := math.Inf(1)
-		if d.FastestTPOT != nil {
-			tpot = *d.FastestTPOT
-		}
+		tpot := optional.Or(d.FastestTPOT, math.Inf(1))
 		if tpot < fastest || math.IsInf(fastest, 1) {
 			reason, fastest = d.Reason+" ("+d.Cell.String()+")", tpot
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
@@ -129,10 +130,7 @@ func streamRows(rows []result.Row, policy string) ([]result.Row, error) {
 // add adds a row. Runs that share a folder can repeat a cell, and the counts must then be equal.
 func (c *Rows) add(r *result.Row) error {
 	at := Request{r.Trace, r.TraceDigest, *r.RequestID}
-	key := Key{*r.LayerID, trace.NoHead}
-	if r.Head != nil {
-		key.Head = *r.Head
-	}
+	key := Key{*r.LayerID, optional.Or(r.Head, trace.NoHead)}
 	size, isSize, err := c.size(r)
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -122,10 +123,7 @@ func decodeClusters(text []byte) (map[trace.Key][]int32, error) {
 		if row.Request == nil || row.Layer == nil || row.Clusters == nil {
 			return nil, fmt.Errorf("line %d: expected request_id, layer_id and token_clusters", n)
 		}
-		k := trace.Key{Request: *row.Request, Layer: *row.Layer, Head: trace.NoHead}
-		if row.Head != nil {
-			k.Head = *row.Head
-		}
+		k := trace.Key{Request: *row.Request, Layer: *row.Layer, Head: optional.Or(row.Head, trace.NoHead)}
 		if _, twice := streams[k]; twice {
 			return nil, fmt.Errorf("line %d: %v appears twice", n, k)
 		}

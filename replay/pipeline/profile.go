@@ -19,6 +19,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
@@ -228,11 +229,7 @@ func (p *profileFile) each(ctx context.Context, use func(*replay.ProfileRow) err
 }
 
 func cellOf(r *replay.ProfileRow) Cell {
-	c := Cell{Policy: r.Policy}
-	if r.Capacity != nil {
-		c.Capacity = *r.Capacity
-	}
-	return c
+	return Cell{Policy: r.Policy, Capacity: optional.Or(r.Capacity, "")}
 }
 
 // Cells lists the cells of a profile, in the order of the file.
@@ -383,10 +380,7 @@ func (g *gatherer) add(r *replay.ProfileRow) error {
 	if r.Tier == 0 && g.profile.Lossy() { // attention reads every kept block
 		r.Demand, r.Misses, r.MissRuns, r.Moved = r.Resident, 0, 0, 0
 	}
-	key := streamKey{r.RequestID, r.LayerID, r.Tier, -1}
-	if r.Head != nil {
-		key.head = *r.Head
-	}
+	key := streamKey{r.RequestID, r.LayerID, r.Tier, optional.Or(r.Head, -1)}
 	g.heads[key.head] = true
 	steps := g.streams[key]
 	if steps == nil && !slices.Contains(g.order, r.RequestID) {
@@ -511,10 +505,7 @@ func Replay(ctx context.Context, job *replay.Job) (*replay.Result, []*Profile, e
 	var cells []Cell
 	for i := range done.Rows {
 		r := &done.Rows[i]
-		cell := Cell{Policy: r.Policy}
-		if r.Capacity != nil {
-			cell.Capacity = *r.Capacity
-		}
+		cell := Cell{Policy: r.Policy, Capacity: optional.Or(r.Capacity, "")}
 		if r.Tier == 0 && !slices.Contains(cells, cell) {
 			cells = append(cells, cell)
 		}

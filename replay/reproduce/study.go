@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/render/chart"
 	"github.com/kvreplay/kvreplay/replay/hardware"
@@ -334,10 +335,7 @@ func (d *Draft) Finish() Section {
 		Method: strings.Join(method, " "), Assumptions: d.texts(o.Assumptions), Constants: []Constant{}, Lines: d.lines(),
 		Contradictions: d.texts(o.Contradictions), Figures: append([]Figure{}, d.figures...)}
 	for _, c := range o.Constants {
-		value := number(d.values[c.ID])
-		if c.Value != nil {
-			value = *c.Value
-		}
+		value := optional.Or(c.Value, number(d.values[c.ID]))
 		if math.IsNaN(value) {
 			d.fail("constant %q has no value", c.Name)
 		}

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"hash"
+
+	"github.com/kvreplay/kvreplay/internal/optional"
 )
 
 // ProfileSum is a digest of a profile's rows and metadata. Parquet has checksums for pages, but
@@ -25,18 +27,11 @@ func (s *ProfileSum) Add(r *ProfileRow) {
 		number(int64(len(t)))
 		b = append(b, t...)
 	}
-	head, capacity := int64(-1), ""
-	if r.Head != nil {
-		head = int64(*r.Head)
-	}
-	if r.Capacity != nil {
-		capacity = *r.Capacity // never empty
-	}
 	text(r.RequestID)
 	text(r.Policy)
-	text(capacity)
+	text(optional.Or(r.Capacity, "")) // a capacity is never empty
 	text(r.Above)
-	for _, n := range []int64{int64(r.LayerID), head, int64(r.Tier), int64(r.Step), int64(r.SeqLen), int64(r.Demand), int64(r.Misses), int64(r.MissRuns),
+	for _, n := range []int64{int64(r.LayerID), int64(optional.Or(r.Head, -1)), int64(r.Tier), int64(r.Step), int64(r.SeqLen), int64(r.Demand), int64(r.Misses), int64(r.MissRuns),
 		int64(r.Births), int64(r.Resident), r.Moved, r.Listed, int64(r.Positions), int64(len(r.MissedIndices))} {
 		number(n)
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/demand"
@@ -145,13 +146,7 @@ func (p *plan) resolvePins() error {
 // pinsOf returns the pins of the options, or of the trace, or the defaults of S2.
 func pinsOf(m *trace.Meta, o *Options) demand.Pins {
 	sink, local, _ := m.Pins()
-	if o.Sink != nil {
-		sink = *o.Sink
-	}
-	if o.Local != nil {
-		local = *o.Local
-	}
-	p := demand.Pins{Sink: sink, Local: local, BlockTokens: m.BlockTokens}
+	p := demand.Pins{Sink: optional.Or(o.Sink, sink), Local: optional.Or(o.Local, local), BlockTokens: m.BlockTokens}
 	if o.Shape.BlockTokens > 0 {
 		p.BlockTokens = o.Shape.BlockTokens
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
@@ -103,10 +104,7 @@ func newTally(steps []result.Row) *tally {
 	t := &tally{byStream: map[trace.Key][]result.Row{}, at: map[[2]string]int{}}
 	for _, r := range steps {
 		t.digest = r.TraceDigest
-		key := trace.Key{Request: *r.RequestID, Layer: *r.LayerID, Head: trace.NoHead}
-		if r.Head != nil {
-			key.Head = *r.Head
-		}
+		key := trace.Key{Request: *r.RequestID, Layer: *r.LayerID, Head: optional.Or(r.Head, trace.NoHead)}
 		t.byStream[key] = append(t.byStream[key], r)
 		cell := [2]string{r.Policy, *r.Capacity}
 		if _, ok := t.at[cell]; !ok {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/allocate"
@@ -41,9 +42,7 @@ func (n *counts) add(r *result.Row) {
 	n.misses += r.Misses
 	n.lossy = n.lossy || r.Lossy
 	n.unbound = n.unbound || r.Unbound() != "" || r.Bypasses
-	if r.CapacityEntries != nil {
-		n.entries = *r.CapacityEntries
-	}
+	n.entries = optional.Or(r.CapacityEntries, n.entries)
 }
 
 // options returns the replay of the system with a policy.
