@@ -210,6 +210,8 @@ func kindName(k reflect.Kind) string {
 		return "an integer ≥ 0"
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		return "an integer"
+	case reflect.Slice:
+		return "a list of texts"
 	}
 	return "a text"
 }

@@ -68,6 +68,9 @@ func (d *decoder) csv(b *bufio.Reader, name string) error {
 	}
 	c := csv.NewReader(bytes.NewReader(text))
 	header, err := c.Read()
+	if errors.Is(err, io.EOF) {
+		return &RowError{name, 1, errEmpty}
+	}
 	if err != nil {
 		return csvError(name, 1, err)
 	}
@@ -75,13 +78,18 @@ func (d *decoder) csv(b *bufio.Reader, name string) error {
 	if err != nil {
 		return &RowError{name, 1, err}
 	}
-	for {
+	for none := true; ; none = false {
 		from := c.InputOffset()
 		cells, err := c.Read()
-		if errors.Is(err, io.EOF) {
+		switch {
+		case errors.Is(err, io.EOF) && none:
+			return &RowError{name, 1, errors.New("a header without rows: replay again, or leave out the file")}
+		case errors.Is(err, io.EOF):
 			return nil
-		}
-		if err != nil {
+		case errors.Is(err, csv.ErrFieldCount):
+			line, _ := c.FieldPos(0)
+			return &RowError{name, line, fmt.Errorf("%d cells, expected %d as in the header", len(cells), len(fields))}
+		case err != nil:
 			return csvError(name, 1, err)
 		}
 		row, err := decodeCells(fields, cells)

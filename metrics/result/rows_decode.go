@@ -28,6 +28,8 @@ type collector struct {
 	left int64 // bytes of the inputs that are still to be read, 0 if unknown
 }
 
+var errEmpty = errors.New("the file is empty, expected rows: replay again, or leave it out")
+
 func (d *decoder) file(path string) error {
 	if err := files.CheckStream(path); err != nil {
 		return fmt.Errorf("read rows: %w", err)
@@ -57,7 +59,7 @@ func (d *decoder) decode(r io.Reader, name string) error {
 	first, err := b.Peek(1)
 	switch {
 	case errors.Is(err, io.EOF):
-		return &RowError{name, 1, errors.New("the file is empty")}
+		return &RowError{name, 1, errEmpty}
 	case err != nil:
 		return fmt.Errorf("read rows: %s: %w", name, err)
 	case first[0] == '{':

@@ -171,7 +171,7 @@ func decodeField(dec *json.Decoder, row *Row, seen []bool) error {
 		return fmt.Errorf("field %s: null", f.name)
 	}
 	if err := json.Unmarshal(raw, f.value(row).Addr().Interface()); err != nil {
-		return fmt.Errorf("field %s: %w", f.name, err)
+		return fmt.Errorf("field %s: %.40s is not %s", f.name, raw, kindName(f.element().Kind()))
 	}
 	return nil
 }

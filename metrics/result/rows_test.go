@@ -3,6 +3,7 @@ package result_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -83,7 +84,13 @@ func TestDecodeIsStrict(t *testing.T) {
 		{"no line end", strings.TrimSpace(good), "rows:1: the last line has no end"},
 		{"two objects", strings.TrimSpace(good) + good, "text behind the JSON object"},
 		{"blank line", good + "\n" + good, "rows:2: not a JSON object"},
-		{"empty", "", "rows:1: the file is empty"},
+		{"empty", "", "rows:1: the file is empty, expected rows"},
+		{"only line ends", "\n\n", "rows:1: the file is empty, expected rows"},
+		{"fraction", line(t, `"misses":40`, `"misses":40.5`), "rows:1: field misses: 40.5 is not an integer"},
+		{"too large", line(t, `"misses":40`, `"misses":9223372036854775808`), "rows:1: field misses: 9223372036854775808 is not an integer"},
+		{"text for a number", line(t, `"misses":40`, `"misses":"40"`), `rows:1: field misses: "40" is not an integer`},
+		{"number for a text", line(t, `"lru"`, `7`), "rows:1: field policy: 7 is not a text"},
+		{"number for a list", line(t, `"warnings":[]`, `"warnings":7`), "rows:1: field warnings: 7 is not a list of texts"},
 		{"not UTF-8", line(t, `"lru"`, "\"l\xff\""), "not UTF-8"},
 		{"CSV header", "trace,policy\n", "field schema is missing"},
 		{"CSV column", "trace,foo\n", `unknown field "foo"`},
@@ -125,7 +132,8 @@ func TestDecodeCSVIsStrict(t *testing.T) {
 		{"text", strings.Replace(good, "60,40", "60,forty", 1), `rows:2: field misses: "forty" is not an integer`},
 		{"sum", strings.Replace(good, "60,40", "60,41", 1), "hits 60 + misses 41"},
 		{"truncated", strings.TrimSpace(good), "rows:2: the last line has no end"},
-		{"short line", good + "1,a\n", "rows:3: wrong number of fields"},
+		{"short line", good + "1,a\n", fmt.Sprintf("rows:3: 2 cells, expected %d as in the header", len(result.FieldNames()))},
+		{"no rows", strings.SplitAfter(good, "\n")[0], "rows:1: a header without rows: replay again, or leave out the file"},
 	} {
 		if _, err := result.DecodeRows(strings.NewReader(c.text), "rows"); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v; want one with %q", c.name, err, c.want)
