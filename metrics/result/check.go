@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"reflect"
 	"strings"
 	"unicode"
@@ -12,7 +13,8 @@ import (
 
 // Check returns an error if a row cannot be true. Its schema is known, and counts are not negative.
 // hits + misses + lost = demand, and means agree with their sums. Bytes exist exactly if
-// entry_bytes does, and a head names its layer. Readers and writers reject rows that fail.
+// entry_bytes does, and those to the device are moved_entries × entry_bytes. A head names its layer.
+// Readers and writers reject rows that fail.
 func (r *Row) Check() error {
 	if err := r.checkSchema(); err != nil {
 		return err
@@ -59,10 +61,19 @@ func (r *Row) checkCounts() error {
 	if known != (r.HostToDeviceBytes != nil) || known != (r.DeviceToHostBytes != nil) {
 		return errors.New("host_to_device_bytes and device_to_host_bytes must be set if and only if entry_bytes is")
 	}
+	if known && !product(*r.HostToDeviceBytes, r.MovedEntries, int64(*r.EntryBytes)) {
+		return fmt.Errorf("host_to_device_bytes %d ≠ moved_entries %d × entry_bytes %d", *r.HostToDeviceBytes, r.MovedEntries, *r.EntryBytes)
+	}
 	if r.Prefetched != r.PrefetchUseful+r.PrefetchUseless {
 		return fmt.Errorf("prefetched %d ≠ useful %d + useless %d", r.Prefetched, r.PrefetchUseful, r.PrefetchUseless)
 	}
 	return r.checkEntries()
+}
+
+// product reports whether p is a × b. None is negative, and the product of a wrong row may exceed int64.
+func product(p, a, b int64) bool {
+	high, low := bits.Mul64(uint64(a), uint64(b))
+	return high == 0 && low == uint64(p)
 }
 
 // RecallOf returns the share of the demand that was not lost, 1 without demand.
@@ -93,7 +104,7 @@ func (r *Row) checkEntries() error {
 	switch {
 	case (d != nil) != (m != nil):
 		return errors.New("demand_entries and missed_entries must be set together")
-	case d != nil && (*m > *d || *d < r.Demand || *m < r.Misses):
+	case d != nil && (*m > *d || *d < r.Demand || *m < r.Misses || *m > 0 && r.Misses == 0):
 		return fmt.Errorf("missed_entries %d of demand_entries %d contradict misses %d of demand %d", *m, *d, r.Misses, r.Demand)
 	case r.ReadAmplification != nil && (m == nil || *m == 0 || !near(*r.ReadAmplification, float64(r.MovedEntries)/float64(*m))):
 		return fmt.Errorf("read_amplification %v ≠ moved_entries %d ÷ missed_entries", *r.ReadAmplification, r.MovedEntries)

@@ -31,3 +31,25 @@ func TestLossyRowsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+func TestEntriesAndBytesAreChecked(t *testing.T) {
+	for want, change := range map[string]func(*result.Row){
+		"host_to_device_bytes 81 ≠ moved_entries 40 × entry_bytes 2":  func(r *result.Row) { r.HostToDeviceBytes = rowstest.Ptr(int64(81)) },
+		"≠ moved_entries 4611686018427387945 × entry_bytes 4":         func(r *result.Row) { r.MovedEntries, *r.EntryBytes = 1<<62+41, 4 }, // 2^64 + 164 in uint64
+		"missed_entries 40 of demand_entries 100 contradict misses 0": func(r *result.Row) { r.Hits, r.Misses = 100, 0 },
+	} {
+		r := rowstest.Row("a", "lru", "1x", 40)
+		r.EntryBytes, r.HostToDeviceBytes, r.DeviceToHostBytes = rowstest.Ptr(2), rowstest.Ptr(int64(80)), rowstest.Ptr(int64(20))
+		r.MovedEntries, r.DemandEntries, r.MissedEntries, r.ReadAmplification = 40, rowstest.Ptr(int64(100)), rowstest.Ptr(int64(40)), nil
+		if err := r.Check(); err != nil {
+			t.Fatal(err)
+		}
+		change(&r)
+		if strings.HasPrefix(want, "≠") {
+			*r.HostToDeviceBytes = 164
+		}
+		if err := r.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
