@@ -61,7 +61,7 @@ func TestPythonSkeleton(t *testing.T) {
 	if got, want := countsOf(t, "exec:"+python+" "+filepath.Join(dir, "my_policy.py")), countsOf(t, "lru"); got != want {
 		t.Errorf("the skeleton has the rows\n%s\nexpected\n%s", got, want)
 	}
-	if code, _, errs := run("policies", "new", "my-policy", "--python", "--dir", dir); code != 1 || !strings.Contains(errs, "exists") {
+	if code, _, errs := run("policies", "new", "my-policy", "--python", "--dir", dir); code != 2 || !strings.Contains(errs, "exists") {
 		t.Errorf("a second time: exit code %d: %s", code, errs)
 	}
 }

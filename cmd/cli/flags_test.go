@@ -43,7 +43,7 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		{[]string{"replay", path, "--referee", "--out", filepath.Join(out, "r")}, "--checkpoint 1s", 2, "--checkpoint and --referee do not combine"},
 		{[]string{"compare", "--all"}, "--format json", 2, "--all has no value: --format, the next word, is a flag"},
 		{[]string{"replay", path, "--policy"}, "--capacity 2x", 2, "--policy has no value: --capacity, the next word, is a flag"},
-		{[]string{"leaderboard", "nowhere"}, "--out " + path, 1, "is a file, expected a folder or a new name"},
+		{[]string{"leaderboard", "nowhere"}, "--out " + path, 2, "is a file, expected a folder or a new name"},
 	} {
 		args := append(append([]string{}, c.command...), strings.Fields(c.flags)...)
 		fails(t, c.code, c.want, args...)
@@ -92,10 +92,22 @@ func TestFilesOfFlags(t *testing.T) {
 		{"datasets fit PROFILE", 1, "is a replay profile, expected a trace"},
 		{"leaderboard rows.jsonl.gz", 1, "rows.jsonl.gz: the gzip data ends too early"},
 		{"datasets card TRACE nowhere.parquet -o CARD.md", 1, "nowhere.parquet"},
-		{"datasets card TRACE -o CARD.md", 1, "card: card is a file, expected a folder or a new name"},
+		{"policies new mine --dir card", 2, "card is a file, expected a folder or a new name"},
+		{"replay TRACE --policy lru --out card", 2, "card is a file, expected a folder or a new name"},
+		{"replay TRACE --policy lru --out s3://b/x", 2, "s3://b/x is an address, expected a local folder"},
+		{"leaderboard results --out s3://b/x", 2, "s3://b/x is an address, expected a local folder"},
+		{"leaderboard results --format html --out s3://b/x.html", 2, "s3://b/x.html is an address, expected a local file"},
+		{"plot ranking results --out s3://b/x.svg", 2, "s3://b/x.svg is an address, expected a local file"},
+		{"derive TRACE --out s3://b/t.parquet", 2, "s3://b/t.parquet is an address, expected a local file"},
+		{"datasets card TRACE --out s3://b/CARD.md", 2, "s3://b/CARD.md is an address, expected a local file"},
+		{"policies new mine --dir s3://b/x", 2, "s3://b/x is an address, expected a local folder"},
+		{"datasets card TRACE -o CARD.md", 2, "card: card is a file, expected a folder or a new name"},
 		{"completion bash extra", 2, `completion bash: unexpected argument "extra"`},
 	} {
 		fails(t, c.code, c.want, strings.Fields(strings.NewReplacer("TRACE", path, "PROFILE", profile[0]).Replace(c.args))...)
+	}
+	if _, err := os.Stat("s3:"); err == nil {
+		t.Error("made a folder with the name s3:")
 	}
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
 	"golang.org/x/mod/modfile"
 
@@ -92,7 +94,9 @@ func newPython(c *call, known policies.Table, dir string, register bool) error {
 			return err
 		}
 	}
-	if err := writeNew(file, text); err != nil {
+	if err := writeNew(file, text); errors.Is(err, fs.ErrExist) {
+		return usagef("policies new %s: %s exists: remove it, or choose another name", name, file)
+	} else if err != nil {
 		return fmt.Errorf("write the policy: %w", err)
 	}
 	_, err = fmt.Fprintf(c.stdout, "wrote %s\n\nnext:\n  pip install ./scripts/python    in a clone of kvreplay\n"+
@@ -150,7 +154,7 @@ func newSketch(known policies.Table, name, dir string) (*sketch, error) {
 // moduleAt is the module path of a folder's go.mod, or the given one where there is none.
 func moduleAt(dir, otherwise string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // write reports a file in the way
 		return otherwise, nil
 	}
 	if err != nil {
@@ -171,10 +175,12 @@ func (s *sketch) write() (err error) {
 			return err
 		}
 	}
-	if err := os.MkdirAll(filepath.Dir(s.dir), 0o777); err != nil {
+	if err := files.MakeFolder(cmp.Or(s.root, filepath.Dir(s.dir))); err != nil {
 		return fmt.Errorf("write the policy's package: %w", err)
 	}
-	if err := os.Mkdir(s.dir, 0o777); err != nil {
+	if err := os.Mkdir(s.dir, 0o777); errors.Is(err, fs.ErrExist) {
+		return usagef("policies new %s: %s exists: remove it, or choose another name", s.Name, s.dir)
+	} else if err != nil {
 		return fmt.Errorf("write the policy's package: %w", err)
 	}
 	written := []string{s.dir}

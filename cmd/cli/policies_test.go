@@ -91,7 +91,7 @@ func TestPoliciesNewRefuses(t *testing.T) {
 	if code, _, errs := run("policies", "new", "mine", "--dir", "a"); code != 0 {
 		t.Error(errs)
 	}
-	if code, _, errs := run("policies", "new", "mine", "--dir", "a"); code != 1 || !strings.Contains(errs, "exists") {
+	if code, _, errs := run("policies", "new", "mine", "--dir", "a"); code != 2 || !strings.Contains(errs, "exists") {
 		t.Errorf("a second time: exit code %d: %s", code, errs)
 	}
 	if code, _, errs := run("policies", "new", "other", "--dir", "a"); code != 0 {

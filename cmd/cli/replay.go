@@ -8,13 +8,13 @@ import (
 	"io"
 	"iter"
 	"maps"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/storage"
 	"github.com/kvreplay/kvreplay/metrics/render"
@@ -463,7 +463,7 @@ func (f *replayFlags) opened(ctx context.Context, paths []string) iter.Seq2[*tra
 // open opens a trace. With --stage it copies an object of an object store to a file first.
 func (f *replayFlags) open(ctx context.Context, path string) (*trace.File, error) {
 	if f.stage != "" && storage.IsURL(path) {
-		if err := os.MkdirAll(f.stage, 0o755); err != nil {
+		if err := files.MakeFolder(f.stage); err != nil {
 			return nil, fmt.Errorf("--stage: %w", err)
 		}
 		copied := filepath.Join(f.stage, filepath.Base(path))

@@ -14,9 +14,12 @@ import (
 	"unicode/utf8"
 )
 
-// MakeFolder makes a folder and its missing parents. If a file is in the way, the error names its
-// kind.
+// MakeFolder makes a folder and its missing parents. If a file is in the way, or if the name is an
+// address such as s3://bucket/key, the error is a *TargetError.
 func MakeFolder(folder string) error {
+	if address.MatchString(folder) {
+		return &TargetError{folder, "an address, expected a local folder: copy it there afterwards", true}
+	}
 	err := os.MkdirAll(folder, 0o755)
 	var path *fs.PathError
 	if !errors.As(err, &path) {
@@ -26,11 +29,11 @@ func MakeFolder(folder string) error {
 	_, unlinked := os.Lstat(path.Path)
 	switch {
 	case missing == nil && info.Mode().IsRegular():
-		return fmt.Errorf("%s is a file, expected a folder or a new name", path.Path)
+		return &TargetError{path.Path, "a file, expected a folder or a new name", true}
 	case missing == nil && !info.IsDir():
-		return fmt.Errorf("%s is %s, expected a folder or a new name", path.Path, kind(info.Mode()))
+		return &TargetError{path.Path, kind(info.Mode()) + ", expected a folder or a new name", true}
 	case errors.Is(missing, fs.ErrNotExist) && unlinked == nil:
-		return fmt.Errorf("%s is a symbolic link to nothing, expected a folder or a new name", path.Path)
+		return &TargetError{path.Path, "a symbolic link to nothing, expected a folder or a new name", true}
 	}
 	return err
 }

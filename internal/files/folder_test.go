@@ -37,8 +37,31 @@ func TestMakeFolder(t *testing.T) {
 		"file": "file is a file, expected a folder", "file/below": "file is a file, expected a folder", "pipe": "pipe is a pipe, expected a folder",
 		"dangling": "dangling is a symbolic link to nothing, expected a folder", "dangling/below": "dangling is a symbolic link to nothing",
 	} {
-		if err := MakeFolder(at(name)); err == nil || !strings.Contains(err.Error(), want) {
+		var target *TargetError
+		if err := MakeFolder(at(name)); !errors.As(err, &target) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, expected %q", name, err, want)
+		}
+	}
+}
+
+// An address is no output, not even as filepath.Join leaves it. Other names with a colon are.
+func TestAddressesAreNoOutputs(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"s3://bucket/key", filepath.Join("s3://bucket", "key"), "https://host/x", "S3://b"} {
+		var target *TargetError
+		if err := MakeFolder(name); !errors.As(err, &target) || !strings.Contains(err.Error(), name+" is an address, expected a local folder") {
+			t.Errorf("folder %s: %v", name, err)
+		}
+		if err := Write(name, []byte("x")); !errors.As(err, &target) || !strings.Contains(err.Error(), name+" is an address, expected a local file") {
+			t.Errorf("file %s: %v", name, err)
+		}
+	}
+	if made, err := os.ReadDir("."); err != nil || len(made) > 0 {
+		t.Errorf("made %v, %v", made, err)
+	}
+	for _, name := range []string{"a:b", "./s3:/b", "x:/y"} {
+		if err := errors.Join(MakeFolder(name), Write(name+"/f", nil)); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 )
@@ -121,23 +122,35 @@ func cause(err error) error {
 	return err
 }
 
-// TargetError reports an output that must not be written because it would destroy a file.
+// TargetError reports an output that can not have its name, for example because it would destroy a
+// file.
 type TargetError struct {
 	Target string // as the user named it
 	Why    string
+	Folder bool // Why ends with a remedy
 }
 
 // Error names the target and a remedy.
 func (e *TargetError) Error() string {
+	if e.Folder {
+		return fmt.Sprintf("%s is %s", e.Target, e.Why)
+	}
 	return fmt.Sprintf("output %s is %s. Name another file", e.Target, e.Why)
 }
+
+// address matches an address of an object or a page, also one that filepath.Clean changed to s3:/bucket.
+// A scheme has two letters or more, so that C:/ is a path.
+var address = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:/`)
 
 // Check reports before the work why target cannot be written. It may be something other than a
 // regular file, or one of the inputs. Its folder may be missing or not writable. Check ignores
 // missing and empty inputs. The error names the target.
 func Check(target string, inputs ...string) error {
 	if target == "" {
-		return &TargetError{`""`, "an empty name"}
+		return &TargetError{Target: `""`, Why: "an empty name"}
+	}
+	if address.MatchString(target) {
+		return &TargetError{Target: target, Why: "an address, expected a local file"}
 	}
 	info, err := os.Stat(target)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -147,11 +160,11 @@ func Check(target string, inputs ...string) error {
 		return fmt.Errorf("cannot write %s: %w", target, cause(err))
 	}
 	if !info.Mode().IsRegular() {
-		return &TargetError{target, kind(info.Mode()) + ", expected a regular file or a new name"}
+		return &TargetError{Target: target, Why: kind(info.Mode()) + ", expected a regular file or a new name"}
 	}
 	for _, input := range inputs {
 		if other, err := os.Stat(input); err == nil && os.SameFile(info, other) {
-			return &TargetError{target, "also an input, and writing would destroy it"}
+			return &TargetError{Target: target, Why: "also an input, and writing would destroy it"}
 		}
 	}
 	return checkFolder(target)
@@ -200,7 +213,7 @@ func resolve(target string) (string, error) {
 		path, err = filepath.EvalSymlinks(target)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", &TargetError{target, "a symbolic link to nothing"}
+		return "", &TargetError{Target: target, Why: "a symbolic link to nothing"}
 	}
 	if err != nil {
 		return "", fmt.Errorf("cannot write %s: %w", target, cause(err))

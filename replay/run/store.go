@@ -37,8 +37,8 @@ type Store struct{ dir string }
 
 // OpenStore opens the store in dir. It makes the folder if it does not exist.
 func OpenStore(dir string) (*Store, error) {
-	for _, made := range []string{cellsFolder, requestedFolder} {
-		if err := files.MakeFolder(filepath.Join(dir, made)); err != nil {
+	for _, made := range []string{dir, filepath.Join(dir, cellsFolder), filepath.Join(dir, requestedFolder)} {
+		if err := files.MakeFolder(made); err != nil {
 			return nil, fmt.Errorf("open results folder: %w", err)
 		}
 	}
