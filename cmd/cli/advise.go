@@ -16,7 +16,6 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/advice"
-	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -181,7 +180,7 @@ func (f *adviseFlags) prepare(c *call) (err error) {
 		}
 	}
 	if f.model == "" {
-		return usagef("--model missing: name a shape (known: %s) or a config.json", strings.Join(f.library.Names(hardware.KindModel), ", "))
+		return usagef("--model missing: name a shape of `kvreplay hardware list`, or a config.json")
 	}
 	if err := f.findModel(f.model); err != nil {
 		return err

@@ -85,7 +85,7 @@ func (f *compareFlags) run(c *call, table policies.Table) error {
 	})
 	var unknown *board.UnknownPolicy
 	if errors.As(err, &unknown) {
-		err = fmt.Errorf("%w%s; the rows have: %s", err, names.Nearest(unknown.Name, unknown.Known), strings.Join(unknown.Known, ", "))
+		err = fmt.Errorf("%w%s; the rows have: %s", err, names.Nearest(unknown.Name, unknown.Known), names.Some(unknown.Known))
 		return selected.missing(err, unknown.Name)
 	}
 	if err != nil {

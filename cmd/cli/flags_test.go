@@ -50,6 +50,36 @@ func TestFlagsWithoutEffect(t *testing.T) {
 	}
 }
 
+// A message about a name that is one of many lists some, and stays short.
+func TestMessagesAreShort(t *testing.T) {
+	path, out := smallTrace(t, small), t.TempDir()
+	kvreplay(t, 0, "replay", path, "--per", "layer", "--out", out)
+	for line, want := range map[string]string{
+		"replay TRACE --policy zzz":                "more (`kvreplay policies`)",
+		"sweep-options zzz:a=1..2 TRACE":           "more (`kvreplay policies`)",
+		"replay TRACE --capacity peak:zzz":         "more (`kvreplay policies`)",
+		"compare lru zzz ROWS":                     "and ",
+		"leaderboard ROWS --where zzz=1":           "more (metrics/ROWS.md)",
+		"leaderboard ROWS --where policy=zzz":      "and ",
+		"leaderboard ROWS --hardware zzz":          "more (`kvreplay hardware list`)",
+		"leaderboard ROWS --model zzz":             "more (`kvreplay hardware list`)",
+		"leaderboard ROWS --schedule zzz":          "more (`kvreplay time --help-all`)",
+		"systems TRACE --hardware h100":            "`kvreplay hardware list`",
+		"advise":                                   "`kvreplay hardware list`",
+		"plot heatmap ROWS -o x.svg":               "choose with --policy and --capacity, as in 2q",
+		"plot heatmap ROWS -o x.svg --policy lru":  "a map shows one of 9 cells",
+		"plot heatmap ROWS -o x.svg --policy zzz":  "no cell of zzz; known: ",
+		"plot heatmap ROWS -o x.svg --capacity 9x": "no cell with capacity 9x; known: ",
+		"inspect nowhere.parquet":                  "inspect: stat nowhere.parquet: no such file",
+		"inspect flags_test.go":                    "flags_test.go is empty or neither a trace nor one of requests: `kvreplay import` makes traces",
+	} {
+		_, stdout, stderr := run(strings.Fields(strings.NewReplacer("TRACE", path, "ROWS", out).Replace(line))...)
+		if message := strings.ReplaceAll(stderr, path, "t.parquet"); stdout != "" || !strings.Contains(message, want) || len(message) > 220 {
+			t.Errorf("%s: %d characters: %s", line, len(message), message)
+		}
+	}
+}
+
 // A dash does not mean stdin. It is a file only if one has that name.
 func TestDashIsNoInput(t *testing.T) {
 	path := smallTrace(t, small)

@@ -119,8 +119,7 @@ func inspectFile(ctx context.Context, path string, o inspect.Options) (report, e
 		if text := foreignText(path); text != "" {
 			return nil, fmt.Errorf("inspect: %s", text)
 		}
-		_, err := requests.Open(path)
-		return nil, fmt.Errorf("inspect: %w, or a trace (Parquet): `kvreplay import` makes one from captures", err)
+		return nil, fmt.Errorf("inspect: %s is empty or neither a trace nor one of requests: `kvreplay import` makes traces", path)
 	case o.TopK != 0:
 		return nil, usagef("--topk needs a trace of selections, and %s is one of requests (%v): remove the flag", path, found)
 	case o.Layers:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/datasets/corpus"
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
@@ -283,10 +284,14 @@ func (f *plotFlags) heatmap(c *call) error {
 	if len(f.policies) > 1 {
 		return usagef("--policy: a map shows one policy, got %d", len(f.policies))
 	}
-	cell, err := pipeline.Choose(cells, strings.Join(f.policies, ""), f.capacity)
+	chosen, err := f.chooseCells(cells)
 	if err != nil {
-		return errUsage{err}
+		return err
 	}
+	if len(chosen) > 1 {
+		return usagef("a map shows one of %d cells: choose with --policy and --capacity, as in %s", len(chosen), chosen[0])
+	}
+	cell := chosen[0]
 	rows = slices.DeleteFunc(rows, func(r result.Row) bool {
 		return r.Policy != cell.Policy || r.Capacity != nil && *r.Capacity != cell.Capacity
 	})
@@ -456,11 +461,13 @@ func (f *plotFlags) chooseCells(cells []pipeline.Cell) (chosen []pipeline.Cell, 
 			}
 		}
 		if n == len(chosen) && len(f.policies) > 0 {
-			return nil, usagef("the profile has no cell of %s%s; it has: %s", f.policies[i], strings.TrimSuffix(" @ "+f.capacity, " @ "), strings.Join(slice.Map(cells, pipeline.Cell.String), ", "))
+			return nil, usagef("no cell of %s%s; known: %s", f.policies[i], strings.TrimSuffix(" @ "+f.capacity, " @ "), names.Some(cellNames(cells)))
 		}
 	}
 	if chosen == nil {
-		return nil, usagef("the profile has no capacity %s; it has: %s", f.capacity, strings.Join(slice.Map(cells, pipeline.Cell.String), ", "))
+		return nil, usagef("no cell with capacity %s; known: %s", f.capacity, names.Some(cellNames(cells)))
 	}
 	return chosen, nil
 }
+
+func cellNames(cells []pipeline.Cell) []string { return slice.Map(cells, pipeline.Cell.String) }

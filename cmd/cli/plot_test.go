@@ -24,8 +24,8 @@ func TestPlotSteps(t *testing.T) {
 			t.Error(stderr)
 		}
 	}
-	wantRefused(t, 2, "no cell of fifo; it has: ", "plot", "steps", out, "--policy", "fifo", "-o", drawn)
-	wantRefused(t, 2, "no capacity 9x", "plot", "steps", out, "--capacity", "9x", "-o", drawn)
+	wantRefused(t, 2, "no cell of fifo; known: ", "plot", "steps", out, "--policy", "fifo", "-o", drawn)
+	wantRefused(t, 2, "no cell with capacity 9x", "plot", "steps", out, "--capacity", "9x", "-o", drawn)
 	wantRefused(t, 1, "not of layers: replay with --per stream", "plot", "heatmap", out, "-o", drawn)
 }
 
@@ -42,7 +42,7 @@ func TestPlotHeatmap(t *testing.T) {
 	if text := content(t, drawn); !strings.Contains(text, ">layer<") || !strings.Contains(text, "<title>hit-rate of lru @ 2x") {
 		t.Errorf("no map of layers:\n%.600s", text)
 	}
-	wantRefused(t, 2, "has 2 cells: choose one", "plot", "heatmap", out, "-o", drawn)
+	wantRefused(t, 2, "a map shows one of 2 cells: choose with --policy and --capacity, as in fifo @ 2x", "plot", "heatmap", out, "-o", drawn)
 	wantRefused(t, 2, "a map shows one policy", "plot", "heatmap", out, "--policies", "lru,fifo", "-o", drawn)
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/systems"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -217,7 +216,7 @@ func (f *systemsFlags) question(c *call) (*systems.Question, error) {
 		return nil, errUsage{err}
 	}
 	if f.model == "" {
-		return nil, usagef("--model missing: name a shape (known: %s)", strings.Join(f.library.Names(hardware.KindModel), ", "))
+		return nil, usagef("--model missing: name a shape of `kvreplay hardware list`")
 	}
 	if err := f.findModel(f.model); err != nil {
 		return nil, err

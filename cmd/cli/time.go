@@ -376,7 +376,7 @@ func (f *timeFlags) load(c *call) error {
 // decode sets the profile and scaling of the described requests.
 func (f *timeFlags) decode() (err error) {
 	if f.model == "" {
-		return usagef("--prompt and --generate need a --model (known: %s)", strings.Join(f.library.Names(hardware.KindModel), ", "))
+		return usagef("--prompt and --generate need a --model: name a shape of `kvreplay hardware list`")
 	}
 	for _, s := range f.parsedSchedules {
 		if !pipeline.AttendsDensely(s) {
@@ -405,10 +405,10 @@ func (f *timeFlags) scale() (err error) {
 	if name == "" {
 		name = f.profile.Meta.Model
 		if name == "" {
-			return usagef("the profile states no model: name its shape with --model (known: %s)", strings.Join(f.library.Names(hardware.KindModel), ", "))
+			return usagef("the profile states no model: name its shape of `kvreplay hardware list` with --model")
 		}
 		if _, err := f.library.Model(name); err != nil {
-			return usagef("the profile's model %q is unknown: name its shape with --model (known: %s)", name, strings.Join(f.library.Names(hardware.KindModel), ", "))
+			return usagef("the profile's model %.40q is unknown: name its shape of `kvreplay hardware list` with --model", name)
 		}
 	}
 	if err := f.findModel(name); err != nil {

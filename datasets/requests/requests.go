@@ -103,7 +103,7 @@ type rows interface {
 func Open(path string) (*Reader, error) {
 	f, text, err := openText(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read requests: %w", err)
 	}
 	r := &Reader{path: path, file: f, format: sniff(text)}
 	if err := r.begin(text); err != nil {
@@ -113,25 +113,25 @@ func Open(path string) (*Reader, error) {
 	return r, nil
 }
 
-// openText opens a regular file, unpacks gzip and drops a byte order mark.
+// openText opens a regular file, unpacks gzip and drops a byte order mark. Its errors name the file.
 func openText(path string) (*os.File, *bufio.Reader, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil, nil, fmt.Errorf("read requests: %w", err)
+		return nil, nil, err
 	case info.IsDir():
-		return nil, nil, fmt.Errorf("read requests: %s is a directory, expected a file: name the files in it", path)
+		return nil, nil, fmt.Errorf("%s is a directory, expected a file: name the files in it", path)
 	case !info.Mode().IsRegular():
-		return nil, nil, fmt.Errorf("read requests: %s %s", path, files.NotRegular)
+		return nil, nil, fmt.Errorf("%s %s", path, files.NotRegular)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read requests: %w", err)
+		return nil, nil, err
 	}
 	text, err := gunzip.Reader(f)
 	if err != nil {
 		f.Close()
-		return nil, nil, fmt.Errorf("read requests: %s: %w", path, err)
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return f, bufio.NewReaderSize(bom.Reader(text), 1<<16), nil
 }

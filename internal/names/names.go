@@ -59,13 +59,25 @@ type Error struct {
 	Known      []Name
 }
 
-// Error offers the candidates of an ambiguous name. For an unknown name it offers the
-// nearest ones and lists them all.
+// listings are the commands that list all names of a kind.
+var listings = map[string]string{
+	"policy":  "kvreplay policies",
+	"machine": "kvreplay hardware list", "model": "kvreplay hardware list", "gpu": "kvreplay hardware list",
+	"link": "kvreplay hardware list", "drive": "kvreplay hardware list", "host": "kvreplay hardware list",
+	"schedule": "kvreplay time --help-all", "selection": "kvreplay time --help-all",
+}
+
+// Error offers the candidates of an ambiguous name. For an unknown name it offers the nearest ones
+// and lists some, with the command that lists all.
 func (e *Error) Error() string {
 	if len(e.Candidates) > 0 {
 		return e.Short()
 	}
-	return fmt.Sprintf("%s; known: %s", e.Short(), strings.Join(List(e.Known), ", "))
+	text := fmt.Sprintf("%s; known: %s", e.Short(), Some(List(e.Known)))
+	if all := listings[e.Kind]; all != "" && len(e.Known) > most {
+		text += " (`" + all + "`)"
+	}
+	return text
 }
 
 // Short is Error without the list of all names.
@@ -166,9 +178,11 @@ func Near(name string, known []string) (near []string) {
 	return near
 }
 
+// most is the number of names that a message lists.
+const most = 6
+
 // Some formats a few of many names for a message.
 func Some(list []string) string {
-	const most = 6
 	if n := len(list); n > most {
 		return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), n-most)
 	}

@@ -35,6 +35,22 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// A message lists some of many names, and the command that lists all if there is one.
+func TestManyNames(t *testing.T) {
+	many := Of("a1", "b2", "c3", "d4", "e5", "f6", "g7", "h8")
+	for kind, want := range map[string]string{
+		"policy": `unknown policy "zzz"; known: a1, b2, c3, d4, e5, f6 and 2 more (` + "`kvreplay policies`)",
+		"thing":  `unknown thing "zzz"; known: a1, b2, c3, d4, e5, f6 and 2 more`,
+	} {
+		if _, err := Find(kind, "zzz", many); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, expected %s", kind, err, want)
+		}
+	}
+	if _, err := Find("policy", "zzz", many[:6]); err == nil || err.Error() != `unknown policy "zzz"; known: a1, b2, c3, d4, e5, f6` {
+		t.Error(err)
+	}
+}
+
 func TestNearest(t *testing.T) {
 	known := []string{"lfu", "lru", "lrfu", "sieve", "window", "wind", "sieve"}
 	for name, want := range map[string]string{

@@ -94,7 +94,7 @@ func fieldNamed(name string) (field, error) {
 		if near := names.Nearest(name, FieldNames()); near != "" {
 			return field{}, fmt.Errorf("unknown field %.60q%s", name, near)
 		}
-		return field{}, fmt.Errorf("unknown field %.60q; known: %s", name, strings.Join(FieldNames(), ", "))
+		return field{}, fmt.Errorf("unknown field %.60q; known: %s (metrics/ROWS.md)", name, names.Some(FieldNames()))
 	}
 	return rowFields[i], nil
 }

@@ -155,7 +155,7 @@ func (w Where) values(rows []Row) string {
 		if i := slices.Index(known, ""); i >= 0 {
 			known[i] = "'' (empty)"
 		}
-		lists = append(lists, c.field.name+": "+strings.Join(known, ", ")+near)
+		lists = append(lists, c.field.name+": "+names.Some(known)+near)
 	}
 	slices.Sort(lists)
 	return strings.Join(slices.Compact(lists), "; ")

@@ -118,11 +118,11 @@ func streamRows(rows []result.Row, policy string) ([]result.Row, error) {
 	case len(of) == 0 && pooled > 0:
 		return nil, fmt.Errorf("the rows are pooled over streams, so they have no curve per layer and head: replay with --per stream")
 	case len(of) == 0 && policy != "":
-		return nil, fmt.Errorf("no rows of policy %q%s; the rows have: %s", policy, names.Nearest(policy, known), strings.Join(known, ", "))
+		return nil, fmt.Errorf("no rows of policy %q%s; the rows have: %s", policy, names.Nearest(policy, known), names.Some(known))
 	case len(of) == 0:
 		return nil, errors.New("no rows")
 	case policy == "" && len(groups) > 1:
-		return nil, fmt.Errorf("the rows have several policies: choose one with --policy: %s", strings.Join(groups, ", "))
+		return nil, fmt.Errorf("the rows have several policies: choose one with --policy: %s", names.Some(groups))
 	}
 	return of, nil
 }

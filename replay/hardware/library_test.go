@@ -300,7 +300,7 @@ func TestAddFiles(t *testing.T) {
 
 func TestUnknown(t *testing.T) {
 	lib := load(t, "")
-	if _, err := lib.GPU("h10"); err == nil || !strings.Contains(err.Error(), "did you mean") || !strings.Contains(err.Error(), "mi300x") {
+	if _, err := lib.GPU("h10"); err == nil || !strings.Contains(err.Error(), "did you mean") || !strings.Contains(err.Error(), "more (`kvreplay hardware list`)") {
 		t.Errorf("error %v", err)
 	}
 	if _, err := lib.Any("lama-3-8b"); err == nil || !strings.Contains(err.Error(), "did you mean llama-3-8b") {

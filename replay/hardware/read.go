@@ -257,7 +257,7 @@ func (b *binder) mapping(n *yaml.Node, into any, path string) bool {
 		switch {
 		case at < 0:
 			known := slice.Map(fields, func(f field) string { return f.name })
-			b.fail(key, "%s: unknown key %q%s; known: %s", orFile(path), key.Value, names.Nearest(key.Value, known), strings.Join(known, ", "))
+			b.fail(key, "%s: unknown key %q%s; known: %s", orFile(path), key.Value, names.Nearest(key.Value, known), names.Some(known))
 		case seen[key.Value]:
 			b.fail(key, "%s appears twice", join(path, key.Value))
 		default:

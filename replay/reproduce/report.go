@@ -126,7 +126,7 @@ func Choose(papers []Paper, sections []string) (chosen []Paper, n int, err error
 	}
 	for _, name := range sections {
 		if !slices.ContainsFunc(known, func(section string) bool { return named(section, name) }) {
-			return nil, 0, fmt.Errorf("unknown section %q%s; known: %s", name, names.Nearest(name, known), strings.Join(known, ", "))
+			return nil, 0, fmt.Errorf("unknown section %q%s; known: %s", name, names.Nearest(name, known), names.Some(known))
 		}
 	}
 	return chosen, n, nil

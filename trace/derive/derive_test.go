@@ -417,6 +417,8 @@ func TestErrors(t *testing.T) {
 		{rank, Options{Candidates: 13}, "exceeds M = 12 of the source"},
 		{rank, Options{Candidates: 5}, "is below K = 8: lower --topk too"},
 		{rank, Options{TopK: 13}, "--topk 13 exceeds M = 12"},
+		{rank, Options{TopK: 7, Candidates: 6}, "--topk 7 exceeds --candidates 6"},
+		{rank, Options{TopK: 8, Candidates: 8, BlockTokens: 1 << 31}, "--block-tokens 2147483648: expected at most 1073741824"},
 		{rank, Options{TopK: -1}, "expected positive numbers"},
 		{rank, Options{BlockTokens: 4}, "Drop them: --topk 8 --candidates 8"},
 		{index, Options{BlockTokens: 6}, "expected a multiple of the source's 4"},

@@ -96,6 +96,8 @@ func (d *derivation) budget() error {
 		return fmt.Errorf("--candidates %d exceeds M = %d of the source", m, d.from.Candidates)
 	case k > m && d.o.TopK == 0:
 		return fmt.Errorf("--candidates %d is below K = %d: lower --topk too", m, k)
+	case k > m && m < d.from.Candidates:
+		return fmt.Errorf("--topk %d exceeds --candidates %d, expected at most M", k, m)
 	case k > m:
 		return fmt.Errorf("--topk %d exceeds M = %d of the source", k, m)
 	}
@@ -109,6 +111,8 @@ func (d *derivation) blocks() error {
 	switch {
 	case b == 0 || b == d.from.BlockTokens:
 		return nil
+	case b > 1<<30:
+		return fmt.Errorf("--block-tokens %d: expected at most %d", b, 1<<30)
 	case b < 0 || b%d.from.BlockTokens != 0:
 		return fmt.Errorf("--block-tokens %d: expected a multiple of the source's %d", b, d.from.BlockTokens)
 	case d.meta.TopK != d.meta.Candidates:

@@ -78,7 +78,7 @@ func newReading(header []string) (*reading, error) {
 	for i, name := range header {
 		name = strings.TrimSpace(strings.TrimPrefix(name, "\ufeff"))
 		if !slices.Contains(columns, name) {
-			return nil, fmt.Errorf("unknown column %.60q%s; known: %s", name, names.Nearest(name, columns), strings.Join(columns, ", "))
+			return nil, fmt.Errorf("unknown column %.60q%s; known: %s", name, names.Nearest(name, columns), names.Some(columns))
 		}
 		if _, ok := t.at[name]; ok {
 			return nil, fmt.Errorf("column %s appears twice", name)
