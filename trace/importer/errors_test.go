@@ -171,6 +171,21 @@ func TestJSONLNormalised(t *testing.T) {
 	}
 }
 
+// A field that no import reads is reported once, and a known field that it resembles is named.
+func TestJSONLIgnoredFields(t *testing.T) {
+	text := line(0, 11, "1,2", `,"scores":[2,1],"x":{"head":1}`) + line(1, 12, "1,2", `,"scores":[2,1],"y":"scores_topk"`)
+	result, _ := importAll(t, Options{Meta: trace.Meta{Order: trace.OrderRank}}, write(t, t.TempDir(), "src", []byte(text)))
+	all := strings.Join(result.Warnings, "\n")
+	for _, want := range []string{`src: field "scores" is ignored, did you mean scores_topk?`, `src: field "x" is ignored`, `src: field "y" is ignored`} {
+		if strings.Count(all, want) != 1 {
+			t.Errorf("warnings lack %q:\n%s", want, all)
+		}
+	}
+	if n := strings.Count(all, "is ignored"); n != 3 {
+		t.Errorf("%d fields, expected 3:\n%s", n, all)
+	}
+}
+
 // K may exceed every list if all contexts are shorter than K and lists hold all of them.
 func TestShortContexts(t *testing.T) {
 	o := Options{Meta: trace.Meta{Order: trace.OrderRank, TopK: 8}}

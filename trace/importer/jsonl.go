@@ -14,13 +14,14 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
 // maxLine is the longest line that is read, in bytes. It holds about 10 million indices.
 const maxLine = 64 << 20
 
-// jsonLine is one line of JSONL. Other fields, such as scores_stats, are ignored.
+// jsonLine is one line of JSONL. Other fields, such as scores_stats, are reported and ignored.
 type jsonLine struct {
 	Request *jsonID   `json:"request_id"`
 	Layer   *int32    `json:"layer_id"`
@@ -31,6 +32,7 @@ type jsonLine struct {
 	Indices []int32   `json:"selected_token_pos"`
 	Scores  []float64 `json:"scores_topk"`
 	narrow  []float32
+	ignored []string // names of other fields, of all lines
 }
 
 // jsonID is a request id: a string, or a number as its digits.
@@ -71,6 +73,9 @@ func decodeJSONL(s *source, c *collector) error {
 	var line jsonLine
 	for n := int64(1); ; n++ {
 		if text, err = readLine(lines, text[:0]); err == io.EOF {
+			for _, name := range line.ignored {
+				c.warn("%s: field %.40q is ignored%s", s.path, name, names.Nearest(name, lineFields))
+			}
 			return nil
 		}
 		if err != nil {
@@ -111,11 +116,11 @@ func readLine(r *bufio.Reader, dst []byte) ([]byte, error) {
 
 // record parses a line. The record's lists belong to l.
 func (l *jsonLine) record(text []byte, o *Options) (record, error) {
-	*l = jsonLine{Indices: l.Indices[:0], Scores: l.Scores[:0], narrow: l.narrow[:0]}
+	*l = jsonLine{Indices: l.Indices[:0], Scores: l.Scores[:0], narrow: l.narrow[:0], ignored: l.ignored}
 	if err := json.Unmarshal(text, l); err != nil {
 		return record{}, jsonCause(err)
 	}
-	if err := checkLineFields(text); err != nil {
+	if err := l.checkFields(text); err != nil {
 		return record{}, err
 	}
 	if err := l.complete(text, o); err != nil {
@@ -194,12 +199,16 @@ func noNulls(text []byte) error {
 	return nil
 }
 
+// mostIgnored is the number of ignored fields that are reported.
+const mostIgnored = 8
+
 // lineFields are the fields that are read from a line of JSONL.
 var lineFields = []string{"request_id", "layer_id", "head", "head_id", "step_idx", "seq_len_current", "selected_token_pos", "scores_topk"}
 
-// checkLineFields reports faults that encoding/json accepts: a field that appears twice or differs
-// in case. text is an object of valid JSON. Fields of nested objects are ignored.
-func checkLineFields(text []byte) error {
+// checkFields reports faults that encoding/json accepts: a field that appears twice or differs in
+// case. It collects the other fields. text is an object of valid JSON. Fields of nested objects do
+// not count.
+func (l *jsonLine) checkFields(text []byte) error {
 	var seen [16]bool // by lineFields
 	depth, isName := 0, false
 	for i := 0; i < len(text); i++ {
@@ -219,10 +228,13 @@ func checkLineFields(text []byte) error {
 					return err
 				}
 			}
+			named := isName
 			isName, i = false, end-1
 			known := slices.IndexFunc(lineFields, func(field string) bool { return strings.EqualFold(name, field) })
 			switch {
+			case !named || known < 0 && (len(l.ignored) == mostIgnored || slices.Contains(l.ignored, name)):
 			case known < 0:
+				l.ignored = append(l.ignored, name)
 			case name != lineFields[known]:
 				return fmt.Errorf("field %q, expected %q", name, lineFields[known])
 			case seen[known]:
