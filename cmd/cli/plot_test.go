@@ -84,6 +84,20 @@ func TestPlotPareto(t *testing.T) {
 	}
 }
 
+// A curve of one policy needs no rank.
+func TestPlotCurveAlone(t *testing.T) {
+	out := t.TempDir()
+	kvreplay(t, 0, "replay", smallTrace(t, small), "--policy", "fifo,opt", "--capacity", "1x,2x", "--out", out)
+	drawn := filepath.Join(out, "curve.svg")
+	kvreplay(t, 0, "plot", "curve", out, "-o", drawn)
+	for _, want := range []string{">fifo<", ">opt<"} {
+		if !strings.Contains(content(t, drawn), want) {
+			t.Errorf("the figure lacks %s", want)
+		}
+	}
+	wantRefused(t, 1, "the rows rank no policy", "plot", "ranking", out, "-o", drawn)
+}
+
 // Outputs and sizes are checked before rows are read.
 func TestPlotRefuses(t *testing.T) {
 	rows := "../../metrics/testdata/rows.jsonl"
@@ -100,7 +114,7 @@ func TestPlotRefuses(t *testing.T) {
 			t.Errorf("plot %v: exit code %d, %q, expected %q", args, code, stderr, want)
 		}
 	}
-	wantRefused(t, 1, `unknown policy "lrx", did you mean lru?`, "plot", "ranking", rows, "--policies", "lrx", "-o", filepath.Join(t.TempDir(), "a.svg"))
+	wantRefused(t, 1, `unknown policy in the rows "lrx", did you mean lru?`, "plot", "ranking", rows, "--policies", "lrx", "-o", filepath.Join(t.TempDir(), "a.svg"))
 }
 
 // wantRefused expects an exit code and a text on stderr.

@@ -70,16 +70,23 @@ func RankingFigure(b *board.Board, chosen []string, view View) (figure.Drawing, 
 }
 
 // CurveFigure plots one of CurveFigures over the capacity, pooled over the traces of the board.
-// chosen are the policies by name. If it is empty, the best ones, LRU and OPT are shown.
+// chosen are the policies by name. If it is empty, the best ones, LRU and OPT are shown, or the only
+// one and OPT.
 func CurveFigure(b *board.Board, name string, chosen []string, view View) (figure.Drawing, error) {
 	t, err := onlyRanking(b)
-	if err != nil {
+	alone := err != nil && len(b.Tables) > 0 && len(b.Tables[0].Common) > 0 // a curve needs no rank
+	switch {
+	case alone:
+		t = &b.Tables[0]
+	case err != nil:
 		return nil, err
-	}
-	if t.Key.Kind == board.LossyKind {
+	case t.Key.Kind == board.LossyKind:
 		return nil, fmt.Errorf("lossy policies have no %s: choose exact policies with --where lossy=false", name)
 	}
 	shown := contenders(t)
+	if alone {
+		shown = slices.DeleteFunc(t.Lines(), func(l board.Line) bool { return l.Pooled == nil })
+	}
 	if len(chosen) > 0 {
 		if shown, err = chooseLines(t.Lines(), chosen, view); err != nil {
 			return nil, err
@@ -185,7 +192,7 @@ func chooseLines(lines []board.Line, chosen []string, view View) (found []board.
 		return names.Name{Name: l.Policy, Aliases: []string{short[l.Policy], base}}
 	})
 	for _, text := range chosen {
-		name, err := names.Find("policy", text, known)
+		name, err := names.Find("policy in the rows", text, known)
 		if err != nil {
 			return nil, err
 		}
