@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -131,8 +132,8 @@ func (o *Options) check(p *Profile) error {
 	switch parts := o.Schedule.Parts(); {
 	case parts > o.Batch:
 		return fmt.Errorf("schedule %s divides a batch of %d requests into %d parts", o.Schedule.Name(), o.Batch, parts)
-	case o.Context > 0 && o.Context < int64(o.Scaling.TopK) && o.Schedule.Traits().Moves == MovesMisses:
-		return fmt.Errorf("context %d, expected at least K, %d tokens", o.Context, o.Scaling.TopK)
+	case !AttendsDensely(o.Schedule) && o.longest() < int64(o.Scaling.TopK):
+		return fmt.Errorf("context %d, expected at least K, %d tokens: state a larger --context or a smaller --topk", o.longest(), o.Scaling.TopK)
 	case !Decodes(o.Schedule, p) && p.Lossy():
 		return fmt.Errorf("schedule %s selects among all entries, but %s drops some: choose kept", o.Schedule.Name(), p.Cell.Policy)
 	case !Decodes(o.Schedule, p):
@@ -167,6 +168,10 @@ func (o *Options) check(p *Profile) error {
 	}
 	return o.checkStages()
 }
+
+// longest returns the largest number of tokens that a head can select: the stated context, or else
+// that of the model.
+func (o *Options) longest() int64 { return cmp.Or(o.Context, int64(o.Model.Context.Value)) }
 
 // quantizable refuses a schedule that quantises, unless the cache is K and V in FP16.
 func (o *Options) quantizable() error {

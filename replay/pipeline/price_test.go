@@ -302,11 +302,35 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
+// K is at most the stated context, or else the model's, with every schedule that selects. Dense
+// attention has no K.
+func TestLargestK(t *testing.T) {
+	p := read(t, realProfile(t))
+	for _, c := range []struct {
+		schedule      string
+		topk, context int64
+		fits          bool
+	}{
+		{"da", 8192, 0, true}, {"da", 8193, 0, false}, {"da", 8193, 8193, true}, {"da", 2048, 2047, false},
+		{"gpu", 2048, 2047, false}, {"gpu", 8193, 65536, true}, {"dense", 2048, 2047, true},
+	} {
+		o := options(t, p, c.schedule)
+		o.Steps, o.Context = 1, c.context
+		var err error
+		if o.Scaling, err = NewScaling(p, o.Model, "nearest", int(c.topk)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Price(t.Context(), p, o); c.fits != (err == nil) || err != nil && !strings.Contains(err.Error(), "expected at least K") {
+			t.Errorf("%s, K %d, context %d: %v, expected that it fits: %v", c.schedule, c.topk, c.context, err, c.fits)
+		}
+	}
+}
+
 func TestScaling(t *testing.T) {
 	p := read(t, realProfile(t))
 	_, m := parts(t, "h100", "smollm2-135m")
-	for _, topk := range []int{-5, int(m.Context.Value) + 1} {
-		if _, err := NewScaling(p, m, "nearest", topk); err == nil || !strings.Contains(err.Error(), "expected 1 to the context") {
+	for _, topk := range []int{-5, mostContext + 1} {
+		if _, err := NewScaling(p, m, "nearest", topk); err == nil || !strings.Contains(err.Error(), "expected 1 to 1073741824") {
 			t.Errorf("K %d: %v", topk, err)
 		}
 	}

@@ -49,8 +49,8 @@ func NewScaling(p *Profile, m *hardware.Model, layerMap string, topk int) (*Scal
 		}
 		layerMap = "nearest"
 	}
-	if limit := int(m.Context.Value); topk < 0 || topk > limit {
-		return nil, fmt.Errorf("top-k %d, expected 1 to the context of %s, %d tokens, or 0 for the profile's K", topk, m.Name, limit)
+	if topk < 0 || topk > mostContext {
+		return nil, fmt.Errorf("top-k %d, expected 1 to %d, or 0 for the profile's K", topk, mostContext)
 	}
 	var err error
 	if s.LayerOf, err = mapLayers(p.Layers, layers, layerMap); err != nil {
