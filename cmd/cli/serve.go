@@ -59,6 +59,7 @@ type serveFlags struct {
 	samples         []serving.Sample
 	drawn           [][2]int // lengths of --lengths
 	empty           int      // requests without output tokens
+	longest         int64    // tokens of the longest request
 }
 
 func serveCommand(known policies.Table) command {
@@ -173,7 +174,13 @@ func (s *slos) read(text string) error {
 		if limit == nil || err != nil || d <= 0 {
 			return fmt.Errorf("%q, expected tpot=DURATION, ttft=DURATION or both, as in tpot=50ms,ttft=2s", item)
 		}
+		if *limit > 0 {
+			return fmt.Errorf("%s is limited twice: remove one of the limits", name)
+		}
 		*limit = int64(d)
+	}
+	if _, twice := s.classes[class]; twice || !own && s.SLO != (serving.SLO{}) {
+		return errors.New("the requests have limits already: join them with a comma, as in tpot=50ms,ttft=2s")
 	}
 	switch {
 	case !own:
@@ -205,6 +212,9 @@ func (f *serveFlags) run(c *call) error {
 	if err != nil {
 		return errUsage{err}
 	}
+	if err := f.checkEffects(c, list); err != nil {
+		return err
+	}
 	for _, folder := range []string{f.rows, f.timelines} {
 		if folder != "" {
 			if err := files.MakeFolder(folder); err != nil {
@@ -228,10 +238,17 @@ func (f *serveFlags) run(c *call) error {
 	if f.repeats > 0 {
 		f.compare(results)
 	}
-	title := fmt.Sprintf("%s on %s, %d requests, %.3g per second", f.shape.Name, f.options.Machine.Name, results[0].Requests, results[0].Rate)
+	rate := "all at once"
+	if results[0].Rate > 0 {
+		rate = fmt.Sprintf("%.3g per second", results[0].Rate)
+	}
+	title := fmt.Sprintf("%s on %s, %s, %s", f.shape.Name, f.options.Machine.Name, count(results[0].Requests, "request"), rate)
 	report := serving.Report(title, results, f.slo.SLO)
 	if f.empty > 0 {
-		report.Footnotes = append(report.Footnotes, fmt.Sprintf("%d requests have no output tokens and generate one", f.empty))
+		report.Footnotes = append(report.Footnotes, fmt.Sprintf("Requests without output tokens, which generate one: %d", f.empty))
+	}
+	if most := int64(f.shape.Context.Value); f.longest > most {
+		report.Footnotes = append(report.Footnotes, fmt.Sprintf("The longest request has %d tokens, more than the context of %s, %d", f.longest, f.shape.Name, most))
 	}
 	if f.burstiness > 0 {
 		report.Footnotes = append(report.Footnotes, fmt.Sprintf("The times between arrivals are drawn from a gamma distribution of shape %g", f.burstiness))
@@ -243,6 +260,26 @@ func (f *serveFlags) run(c *call) error {
 		c.stdout = w
 		return f.write(c, results, report, inputs)
 	})
+}
+
+// checkEffects refuses flags that no system uses.
+func (f *serveFlags) checkEffects(c *call, list []*systems.System) error {
+	selects, partial := false, false
+	for _, s := range list {
+		if schedule, err := pipeline.ParseSchedule(s.Schedule); err == nil {
+			_, is := schedule.(*pipeline.ELLM)
+			selects, partial = selects || !pipeline.AttendsDensely(schedule), partial || is
+		}
+	}
+	for _, name := range []string{"traces", "cache-batch", "context", "topk"} {
+		if c.changed(name) && !selects {
+			return usagef("--%s has no effect, because no system of --systems selects entries: remove it", name)
+		}
+	}
+	if f.literal && !partial && !f.limit {
+		return usagef("--literal has no effect without the system ellm or --limit-batch: remove it")
+	}
+	return nil
 }
 
 func (f *serveFlags) write(c *call, results []*serving.Result, report *table.Report, inputs []string) error {
@@ -428,7 +465,10 @@ func (f *serveFlags) readRequests(ctx context.Context, path string) error {
 		}
 	}
 	if f.lengths != "" {
-		if err := each(f.lengths, func(q *requests.Request) { f.drawn = append(f.drawn, [2]int{q.InputTokens, q.OutputTokens}) }); err != nil {
+		if err := each(f.lengths, func(q *requests.Request) {
+			f.drawn = append(f.drawn, [2]int{q.InputTokens, q.OutputTokens})
+			f.longest = max(f.longest, int64(q.InputTokens)+int64(q.OutputTokens))
+		}); err != nil {
 			return err
 		}
 	}
@@ -439,8 +479,11 @@ func (f *serveFlags) readRequests(ctx context.Context, path string) error {
 		if q.Class != "" && len(f.classes) <= mostClasses {
 			f.classes[q.Class] = true
 		}
-		if q.OutputTokens == 0 && f.drawn == nil {
-			f.empty++
+		if f.drawn == nil {
+			f.longest = max(f.longest, int64(q.InputTokens)+int64(q.OutputTokens))
+			if q.OutputTokens == 0 {
+				f.empty++
+			}
 		}
 		if q.LastToken > 0 && f.drawn == nil && f.scale == 1 && f.burstiness == 0 {
 			f.recorded = append(f.recorded, serving.Recorded{Arrival: int64(q.Arrival), First: int64(q.FirstToken), Last: int64(q.LastToken), Output: q.OutputTokens})
@@ -450,6 +493,9 @@ func (f *serveFlags) readRequests(ctx context.Context, path string) error {
 		return err
 	}
 	f.gap = last / float64(max(1, read-1))
+	if f.gap == 0 && (f.burstiness > 0 || f.goodput > 0) {
+		return usagef("--goodput and --burstiness need times between arrivals, but all requests of %s arrive at once", path)
+	}
 	if len(f.classes) > mostClasses {
 		return fmt.Errorf("serve %s: more than %d classes of requests: give several of them one name", path, mostClasses)
 	}
@@ -553,7 +599,7 @@ func (f *serveFlags) sparse(ctx context.Context, s *systems.System, moves pipeli
 	held := r.Memory.Cache / float64(f.shape.Entry.Value) / float64(f.shape.Layers.Value) / float64(q.Batch)
 	sparse := &serving.Sparse{Index: int64(math.Ceil(r.Memory.Index / tokens)), Staging: int64(r.Memory.Staging), Cached: int(math.Ceil(held)), Copied: moves == pipeline.MovesMisses,
 		Step: func(batch int, tokens int64) (float64, error) {
-			at, err := r.At(ctx, batch, min(tokens, int64(f.shape.Context.Value)))
+			at, err := r.At(ctx, batch, tokens)
 			if err != nil {
 				return 0, err
 			}
@@ -666,7 +712,10 @@ func (f *serveFlags) serve(ctx context.Context, path string, s *systems.System) 
 		r.Seeds = append(r.Seeds, serving.NewSeed(seed, s))
 	}
 	if f.goodput > 0 {
-		summary.Goodput, err = served.Goodput(ctx, from, f.slo.SLO, f.goodput)
+		var note string
+		if summary.Goodput, note, err = served.Goodput(ctx, from, f.slo.SLO, f.goodput); note != "" {
+			r.Notes = append(r.Notes, s.Name+": "+note)
+		}
 	}
 	return r, err
 }

@@ -204,6 +204,7 @@ func TestServeRefuses(t *testing.T) {
 	}
 	const header = "arrival_s,input_tokens,output_tokens,first_token_s,last_token_s\n"
 	good := file("good.csv", header+"0,10,3,1,2\n1,10,3,2,3\n")
+	once := file("once.csv", header+"0,10,3,1,2\n0,10,3,2,3\n")
 	for name, c := range map[string]struct {
 		args []string
 		code int
@@ -229,6 +230,15 @@ func TestServeRefuses(t *testing.T) {
 		"class":           {[]string{classes, "--model", "llama-3-8b", "--slo", "chat:tpot=5ms"}, 2, "has code, conv"},
 		"priority":        {[]string{good, "--model", "llama-3-8b", "--priority", "chat"}, 2, "has no classes"},
 		"class limits":    {[]string{classes, "--model", "llama-3-8b", "--slo", "conv:"}, 2, "expected tpot=DURATION"},
+		"limited twice":   {[]string{good, "--model", "llama-3-8b", "--slo", "tpot=5ms,tpot=6ms"}, 2, "tpot is limited twice"},
+		"slo twice":       {[]string{good, "--model", "llama-3-8b", "--slo", "tpot=5ms", "--slo", "ttft=6s"}, 2, "join them with a comma"},
+		"class twice":     {[]string{classes, "--model", "llama-3-8b", "--slo", "conv:tpot=5ms", "--slo", "conv:ttft=6s"}, 2, "join them with a comma"},
+		"reserve":         {[]string{good, "--model", "llama-3-8b", "--reserve", "0.99"}, 1, "beside the reserve"},
+		"goodput at once": {[]string{once, "--model", "llama-3-8b", "--slo", "tpot=5ms", "--goodput", "0.9"}, 2, "arrive at once"},
+		"drawn at once":   {[]string{once, "--model", "llama-3-8b", "--burstiness", "1"}, 2, "arrive at once"},
+		"unused topk":     {[]string{good, "--model", "llama-3-8b", "--topk", "64"}, 2, "--topk has no effect"},
+		"unused traces":   {[]string{good, "--model", "llama-3-8b", "--systems", "hcache", "--traces", "a.parquet"}, 2, "--traces has no effect"},
+		"unused literal":  {[]string{good, "--model", "llama-3-8b", "--systems", "hcache", "--literal"}, 2, "--literal has no effect"},
 		"samples":         {[]string{good, "--model", "llama-3-8b", "--series", good}, 1, "expected time_s"},
 	} {
 		code, _, stderr := run(append([]string{"serve"}, c.args...)...)
@@ -249,6 +259,41 @@ func TestServeLeavesNothing(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
+// Requests that arrive at once have no rate, and requests of one token no TPOT.
+func TestServeUndefined(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.csv")
+	if err := os.WriteFile(file, []byte("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.0,9000,0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := must(t, "serve", file, "--model", "llama-3-8b", "--systems", "vllm-recompute")
+	for _, want := range []string{"1 request, all at once", "  –    –    –  ", "without output tokens, which generate one: 1", "request has 9000 tokens, more than the context of llama-3-8b, 8192"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the output lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+// A step of sparse attention takes longer at a longer context, also beyond that of the model's file.
+func TestServeBeyondTheContext(t *testing.T) {
+	data := filepath.Join("..", "..", "datasets")
+	tpot := func(tokens int) int64 {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), "a.csv")
+		if err := os.WriteFile(file, fmt.Appendf(nil, "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.0,%d,20\n", tokens), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var r []serving.Result
+		out := must(t, "serve", file, "--hardware", "h200", "--model", "llama-3-8b", "--systems", "ess", "--traces", filepath.Join(data, "corpus", "selectors_qa_text.exact.parquet"), "--format", "json")
+		if err := json.Unmarshal([]byte(out), &r); err != nil {
+			t.Fatal(err)
+		}
+		return r[0].TPOT.P50
+	}
+	if short, long := tpot(20_000), tpot(60_000); long <= short {
+		t.Errorf("TPOT %d ns at 60,000 tokens, %d at 20,000", long, short)
 	}
 }
 

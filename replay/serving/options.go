@@ -113,15 +113,15 @@ func (o *Options) check() error {
 		return fmt.Errorf("blocks of %d tokens, expected a divisor of %d", o.BlockTokens, PrefixTokens)
 	case o.Budget < 1 || o.Budget > MostTokens || o.MaxRunning < 1:
 		return fmt.Errorf("%d tokens an iteration and %d running requests, expected at least 1", o.Budget, o.MaxRunning)
-	case m.Block < 1 || m.Total < 0 || m.Weights < 0 || m.Token < 0 || m.Output < 0 || m.Hidden < 0 || m.Buffer < 0 || m.Host < 0 || m.Cached < 0 || m.Index < 0 || m.Index > 0 && m.Cached == 0:
+	case m.Block < 1 || m.Weights < 0 || m.Token < 0 || m.Output < 0 || m.Hidden < 0 || m.Buffer < 0 || m.Host < 0 || m.Cached < 0 || m.Index < 0 || m.Index > 0 && m.Cached == 0:
 		return errors.New("negative memory, blocks without bytes, or an index without a cache")
 	case o.Preempt != pipeline.ByRecompute && o.Preempt != pipeline.BySwap && o.Preempt != pipeline.ByHidden:
 		return fmt.Errorf("preempt by %q, expected recompute, swap or hidden", o.Preempt)
 	}
 	switch n := o.most(); {
 	case n < 1:
-		return fmt.Errorf("memory holds no block of KV: weights and activations take %d of %d bytes. Choose a machine with more memory, or divide the model",
-			m.Weights+o.activations(0, 0, 0), m.Total)
+		return fmt.Errorf("memory holds no block of KV: weights and activations take %d of the %d bytes beside the reserve. Choose a machine with more memory, reserve less, or divide the model",
+			m.Weights+o.activations(0, 0, 0), max(0, m.Total))
 	case n > mostBlocks:
 		return fmt.Errorf("memory of %d blocks of KV, expected at most %d: choose larger blocks", n, mostBlocks)
 	}

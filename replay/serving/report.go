@@ -61,6 +61,14 @@ type Compared struct {
 // seconds formats ns.
 func seconds(ns int64) string { return hardware.Seconds(float64(ns) / 1e9).String() }
 
+// tpot formats times of tokens after the first, which requests of one token lack.
+func tpot(s Spread) (p50, p90, p99 string) {
+	if s.Mean == 0 {
+		return "–", "–", "–"
+	}
+	return seconds(s.P50), seconds(s.P90), seconds(s.P99)
+}
+
 // Report returns the tables of results.
 func Report(title string, results []*Result, slo SLO) *table.Report {
 	header := []string{"system", "tokens/s", "TTFT p50", "p90", "p99", "TPOT p50", "p90", "p99", "meets SLO", "goodput/s", "running", "most", "KV used", "preempted"}
@@ -74,8 +82,9 @@ func Report(title string, results []*Result, slo SLO) *table.Report {
 		if r.Goodput > 0 {
 			goodput = fmt.Sprintf("%.3g", r.Goodput)
 		}
+		p50, p90, p99 := tpot(r.TPOT)
 		t.Add(r.System, fmt.Sprintf("%.4g", r.Throughput), seconds(r.TTFT.P50), seconds(r.TTFT.P90), seconds(r.TTFT.P99),
-			seconds(r.TPOT.P50), seconds(r.TPOT.P90), seconds(r.TPOT.P99), meets, goodput,
+			p50, p90, p99, meets, goodput,
 			fmt.Sprintf("%.1f", r.Running), r.MostRunning, fmt.Sprintf("%.0f %%", 100*r.KV/float64(r.Blocks)), r.Preemptions)
 	}
 	report := &table.Report{Title: title, Tables: []*table.Table{t}, Width: 100}
@@ -176,7 +185,8 @@ func classes(results []*Result) *table.Table {
 			if c.slo != (SLO{}) {
 				meets = percent(c.Attainment)
 			}
-			t.Add(r.System, c.Class, c.Requests, seconds(c.Queue.P99), seconds(c.TTFT.P50), seconds(c.TTFT.P99), seconds(c.TPOT.P50), seconds(c.TPOT.P99), meets)
+			p50, _, p99 := tpot(c.TPOT)
+			t.Add(r.System, c.Class, c.Requests, seconds(c.Queue.P99), seconds(c.TTFT.P50), seconds(c.TTFT.P99), p50, p99, meets)
 		}
 	}
 	if len(results) == 0 || len(results[0].Classes) == 0 {

@@ -103,16 +103,18 @@ const (
 
 // Goodput returns the largest rate of arrivals, in requests/s, at which a share of the requests meets
 // the limits (Zhong et al., DistServe, OSDI 2024). It bisects the rate within 2 %, and takes the
-// attainment to fall with the rate. Each class meets its limits. It returns 0 if no load down to a 256th meets it.
-func (e *Served) Goodput(ctx context.Context, from Sources, slo SLO, share float64) (float64, error) {
+// attainment to fall with the rate. Each class meets its limits. The note says if the rate lies beyond
+// the loads that are tried: it is 0 if no load down to a 256th meets the limits, and a lower bound if
+// 256 times the load does.
+func (e *Served) Goodput(ctx context.Context, from Sources, slo SLO, share float64) (rate float64, note string, err error) {
 	if slo == (SLO{}) && len(e.Classes) == 0 || !(share > 0 && share <= 1) {
-		return 0, fmt.Errorf("goodput of %g without limits, expected a share above 0, at most 1, and an SLO", share)
+		return 0, "", fmt.Errorf("goodput of %g without limits, expected a share above 0, at most 1, and an SLO", share)
 	}
 	return goodput(func(stretch float64) (*Summary, error) { return e.Summarise(ctx, from, stretch, slo, Rows{}) }, share)
 }
 
 // goodput searches with a function that runs the requests.
-func goodput(run func(stretch float64) (*Summary, error), share float64) (best float64, err error) {
+func goodput(run func(stretch float64) (*Summary, error), share float64) (best float64, note string, err error) {
 	meets := func(load float64) (bool, error) {
 		s, err := run(1 / load)
 		if err != nil || s.attainment() < share {
@@ -129,7 +131,10 @@ func goodput(run func(stretch float64) (*Summary, error), share float64) (best f
 	for next, found := 1., ok; err == nil && found == ok; {
 		low, high = next, next
 		if next *= factor; next < leastLoad || next > mostLoad {
-			return best, nil
+			if ok {
+				return best, fmt.Sprintf("goodput is at least the rate shown: %d times the load still meets the limits", mostLoad), nil
+			}
+			return 0, fmt.Sprintf("no goodput: a %dth of the load does not meet the limits either", int(1/leastLoad)), nil
 		}
 		found, err = meets(next)
 		low, high = min(low, next), max(high, next)
@@ -142,5 +147,5 @@ func goodput(run func(stretch float64) (*Summary, error), share float64) (best f
 			high = middle
 		}
 	}
-	return best, err
+	return best, "", err
 }

@@ -75,7 +75,7 @@ type Summary struct {
 	Duration     int64   `json:"duration_ns"` // until the last token
 	Busy         int64   `json:"busy_ns"`     // in iterations
 	Throughput   float64 `json:"output_tokens_per_s"`
-	Rate         float64 `json:"requests_per_s"` // arrivals
+	Rate         float64 `json:"requests_per_s"` // arrivals, 0 if all requests arrive at once
 	Latency
 	// Running, Waiting, KV and Uncached are means over time while iterations run.
 	Running     float64 `json:"running_mean"`
@@ -111,7 +111,7 @@ type ClassSummary struct {
 type Latency struct {
 	Queue Spread `json:"queue"`
 	TTFT  Spread `json:"ttft"`
-	TPOT  Spread `json:"tpot"` // of requests with two or more tokens
+	TPOT  Spread `json:"tpot"` // of requests with two or more tokens, 0 if there are none
 	// Attainment is the share of requests that meet all limits. The others count one limit.
 	Attainment     float64 `json:"attainment"`
 	AttainmentTTFT float64 `json:"ttft_attainment"`

@@ -118,15 +118,30 @@ func TestGoodput(t *testing.T) {
 		return FromSlice(scaled), func() {}, nil
 	}
 	for _, load := range []float64{1, 5, 1. / 5} {
-		got, err := goodput(func(stretch float64) (*Summary, error) {
+		got, note, err := goodput(func(stretch float64) (*Summary, error) {
 			s := NewSummary(o, SLO{TTFT: 3e6})
 			source, _, _ := from(stretch * load)
 			err := Run(context.Background(), source, constant(1e6), o, Rows{s.Request, s.Step})
 			s.finish()
 			return s, err
 		}, 0.9)
-		if err != nil || got < 980 || got > 1030 {
-			t.Errorf("goodput from a load of %g is %g: %v, expected about 1000", load, got, err)
+		if err != nil || got < 980 || got > 1030 || note != "" {
+			t.Errorf("goodput from a load of %g is %g, %q: %v, expected about 1000", load, got, note, err)
+		}
+	}
+}
+
+// A search that ends at its bounds says so.
+func TestGoodputBeyondTheSearch(t *testing.T) {
+	for attained, want := range map[float64]struct {
+		rate float64
+		note string
+	}{1: {512, "256 times the load still meets"}, 0: {0, "a 256th of the load does not meet"}} {
+		got, note, err := goodput(func(stretch float64) (*Summary, error) {
+			return &Summary{Rate: 2 / stretch, Latency: Latency{Attainment: attained}}, nil
+		}, 0.9)
+		if err != nil || got != want.rate || !strings.Contains(note, want.note) {
+			t.Errorf("attainment %g: goodput %g, %q, %v, expected %g and %q", attained, got, note, err, want.rate, want.note)
 		}
 	}
 }
@@ -190,6 +205,7 @@ func TestRefused(t *testing.T) {
 		"divisor of 512":        func(o *Options) { o.BlockTokens = 3 },
 		"0 tokens":              func(o *Options) { o.Budget = 0 },
 		"memory holds no block": func(o *Options) { o.Memory.Weights = 95 },
+		"of the 0 bytes beside": func(o *Options) { o.Memory.Total = -5 },
 		"negative memory":       func(o *Options) { o.Memory.Host = -1 },
 		"expected recompute":    func(o *Options) { o.Preempt = "" },
 	} {
