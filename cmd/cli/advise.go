@@ -179,9 +179,6 @@ func (f *adviseFlags) prepare(c *call) (err error) {
 			return usagef("--dollars-per-hour %s: expected one of the machines %s", name, strings.Join(f.machineNames, ", "))
 		}
 	}
-	if f.model == "" {
-		return usagef("--model missing: name a shape of `kvreplay hardware list`, or a config.json")
-	}
 	if err := f.findModel(f.model); err != nil {
 		return err
 	}

@@ -418,9 +418,6 @@ func (f *serveFlags) prepare(c *call) error {
 	if err != nil {
 		return errUsage{err}
 	}
-	if f.model == "" {
-		return usagef("--model missing: name a shape of kvreplay hardware list")
-	}
 	if err := f.findModel(f.model); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/table"
@@ -53,7 +54,7 @@ the tables. Systems share a rank if the model's errors may hide their difference
 			fl.StringVar(&f.machine, "hardware", "h100", "compare on this `MACHINE` of kvreplay hardware list")
 			fl.StringSliceVar(&f.names, "systems", []string{"all"}, "compare these `SYSTEMS` of --list, each NAME or NAME/ABLATION, or all")
 			f.defineCommon(fl)
-			fl.Lookup("model").Usage = "compare on this model `SHAPE` of kvreplay hardware list (required)"
+			fl.Lookup("model").Usage = "compare on this model: a `SHAPE` of kvreplay hardware list, or a config.json (required)"
 			fl.Lookup("topk").Usage = "tokens that a head selects, `K` (default: those of the model's indexer, or a 64th of the context)"
 			fl.Lookup("context").Usage = "tokens of context per request (default: the model's longest)"
 			fl.Lookup("layer-map").Usage = "map profiled layers to the model's: nearest, stretch or `MODEL=PROFILED,...` (default: stretch)"
@@ -72,6 +73,7 @@ the tables. Systems share a rank if the model's errors may hide their difference
 			fl.IntVar(&f.turn, "turn", 512, "number of tokens that a request generates before it is preempted, if not all fit")
 			f.defineParts(fl)
 			fl.positive("batch", "turn", "mtp", "accept")
+			fl.goWith("mtp", "accept")
 		},
 		run: f.run,
 		next: func(c *call) []string {
@@ -90,6 +92,15 @@ func (f *systemsFlags) tracesOrList(c *cobra.Command, args []string) error {
 	}
 	if len(args) > 0 {
 		return usagef("--list needs no trace: remove %s", args[0])
+	}
+	var unused []string
+	c.Flags().Visit(func(fl *pflag.Flag) {
+		if fl.Name != "list" && fl.Name != "systems-dir" {
+			unused = append(unused, "--"+fl.Name)
+		}
+	})
+	if unused != nil {
+		return usagef("%s with --list has no effect: remove it", unused[0])
 	}
 	return nil
 }
@@ -215,9 +226,6 @@ func (f *systemsFlags) question(c *call) (*systems.Question, error) {
 	if err != nil {
 		return nil, errUsage{err}
 	}
-	if f.model == "" {
-		return nil, usagef("--model missing: name a shape of `kvreplay hardware list`")
-	}
 	if err := f.findModel(f.model); err != nil {
 		return nil, err
 	}
@@ -225,7 +233,7 @@ func (f *systemsFlags) question(c *call) (*systems.Question, error) {
 	if f.options.Context == 0 {
 		f.options.Context = int64(f.shape.Context.Value)
 	}
-	if n := f.options.Positions; (n > 1 || f.options.Accept != 0) && !(f.options.Accept >= 1 && f.options.Accept <= float64(n)) {
+	if n := f.options.Positions; (n > 1 || c.changed("accept")) && !(f.options.Accept >= 1 && f.options.Accept <= float64(n)) {
 		return nil, usagef("--accept %g: state the tokens that a step of %d positions yields, 1 to %d", f.options.Accept, n, n)
 	}
 	return &systems.Question{Options: f.options, Table: f.table, TopK: f.topk, LayerMap: f.layerMap, SLO: f.slo.Seconds(), Recall: f.recall, Turn: f.turn}, nil

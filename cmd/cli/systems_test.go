@@ -1,9 +1,12 @@
 package cli_test
 
 import (
+	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +56,9 @@ func TestSystemsRefuses(t *testing.T) {
 	}{
 		"no trace":        {[]string{"--model", "llama-3-8b"}, 2, "trace missing"},
 		"list and trace":  {[]string{"--list", trace}, 2, "--list needs no trace"},
+		"list and format": {[]string{"--list", "--format", "json"}, 2, "--format with --list has no effect"},
+		"accept alone":    {[]string{trace, "--model", "llama-3-8b", "--accept", "2"}, 2, "--accept needs --mtp"},
+		"accept too much": {[]string{trace, "--model", "llama-3-8b", "--mtp", "1", "--accept", "2"}, 2, "--accept 2"},
 		"no model":        {[]string{trace}, 2, "--model missing"},
 		"unknown system":  {[]string{trace, "--model", "llama-3-8b", "--systems", "es"}, 2, "unknown system"},
 		"twice":           {[]string{trace, trace, "--model", "llama-3-8b"}, 2, "named twice"},
@@ -68,6 +74,35 @@ func TestSystemsRefuses(t *testing.T) {
 		code, _, stderr := run(append([]string{"systems"}, c.args...)...)
 		if code != c.code || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: exit %d, %q; expected %d and %q", name, code, stderr, c.code, c.want)
+		}
+	}
+}
+
+// A system that does not fit has no times in any format. The reason names each device, and the largest
+// part next to its own.
+func TestSystemsThatDoNotFit(t *testing.T) {
+	args := []string{"systems", filepath.Join("..", "..", "datasets", "corpus", "selectors_qa_text.exact.parquet"), "--systems", "kvpr,dense-gpu", "--model", "llama-3-8b", "--batch", "1024"}
+	_, text, _ := run(append(args, "--format", "json")...)
+	var rows []map[string]any
+	if err := json.Unmarshal([]byte(text), &rows); err != nil || len(rows) != 2 {
+		t.Fatal(len(rows), err)
+	}
+	_, text, _ = run(append(args, "--format", "csv")...)
+	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil || len(lines) != 3 {
+		t.Fatal(len(lines), err)
+	}
+	for _, column := range []string{"tpot_s", "tpot_p50_s", "tpot_p99_s", "tokens_per_s_gpu"} {
+		at := slices.Index(lines[0], column)
+		for i, row := range rows {
+			if v, ok := row[column]; ok || lines[i+1][at] != "" {
+				t.Errorf("%s of %s is %v in JSON and %q in CSV, expected none", column, row["system"], v, lines[i+1][at])
+			}
+		}
+	}
+	for _, row := range rows {
+		if why := fmt.Sprint(row["verdict"]); row["system"] == "kvpr" && !(strings.Index(why, "of which KV") < strings.Index(why, "; host needs") && strings.HasSuffix(why, "for 4 GPUs")) {
+			t.Errorf("the verdict is %q", why)
 		}
 	}
 }

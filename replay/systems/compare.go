@@ -534,7 +534,7 @@ func (c *comparison) meanNote(key string) *float64 {
 	return &mean
 }
 
-// blame names the largest part of the memory of a device that exceeds it.
+// blame returns the verdict. If the GPU's memory is too small, it names the largest part.
 func blame(m *pipeline.Memory) string {
 	if m.GPU <= m.GPUHas {
 		return m.Verdict
@@ -549,5 +549,9 @@ func blame(m *pipeline.Memory) string {
 			worst = p
 		}
 	}
-	return fmt.Sprintf("%s, of which %s %s", m.Verdict, worst.name, hardware.Bytes(worst.bytes))
+	gpu, host, both := strings.Cut(m.Verdict, "; ")
+	if both {
+		host = "; " + host
+	}
+	return fmt.Sprintf("%s, of which %s %s%s", gpu, worst.name, hardware.Bytes(worst.bytes), host)
 }

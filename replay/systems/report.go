@@ -50,12 +50,12 @@ type Row struct {
 	Running int `json:"running,omitempty"`
 	// TPOT is the time per output token of a request, in seconds, with its interval. It includes the
 	// wait of preempted requests. P50 and P99 are percentiles of the steps.
-	TPOT     float64           `json:"tpot_s"`
-	Interval pipeline.Interval `json:"tpot_interval"`
-	P50      float64           `json:"tpot_p50_s"`
-	P99      float64           `json:"tpot_p99_s"`
+	TPOT     float64           `json:"tpot_s,omitzero"`
+	Interval pipeline.Interval `json:"tpot_interval,omitzero"`
+	P50      float64           `json:"tpot_p50_s,omitzero"`
+	P99      float64           `json:"tpot_p99_s,omitzero"`
 	// Tokens is the tokens per second of all requests on one GPU.
-	Tokens float64 `json:"tokens_per_s_gpu"`
+	Tokens float64 `json:"tokens_per_s_gpu,omitzero"`
 	// Gain is Tokens ÷ those of the fastest system with dense attention that fits.
 	Gain *float64 `json:"gain"`
 	// Pareto is true if no system of this kind has a shorter TPOT in as little GPU memory.
@@ -125,7 +125,7 @@ func (r *Row) preempt(p *pipeline.Result, batch, turn int, resume *pipeline.Resu
 	r.Interval = p.Interval.Plus(&resume.Interval, step*float64(batch), back*float64(batch))
 	r.H2D += resume.Bytes * float64(p.Batch) / float64(turn)
 	if r.Memory.Host += hosted; r.Memory.Host > r.Memory.HostHas {
-		r.Verdict = fmt.Sprintf("host needs %s of %s", hardware.Bytes(r.Memory.Host), hardware.Bytes(r.Memory.HostHas))
+		r.Verdict = fmt.Sprintf("host needs %s of %s for %d GPUs", hardware.Bytes(r.Memory.Host), hardware.Bytes(r.Memory.HostHas), r.priced.options.Machine.GPUs)
 		r.TPOT, r.P50, r.P99, r.Tokens, r.H2D, r.Running, r.Interval = 0, 0, 0, 0, 0, 0, pipeline.Interval{}
 		return
 	}
@@ -386,9 +386,15 @@ func WriteCSV(w io.Writer, rows []*Row) error {
 		return number(*v)
 	}
 	for _, r := range rows {
+		timed := func(v float64) string {
+			if !r.Fits() {
+				return ""
+			}
+			return number(v)
+		}
 		m := &r.Memory
 		line := []string{r.Name, string(r.Kind), strings.Join(r.Traces, " "), r.Policy, strconv.Itoa(r.K), optional(r.Capacity), optional(r.Recall), optional(r.Mass), optional(r.Kept), optional(r.HitRate), optional(r.TimesOPT),
-			strconv.Itoa(r.Running), number(r.TPOT), number(r.Interval.Low), number(r.Interval.High), number(r.P50), number(r.P99), number(r.Tokens), optional(r.Gain), strconv.FormatBool(r.Pareto), strconv.FormatBool(r.MissesSLO), number(r.H2D),
+			strconv.Itoa(r.Running), timed(r.TPOT), timed(r.Interval.Low), timed(r.Interval.High), timed(r.P50), timed(r.P99), timed(r.Tokens), optional(r.Gain), strconv.FormatBool(r.Pareto), strconv.FormatBool(r.MissesSLO), timed(r.H2D),
 			number(m.Weights), number(m.Index), number(m.Cache), number(m.Staging), number(m.Reserve), number(m.GPU), number(m.Host), number(m.SSD), r.Verdict, strings.Join(r.Approximates, "; ")}
 		if err := out.Write(line); err != nil {
 			return err
