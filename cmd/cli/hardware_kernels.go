@@ -23,7 +23,7 @@ func (f *hardwareFlags) judgeKernels(c *call, each bool) error {
 	if err != nil {
 		return err
 	}
-	all, err := kernel.Judge(points, each)
+	all, err := kernel.Judge(c.Context(), points, each)
 	if err != nil {
 		return err
 	}

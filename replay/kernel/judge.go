@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -53,8 +54,9 @@ type guess struct {
 const folds = 5
 
 // Judge fits without each part in turn and returns the errors on that part. No fit starts from
-// constants that were fitted to the part. With each, operators have lines of their own.
-func Judge(points []Point, each bool) ([]Errors, error) {
+// constants that were fitted to the part. With each, operators have lines of their own. It stops
+// between fits if ctx ends.
+func Judge(ctx context.Context, points []Point, each bool) ([]Errors, error) {
 	devices := slice.Distinct(points, func(p *Point) string { return p.Measurement.Device })
 	models := slice.Distinct(points, func(p *Point) string { return p.Model })
 	tasks := slices.Concat(
@@ -66,6 +68,9 @@ func Judge(points []Point, each bool) ([]Errors, error) {
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i, task := range tasks {
 		g.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			results[i] = task()
 			return nil
 		})

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"flag"
 	"io"
@@ -75,8 +76,15 @@ func TestJudge(t *testing.T) {
 	if testing.Short() && !*update {
 		t.Skip("fits many times")
 	}
-	all, err := Judge(published(t), true)
-	fatal.If(t, err)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if all, err := Judge(ended, published(t), true); err != context.Canceled || all != nil {
+		t.Errorf("after an interruption: %d errors, %v", len(all), err)
+	}
+	all, err := Judge(t.Context(), published(t), true)
+	if err != nil {
+		t.Fatal(err)
+	}
 	limits := map[Split]map[string][2]float64{ // median, 95th percentile
 		LeaveDevice: {"products": {0.07, 0.26}, "layer": {0.06, 0.19}},
 		LeaveModel:  {"products": {0.07, 0.24}, "layer": {0.05, 0.13}},
