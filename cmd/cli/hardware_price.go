@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
@@ -19,6 +20,7 @@ const copyThreads = 8
 // priceFlags are the flags of `kvreplay hardware price` as typed.
 type priceFlags struct {
 	machine      string
+	parts        machineParts
 	model        string // whose entries move, instead of --entry-bytes
 	layout       transfer.Layout
 	blocks, runs int64
@@ -55,20 +57,29 @@ during --ahead-us) and balanced (--pinned blocks stay in host memory).`,
 			fl.Int64Var(&f.demand.Layer, "layer-blocks", 0, "number of blocks of the layer, for the layer-wise level (default: --blocks)")
 			fl.Float64Var(&f.ahead, "ahead-us", 0, "microseconds of computation that hide reads ahead (default 0)")
 			fl.BoolVar(&f.direct, "gpudirect", false, "let the drives write into the GPU (GPUDirect Storage)")
+			f.parts.define(fl)
 			fl.positive("runs", "layer-blocks")
 			fl.goWith("from-ssd", "layer-blocks", "ahead-us", "pinned", "gpudirect")
 			fl.goWith("runs", "merge") // without, each block is a run
 		},
 		run: func(c *call) error {
-			if err := f.measure(h); err != nil {
+			lib, err := h.load()
+			if err != nil {
+				return err
+			}
+			if err := f.measure(lib); err != nil {
 				return err
 			}
 			if err := f.check(); err != nil {
 				return err
 			}
-			m, err := h.machine(f.machine)
+			names, err := f.parts.machines(c, lib, f.machine)
 			if err != nil {
 				return err
+			}
+			m, err := lib.Machine(names[0])
+			if err != nil {
+				return errUsage{err}
 			}
 			if f.direct && !m.GPUDirect.Known() {
 				return fmt.Errorf("machine %s has no gpudirect rate: add one to its file, or remove --gpudirect", m.Name)
@@ -80,16 +91,12 @@ during --ahead-us) and balanced (--pinned blocks stay in host memory).`,
 }
 
 // measure sets the size of an entry to that of the model, if one is given.
-func (f *priceFlags) measure(h *hardwareFlags) error {
+func (f *priceFlags) measure(lib *hardware.Library) error {
 	if f.model == "" {
 		return nil
 	}
 	if f.layout.EntryBytes != 0 {
 		return usagef("--model and --entry-bytes both state the size of a token: remove one of them")
-	}
-	lib, err := h.load()
-	if err != nil {
-		return err
 	}
 	m, err := lib.ModelOrConfig(f.model)
 	if err != nil {
@@ -160,12 +167,13 @@ type pricedLevel struct {
 
 type priced struct {
 	Machine string        `json:"machine"`
+	Note    string        `json:"note,omitempty"` // on assumed parts
 	Paths   []pricedPath  `json:"paths"`
 	Levels  []pricedLevel `json:"levels,omitempty"`
 }
 
 func (f *priceFlags) priced(m *hardware.Machine) priced {
-	p := priced{Machine: m.Name}
+	p := priced{Machine: m.Name, Note: m.Note}
 	link := transfer.NewLink(m.Link)
 	request := f.layout.Request(f.blocks, f.runs)
 	for d := range transfer.DeviceToHost + 1 {
@@ -230,15 +238,24 @@ func (f *hardwareFlags) printPriced(w io.Writer, p priced) error {
 		t.Add(r.Direction, r.Path, r.Descriptors, r.Bytes, fmt.Sprintf("%.0f", r.WireForward), fmt.Sprintf("%.0f", r.WireBack),
 			cause(r, r.Launch), cause(r, r.Submit), cause(r, r.Descriptor), cause(r, r.Link), us(r.Seconds), fmt.Sprintf("%.3g", float64(r.Bytes)/r.Seconds/1e9), r.SMs)
 	}
-	if err := printTable(w, t); err != nil || p.Levels == nil {
+	if err := printTable(w, t); err != nil {
 		return err
 	}
-	t = table.New("level", "exposed us", "link bytes", "SSD bytes", "SSD reads").RightFrom(1)
-	for _, l := range p.Levels {
-		t.Add(l.Level, us(l.Seconds), l.Link, l.SSD, l.Reads)
+	if p.Levels != nil {
+		t = table.New("level", "exposed us", "link bytes", "SSD bytes", "SSD reads").RightFrom(1)
+		for _, l := range p.Levels {
+			t.Add(l.Level, us(l.Seconds), l.Link, l.SSD, l.Reads)
+		}
+		fmt.Fprintln(w)
+		if err := printTable(w, t); err != nil {
+			return err
+		}
 	}
-	fmt.Fprintln(w)
-	return printTable(w, t)
+	if p.Note == "" {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", strings.Join(table.Wrap("note: "+p.Note, 100), "\n"))
+	return err
 }
 
 func (h *hardwareFlags) extents() command {

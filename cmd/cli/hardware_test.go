@@ -139,11 +139,13 @@ func TestHardwareFit(t *testing.T) {
 // All paths of a machine and its drives are priced. A fetch from DRAM and SSD is priced at all
 // levels, each no slower than the previous one.
 func TestHardwarePrice(t *testing.T) {
+	type path struct {
+		Direction, Path string
+		Seconds         float64
+	}
 	type price struct {
-		Paths []struct {
-			Direction, Path string
-			Seconds         float64
-		}
+		Note   string
+		Paths  []path
 		Levels []struct {
 			Level   string
 			Seconds float64 `json:"exposed_seconds"`
@@ -152,6 +154,19 @@ func TestHardwarePrice(t *testing.T) {
 	p := decoded[price](t, "hardware", "price", "--hardware", "h100", "--entry-bytes", "656", "--blocks", "2048", "--format", "json")
 	if len(p.Paths) != 11 || p.Levels != nil { // 3 paths × 3 directions with both, SSD, DRAM
 		t.Errorf("priced %+v", p)
+	}
+	// Parts of a bundled machine give its prices. A link that translates addresses takes longer.
+	parts := []string{"hardware", "price", "--gpu", "h100", "--entry-bytes", "656", "--blocks", "2048", "--format", "json"}
+	if same := decoded[price](t, append(parts, "--link", "pcie5")...); !slices.Equal(same.Paths, p.Paths) || !strings.Contains(same.Note, "assumed as in machine h100") {
+		t.Errorf("with parts %+v, expected %+v", same, p)
+	}
+	virtual := decoded[price](t, append(parts, "--link", "pcie5-x16-vm")...)
+	kernel := func(p price) float64 {
+		i := slices.IndexFunc(p.Paths, func(r path) bool { return r.Direction == "h2d" && r.Path == "kernel" })
+		return p.Paths[i].Seconds
+	}
+	if kernel(virtual) <= kernel(p) {
+		t.Errorf("a fetch by kernel takes %g s in a virtual machine, %g s without", kernel(virtual), kernel(p))
 	}
 	p = decoded[price](t, "hardware", "price", "--hardware", "l20", "--entry-bytes", "512", "--block-tokens", "16", "--blocks", "300", "--from-ssd", "40", "--pinned", "10", "--layer-blocks", "8192", "--ahead-us", "200", "--format", "json")
 	if len(p.Levels) != 4 {

@@ -5,14 +5,17 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
 // gpuFlag describes a machine by its GPU, instead of --hardware.
 const gpuFlag = "gpu"
 
-// defineMachine adds the flags that describe a machine without a file.
-func (f *timeFlags) defineMachine(fl *flagSet) {
-	p := &f.parts
+// machineParts are the flags that describe a machine without a file.
+type machineParts struct{ hardware.Parts }
+
+func (p *machineParts) define(fl *flagSet) {
 	fl.StringVar(&p.GPU, gpuFlag, "", "price on a machine with this `GPU` of kvreplay hardware list, instead of --hardware")
 	fl.IntVar(&p.GPUs, "gpus", 0, "number of GPUs of the --gpu machine (default: as the file of its GPU)")
 	sizeVar(fl, &p.HostMemory, "host-memory", 0, mostMemory, "host memory of the --gpu machine, as in 2TB (default: as its file)")
@@ -21,24 +24,23 @@ func (f *timeFlags) defineMachine(fl *flagSet) {
 	fl.goWith(gpuFlag, "gpus", "host-memory", "link")
 }
 
-// compose makes the machine of --gpu the only one.
-func (f *timeFlags) compose(c *call) error {
-	switch p := &f.parts; {
+// machines returns the name of the machine of --gpu, or without this flag the names of --hardware.
+func (p *machineParts) machines(c *call, lib *hardware.Library, names ...string) ([]string, error) {
+	switch {
 	case p.GPU == "":
-		return nil
+		return names, nil
 	case c.changed("hardware"):
-		return usagef("--%s describes a machine, and --hardware names one: remove one of them", gpuFlag)
+		return nil, usagef("--%s describes a machine, and --hardware names one: remove one of them", gpuFlag)
 	case p.GPUs > mostGPUs:
-		return usagef("--gpus %d: expected 1 to %d", p.GPUs, mostGPUs)
+		return nil, usagef("--gpus %d: expected 1 to %d", p.GPUs, mostGPUs)
 	case c.changed("host-memory") && p.HostMemory < 1e9:
-		return usagef("--host-memory %d: expected at least 1GB, with a unit, as in 2TB", p.HostMemory)
+		return nil, usagef("--host-memory %d: expected at least 1GB, with a unit, as in 2TB", p.HostMemory)
 	}
-	m, err := f.library.Compose(f.parts)
+	m, err := lib.Compose(p.Parts)
 	if err != nil {
-		return errUsage{err}
+		return nil, errUsage{err}
 	}
-	f.machines = []string{m.Name}
-	return nil
+	return []string{m.Name}, nil
 }
 
 // mostGPUs is the largest number of GPUs of a machine.

@@ -113,7 +113,7 @@ Requests without output tokens generate one.`,
 			memoryVar(fl, &f.memory)
 			fl.StringVar(&f.folder, "systems-dir", "", "read further YAML files from this `FOLDER`")
 			f.hardware.define(fl.FlagSet)
-			f.defineMachine(fl)
+			f.parts.define(fl)
 			fl.IntVar(&f.options.TensorParallel, "tensor-parallel", 1, "number of GPUs that divide every layer and serve together")
 			fl.Float64Var(&f.options.Reserve, "reserve", 0.1, "reserve this `SHARE` of GPU memory, 1 − vLLM's gpu_memory_utilization")
 			fl.Uint64Var(&f.options.Seed, "seed", 0, "seed of the draws of --lengths and --burstiness (default 0)")

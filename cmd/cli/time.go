@@ -25,7 +25,7 @@ type timeFlags struct {
 	hardware            hardwareFlags
 	machines, schedules []string
 	model, layerMap     string
-	parts               hardware.Parts
+	parts               machineParts
 	policy, capacity    string
 	selection, entry    string
 	kernels, engine     string
@@ -136,7 +136,7 @@ func (f *timeFlags) define(fl *flagSet) {
 func (f *timeFlags) defineParts(fl *flagSet) {
 	o := &f.options
 	f.hardware.define(fl.FlagSet)
-	f.defineMachine(fl)
+	f.parts.define(fl)
 	fl.Uint64Var(&o.Seed, "seed", 0, "seed of the draw of requests (default 0)")
 	fl.IntVar(&o.Steps, "steps", 0, "number of steps to price (default: those of the longest request)")
 	fl.IntVar(&o.Experts, "expert-gpus", 0, "number of GPUs that share routed experts and exchange tokens (default: enough to leave half of each free)")
@@ -276,7 +276,7 @@ func (f *timeFlags) check(c *call) (err error) {
 	if f.library, err = f.hardware.load(); err != nil {
 		return err
 	}
-	if err := f.compose(c); err != nil {
+	if f.machines, err = f.parts.machines(c, f.library, f.machines...); err != nil {
 		return err
 	}
 	if f.options.Engine, err = pipeline.ParseEngine(f.engine); err != nil {
