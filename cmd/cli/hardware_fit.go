@@ -116,7 +116,7 @@ type fittedSeries struct {
 	Untold    []string       `json:"untold"` // constants that the points cannot tell
 	Points    []fittedPoint  `json:"points"`
 	Worst     float64        `json:"worst_error"`
-	WorstLeft float64        `json:"worst_leave_one_out_error"`
+	WorstLeft *float64       `json:"worst_leave_one_out_error"` // nil if no point can be left out
 }
 
 type fittedRegime struct {
@@ -195,7 +195,10 @@ func (f *curveFlags) run(c *call, format string, form fit.Form, data []byte) err
 
 func fittedOf(g fit.Group, r *fit.Result) fittedSeries {
 	s := fittedSeries{Series: g.Series, Launch: r.Curve.Launch, Submit: r.Curve.Submit, Ahead: r.Curve.Ahead,
-		Untold: append([]string{}, r.Zero...), Worst: fit.Worst(r.Errors), WorstLeft: fit.Worst(r.LeftOut)}
+		Untold: append([]string{}, r.Zero...), Worst: fit.Worst(r.Errors)}
+	if e := fit.Worst(r.LeftOut); !math.IsNaN(e) {
+		s.WorstLeft = &e
+	}
 	for _, g := range r.Curve.Regimes {
 		s.Regimes = append(s.Regimes, fittedRegime{g.From, g.Descriptor, g.Rate, g.Inline})
 	}

@@ -119,10 +119,10 @@ func TestHardwareFit(t *testing.T) {
 		Regimes []struct {
 			Rate float64 `json:"bytes_per_second"`
 		}
-		WorstLeft float64 `json:"worst_leave_one_out_error"`
+		WorstLeft *float64 `json:"worst_leave_one_out_error"`
 	}
 	all := decoded[[]series](t, "hardware", "fit", points, "--format", "json")
-	if len(all) != 2 || all[0].Series != "tma" || all[0].WorstLeft > .05 || all[0].Regimes[0].Rate < 200e9 || all[0].Regimes[0].Rate > 210e9 || all[0].Launch < 8e-6 || all[0].Launch > 10e-6 {
+	if len(all) != 2 || all[0].Series != "tma" || *all[0].WorstLeft > .05 || all[0].Regimes[0].Rate < 200e9 || all[0].Regimes[0].Rate > 210e9 || all[0].Launch < 8e-6 || all[0].Launch > 10e-6 {
 		t.Errorf("fitted %+v", all)
 	}
 	code, out, _ := run("hardware", "fit", points)
@@ -130,6 +130,13 @@ func TestHardwareFit(t *testing.T) {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("exit %d, no %q in\n%s", code, want, out)
 		}
+	}
+	one := filepath.Join(t.TempDir(), "one.csv")
+	if err := os.WriteFile(one, []byte("block_bytes,blocks,seconds\n512,1,1e-6\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if lone := decoded[[]series](t, "hardware", "fit", one, "--format", "json"); lone[0].WorstLeft != nil || !strings.Contains(must(t, "hardware", "fit", one), "left out n/a\n") {
+		t.Errorf("a single point that cannot be left out: %+v", lone)
 	}
 	if code, out, _ := run("hardware", "fit", points, "--format", "yaml", "--source", "sglang"); code != 0 || !strings.Contains(out, "source: sglang") {
 		t.Errorf("exit %d\n%s", code, out)

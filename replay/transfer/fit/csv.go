@@ -102,6 +102,12 @@ func newReading(header []string) (*reading, error) {
 	return t, nil
 }
 
+// Bounds of a measured time, in seconds. Others are mistakes, and a fit to them has no meaning.
+const (
+	leastTime = 1e-12
+	mostTime  = 1e6
+)
+
 func (t *reading) add(record []string, line int) error {
 	block, err1 := t.whole(record, "block_bytes", 0)
 	blocks, err2 := t.whole(record, "blocks", 0)
@@ -114,8 +120,8 @@ func (t *reading) add(record []string, line int) error {
 		return fmt.Errorf("%d blocks of %d bytes, expected less than 8 EiB", blocks, block)
 	}
 	seconds := timeColumns[t.timing](value, float64(block*blocks))
-	if seconds <= 0 || math.IsInf(seconds, 0) {
-		return fmt.Errorf("%s %g gives a time of %g s, expected more than 0", t.timing, value, seconds)
+	if seconds < leastTime || seconds > mostTime {
+		return fmt.Errorf("%s %g gives a time of %g s, expected %g to %g s", t.timing, value, seconds, leastTime, mostTime)
 	}
 	p := Point{requestFor(block, blocks, launches), seconds, line}
 	series := ""

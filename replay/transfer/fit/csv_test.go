@@ -45,6 +45,7 @@ func TestBadCSV(t *testing.T) {
 		head + "1,99999999999999999999,3\n":   `p.csv:2: blocks "99999999999999999999"`,
 		head + "1,2,1e999\n":                  `p.csv:2: seconds "1e999"`,
 		head + "1,2,0\n":                      `p.csv:2: seconds "0", expected a number above 0`,
+		head + "1,2,1e300\n":                  "p.csv:2: seconds 1e+300 gives a time of 1e+300 s, expected 1e-12 to 1e+06 s",
 		head + "1,2\n":                        "wrong number of fields",
 		head + "9000000000000,9000000000,3\n": "p.csv:2: 9000000000 blocks of 9000000000000 bytes",
 		head + "1,\"2,3\n":                    "p.csv",

@@ -123,11 +123,12 @@ func loss(predicted, measured float64) float64 {
 	return math.Sqrt(1+d*d) - 1
 }
 
-// Worst returns the largest absolute value without NaN, or 0 if there is none.
-func Worst(errors []float64) (worst float64) {
+// Worst returns the largest absolute value without NaN, or NaN if there is none.
+func Worst(errors []float64) float64 {
+	worst := math.NaN()
 	for _, e := range errors {
-		if !math.IsNaN(e) {
-			worst = math.Max(worst, math.Abs(e))
+		if a := math.Abs(e); !(a <= worst) && a == a {
+			worst = a
 		}
 	}
 	return worst

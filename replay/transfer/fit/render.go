@@ -136,8 +136,12 @@ func WriteResult(w io.Writer, title string, r *Result, points []Point) error {
 	if title != "" {
 		title += "\n"
 	}
+	left := "n/a"
+	if e := Worst(r.LeftOut); e == e {
+		left = fmt.Sprintf("%.1f %%", 100*e)
+	}
 	text := title + constantsTable(r).Text() + "\n" + pointsTable(r, points).Text() + "\n" +
-		fmt.Sprintf("worst error %.1f %%, left out %.1f %%\n", 100*Worst(r.Errors), 100*Worst(r.LeftOut))
+		fmt.Sprintf("worst error %.1f %%, left out %s\n", 100*Worst(r.Errors), left)
 	if r.Zero != nil {
 		text += "not determined by these points, so 0 or taken from another regime: " + strings.Join(r.Zero, ", ") + "\n"
 	}
