@@ -90,12 +90,15 @@ func ParseOptions(text string, options ...Option) (canonical string, err error) 
 
 // setOption sets the option called name.
 func setOption(options []Option, name, value string) error {
-	known := make([]string, len(options))
-	for i, o := range options {
+	var known []string
+	for _, o := range options {
 		if o.name == name {
 			return o.set(value)
 		}
-		known[i] = o.name
+		known = append(known, o.name)
+	}
+	if known == nil {
+		return fmt.Errorf("unknown option %q: expected none", name)
 	}
 	return fmt.Errorf("unknown option %q%s; known: %s", name, names.Nearest(name, known), strings.Join(known, ", "))
 }

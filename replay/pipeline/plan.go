@@ -157,7 +157,11 @@ func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) (*Planned, er
 	case nearest.refused.binding == BindsModel:
 		return nil, fmt.Errorf("schedule %s: %s", nearest.schedule.Name(), nearest.refused.why)
 	default:
-		return nil, fmt.Errorf("nothing fits and meets the SLO at the smallest batch; nearest: %s, %s: %s", nearest.profile.Cell, nearest.schedule.Name(), nearest.refused.why)
+		and := ""
+		if o.SLO > 0 {
+			and = " and meets the SLO"
+		}
+		return nil, fmt.Errorf("nothing fits%s at the smallest batch; nearest: %s, %s: %s", and, nearest.profile.Cell, nearest.schedule.Name(), nearest.refused.why)
 	}
 	return o.planned(found, dropped), nil
 }

@@ -320,7 +320,7 @@ func TestParseSchedule(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"dab": "known: sequential", "dba:psi=1": `unknown option "psi"`, "kvpr:batches=2": "order=column", "sfc:parts=0": "between 1",
-		"da:x=1": "unknown option", "prefetch:accuracy=2": "between 0 and 1",
+		"da:x=1": `unknown option "x": expected none`, "prefetch:accuracy=2": "between 0 and 1",
 	} {
 		if _, err := ParseSchedule(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, expected %q", text, err, want)
