@@ -160,7 +160,7 @@ func (c *config) attention(m *Model, fam family) {
 		if c.has("head_dim") {
 			m.HeadDim = derived(c.count("head_dim", 0))
 		} else if heads > 0 {
-			if hidden != heads*math.Floor(hidden/heads) {
+			if len(c.errs) == 0 && hidden != heads*math.Floor(hidden/heads) {
 				c.fail("hidden_size %g is not a multiple of num_attention_heads %g: add head_dim", hidden, heads)
 			}
 			m.HeadDim = derived(hidden / heads)
@@ -322,8 +322,18 @@ func (c *config) text(name string) (text string, ok bool) {
 	return text, ok
 }
 
+// written returns a value as a file states it.
+func written(v any) string {
+	text, _ := json.Marshal(v) // v was read from JSON
+	return string(text)
+}
+
 func (c *config) flag(name string) bool {
-	on, _ := c.value(name).(bool)
+	v := c.value(name)
+	on, ok := v.(bool)
+	if v != nil && !ok {
+		c.fail("%s %.40s: expected true or false", name, written(v))
+	}
 	return on
 }
 
@@ -335,7 +345,7 @@ func (c *config) number(name string) float64 {
 	v := c.value(name)
 	n, ok := v.(float64)
 	if v != nil && (!ok || n != math.Floor(n) || n < 0 || n > 1e9) {
-		c.fail("%s %.40v: expected a whole number", name, v)
+		c.fail("%s %.40s: expected a whole number from 0 to 1e9", name, written(v))
 		return 0
 	}
 	return n
