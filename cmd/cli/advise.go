@@ -169,11 +169,6 @@ func (f *adviseFlags) prepare(c *call) (err error) {
 	if err := f.check(c); err != nil {
 		return err
 	}
-	for i, name := range f.machineNames {
-		if slices.ContainsFunc(f.machineNames[:i], func(m string) bool { return f.sameMachine(m, name) }) {
-			return usagef("--hardware names %s twice: remove one", name)
-		}
-	}
 	for name := range f.dollarsByMachine {
 		if name != "" && !slices.ContainsFunc(f.machineNames, func(m string) bool { return f.sameMachine(m, name) }) {
 			return usagef("--dollars-per-hour %s: expected one of the machines %s", name, strings.Join(f.machineNames, ", "))
@@ -210,13 +205,6 @@ func parsePrices(texts []string) (map[string]float64, error) {
 		prices[name] = v
 	}
 	return prices, nil
-}
-
-// sameMachine reports whether two names are of one machine.
-func (f *adviseFlags) sameMachine(a, b string) bool {
-	x, err1 := f.library.Machine(a)
-	y, err2 := f.library.Machine(b)
-	return err1 == nil && err2 == nil && x.Name == y.Name
 }
 
 // dollars returns the price of a GPU of a machine, 0 if it is not known.

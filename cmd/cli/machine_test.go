@@ -53,18 +53,21 @@ func TestModelAndMachineWithoutFiles(t *testing.T) {
 // Bad parts and models are errors of the command line that state the remedy.
 func TestMachineFlags(t *testing.T) {
 	for args, want := range map[string]string{
-		"--gpu h100 --hardware h100":     "remove one of them",
-		"--gpus 8":                       "--gpus needs --gpu",
-		"--host-memory 2TB":              "--host-memory needs --gpu",
-		"--gpu h100 --gpus 0":            "--gpus 0: expected at least 1",
-		"--gpu h100 --gpus 100000":       "expected 1 to 1024",
-		"--gpu h100 --host-memory 2":     "expected at least 1GB",
-		"--gpu h1000000":                 "unknown gpu",
-		"--gpu h100 --link pcie9":        "unknown link",
-		"--model nothing/config.json":    "no such file",
-		"--model " + modelConfigs:        "unknown model",
-		"--context 64Q":                  "expected a number of tokens, as in 32768 or 64K",
-		"--context 9223372036854775807K": "expected a number of tokens",
+		"--gpu h100 --hardware h100":                          "remove one of them",
+		"--gpus 8":                                            "--gpus needs --gpu",
+		"--host-memory 2TB":                                   "--host-memory needs --gpu",
+		"--gpu h100 --gpus 0":                                 "--gpus 0: expected at least 1",
+		"--gpu h100 --gpus 2 --tensor-parallel 4":             "divided among 4 GPUs, but --gpus states 2",
+		"--gpu h100 --gpus 2 --batch 8 --pipeline-parallel 8": "divided among 8 GPUs, but --gpus states 2",
+		"--hardware h100,H100-SXM":                            "--hardware names H100-SXM twice",
+		"--gpu h100 --gpus 100000":                            "expected 1 to 1024",
+		"--gpu h100 --host-memory 2":                          "expected at least 1GB",
+		"--gpu h1000000":                                      "unknown gpu",
+		"--gpu h100 --link pcie9":                             "unknown link",
+		"--model nothing/config.json":                         "no such file",
+		"--model " + modelConfigs:                             "unknown model",
+		"--context 64Q":                                       "expected a number of tokens, as in 32768 or 64K",
+		"--context 9223372036854775807K":                      "expected a number of tokens",
 	} {
 		full := append(strings.Fields("time --prompt 64 --generate 4 --schedule dense --model llama-3-8b"), strings.Fields(args)...)
 		if code, _, stderr := run(full...); code == 0 || !strings.Contains(stderr, want) {

@@ -268,7 +268,9 @@ func (f *timeFlags) check(c *call) (err error) {
 		if err != nil {
 			return errUsage{err}
 		}
-		f.parsedSchedules = append(f.parsedSchedules, s)
+		if !slices.ContainsFunc(f.parsedSchedules, func(other pipeline.Schedule) bool { return other.Name() == s.Name() }) {
+			f.parsedSchedules = append(f.parsedSchedules, s)
+		}
 	}
 	if len(f.parsedSchedules) == 0 || len(f.machines) == 0 {
 		return usagef("--schedule and --hardware: expected at least one name each")
@@ -288,6 +290,13 @@ func (f *timeFlags) check(c *call) (err error) {
 	return f.findMachines()
 }
 
+// sameMachine reports whether two names are of one machine.
+func (f *timeFlags) sameMachine(a, b string) bool {
+	x, err1 := f.library.Machine(a)
+	y, err2 := f.library.Machine(b)
+	return err1 == nil && err2 == nil && x.Name == y.Name
+}
+
 func (f *timeFlags) findMachines() error {
 	f.machineNames = f.machines
 	if len(f.machines) == 1 && strings.EqualFold(f.machines[0], "all") {
@@ -296,10 +305,17 @@ func (f *timeFlags) findMachines() error {
 			f.machineNames = append(f.machineNames, hardware.Head(it).Name)
 		}
 	}
-	for _, name := range f.machineNames {
-		if _, err := f.library.Machine(name); err != nil {
+	for i, name := range f.machineNames {
+		m, err := f.library.Machine(name)
+		if err != nil {
 			return errUsage{err}
 		}
+		if slices.ContainsFunc(f.machineNames[:i], func(other string) bool { return f.sameMachine(other, m.Name) }) {
+			return usagef("--hardware names %s twice: remove one", name)
+		}
+	}
+	if n, most := max(f.options.TensorParallel, f.options.PipelineParallel), f.parts.GPUs; most > 0 && n > most {
+		return usagef("the model is divided among %d GPUs, but --gpus states %d: choose fewer, or state more", n, most)
 	}
 	if f.timeline != "" && len(f.machineNames)*len(f.parsedSchedules) != 1 {
 		return usagef("--timeline shows one machine and schedule, but the flags name %d: choose one", len(f.machineNames)*len(f.parsedSchedules))
