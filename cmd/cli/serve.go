@@ -594,7 +594,7 @@ func (f *serveFlags) sparse(ctx context.Context, s *systems.System, moves pipeli
 	}
 	tokens := float64(q.Batch) * float64(q.Context)
 	held := r.Memory.Cache / float64(f.shape.Entry.Value) / float64(f.shape.Layers.Value) / float64(q.Batch)
-	sparse := &serving.Sparse{Index: int64(math.Ceil(r.Memory.Index / tokens)), Staging: int64(r.Memory.Staging), Cached: int(math.Ceil(held)), Copied: moves == pipeline.MovesMisses,
+	sparse := &serving.Sparse{Index: int64(math.Ceil(r.Memory.Index / tokens)), Staging: int64(r.Memory.Staging), Cached: max(1, int(math.Ceil(held))), Copied: moves == pipeline.MovesMisses || moves == pipeline.MovesQueries,
 		Step: func(batch int, tokens int64) (float64, error) {
 			at, err := r.At(ctx, batch, tokens)
 			if err != nil {
@@ -602,7 +602,7 @@ func (f *serveFlags) sparse(ctx context.Context, s *systems.System, moves pipeli
 			}
 			return at.Mean, nil
 		}}
-	kept := fmt.Sprintf("the KV of %d tokens", sparse.Cached)
+	kept := fmt.Sprintf("the KV of %d tokens", int(math.Ceil(held)))
 	if moves == pipeline.MovesNothing {
 		sparse.Cached, kept = serving.MostTokens, "all its KV"
 	}

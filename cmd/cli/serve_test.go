@@ -419,6 +419,20 @@ func TestServeSparse(t *testing.T) {
 	}
 }
 
+// A system that attends on the host keeps no KV on the GPU, so a request takes one block.
+func TestServeHostAttention(t *testing.T) {
+	data := filepath.Join("..", "..", "datasets")
+	var r []serving.Result
+	out := must(t, "serve", served[1], "--hardware", "h200", "--model", "llama-3.1-8b", "--systems", "magicpig",
+		"--traces", filepath.Join(data, "corpus", "selectors_qa_text.magicpig.parquet"), "--format", "json")
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r[0].Requests != 300 || r[0].MostKV > 2*r[0].MostRunning || !strings.Contains(out, "keeps the KV of 0 tokens on the GPU") {
+		t.Errorf("%d requests, %d blocks for %d running requests: %s", r[0].Requests, r[0].MostKV, r[0].MostRunning, r[0].Notes)
+	}
+}
+
 // The plots of a page are means over the seeds, with the smallest and the largest value. The values
 // under the plot of the first tokens are those of the seeds alone.
 func TestServePageOfSeeds(t *testing.T) {
