@@ -61,6 +61,15 @@ func Percent(share *float64) string {
 	return strconv.FormatFloat(100**share, 'f', 1, 64) + " %"
 }
 
+// Rate formats a figure with four significant digits. One of 10,000 and more has all its whole digits,
+// instead of an exponent.
+func Rate(v float64) string {
+	if v >= 9999.5 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
+}
+
 // WriteJSON writes a value as indented JSON, with <, > and & as they are.
 func WriteJSON(w io.Writer, value any) error {
 	enc := json.NewEncoder(w)

@@ -83,7 +83,7 @@ func Report(title string, results []*Result, slo SLO) *table.Report {
 			goodput = fmt.Sprintf("%.3g", r.Goodput)
 		}
 		p50, p90, p99 := tpot(r.TPOT)
-		t.Add(r.System, fmt.Sprintf("%.4g", r.Throughput), seconds(r.TTFT.P50), seconds(r.TTFT.P90), seconds(r.TTFT.P99),
+		t.Add(r.System, text.Rate(r.Throughput), seconds(r.TTFT.P50), seconds(r.TTFT.P90), seconds(r.TTFT.P99),
 			p50, p90, p99, meets, goodput,
 			fmt.Sprintf("%.1f", r.Running), r.MostRunning, fmt.Sprintf("%.0f %%", 100*r.KV/float64(r.Blocks)), r.Preemptions)
 	}

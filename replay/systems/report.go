@@ -331,7 +331,7 @@ func (r *Row) cells(rank string, batch int) []string {
 		remarks = append(remarks, "Pareto")
 	}
 	return append(cells[:3], times(r.Multiple, "%.3g×K"), cells[4], cells[5], share(cmp.Or(r.Kept, r.HitRate)), times(r.TimesOPT, "%.2f"), hardware.Bytes(r.H2D).String(),
-		fmt.Sprintf("%s ±%.0f %%", hardware.Seconds(r.TPOT), 100*r.Interval.HalfWidth(r.TPOT)), hardware.Seconds(r.P99).String(), fmt.Sprintf("%.4g", r.Tokens),
+		fmt.Sprintf("%s ±%.0f %%", hardware.Seconds(r.TPOT), 100*r.Interval.HalfWidth(r.TPOT)), hardware.Seconds(r.P99).String(), text.Rate(r.Tokens),
 		times(r.Gain, "%.2f"), hardware.Bytes(r.Memory.GPU).String(), hardware.Bytes(r.Memory.Index).String(), hardware.Bytes(r.Memory.Host).String(), strings.Join(remarks, ", "))
 }
 
