@@ -133,6 +133,18 @@ class Queue:
         return first
 
 
+def integers(values: object, name: str) -> Blocks:
+    """Return values as an array of int32. A conversion by NumPy alone would cut fractions and wrap large numbers."""
+    given = np.asarray(values)
+    if given.size and given.dtype.kind not in "iu":
+        kind = f"an array of {given.dtype}" if given.ndim else type(values).__name__
+        raise TypeError(f"{name}: {kind}, expected an array or a list of integers")
+    out = given.astype(np.int32, copy=False)
+    if given.dtype != np.int32 and np.count_nonzero(out != given):
+        raise ValueError(f"{name}: {given[out != given][0]}, expected {-(1 << 31)} to {(1 << 31) - 1}")
+    return out
+
+
 _EMPTY: Blocks = np.empty(0, np.int32)
 _NO_SCORES: NDArray[np.float32] = np.empty(0, np.float32)
 
@@ -215,7 +227,10 @@ def _answer(policy: Policy, source: BinaryIO, answers: BinaryIO) -> None:
             policy.update(step)
         elif kind == 0x45:  # E, the number of victims
             (n,) = struct.unpack("<I", payload)
-            _send(answers, b"V", np.ascontiguousarray(policy.evict(n), "<i4").tobytes())
+            victims = integers(policy.evict(n), "evict returned")
+            if victims.ndim != 1:
+                raise ValueError(f"evict returned {victims.ndim} dimensions, expected an array or a list of block ids")
+            _send(answers, b"V", victims.tobytes())
         elif kind == 0x53:  # S, the stream of the messages that follow
             (at,) = struct.unpack("<I", payload)
             policy, step = streams[at], steps[at]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
-from .program import flags, run
+from .policy import integers
+from .program import Error, flags, run
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float32]
@@ -62,7 +64,8 @@ class Trace:
     """
 
     def __init__(self, topk: int, *, order: str = "rank", block_tokens: int = 1, **metadata: Any) -> None:
-        self.metadata: dict[str, Any] = {"version": 1, "topk": topk, "order": order, "block_tokens": block_tokens} | metadata
+        given = {"version": 1, "topk": topk, "order": order, "block_tokens": block_tokens} | metadata
+        self.metadata: dict[str, Any] = {key: value.item() if isinstance(value, np.generic) else value for key, value in given.items()}
         self.streams: list[Stream] = []
 
     def __iter__(self) -> Iterator[Stream]:
@@ -91,19 +94,21 @@ class Trace:
         ``indices``, ``scores``, ``attention_mass`` and ``predicted`` are arrays with a row per step, or
         lists of arrays of any lengths. ``steps`` is 0, 1, … by default.
         """
-        lists = _padded(indices, np.int32)
+        if not isinstance(request, str):
+            raise TypeError(f"request: {request!r}, expected a text")
+        lists = _padded(indices, integers, "indices")
         stream = Stream(
             request,
-            layer,
-            head,
-            prompt_len,
-            np.arange(len(lists), dtype=np.int32) if steps is None else np.asarray(steps, np.int32),
+            operator.index(layer),
+            None if head is None else operator.index(head),
+            operator.index(prompt_len),
+            np.arange(len(lists), dtype=np.int32) if steps is None else _row(steps, integers, "steps"),
             lists,
-            None if scores is None else _padded(scores, np.float32),
-            None if covered_mass is None else np.asarray(covered_mass, np.float32),
-            None if attention_mass is None else _padded(attention_mass, np.float32),
-            None if predicted is None else _padded(predicted, np.int32),
-            None if prompt_mass is None else np.asarray(prompt_mass, np.float32),
+            None if scores is None else _padded(scores, floats, "scores"),
+            None if covered_mass is None else _row(covered_mass, floats, "covered_mass"),
+            None if attention_mass is None else _padded(attention_mass, floats, "attention_mass"),
+            None if predicted is None else _padded(predicted, integers, "predicted"),
+            None if prompt_mass is None else _row(prompt_mass, floats, "prompt_mass"),
         )
         for name in ("steps", "scores", "covered_mass", "attention_mass", "predicted"):
             value = getattr(stream, name)
@@ -154,7 +159,9 @@ class Trace:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Trace:
         """Read a Parquet file. kvreplay checks every rule of the format first."""
-        run("validate", path)
+        found = run("validate", path, fails=True)
+        if found.returncode:
+            raise Error(found.stdout.strip() or found.stderr.strip())
         columns = pq.read_table(path)
         metadata = json.loads((pq.read_schema(path).metadata or {})[KEY])
         trace = cls(**{key: value for key, value in metadata.items() if key != "version"})
@@ -197,16 +204,39 @@ def first_row(values: Floats | None, rows: int, type_: pa.DataType) -> pa.Array:
     return pa.array([values] + [None] * (rows - 1), type=type_)
 
 
-def _padded(lists: Any, dtype: type) -> NDArray[Any]:
-    """Return lists of any lengths as a padded array."""
+def floats(values: object, name: str) -> Floats:
+    """Return values as an array of float32, rounded. It refuses texts and complex numbers."""
+    given = np.asarray(values)
+    if not np.can_cast(given.dtype, np.float32, "same_kind"):
+        raise TypeError(f"{name}: an array of {given.dtype}, expected numbers")
+    return given.astype(np.float32, copy=False)
+
+
+_Convert = Callable[[object, str], NDArray[Any]]
+
+
+def _row(values: object, convert: _Convert, name: str) -> NDArray[Any]:
+    """Return a list of numbers as an array."""
+    out = convert(values, name)
+    if out.ndim != 1:
+        raise ValueError(f"{name}: {out.ndim} dimensions, expected one list of numbers")
+    return np.ascontiguousarray(out)
+
+
+def _padded(lists: Any, convert: _Convert, name: str) -> NDArray[Any]:
+    """Return lists of any lengths as a padded array. Integers have their padding only behind the last one."""
     if isinstance(lists, np.ndarray) and lists.ndim == 2:
-        return np.ascontiguousarray(lists, dtype)
-    rows: list[NDArray[Any]] = [np.asarray(one, dtype) for one in lists]
-    if any(one.ndim != 1 for one in rows):
-        raise ValueError("expected one list of numbers per step")
-    out: NDArray[Any] = np.full((len(rows), max(map(len, rows), default=0)), PADDING if dtype is np.int32 else 0, dtype)
-    for row, one in zip(out, rows, strict=True):
-        row[: len(one)] = one
+        out = np.ascontiguousarray(convert(lists, name))
+    else:
+        rows = [_row(one, convert, f"{name} of row {i}") for i, one in enumerate(lists)]
+        longest, type_ = max(map(len, rows), default=0), convert([], name).dtype
+        out = np.full((len(rows), longest), PADDING if type_ == np.int32 else 0, type_)
+        for row, one in zip(out, rows, strict=True):
+            row[: len(one)] = one
+    if out.dtype == np.int32:
+        gaps = np.argwhere((out[:, :-1] == PADDING) & (out[:, 1:] != PADDING))
+        if len(gaps):
+            raise ValueError(f"{name} of row {gaps[0][0]}: {PADDING} at place {gaps[0][1]} is before a block, expected padding only at the end")
     return out
 
 

@@ -107,6 +107,30 @@ class Parts(io.RawIOBase):
         return self.parts.pop(0) if self.parts else b""
 
 
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (np.array([1.5]), "an array of float64"),
+        (np.array([True, False]), "an array of bool"),
+        (np.array([(1 << 32) + 3]), "4294967299"),
+        (np.array([2**32 - 1], np.uint32), "4294967295"),
+        (np.array([[1, 2]]), "2 dimensions"),
+        (None, "NoneType"),
+        ({1}, "set"),
+        (3, "0 dimensions"),
+    ],
+)
+def test_wrong_victims(answer, why):
+    class Wrong(kvreplay.Policy):
+        def evict(self, n):
+            return answer
+
+    answers = io.BytesIO()
+    with pytest.raises((TypeError, ValueError), match="evict returned.*" + why):
+        _answer(Wrong(), io.BytesIO(message(b"E", struct.pack("<I", 1))), answers)
+    assert not answers.getvalue()
+
+
 def test_streams_in_turn():
     """Each stream has its own copy of the policy, and answers wait for the end of the input that is there."""
 

@@ -66,6 +66,39 @@ def test_a_wrong_trace_is_refused(change, why, tmp_path):
     assert not (tmp_path / "t.parquet").exists()
 
 
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"indices": np.array([[1.5, 2], [3, 4]])}, "indices: an array of float64, expected"),
+        ({"indices": [[1, 2], [3.7, 4]]}, "indices of row 1: an array of float64"),
+        ({"indices": np.array([[1, 2], [3, 4]]) + (1 << 32)}, "indices: 4294967297"),
+        ({"indices": np.array([[1, 2], [3, 2**32 - 1]], np.uint32)}, "indices: 4294967295"),
+        ({"indices": np.array([[True, False], [False, True]])}, "indices: an array of bool"),
+        ({"indices": np.array([[1, 2], [-1, 4]])}, "indices of row 1: -1 at place 0"),
+        ({"indices": [1, 2]}, "indices of row 0: 0 dimensions"),
+        ({"predicted": [[1.5], [2]]}, "predicted of row 0: an array of float64"),
+        ({"steps": [0.5, 1.5]}, "steps: an array of float64"),
+        ({"scores": [["2", "1"], ["2", "1"]]}, "scores of row 0: an array of <U1"),
+        ({"scores": np.ones((2, 2)) * 1j}, "scores: an array of complex128"),
+        ({"covered_mass": np.ones((2, 1))}, "covered_mass: 2 dimensions"),
+        ({"layer": 1.5}, "float"),
+        ({"prompt_len": "10"}, "str"),
+        ({"request": 7}, "request: 7, expected a text"),
+    ],
+)
+def test_a_conversion_changes_no_number(change, why):
+    trace = kvreplay.Trace(topk=np.int64(2), order="rank")
+    with pytest.raises((TypeError, ValueError), match=why):
+        trace.add(**({"request": "r", "layer": 0, "prompt_len": 10, "indices": [[1, 2], [3, 4]]} | change))
+    assert len(trace) == 0 and kvreplay.trace.canonical(trace.metadata)
+
+
+def test_a_file_that_is_no_trace_is_refused(tmp_path):
+    for path, why in ((tmp_path / "nowhere.parquet", "no such file"), (Path(__file__), "is not a Parquet file")):
+        with pytest.raises(kvreplay.Error, match=why):
+            kvreplay.Trace.read(path)
+
+
 def test_shapes_must_agree():
     trace = kvreplay.Trace(topk=2)
     with pytest.raises(ValueError, match="steps has 1 rows, expected 2 as indices"):
