@@ -14,11 +14,21 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as csv
 
 from .program import Error, flags, run
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+
+#: Columns of texts. Others have the type of their values, which would make the request "007" the number 7.
+TEXTS = """scope kind rank letters machine schedule does_not_fit notes
+trace trace_digest model policy options policy_fingerprint depends_on selector capacity warmup pool allocation reallocation
+tiers above prefetch outliers clusters layers requests labels request_id engine warnings""".split()
+
+#: The first characters of a text that a spreadsheet would compute. CSV files have a quote before it.
+_FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 
 
 def _list(paths: Paths) -> list[str]:
@@ -53,9 +63,24 @@ def arrow(*arguments: str | os.PathLike[str], **options: Any) -> pa.Table:
 
 def _parse(source: str | io.BytesIO) -> pa.Table:
     """Read a CSV file that kvreplay wrote. A column without any value has the type text."""
-    read = csv.read_csv(source)
-    texts = [pa.array([""] * len(read)) if pa.types.is_null(c.type) else c for c in read.columns]
-    return pa.table(texts, names=read.column_names)
+    read = csv.read_csv(source, convert_options=csv.ConvertOptions(column_types=dict.fromkeys(TEXTS, pa.string()), null_values=[""]))
+    columns = [pa.array([""] * len(read)) if pa.types.is_null(c.type) else c for c in read.columns]
+    for i, column in enumerate(columns):
+        if pa.types.is_string(column.type) and pc.any(pc.starts_with(column, "'")).as_py():
+            columns[i] = pa.array([_unquoted(text) for text in column.to_pylist()])
+    return pa.table(columns, names=read.column_names)
+
+
+def _unquoted(cell: str) -> str:
+    """Return the text of a cell without the quote that keeps spreadsheets from computing it."""
+    text = cell.lstrip("'")
+    if text == cell or not text.startswith(_FORMULA):
+        return cell
+    try:
+        float(text)
+    except ValueError:
+        return cell[1:]
+    return cell  # a number has no quote of its own
 
 
 def table(*arguments: str | os.PathLike[str], **options: Any) -> pd.DataFrame:
@@ -70,15 +95,25 @@ def read_rows(file: str | os.PathLike[str]) -> pd.DataFrame:
     return frame
 
 
-def replay(traces: Paths, policies: Iterable[str | type], capacities: Iterable[str] = ("1.5x", "2x", "4x"), **options: Any) -> pd.DataFrame:
+def document(*arguments: str | os.PathLike[str], **options: Any) -> Any:
+    """Run a command that has --format json and return its output. ``options`` are its flags."""
+    return json.loads(run(*arguments, *flags(options), "--format=json").stdout)
+
+
+def replay(traces: Paths, policies: str | type | Iterable[str | type], capacities: str | Iterable[str] = ("1.5x", "2x", "4x"), **options: Any) -> pd.DataFrame:
     """Replay traces through policies and return one row per cell.
 
     A policy is a name as in ``kvreplay policies``, a class of a file, or ``FILE.py:CLASS``. ``options``
     are flags of ``kvreplay replay``, such as ``per="request"`` or ``out="results"``. The column policy
     has the names as given.
     """
-    named = {command(p): _name(p) for p in policies}
-    rows = arrow("replay", *_list(traces), policy=list(named), capacity=",".join(capacities), **options)
+    named = {command(p): _name(p) for p in ([policies] if isinstance(policies, (str, type)) else policies)}
+    if not named:
+        raise ValueError("policies is empty: name at least one")
+    chosen = [capacities] if isinstance(capacities, str) else list(capacities)
+    if not all(isinstance(c, str) for c in chosen):
+        raise TypeError(f'capacities: {chosen}, expected texts such as "2x" (2 × K entries)')
+    rows = arrow("replay", *_list(traces), policy=list(named), capacity=",".join(chosen), **options)
     frame: pd.DataFrame = rows.to_pandas()
     frame["policy"] = frame["policy"].replace(named)
     return frame
@@ -90,8 +125,9 @@ def leaderboard(rows: Paths, **options: Any) -> pd.DataFrame:
 
 
 def compare(a: str | type, b: str | type, rows: Paths, **options: Any) -> pd.DataFrame:
-    """Compare two policies by the rows that both have."""
-    return table("compare", command(a), command(b), *_list(rows), **options)
+    """Compare two policies by the rows that both have: a row per cell, then one of all cells, whose trace is empty."""
+    groups = document("compare", command(a), command(b), *_list(rows), **options)["groups"]
+    return pd.json_normalize([{"start": g["start"]} | cell for g in groups for cell in [*g["cells"], g["pooled"]]], sep="_")
 
 
 def time(rows: Paths, **options: Any) -> pd.DataFrame:
@@ -100,8 +136,8 @@ def time(rows: Paths, **options: Any) -> pd.DataFrame:
 
 
 def plan(rows: Paths, **options: Any) -> pd.DataFrame:
-    """Find the batch, capacity, policy and schedule with the most tokens per second."""
-    return table("plan", *_list(rows), **options)
+    """Find the batch, capacity, policy and schedule with the most tokens per second: a row per candidate, best first."""
+    return pd.json_normalize(document("plan", *_list(rows), **options)["candidates"], sep="_")
 
 
 def check(policy: str | type, checks: Sequence[str] = (), *, short: bool = False, seed: int = 0) -> None:

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -36,21 +37,34 @@ def test_board_time_and_comparison(tmp_path):
     board = kvreplay.leaderboard(rows)
     assert {"lru", "fifo", "opt"} <= set(board["policy"])
     assert len(kvreplay.time(rows, policy="lru", hardware="h100", batch=4, layer_map="stretch")) > 0
+    plan = kvreplay.plan(rows, policy="lru", hardware="h100", layer_map="stretch")
+    assert "lru" in set(plan["policy"]) and (plan["tokens_per_s_gpu"] > 0).all()
+    counted = kvreplay.replay(trace, ["lru", "fifo"], ["2x"]).set_index("policy")["misses"]
+    compared = kvreplay.compare("fifo", "lru", rows)
+    assert compared["capacity"].tolist() == ["2x", ""] and compared["misses_a"].tolist() == [counted["fifo"]] * 2
+    assert compared["ratio_value"][0] == pytest.approx(counted["fifo"] / counted["lru"])
 
 
-def test_one_table_serves_pandas_and_polars():
-    arguments = ("replay", TRACE, "--policy=lru", "--capacity=2x")
-    columns = kvreplay.arrow(*arguments)
-    frame, other = kvreplay.table(*arguments), polars.from_arrow(columns)
-    assert frame["misses"].tolist() == other["misses"].to_list() == columns["misses"].to_pylist()
-    assert frame["misses"].dtype == np.int64 and frame["options"].tolist() == [""]
+def test_texts_stay_texts(tmp_path):
+    """Requests keep their names, and each text of metrics/ROWS.md is one."""
+    names = ["007", "1e5", "NA", "true", "2024-01-01", "=1+1", "'=1", "'-5", "-5"]
+    trace = kvreplay.Trace(topk=3, order="index", sink=0, local=1)
+    for name in names:
+        trace.add(name, 0, 20, np.arange(12).reshape(4, 3))
+    trace.write(tmp_path / "t.parquet")
+    rows = kvreplay.replay(tmp_path / "t.parquet", "lru", "2", per="request")
+    assert sorted(rows["request_id"]) == sorted(names) and set(rows["capacity"]) == {"2"}
+    lines = (ROOT / "metrics/ROWS.md").read_text().splitlines()
+    texts = [name for line in lines if re.match(r"\| `.*\| text\b", line) for name in re.findall("`(.*?)`", line.split("|")[1])]
+    assert "request_id" in texts and set(texts) < set(rows.columns)
+    assert [name for name in texts if rows[name].dtype != "str"] == []
 
 
-def test_errors_are_the_programs():
-    with pytest.raises(kvreplay.Error, match="no such file"):
-        kvreplay.replay("nowhere.parquet", ["lru"])
-    with pytest.raises(kvreplay.Error, match="has no subclass of kvreplay.Policy named Missing"):
-        kvreplay.replay(TRACE, [f"{LRU}:Missing"])
+def test_wrong_arguments_are_refused():
+    with pytest.raises(ValueError, match="policies is empty"):
+        kvreplay.replay(TRACE, [])
+    with pytest.raises(TypeError, match=r"capacities: \[2.0\], expected texts"):
+        kvreplay.replay(TRACE, ["lru"], [2.0])
 
 
 class Recorder(kvreplay.Policy):
