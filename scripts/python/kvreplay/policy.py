@@ -21,6 +21,9 @@ Blocks = NDArray[np.int32]
 #: The version of the protocol.
 PROTOCOL = 1
 
+#: The variable that names a policy while its file is imported. A replay by it would import it again and again.
+LOADING = "KVREPLAY_LOADING"
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -262,12 +265,14 @@ def load(target: str) -> type[Policy]:
     """Return the class that FILE.py:CLASS names. It may import its neighbours, as with python FILE.py."""
     path, _, name = target.rpartition(":")
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    os.environ[LOADING] = target
     spec = importlib.util.spec_from_file_location("kvreplay_policy", path)
     if not path.endswith(".py") or spec is None or spec.loader is None:
         raise SystemExit(f"{target}: expected FILE.py:CLASS")
     module = importlib.util.module_from_spec(spec)
     sys.modules["kvreplay_policy"] = module
     spec.loader.exec_module(module)
+    del os.environ[LOADING]
     found = getattr(module, name, None)
     if not isinstance(found, type) or not issubclass(found, Policy):
         raise SystemExit(f"{path} has no subclass of kvreplay.Policy named {name}")

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
 
+from .policy import LOADING
 from .program import Error, flags, run
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -43,6 +44,8 @@ def command(policy: str | type) -> str:
             raise Error(f"class {policy.__name__} is in no file: write it to a file and name it FILE.py:{policy.__name__}")
         policy = f"{file}:{policy.__name__}"
     if re.search(r"\.py:\w+$", policy) and not policy.startswith("exec:"):
+        if loading := os.environ.get(LOADING):
+            raise Error(f"{loading}: its file replays {policy} when it is imported: put the replay under if __name__ == '__main__':")
         path, _, name = policy.rpartition(":")
         return "exec:" + shlex.join([sys.executable, "-m", "kvreplay", f"{Path(path).resolve()}:{name}"])
     return policy

@@ -67,6 +67,30 @@ def test_wrong_arguments_are_refused():
         kvreplay.replay(TRACE, ["lru"], [2.0])
 
 
+def test_a_file_does_not_replay_itself(tmp_path):
+    """A replay at the top level of a policy's file would run again in each program that it starts."""
+    file = tmp_path / "mine.py"
+    file.write_text(LRU.read_text().replace("if __name__", f"rows = kvreplay.replay({str(TRACE)!r}, [LRU], ['2x'])\nif __name__"))
+    environment = dict(os.environ, PYTHONPATH=str(ROOT / "scripts/python"))
+    done = subprocess.run([sys.executable, file], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, env=environment)
+    assert done.returncode == 1 and "put the replay under if __name__ == '__main__'" in done.stderr, done.stderr
+
+
+def test_one_table_serves_pandas_and_polars():
+    arguments = ("replay", TRACE, "--policy=lru", "--capacity=2x")
+    columns = kvreplay.arrow(*arguments)
+    frame, other = kvreplay.table(*arguments), polars.from_arrow(columns)
+    assert frame["misses"].tolist() == other["misses"].to_list() == columns["misses"].to_pylist()
+    assert frame["misses"].dtype == np.int64 and frame["options"].tolist() == [""]
+
+
+def test_errors_are_the_programs():
+    with pytest.raises(kvreplay.Error, match="no such file"):
+        kvreplay.replay("nowhere.parquet", ["lru"])
+    with pytest.raises(kvreplay.Error, match="has no subclass of kvreplay.Policy named Missing"):
+        kvreplay.replay(TRACE, [f"{LRU}:Missing"])
+
+
 class Recorder(kvreplay.Policy):
     needs = ("candidates", "picked", "scores")
 
