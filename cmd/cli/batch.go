@@ -287,8 +287,14 @@ func (f *batchPlanFlags) print(c *call, p *batch.Plan, s batch.Submission) {
 	for _, line := range s.Slurm(all) {
 		fmt.Fprintf(c.stdout, "  %s\n", line)
 	}
-	fmt.Fprintf(c.stdout, "Kubernetes:\n  %s | kubectl apply -f -\n  kubectl wait --for=condition=SuccessCriteriaMet --timeout=-1s job/%s\n", commandLine("batch", "plan", f.batchFile, "--kubernetes"), s.JobName())
-	fmt.Fprintf(c.stdout, "Any other scheduler, for I from 0 to %d:\n  kvreplay batch run %s --shard I\n", len(p.Shards)-1, s.Batch)
+	manifest := []string{"batch", "plan", f.batchFile, "--kubernetes"}
+	for _, name := range []string{"packs", "cpus", "image"} {
+		if c.changed(name) {
+			manifest = append(manifest, "--"+name, c.Flags().Lookup(name).Value.String())
+		}
+	}
+	fmt.Fprintf(c.stdout, "Kubernetes:\n  %s | kubectl apply -f -\n  kubectl wait --for=condition=SuccessCriteriaMet --timeout=-1s job/%s\n", commandLine(manifest...), s.JobName())
+	fmt.Fprintf(c.stdout, "Any other scheduler, for I from 0 to %d:\n  %s --shard I\n", len(p.Shards)-1, s.Command())
 }
 
 // coreHours formats core-hours with two or more digits.

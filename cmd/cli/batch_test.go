@@ -271,6 +271,22 @@ func TestShardNumber(t *testing.T) {
 	kvreplay(t, 0, "batch", "run", path, "--shard", "0")
 }
 
+// Every printed line that starts shards or makes their manifest names the packs, if they have a place of their own.
+func TestPlannedLinesNameThePacks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "b.batch")
+	stdout, _ := kvreplay(t, 0, "batch", "plan", newsTrace, "--policy", "lru", "--rate", "3us", "-o", path, "--packs", "s3://b/my packs", "--image", "kvreplay:1", "--cpus", "2")
+	for _, line := range []string{
+		"--cpus-per-task=2 ",
+		"exec kvreplay batch run " + path + " --packs ",
+		"  kvreplay batch plan " + path + " --kubernetes --packs 's3://b/my packs' --cpus 2 --image kvreplay:1 |",
+		"  kvreplay batch run " + path + " --packs 's3://b/my packs' --shard I",
+	} {
+		if !strings.Contains(stdout, line) {
+			t.Errorf("%s\nlacks %q", stdout, line)
+		}
+	}
+}
+
 // Flags, traces and packs that a batch cannot use are refused.
 func TestBatchRefuses(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "b.batch")

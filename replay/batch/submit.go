@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/storage"
 )
 
@@ -36,6 +37,11 @@ func (s Submission) command() []string {
 	return words
 }
 
+// Command returns the command of a task for a shell, without the shard.
+func (s Submission) Command() string {
+	return strings.Join(slice.Map(s.command(), printable.ShellWord), " ")
+}
+
 // Slurm returns the lines that submit some shards, in ascending order, as job arrays. Arrays of
 // more than 1,000 tasks are divided, because many clusters refuse them.
 func (s Submission) Slurm(shards []int) (lines []string) {
@@ -45,15 +51,12 @@ func (s Submission) Slurm(shards []int) (lines []string) {
 		for ; to < len(shards) && shards[to] < offset+maxArray; to++ {
 			indices = append(indices, shards[to]-offset)
 		}
-		command := ""
-		for _, word := range s.command() {
-			command += " " + printable.ShellWord(word)
-		}
+		command := "exec " + s.Command()
 		if offset > 0 {
 			command += " --offset " + strconv.Itoa(offset)
 		}
 		lines = append(lines, fmt.Sprintf("sbatch --array=%s --cpus-per-task=%d --requeue --open-mode=append --signal=B:TERM@60 --wrap %s",
-			Array(indices), max(1, s.Cores), printable.ShellWord("exec"+command)))
+			Array(indices), max(1, s.Cores), printable.ShellWord(command)))
 		from = to
 	}
 	return lines
