@@ -3,6 +3,7 @@ package trace
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,7 +20,7 @@ import (
 func openURL(ctx context.Context, url string) (*File, error) {
 	o, err := storage.Open(ctx, url)
 	if err != nil {
-		return nil, fileError(url, RuleFile, "%w", err)
+		return nil, remoteError(url, err)
 	}
 	f := &File{path: url, source: o, closer: o, size: o.Size()}
 	if f.size == 0 {
@@ -34,6 +35,14 @@ func openURL(ctx context.Context, url string) (*File, error) {
 	return f, nil
 }
 
+// remoteError returns the error of a request for a URL. It names the URL once.
+func remoteError(url string, err error) error {
+	if e := (*storage.Error)(nil); errors.As(err, &e) && e.Place == url {
+		err = &storage.Error{Err: e.Err}
+	}
+	return fileError(url, RuleFile, "%w", err)
+}
+
 // openCopy copies an object of an object store to a temporary file and opens it, as open does. Reading
 // it twice then costs one transfer.
 func openCopy(ctx context.Context, url string, report func(*Error) bool) (*File, error) {
@@ -44,7 +53,7 @@ func openCopy(ctx context.Context, url string, report func(*Error) bool) (*File,
 	path := filepath.Join(dir, "trace.parquet")
 	var f *File
 	if err = storage.Stage(ctx, url, path); storage.Unread(err) {
-		err = fileError(url, RuleFile, "%w", err)
+		err = remoteError(url, err)
 	} else if err != nil {
 		err = fmt.Errorf("%w. Set TMPDIR to a folder with room for it", err)
 	} else {

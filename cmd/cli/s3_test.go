@@ -140,14 +140,14 @@ func TestS3Failures(t *testing.T) {
 			})
 			out := t.TempDir()
 			code, _, errs := run("replay", s3Niah, "--policy", "lru", "--capacity", "2x", "--out", out)
-			if code != 1 || !strings.Contains(errs, s3Niah) || !strings.Contains(errs, c.want) {
+			if code != 1 || strings.Count(errs, s3Niah) != 1 || !strings.Contains(errs, c.want) {
 				t.Errorf("exit code %d: %s\nexpected %q", code, errs, c.want)
 			}
 			if rows := folderText(t, out); rows != "" {
 				t.Errorf("rows were written:\n%s", rows)
 			}
 			code, stdout, _ := run("validate", "s3://traces/none.parquet")
-			if code != 1 || !strings.Contains(stdout, "s3://traces/none.parquet: ") || !strings.Contains(stdout, "no such object") {
+			if code != 1 || strings.Count(stdout, "s3://traces/none.parquet: ") != 1 || !strings.Contains(stdout, "no such object") {
 				t.Errorf("validate of a missing object: exit code %d: %s", code, stdout)
 			}
 		})

@@ -106,7 +106,12 @@ func (b *bucket) fail(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &Error{Scheme + b.name + "/" + b.prefix + name, b.explain(err)}
+	return b.refuse(name, b.explain(err))
+}
+
+// refuse returns an error about an object, whose text is complete.
+func (b *bucket) refuse(name string, err error) error {
+	return &Error{Scheme + b.name + "/" + b.prefix + name, err}
 }
 
 // deniedCodes are the codes of wrong credentials. The last one is versitygw's, with status 404.
@@ -171,7 +176,7 @@ func (b *bucket) Stat(ctx context.Context, name string) (Info, error) {
 // described returns the Info of an object.
 func (b *bucket) described(name string, o minio.ObjectInfo) (Info, error) {
 	if o.ETag == "" {
-		return Info{}, b.fail(name, errors.New("the store states no ETag, without which a change would not be noticed. Upload the object through the store"))
+		return Info{}, b.refuse(name, errors.New("the store states no ETag, without which a change would not be noticed. Upload the object through the store"))
 	}
 	return Info{name, o.Size, o.ETag, o.LastModified}, nil
 }
@@ -240,7 +245,7 @@ func (b *bucket) Get(ctx context.Context, name string, from, to int64, tag strin
 	w := &watched{body: body, cancel: cancel, timer: time.AfterFunc(stall, cancel), fail: func(err error) error { return b.fail(name, err) }}
 	if object.Size, err = sizeOf(header, object.Size, from); err != nil {
 		w.Close()
-		return nil, Info{}, &Error{Scheme + b.name + "/" + b.prefix + name, fmt.Errorf("%s %w", b.where, err)}
+		return nil, Info{}, b.refuse(name, fmt.Errorf("%s %w", b.where, err))
 	}
 	info, err := b.described(name, object)
 	if err != nil {

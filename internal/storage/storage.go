@@ -50,12 +50,17 @@ var ErrChanged = errors.New("was changed while kvreplay read it")
 
 // Error is an error of a request to an object store.
 type Error struct {
-	Place string // what the request was for: a URL, or the bytes of an open object
+	Place string // what the request was for: a URL, or the bytes of an open object. Empty if the error around it states it
 	Err   error  // cause and remedy
 }
 
 // Error returns the place and the cause.
-func (e *Error) Error() string { return e.Place + ": " + e.Err.Error() }
+func (e *Error) Error() string {
+	if e.Place == "" {
+		return e.Err.Error()
+	}
+	return e.Place + ": " + e.Err.Error()
+}
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
