@@ -92,6 +92,7 @@ static void handle(int type, char *content) {
 int main(void) {
 	size_t room = 1 << 16, have = 0; // bytes in the buffer
 	char *buffer = malloc(room), *content = malloc(room);
+	setvbuf(stdout, malloc(room), _IOFBF, room); // all answers in one write, which wakes kvreplay once
 	while (buffer && content) {
 		size_t at = 0;
 		uint32_t length = 1;
