@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"slices"
@@ -78,19 +79,45 @@ func (p *program) launch() (*child, error) {
 	if err := c.cmd.Start(); err != nil {
 		in.Close()
 		out.Close()
-		return nil, fmt.Errorf("the program does not start: %w", err)
+		return nil, fmt.Errorf("the program does not start: %w%s", err, remedy(err))
 	}
 	go c.watch()
 	return c, nil
 }
 
-// looks is the number of times that watch looks at a child within its longest time for an answer.
-const looks = 8
+// remedy returns the remedy for a program that does not start, or nothing.
+func remedy(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return ". Make it executable (chmod +x), or name its interpreter, as in python3 mine.py"
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, exec.ErrNotFound):
+		return ". Check its path, and the interpreter in the first line of a script"
+	}
+	return ""
+}
+
+const (
+	// looks is the least number of times that watch looks at a child within its longest time for an answer.
+	looks = 8
+	// mostPause is the longest time between two looks.
+	mostPause = time.Second
+)
+
+// graceAfterSignal is the longest time for an answer after Hurry. Tests make it shorter.
+var graceAfterSignal = 5 * time.Second
+
+// hurried is set by Hurry.
+var hurried atomic.Bool
+
+// Hurry ends each program that does not answer soon. kvreplay calls it when a signal asks it to stop, because
+// a program that hangs would delay the end by its whole timeout.
+func Hurry() { hurried.Store(true) }
 
 // watch ends the child if it is slow. A timer for each wait would cost more than the answer of a quick child.
 // It allocates nothing while the child runs, or the checks of a policy's allocations would count it.
 func (c *child) watch() {
-	ticker := time.NewTicker(c.timeout / looks)
+	pause := min(c.timeout/looks, mostPause)
+	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
 	before, same := int64(0), 0
 	for range ticker.C {
@@ -101,7 +128,11 @@ func (c *child) watch() {
 		if same++; now != before {
 			before, same = now, 0
 		}
-		if now%2 == 1 && same >= looks*int(max(1, c.owed.Load())) {
+		limit := int((c.timeout+pause-1)/pause) * int(max(1, c.owed.Load()))
+		if hurried.Load() {
+			limit = min(limit, int(graceAfterSignal/pause))
+		}
+		if now%2 == 1 && same >= limit {
 			c.slow.Store(true)
 			c.kill()
 			return
@@ -221,7 +252,10 @@ func read(r *bufio.Reader, reply []byte, kind byte, most int) (answer []byte, wh
 		return nil, why, err
 	}
 	length := int64(binary.LittleEndian.Uint32(head)) - 1
-	if head[4] != kind || length < 0 || length > int64(most) {
+	if head[4] == kind && length > int64(most) {
+		return nil, fmt.Sprintf("its message %c has %d bytes, expected at most %d (a victim has 4)", kind, length, most), errNoMessage
+	}
+	if head[4] != kind || length < 0 {
 		text, _ := r.Peek(min(r.Buffered(), 60)) // they are buffered
 		return nil, fmt.Sprintf("it wrote %q to stdout, expected a message %c of at most %d bytes: print to stderr", text, kind, most), errNoMessage
 	}
@@ -238,15 +272,17 @@ func read(r *bufio.Reader, reply []byte, kind byte, most int) (answer []byte, wh
 // broken ends the child and returns an error that says why, with the end of its stderr.
 func (c *child) broken(why string) error {
 	switch slow := c.slow.Load(); {
+	case slow && hurried.Load():
+		why = "the program did not answer while kvreplay was stopping, and was ended"
 	case slow:
 		why = fmt.Sprintf("the program did not answer within %v: raise timeout=", c.timeout)
 	case why == "":
 		c.in.Close()
 		time.AfterFunc(time.Second, c.kill) // it closed its output, or is ending
 		c.wait()
-		why = "the program ended"
+		why = "the program ended with exit status 0, expected answers until its input ends"
 		if c.state != nil {
-			why += ": " + c.state.Error()
+			why = "the program ended: " + c.state.Error()
 		}
 	}
 	c.stop()

@@ -174,6 +174,7 @@ func StopAll() {
 		c.wait()
 	}
 	clear(programs.of)
+	hurried.Store(false)
 }
 
 // mostChildren is the number of children from which take looks for those of policies that were

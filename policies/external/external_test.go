@@ -259,7 +259,10 @@ func TestRefused(t *testing.T) {
 		"timeout=0s x":          "expected a time of at least 1ms",
 		"timeout=soon x":        "expected a time",
 		"'python":               "close its quotes",
-		"/no/such/program here": "the program does not start: fork/exec /no/such/program: no such file or directory",
+		"/no/such/program here": "the program does not start: fork/exec /no/such/program: no such file or directory. Check its path",
+		"no-such-program":       "executable file not found in $PATH. Check its path",
+		"./external_test.go":    "permission denied. Make it executable (chmod +x)",
+		"true":                  "the program ended with exit status 0, expected answers",
 	} {
 		if _, _, err := external.Entry.New(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, expected %q", text, err, want)
@@ -321,7 +324,7 @@ func TestWrongAnswers(t *testing.T) {
 		"twice": "which is not resident (or was named twice)",
 		"far":   "which does not exist",
 		"odd":   "expected 4 for each",
-		"long":  "expected a message V of at most",
+		"long":  "its message V has ",
 		"close": "the program ended",
 	} {
 		for _, how := range []string{how, how + atOnce} {
