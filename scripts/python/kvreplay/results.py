@@ -43,10 +43,14 @@ def command(policy: str | type) -> str:
         if file is None:
             raise Error(f"class {policy.__name__} is in no file: write it to a file and name it FILE.py:{policy.__name__}")
         policy = f"{file}:{policy.__name__}"
+    if policy.endswith(".py") and not policy.startswith("exec:"):
+        raise Error(f"{policy}: expected the class of the policy too, as in {policy}:Mine")
     if re.search(r"\.py:\w+$", policy) and not policy.startswith("exec:"):
         if loading := os.environ.get(LOADING):
             raise Error(f"{loading}: its file replays {policy} when it is imported: put the replay under if __name__ == '__main__':")
         path, _, name = policy.rpartition(":")
+        if not Path(path).is_file():
+            raise Error(f"{policy}: no file {Path(path).resolve()}")
         return "exec:" + shlex.join([sys.executable, "-m", "kvreplay", f"{Path(path).resolve()}:{name}"])
     return policy
 

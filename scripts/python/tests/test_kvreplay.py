@@ -61,6 +61,10 @@ def test_texts_stay_texts(tmp_path):
 
 
 def test_wrong_arguments_are_refused():
+    with pytest.raises(kvreplay.Error, match="lru.py: expected the class of the policy too"):
+        kvreplay.replay(TRACE, [str(LRU)])
+    with pytest.raises(kvreplay.Error, match="nowhere.py:LRU: no file /"):
+        kvreplay.replay(TRACE, ["nowhere.py:LRU"])
     with pytest.raises(ValueError, match="policies is empty"):
         kvreplay.replay(TRACE, [])
     with pytest.raises(TypeError, match=r"capacities: \[2.0\], expected texts"):
