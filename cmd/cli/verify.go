@@ -2,14 +2,17 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/external"
 	"github.com/kvreplay/kvreplay/replay/allocate"
 	"github.com/kvreplay/kvreplay/replay/verify"
 )
@@ -103,9 +106,19 @@ func (f *verifyFlags) run(c *call) error {
 	return nil
 }
 
+// withoutPrograms returns the table with policies in other programs, which are refused with the flag that allows them.
+func withoutPrograms(table policies.Table) policies.Table {
+	refused := external.Entry
+	refused.Usage = "only for rows that you trust"
+	refused.New = func(string) (func() policies.Policy, string, error) {
+		return nil, "", errors.New("its program runs only with --run-programs")
+	}
+	return policies.NewTable(append(slices.Clone(table), refused)...)
+}
+
 // options checks the flags.
 func (f *verifyFlags) options(ctx context.Context) (verify.Options, error) {
-	o := verify.Options{Policies: f.table, Traces: f.traces, Seed: f.seed, Workers: runtime.GOMAXPROCS(0), Sample: verify.All, Where: f.where.conditions}
+	o := verify.Options{Policies: withoutPrograms(f.table), Traces: f.traces, Seed: f.seed, Workers: runtime.GOMAXPROCS(0), Sample: verify.All, Where: f.where.conditions}
 	if f.runPrograms {
 		o.Policies = withPrograms(f.table)
 	}
