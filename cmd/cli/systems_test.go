@@ -67,7 +67,7 @@ func TestSystemsRefuses(t *testing.T) {
 		"nothing fits":    {[]string{trace, "--model", "llama-3-8b", "--systems", "dense-gpu,ess", "--gpu-memory", "10GB"}, 1, "no system has times"},
 		"recall":          {[]string{trace, "--model", "llama-3-8b", "--recall", "1.5"}, 2, "above 0, at most 1"},
 		"negative SLO":    {[]string{trace, "--model", "llama-3-8b", "--slo", "-1ms"}, 2, "more than 0"},
-		"accept":          {[]string{trace, "--model", "llama-3-8b", "--accept", "1.5"}, 2, "--accept 1.5: state the tokens that a step of 1 positions yields"},
+		"accept":          {[]string{trace, "--model", "llama-3-8b", "--accept", "1.5"}, 2, "--accept needs --mtp"},
 		"K above context": {[]string{trace, "--model", "llama-3-8b", "--topk", "9000"}, 1, "expected 1 to the context"},
 		"not a trace":     {[]string{filepath.Join("..", "..", "go.mod"), "--model", "llama-3-8b"}, 1, "go.mod"},
 	} {
