@@ -83,3 +83,9 @@ def test_refusals(llama, tmp_path):
         kvreplay.capture(sparse("deepseek_v32"), ["w3 w4"])
     with pytest.raises(kvreplay.Error, match="layer 7 has no indexer"):
         kvreplay.capture(sparse("deepseek_v32"), [ids(9, 1)], layers=[7])
+
+
+def test_a_wrong_flag_is_an_error(tmp_path):
+    """argparse would end the notebook."""
+    with pytest.raises(kvreplay.Error, match="unrecognized arguments: --topkk 3"):
+        kvreplay.capture(tmp_path, ["a text"], topkk=3)

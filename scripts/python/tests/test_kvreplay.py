@@ -71,6 +71,12 @@ def test_wrong_arguments_are_refused():
         kvreplay.replay(TRACE, ["lru"], [2.0])
 
 
+def test_capture_names_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(kvreplay.Error, match=r"capture needs \w+: install it, as in pip install './scripts/python\[capture\]'"):
+        kvreplay.capture("model", ["prompt"])
+
+
 def test_a_file_does_not_replay_itself(tmp_path):
     """A replay at the top level of a policy's file would run again in each program that it starts."""
     file = tmp_path / "mine.py"

@@ -33,6 +33,8 @@ def capture(model: Any, prompts: Sequence[Any], *, selectors: Sequence[str] | st
         return _selectors(model, prompts, [selectors] if isinstance(selectors, str) else list(selectors or ["exact"]), steps, windows, options)
     except CaptureError as e:
         raise Error(str(e)) from e
+    except ModuleNotFoundError as e:
+        raise Error(f"capture needs {e.name}: install it, as in pip install './scripts/python[capture]'") from e
 
 
 def _indexer(model: Any, prompts: Sequence[Any], tokenizer: Any, steps: int, windows: int, options: dict[str, Any]) -> Trace:
@@ -52,6 +54,10 @@ def _indexer(model: Any, prompts: Sequence[Any], tokenizer: Any, steps: int, win
     return indexer.record(model, named, steps=steps, windows=windows, **options)
 
 
+def _refuse(message: str) -> None:
+    raise CaptureError(message)
+
+
 def _selectors(model: str | Path, prompts: Sequence[Any], selectors: list[str], steps: int, windows: int, options: dict[str, Any]) -> dict[str, Trace]:
     from .run import run as capture_run
     from .selectors import label, parse
@@ -68,7 +74,9 @@ def _selectors(model: str | Path, prompts: Sequence[Any], selectors: list[str], 
             flag = "--" + key.replace("_", "-")
             values = value if isinstance(value, (list, tuple)) else [] if value is True else [value]
             arguments += [flag, *map(str, values)]
-        if capture_run(flags().parse_args(arguments)) != 0:
+        parser = flags()
+        parser.error = _refuse  # argparse ends the program
+        if capture_run(parser.parse_args(arguments)) != 0:
             raise KeyboardInterrupt
         labels = [label(parse(s)) for s in selectors]
         traces = {}
