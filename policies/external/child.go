@@ -272,6 +272,8 @@ func read(r *bufio.Reader, reply []byte, kind byte, most int) (answer []byte, wh
 // broken ends the child and returns an error that says why, with the end of its stderr.
 func (c *child) broken(why string) error {
 	switch slow := c.slow.Load(); {
+	case slow && c.exited():
+		why = fmt.Sprintf("the program ended: %v, but a program that it started keeps its output open", c.cmd.ProcessState)
 	case slow && hurried.Load():
 		why = "the program did not answer while kvreplay was stopping, and was ended"
 	case slow:
@@ -290,6 +292,12 @@ func (c *child) broken(why string) error {
 		why += ". Its last messages:\n" + text
 	}
 	return errors.New(why)
+}
+
+// exited stops the child and reports whether it had ended by itself.
+func (c *child) exited() bool {
+	c.stop()
+	return c.cmd.ProcessState != nil && c.cmd.ProcessState.Exited()
 }
 
 // stop ends the child, with all that it started.
