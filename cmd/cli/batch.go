@@ -160,6 +160,12 @@ func (f *batchPlanFlags) run(c *call) error {
 	}
 	s := f.submission()
 	if f.kubernetes {
+		paths := slice.Map(p.Traces, func(t batch.Trace) string { return t.Path })
+		for _, path := range append(paths, s.Packs) {
+			if path != "" && !s.Reaches(path) {
+				fmt.Fprintf(c.stderr, "kvreplay: the Job mounts only the folder of %s: add a volume for %s, or move it there\n", s.Batch, path)
+			}
+		}
 		_, err := fmt.Fprint(c.stdout, s.Kubernetes(len(p.Shards)))
 		return err
 	}

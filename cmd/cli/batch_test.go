@@ -285,6 +285,10 @@ func TestPlannedLinesNameThePacks(t *testing.T) {
 			t.Errorf("%s\nlacks %q", stdout, line)
 		}
 	}
+	_, notes := kvreplay(t, 0, "batch", "plan", path, "--kubernetes", "--packs", "/elsewhere/packs")
+	if want := "the Job mounts only the folder of " + path + ": add a volume for /elsewhere/packs"; !strings.Contains(notes, want) {
+		t.Errorf("%s\nlacks %q", notes, want)
+	}
 }
 
 // Flags, traces and packs that a batch cannot use are refused.

@@ -202,6 +202,30 @@ func TestDifferentCounts(t *testing.T) {
 	}
 }
 
+// A pod opens objects, and files below the folder of the batch file. Its manifest has a secret for objects.
+func TestReaches(t *testing.T) {
+	local, remote := Submission{Batch: "/shared/grid.batch"}, Submission{Batch: "s3://bucket/grid.batch"}
+	for path, want := range map[string][2]bool{ // of a batch file in a folder, and of one in an object store
+		"t.parquet":          {true, true},
+		"traces/t.parquet":   {true, true},
+		"../t.parquet":       {false, true},
+		"/shared/packs":      {true, false},
+		"/shared2/packs":     {false, false},
+		"/scratch/t.parquet": {false, false},
+		"s3://bucket/packs":  {true, true},
+	} {
+		if got := [2]bool{local.Reaches(path), remote.Reaches(path)}; got != want {
+			t.Errorf("%s: %v, expected %v", path, got, want)
+		}
+	}
+	for _, s := range []Submission{local, remote} {
+		manifest := s.Kubernetes(1)
+		if !strings.Contains(manifest, "secretRef: {name: kvreplay-grid, optional: true}") || strings.Contains(manifest, "mountPath: \"/shared\"") != (s == local) {
+			t.Errorf("%s has the manifest\n%s", s.Batch, manifest)
+		}
+	}
+}
+
 func TestArrays(t *testing.T) {
 	if got := Array([]int{0, 1, 2, 5, 7, 8}); got != "0-2,5,7-8" {
 		t.Errorf("array %s", got)

@@ -126,15 +126,32 @@ spec:
 %s`, s.JobName(), shards, min(shards, 1000), image, args.String(), max(1, s.Cores), s.access())
 }
 
-// access returns the lines of a container and its pod that give it the batch file: a volume, or the
-// credentials of an object store in a secret.
+// Reaches reports whether a pod can open a path: a URL, or a path below the folder of the batch file, which is
+// its only volume. A relative path begins at that folder.
+func (s Submission) Reaches(path string) bool {
+	folder := filepath.Dir(s.Batch)
+	switch {
+	case storage.IsURL(path):
+		return true
+	case storage.IsURL(s.Batch):
+		return !filepath.IsAbs(path)
+	case !filepath.IsAbs(path):
+		path = filepath.Join(folder, path)
+	}
+	below, err := filepath.Rel(folder, path)
+	return err == nil && filepath.IsLocal(below)
+}
+
+// access returns the lines that give a pod the credentials of an object store, from a secret, and the volume of
+// the batch file. Traces or packs may be objects although the batch file is none.
 func (s Submission) access() string {
-	if storage.IsURL(s.Batch) {
-		return fmt.Sprintf(`        envFrom:
+	secret := fmt.Sprintf(`        envFrom:
         - secretRef: {name: %s, optional: true}
 `, s.JobName())
+	if storage.IsURL(s.Batch) {
+		return secret
 	}
-	return fmt.Sprintf(`        volumeMounts:
+	return secret + fmt.Sprintf(`        volumeMounts:
         - {name: batch, mountPath: %q}
       volumes:
       - name: batch
