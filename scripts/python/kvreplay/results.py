@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,8 @@ def replay(traces: Paths, policies: str | type | Iterable[str | type], capacitie
     named = {command(p): _name(p) for p in ([policies] if isinstance(policies, (str, type)) else policies)}
     if not named:
         raise ValueError("policies is empty: name at least one")
+    if same := [name for name, n in Counter(named.values()).items() if n > 1]:
+        raise ValueError(f"policies: several classes are named {same[0]}, which rows cannot tell apart: name each FILE.py:{same[0]}")
     chosen = [capacities] if isinstance(capacities, str) else list(capacities)
     if not all(isinstance(c, str) for c in chosen):
         raise TypeError(f'capacities: {chosen}, expected texts such as "2x" (2 × K entries)')

@@ -65,6 +65,9 @@ def test_wrong_arguments_are_refused():
         kvreplay.replay(TRACE, [str(LRU)])
     with pytest.raises(kvreplay.Error, match="nowhere.py:LRU: no file /"):
         kvreplay.replay(TRACE, ["nowhere.py:LRU"])
+    namesakes = [kvreplay.policy.load(f"{LRU}:LRU"), type("LRU", (kvreplay.Policy,), {"__module__": __name__})]
+    with pytest.raises(ValueError, match="several classes are named LRU"):
+        kvreplay.replay(TRACE, namesakes)
     with pytest.raises(ValueError, match="policies is empty"):
         kvreplay.replay(TRACE, [])
     with pytest.raises(TypeError, match=r"capacities: \[2.0\], expected texts"):
