@@ -709,8 +709,9 @@ func (f *serveFlags) serve(ctx context.Context, path string, s *systems.System) 
 		r.Seeds = append(r.Seeds, serving.NewSeed(seed, s))
 	}
 	if f.goodput > 0 {
-		var note string
-		if summary.Goodput, note, err = served.Goodput(ctx, from, f.slo.SLO, f.goodput); note != "" {
+		rate, note, e := served.Goodput(ctx, from, f.slo.SLO, f.goodput)
+		summary.Goodput, err = &rate, e
+		if note != "" {
 			r.Notes = append(r.Notes, s.Name+": "+note)
 		}
 	}

@@ -274,6 +274,25 @@ func TestServeUndefined(t *testing.T) {
 			t.Errorf("the output lacks %q:\n%s", want, text)
 		}
 	}
+	args := []string{"serve", file, "--model", "llama-3-8b", "--systems", "vllm-recompute", "--format"}
+	lines, err := csv.NewReader(strings.NewReader(must(t, append(args, "csv")...))).ReadAll()
+	if err != nil || len(lines) != 2 {
+		t.Fatal(len(lines), err)
+	}
+	var results []map[string]any
+	if err := json.Unmarshal([]byte(must(t, append(args, "json")...)), &results); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"requests_per_s", "tpot_mean_ns", "tpot_p99_ns", "goodput_requests_per_s"} {
+		if got := lines[1][slices.Index(lines[0], name)]; got != "" {
+			t.Errorf("CSV: %s is %q, expected none", name, got)
+		}
+	}
+	for _, name := range []string{"requests_per_s", "tpot", "goodput_requests_per_s"} {
+		if got, ok := results[0][name]; ok {
+			t.Errorf("JSON: %s is %v, expected none", name, got)
+		}
+	}
 }
 
 // A step of sparse attention takes longer at a longer context, also beyond that of the model's file.

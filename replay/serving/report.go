@@ -63,7 +63,7 @@ func seconds(ns int64) string { return hardware.Seconds(float64(ns) / 1e9).Strin
 
 // tpot formats times of tokens after the first, which requests of one token lack.
 func tpot(s Spread) (p50, p90, p99 string) {
-	if s.Mean == 0 {
+	if s == (Spread{}) {
 		return "–", "–", "–"
 	}
 	return seconds(s.P50), seconds(s.P90), seconds(s.P99)
@@ -79,8 +79,8 @@ func Report(title string, results []*Result, slo SLO) *table.Report {
 		if slo != (SLO{}) || r.judged() {
 			meets = percent(r.Attainment)
 		}
-		if r.Goodput > 0 {
-			goodput = fmt.Sprintf("%.3g", r.Goodput)
+		if r.Goodput != nil {
+			goodput = fmt.Sprintf("%.3g", *r.Goodput)
 		}
 		p50, p90, p99 := tpot(r.TPOT)
 		t.Add(r.System, text.Rate(r.Throughput), seconds(r.TTFT.P50), seconds(r.TTFT.P90), seconds(r.TTFT.P99),
@@ -130,9 +130,9 @@ func Finding(results []*Result) string {
 	show := func(v float64) string { return fmt.Sprintf("%.4g tokens/s", v) }
 	switch {
 	case !first.judged():
-	case seeds == 0 && slices.ContainsFunc(results, func(r *Result) bool { return r.Goodput > 0 }):
+	case seeds == 0 && slices.ContainsFunc(results, func(r *Result) bool { return r.Goodput != nil }):
 		of = "load within the limits"
-		value = func(r *Result) float64 { return r.Goodput }
+		value = func(r *Result) float64 { return *r.Goodput }
 		show = func(v float64) string { return fmt.Sprintf("%.3g requests/s", v) }
 	default:
 		of, figure, show = "share of requests within the limits", len(SeedFigures)-1, percent
@@ -211,6 +211,14 @@ func exact(v *float64) any {
 	return *v
 }
 
+// above is a figure for CSV, empty if it is 0.
+func above(v float64) any {
+	if v == 0 {
+		return ""
+	}
+	return v
+}
+
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
 func differences(r *Result) *table.Table {
@@ -250,10 +258,10 @@ func WriteCSV(w io.Writer, results []*Result) error {
 	t := table.New(header...)
 	for _, r := range results {
 		line := []any{r.System, r.Requests, r.InputTokens, r.OutputTokens, r.ReusedTokens, r.Preemptions, r.Steps, r.Duration, r.Busy,
-			r.Throughput, r.Rate}
+			r.Throughput, above(r.Rate)}
 		start := len(line)
 		line = append(append(line, r.Latency.figures()...),
-			r.Running, r.MostRunning, r.Waiting, r.KV, r.MostKV, r.Blocks, r.Memory, r.Uncached, r.ToGPU, r.ToHost, r.Goodput)
+			r.Running, r.MostRunning, r.Waiting, r.KV, r.MostKV, r.Blocks, r.Memory, r.Uncached, r.ToGPU, r.ToHost, exact(r.Goodput))
 		for i := range SeedFigures {
 			switch {
 			case r.Compared != nil:
@@ -279,8 +287,13 @@ func WriteCSV(w io.Writer, results []*Result) error {
 
 // figures returns the figures of a line of CSV.
 func (l *Latency) figures() (all []any) {
-	for _, s := range []Spread{l.Queue, l.TTFT, l.TPOT} {
+	for _, s := range []Spread{l.Queue, l.TTFT} {
 		all = append(all, s.Mean, s.P50, s.P90, s.P99)
+	}
+	if l.TPOT == (Spread{}) {
+		all = append(all, "", "", "", "")
+	} else {
+		all = append(all, l.TPOT.Mean, l.TPOT.P50, l.TPOT.P90, l.TPOT.P99)
 	}
 	return append(all, l.Attainment, l.AttainmentTTFT, l.AttainmentTPOT)
 }

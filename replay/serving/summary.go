@@ -75,7 +75,7 @@ type Summary struct {
 	Duration     int64   `json:"duration_ns"` // until the last token
 	Busy         int64   `json:"busy_ns"`     // in iterations
 	Throughput   float64 `json:"output_tokens_per_s"`
-	Rate         float64 `json:"requests_per_s"` // arrivals, 0 if all requests arrive at once
+	Rate         float64 `json:"requests_per_s,omitzero"` // arrivals, 0 if all requests arrive at once
 	Latency
 	// Running, Waiting, KV and Uncached are means over time while iterations run.
 	Running     float64 `json:"running_mean"`
@@ -88,9 +88,9 @@ type Summary struct {
 	Uncached    float64 `json:"uncached_mean"`
 	ToGPU       int64   `json:"to_gpu_bytes"`
 	ToHost      int64   `json:"to_host_bytes"`
-	// Goodput is the largest rate of arrivals, in requests/s, at which the attainment holds, 0 if it
-	// was not searched.
-	Goodput float64 `json:"goodput_requests_per_s,omitempty"`
+	// Goodput is the largest rate of arrivals, in requests/s, at which the attainment holds. It is 0 if
+	// no tried rate is small enough, and nil if it was not searched.
+	Goodput *float64 `json:"goodput_requests_per_s,omitempty"`
 	// Classes are in the order of the names.
 	Classes []*ClassSummary `json:"classes,omitempty"`
 
@@ -111,7 +111,7 @@ type ClassSummary struct {
 type Latency struct {
 	Queue Spread `json:"queue"`
 	TTFT  Spread `json:"ttft"`
-	TPOT  Spread `json:"tpot"` // of requests with two or more tokens, 0 if there are none
+	TPOT  Spread `json:"tpot,omitzero"` // of requests with two or more tokens, 0 if there are none
 	// Attainment is the share of requests that meet all limits. The others count one limit.
 	Attainment     float64 `json:"attainment"`
 	AttainmentTTFT float64 `json:"ttft_attainment"`

@@ -48,14 +48,15 @@ func TestTimeline(t *testing.T) {
 // The finding names the system that serves most, by the strictest figure that a run has.
 func TestFinding(t *testing.T) {
 	of := func(name string, figures ...float64) *Result {
-		r := &Result{System: name, Summary: &Summary{Throughput: figures[0], Goodput: figures[1]}}
-		r.Attainment = figures[2]
+		r := &Result{System: name, Summary: &Summary{Throughput: figures[0]}}
+		r.Attainment = figures[1]
 		return r
 	}
-	plain := func() []*Result { return []*Result{of("a", 100, 0, 0.5), of("b", 200, 0, 0.25), of("c", 200, 0, 0.5)} }
+	plain := func() []*Result { return []*Result{of("a", 100, 0.5), of("b", 200, 0.25), of("c", 200, 0.5)} }
 	judged, loads := plain(), plain()
 	for i := range judged {
-		judged[i].slo.TPOT, loads[i].slo.TPOT, loads[i].Goodput = 1, 1, float64(3-i)
+		load := float64(3 - i)
+		judged[i].slo.TPOT, loads[i].slo.TPOT, loads[i].Goodput = 1, 1, &load
 	}
 	p, ratio := 0.02, 0.8
 	seeded := func(values ...float64) []*Result {
