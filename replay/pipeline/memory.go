@@ -23,7 +23,7 @@ type Memory struct {
 	Host    float64 `json:"host_bytes"`
 	HostHas float64 `json:"host_has_bytes"`
 	SSD     float64 `json:"ssd_bytes"`
-	kv      float64 // of all tokens
+	kv      float64 // of all tokens, in the layers that the GPU has
 	// Verdict is empty if everything fits.
 	Verdict string `json:"verdict,omitempty"`
 }

@@ -113,7 +113,10 @@ func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) (*Planned, er
 		}
 	}
 	if len(pairs) == 0 {
-		return nil, fmt.Errorf("no schedule decodes with %s: add kept, which serves lossy policies", profiles[0].Cell)
+		if profiles[0].Lossy() {
+			return nil, fmt.Errorf("no schedule decodes with %s: add kept, which serves lossy policies", profiles[0].Cell)
+		}
+		return nil, fmt.Errorf("schedule kept serves lossy policies, and %s keeps all entries: add another schedule", profiles[0].Cell)
 	}
 	var done atomic.Int64
 	progress := func(n int64) {

@@ -74,6 +74,14 @@ func TestDenseRunsNoIndexer(t *testing.T) {
 	near(t, "dense of sparse", project("dense")/project("gpu"), hidden*(rank+latent)/(hidden*(rank+latent)+indexer+0.))
 }
 
+// Only lossy policies decode with kept.
+func TestPlanOfKept(t *testing.T) {
+	p := read(t, realProfile(t))
+	if _, err := Plan(t.Context(), []*Profile{p}, planOptions(t, p, "kept")); err == nil || !strings.Contains(err.Error(), "keeps all entries: add another schedule") {
+		t.Error(err)
+	}
+}
+
 // A plan finds batches that fit for both schedules. All of the context is cached.
 func TestPlanOfDense(t *testing.T) {
 	p := read(t, realProfile(t))

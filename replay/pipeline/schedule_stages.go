@@ -171,7 +171,7 @@ func (r *runner) ofStage(mem *Memory) {
 	share := float64((layers+n-1)/n) / float64(layers)
 	embedding := r.Model.EmbeddingParameters() * float64(r.Model.BytesPerParameter.Value)
 	mem.Weights = embedding + share*(mem.Weights-embedding)
-	mem.Cache *= share
+	mem.Cache, mem.kv = mem.Cache*share, mem.kv*share
 }
 
 var _ Closed = (*inStages)(nil)

@@ -97,7 +97,8 @@ func TestPipelineParallel(t *testing.T) {
 	}
 }
 
-// A plan searches batches of at least one request for each stage.
+// A plan searches batches of at least one request for each stage. The GPU of a stage has all KV of its
+// layers.
 func TestPlanOfStages(t *testing.T) {
 	p, o := parallelOptions(t, "llama-3.1-8b", 1)
 	o.PipelineParallel = 3
@@ -105,6 +106,9 @@ func TestPlanOfStages(t *testing.T) {
 	found, err := Plan(t.Context(), []*Profile{p}, plan)
 	if err != nil || found.Candidates[0].PipelineParallel != 3 || found.Candidates[0].Batch < 3 {
 		t.Fatalf("%+v, %v", found, err)
+	}
+	if c := found.Candidates[0]; *c.Ratio != 1 || *c.Fill != 1 {
+		t.Errorf("a stage keeps %g of the context, and %g would fill memory, expected all", *c.Ratio, *c.Fill)
 	}
 	plan.MaxBatch = 2
 	if _, err := Plan(t.Context(), []*Profile{p}, plan); err == nil || !strings.Contains(err.Error(), "into 3 parts") {
