@@ -208,6 +208,9 @@ func parseSize(text string) (int64, error) {
 		return n, nil
 	}
 	bytes, err := humanize.ParseBytes(text)
+	if err != nil && strings.HasPrefix(err.Error(), "too large") {
+		return math.MaxInt64, nil // which the checks of the flags refuse
+	}
 	number, fraction := strconv.ParseFloat(strings.TrimRight(text, " B"), 64)
 	if err != nil || strings.HasSuffix(text, "b") || fraction == nil && number != math.Trunc(number) {
 		return 0, errors.New("expected whole bytes, as in 656, 4G or 4GiB (a final b means bits)")

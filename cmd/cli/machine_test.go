@@ -61,6 +61,8 @@ func TestMachineFlags(t *testing.T) {
 		"--gpu h100 --gpus 2 --batch 8 --pipeline-parallel 8": "divided among 8 GPUs, but --gpus states 2",
 		"--hardware h100,H100-SXM":                            "--hardware names H100-SXM twice",
 		"--gpu h100 --gpus 100000":                            "expected 1 to 1024",
+		"--gpu h100 --host-memory 99999999999GB":              "expected at most 1PiB",
+		"--gpu h100 --host-memory 1e30":                       "expected whole bytes",
 		"--gpu h100 --host-memory 2":                          "expected at least 1GB",
 		"--gpu h1000000":                                      "unknown gpu",
 		"--gpu h100 --link pcie9":                             "unknown link",
