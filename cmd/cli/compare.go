@@ -76,6 +76,9 @@ func (f *compareFlags) run(c *call, table policies.Table) error {
 	for i, name := range wanted {
 		wanted[i] = policies.Named(table.Canonical(name), ran)
 	}
+	if f.all == "" && wanted[0] == wanted[1] {
+		return usagef("compare: %s and %s are the same policy: name two policies", c.args[0], c.args[1])
+	}
 	compared, err := unlessStopped(c.Context(), func() (any, error) {
 		o := board.Options{Seed: f.seed, Incomplete: selected.incomplete}
 		if f.all != "" {

@@ -47,7 +47,7 @@ func TestCompareErrors(t *testing.T) {
 	}{
 		{"lru", 2, "policy A or B missing; usage: kvreplay compare A B [ROWS...]"},
 		{"lru opt", 1, "no folder results here"},
-		{"lru lru " + rows, 1, "both names are the same policy: name two policies"},
+		{"lru lru " + rows, 2, "lru and lru are the same policy: name two policies"},
 		{"lru s3-fifoo " + rows, 1, `no rows of policy "s3-fifoo", did you mean s3fifo?; the rows have: admit, fifo,`},
 		{"lru opt " + rows + " --format csv", 2, `--format "csv": expected table, json, markdown, latex or html`},
 		{"lru opt " + rows + " --where polcy=lru", 2, `unknown field "polcy"`},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -262,6 +263,11 @@ func flagError(c *cobra.Command, err error) error {
 		return usagef("--%s %q: %s; see `%s --help`", invalid.GetFlag().Name, invalid.GetValue(), whatFails(invalid), c.CommandPath())
 	}
 	name, ok := strings.CutPrefix(err.Error(), "unknown flag: --")
+	if _, word, short := strings.Cut(err.Error(), " in -"); short {
+		if _, err := os.Lstat("-" + word); err == nil {
+			return usagef("-%s looks like flags: name the file ./-%s", word, word)
+		}
+	}
 	if !ok {
 		return usagef("%w; see `%s --help`", err, c.CommandPath())
 	}

@@ -92,6 +92,13 @@ func TestDashIsNoInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	kvreplay(t, 0, "validate", "-")
+	if err := os.Link(path, "-trace.parquet"); err != nil {
+		t.Fatal(err)
+	}
+	says(t, 2, "-trace.parquet looks like flags: name the file ./-trace.parquet", "validate", "-trace.parquet")
+	kvreplay(t, 0, "validate", "./-trace.parquet")
+	says(t, 2, "unknown shorthand flag", "validate", "-x.parquet")
+	says(t, 1, "1 of 2 files not valid: ", "validate", "./-trace.parquet", "nowhere")
 }
 
 // If a file that a flag names is empty or missing, the error is not one of the command line. It

@@ -168,7 +168,7 @@ The exit code is 1 if a file breaks a rule.`,
 				return fmt.Errorf("%d of %d files could not be read, and %d are not valid traces", unread, len(c.args), bad)
 			}
 			if bad > 0 {
-				return fmt.Errorf("%d of %d files are not valid traces: trace/FORMAT.md has the rules", bad, len(c.args))
+				return fmt.Errorf("%d of %s not valid: trace/FORMAT.md has the rules", bad, count(len(c.args), "file"))
 			}
 			return nil
 		},

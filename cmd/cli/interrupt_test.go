@@ -370,7 +370,7 @@ func TestDiskFull(t *testing.T) {
 		return exec.Command("bash", "-c", "ulimit -f "+limit+"; exec "+strings.Join(quoted, " "))
 	}
 	text, err := command("2").CombinedOutput() // 2 KiB: no rows fit
-	if err == nil || !strings.Contains(string(text), "is the disk full?") {
+	if err == nil || !strings.Contains(string(text), "kvreplay: keep results: write "+out) || !strings.Contains(string(text), "is the disk full?") {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	if rowsOf(t, out) != nil {

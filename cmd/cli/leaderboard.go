@@ -498,7 +498,11 @@ func (t *rowTimer) Model() board.TimeModel {
 	o := &t.pricer.Options
 	notes := []string{"every step of each layer and selecting head has the misses of the mean recorded stream ('kvreplay time' prices each step)"}
 	if t.widest > 0 {
-		notes = append(notes, fmt.Sprintf("a TPOT is within ±%.0f to ±%.0f %%. The errors move all policies alike, so they do not change their order", 100*t.narrowest, 100*t.widest))
+		within := fmt.Sprintf("±%.0f", 100*t.widest)
+		if least := fmt.Sprintf("±%.0f", 100*t.narrowest); least != within {
+			within = least + " to " + within
+		}
+		notes = append(notes, fmt.Sprintf("a TPOT is within %s %%. The errors move all policies alike, so they do not change their order", within))
 	}
 	for _, n := range slices.Sorted(slices.Values(t.assumed)) {
 		notes = append(notes, strings.TrimSuffix(n, ", but the misses of the profile"))

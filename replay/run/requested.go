@@ -47,10 +47,15 @@ const requestedFolder = "asked"
 
 // locked calls f while no other run can change the files that runs share.
 func (s *Store) locked(f func() error) error {
-	if err := files.Locked(filepath.Join(s.dir, requestedFolder, "lock"), f); err != nil {
+	locked := false
+	err := files.Locked(filepath.Join(s.dir, requestedFolder, "lock"), func() error {
+		locked = true
+		return f()
+	})
+	if err != nil && !locked {
 		return fmt.Errorf("keep results: %w", err)
 	}
-	return nil
+	return err
 }
 
 // requested returns the cells of the plan, in the form of the store.

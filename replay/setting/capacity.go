@@ -123,6 +123,9 @@ func (c Capacity) bounded() error {
 // on.
 func parseGrowing(text string) (Capacity, error) {
 	parts := strings.Split(text, "+")
+	if parts[0] == "" {
+		return Capacity{}, badCapacity(text)
+	}
 	first, err := ParseCapacity(parts[0])
 	if err != nil {
 		return first, err

@@ -90,6 +90,9 @@ func TestParseCapacities(t *testing.T) {
 			t.Errorf("%s: %v, want an error", text, textsOf(got))
 		}
 	}
+	if _, err := ParseCapacity("+5"); err == nil || !strings.HasPrefix(err.Error(), `capacity "+5": expected `) {
+		t.Errorf("+5: %v", err)
+	}
 }
 
 // The texts of every grid parse back, ascend, and include the capacities that tables show.
