@@ -216,7 +216,7 @@ func TestDatasetsVerify(t *testing.T) {
 	for _, want := range []string{
 		"smollm2_multi_news_8k.parquet: different: 763653 bytes with SHA-256",
 		bundled.EmbeddedFile + ": good: ",
-		"smollm2_niah_multikey_3_4k.parquet: missing",
+		"smollm2_niah_multikey_3_4k.parquet: missing: no such file. ",
 		"git checkout -- ", "kvreplay datasets describe smollm2_multi_news_8k",
 	} {
 		if !strings.Contains(out, want) {

@@ -82,6 +82,7 @@ func TestPlotPareto(t *testing.T) {
 		}
 		wantRefused(t, 1, want, "plot", "pareto", path, "-o", drawn)
 	}
+	wantRefused(t, 1, dir+" is a folder, expected a file", "plot", "pareto", dir, "-o", drawn)
 }
 
 // A curve of one policy needs no rank.

@@ -128,7 +128,7 @@ func TestVerify(t *testing.T) {
 		says    string
 	}{
 		catalogue.Good:      {whole, ""},
-		catalogue.Missing:   {nil, "missing. In a checkout `git checkout"},
+		catalogue.Missing:   {nil, "no such file. In a checkout `git checkout"},
 		catalogue.Different: {damaged, "not a valid trace"},
 		catalogue.Reencoded: {reencoded(t, filepath.Join(folder, bundled.EmbeddedFile)), "the same content"},
 	} {

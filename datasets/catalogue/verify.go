@@ -65,7 +65,7 @@ func (c *Check) compare(ctx context.Context, want *File) {
 	err := c.read()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		c.State, c.Problem = Missing, "missing"
+		c.State, c.Problem = Missing, "no such file"
 	case err != nil:
 		c.State, c.Problem = Unreadable, fmt.Sprintf("cannot be read: %v", err)
 	default:

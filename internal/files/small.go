@@ -32,7 +32,7 @@ func ReadSmall(name string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case info.IsDir():
-		return nil, fmt.Errorf("%s is a folder, expected a YAML file", name)
+		return nil, fmt.Errorf("%s is a folder, expected a file", name)
 	case info.Size() > smallLimit:
 		return nil, fmt.Errorf("%s has %d bytes, expected at most %d", name, info.Size(), smallLimit)
 	}
