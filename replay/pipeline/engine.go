@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/names"
@@ -38,7 +37,7 @@ type Engine struct {
 //
 // Continuous batching of 32 requests of 8192 tokens takes 300.6 s, of which the GPU waits 24.0 %
 // for the CPU. That is 8.8 ms for each of 8192 steps.
-var engines = []Engine{
+var engines = []*Engine{
 	{Name: "graphs", Text: "CUDA graphs, CPU work hidden (vLLM, SGLang, TensorRT-LLM)", Gap: 0.5e-6,
 		Source: "NVIDIA, Getting Started with CUDA Graphs, https://developer.nvidia.com/blog/cuda-graphs/"},
 	{Name: "eager", Text: "a serving engine without CUDA graphs", Gap: 0.9e-6, Layer: 4.85e-3 / 12,
@@ -57,20 +56,15 @@ const DefaultEngine = "graphs"
 
 // ParseEngine returns the engine with a name. Case and separators do not count.
 func ParseEngine(name string) (*Engine, error) {
-	known := EngineNames()
-	found, err := names.Find("engine", name, names.Of(known...))
-	if err != nil {
-		return nil, err
-	}
-	return &engines[slices.Index(known, found)], nil
+	return find("engine", name, engines, func(e *Engine) names.Name { return names.Name{Name: e.Name} })
 }
 
 // EngineNames returns the names of the engines, in the order of help.
-func EngineNames() []string { return slice.Map(engines, func(e Engine) string { return e.Name }) }
+func EngineNames() []string { return slice.Map(engines, func(e *Engine) string { return e.Name }) }
 
 // EngineList returns the engines for help, one per line.
 func EngineList() string {
-	lines := slice.Map(engines, func(e Engine) string { return fmt.Sprintf("  %-28s%s", e.Name, e.Text) })
+	lines := slice.Map(engines, func(e *Engine) string { return fmt.Sprintf("  %-28s%s", e.Name, e.Text) })
 	return strings.Join(lines, "\n")
 }
 

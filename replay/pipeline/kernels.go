@@ -86,7 +86,7 @@ func (f *Fitted) Layer(layer int, l *Load) (o Operators, err error) {
 	}
 	m := f.roofline.Model
 	hidden := float64(m.Hidden.Value)
-	first, second, out := projectionMatrices(m, f.roofline.Selection.Method == "indexer")
+	first, second, out := f.roofline.first, f.roofline.second, f.roofline.out
 	around := func(tokens float64) float64 { return f.seconds(kernel.NewNorm(tokens, hidden, true)) }
 	before := func(tokens float64) float64 {
 		return around(tokens) + f.products(tokens, first) + f.innerNorms(tokens) + f.seconds(kernel.NewRope(tokens, rotated(m)))
@@ -226,9 +226,18 @@ func rotated(m *hardware.Model) float64 {
 	return float64(m.QueryHeads.Value+m.KVHeads.Value) * float64(m.HeadDim.Value)
 }
 
-// projectionMatrices returns the matrices whose weights projections counts. Products of each head
-// are one matrix of all heads.
-func projectionMatrices(m *hardware.Model, indexes bool) (first, second, out []matrix) {
+// parameters returns the number of weights of matrices.
+func parameters(all []matrix) float64 {
+	return slice.Sum(all, func(m matrix) float64 { return m.out * m.in })
+}
+
+// projections returns the matrices that a layer's attention multiplies with before selection,
+// between selection and attention, and after. In latent attention the indexer's query, from the
+// factored one, is enough to select. The full queries and their absorption into the latent space can
+// wait. Keys are absorbed, so none is expanded (DeepSeek-V2, section 2.1). In other models selection
+// needs the queries. The indexer's own projections count if it is used. Products of each head are one
+// matrix of all heads.
+func projections(m *hardware.Model, indexes bool) (first, second, out []matrix) {
 	h, q, kv, d := float64(m.Hidden.Value), float64(m.QueryHeads.Value), float64(m.KVHeads.Value), float64(m.HeadDim.Value)
 	l := m.Latent
 	if l == nil {

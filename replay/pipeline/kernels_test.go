@@ -28,31 +28,6 @@ func fittedOn(t *testing.T, machine, model string, experts int) (*Fitted, *Roofl
 	return NewFitted(r, e), r
 }
 
-// The matrices of a layer have the weights that the roofline counts, for all models.
-func TestProjectionMatrices(t *testing.T) {
-	lib, err := hardware.Load("")
-	fatal.If(t, err)
-	for _, it := range lib.Items(hardware.KindModel) {
-		m := it.(*hardware.Model)
-		for _, indexes := range []bool{false, m.Indexer != nil} {
-			first, second, out := projections(m, indexes)
-			a, b, c := projectionMatrices(m, indexes)
-			for i, pair := range [][2]float64{{first, weightsOf(a)}, {second, weightsOf(b)}, {out, weightsOf(c)}} {
-				if pair[0] != pair[1] {
-					t.Errorf("%s, part %d: %g weights, expected %g", m.Name, i, pair[1], pair[0])
-				}
-			}
-		}
-	}
-}
-
-func weightsOf(all []matrix) (sum float64) {
-	for _, m := range all {
-		sum += m.out * m.in
-	}
-	return sum
-}
-
 // Large operators take about the roofline's time, small ones a launch more. Both hold for dense,
 // latent and MoE models.
 func TestFittedNearRoofline(t *testing.T) {

@@ -50,7 +50,7 @@ const (
 // size of the cache. KVDrive's grow with it (section 6.2, "cache size", and Fig. 16), but it does
 // not state its structure. RetroInfer's public code looks up a cluster by its number
 // (wave_buffer_cpu.cpp, batch_access).
-var structures = []structure{
+var structures = []*structure{
 	{
 		name: "page", summary: "a table by block, as of pages (RetroInfer)",
 		host: func(c *lookups) (float64, float64) { return c.demand, 0 },
@@ -84,23 +84,13 @@ func (c *lookups) scanned() float64 {
 
 // LookupList describes the structures of lookups, one per line.
 func LookupList() string {
-	line := func(s structure) string { return fmt.Sprintf("  %-27s %s", s.name, s.summary) }
+	line := func(s *structure) string { return fmt.Sprintf("  %-27s %s", s.name, s.summary) }
 	return strings.Join(slice.Map(structures, line), "\n")
 }
 
 // findStructure returns the structure for a name, page if it is empty.
 func findStructure(name string) (*structure, error) {
-	known := slice.Map(structures, func(s structure) names.Name { return names.Name{Name: s.name} })
-	name, err := names.Find("lookup", cmp.Or(name, "page"), known)
-	if err != nil {
-		return nil, err
-	}
-	for i := range structures {
-		if structures[i].name == name {
-			return &structures[i], nil
-		}
-	}
-	return nil, fmt.Errorf("lookup %q", name) // names.Find returns names of the table
+	return find("lookup", cmp.Or(name, structures[0].name), structures, func(s *structure) names.Name { return names.Name{Name: s.name} })
 }
 
 // lookup returns the seconds to look up a layer's demanded blocks on the GPU and on the host. The

@@ -73,6 +73,8 @@ type Roofline struct {
 	Experts   int // GPUs that share the routed experts, each with its own batch, 0 for 1
 	Threads   int // host threads for lookups, 0 for 1
 
+	first, second, out []matrix // of the projections
+
 	matrix, low float64 // FLOP/s of BF16, and of the weights' precision
 	memory      float64 // bytes/s
 	latency     float64 // latency of host memory, s
@@ -87,8 +89,9 @@ type Roofline struct {
 func NewRoofline(machine *hardware.Machine, m *hardware.Model, s Selection, experts, threads int) *Roofline {
 	g := machine.GPU
 	r := &Roofline{Model: m, Selection: s, Experts: max(1, experts), Threads: max(1, threads), latency: float64(machine.Host.Latency.Value)}
+	r.first, r.second, r.out = projections(m, s.Method == "indexer")
 	r.host = float64(machine.Host.StreamBandwidth.Value) / float64(max(1, machine.GPUs))
-	r.scan, r.structure = min(r.host, float64(r.Threads)*float64(machine.Host.ThreadBandwidth.Value)), &structures[0]
+	r.scan, r.structure = min(r.host, float64(r.Threads)*float64(machine.Host.ThreadBandwidth.Value)), structures[0]
 	r.matrix = r.rate("BF16", g.AchievedBF16.Known(), float64(g.AchievedBF16.Value), float64(g.BF16.Value), assumedMatrix)
 	r.memory = r.rate("memory", g.AchievedMemoryBandwidth.Known(), float64(g.AchievedMemoryBandwidth.Value), float64(g.MemoryBandwidth.Value), assumedMemory)
 	r.low = r.matrix
@@ -124,7 +127,7 @@ func (r *Roofline) weights(n, tokens float64) float64 {
 // Layer prices one layer's operators.
 func (r *Roofline) Layer(layer int, l *Load) (o Operators, err error) {
 	m := r.Model
-	first, second, out := projections(m, r.Selection.Method == "indexer")
+	first, second, out := parameters(r.first), parameters(r.second), parameters(r.out)
 	o.Project = r.weights(first, l.Queries)
 	if second > 0 {
 		o.Pre = r.weights(second, l.Queries)
@@ -228,32 +231,6 @@ func GPUWeights(m *hardware.Model, experts int) float64 {
 // routed returns the bytes of one routed expert's weights.
 func routed(m *hardware.Model) float64 {
 	return float64(m.FFNMatrices.Value) * float64(m.Hidden.Value) * float64(m.MoE.FFN.Value)
-}
-
-// projections returns the numbers of weights that a layer's attention multiplies with before
-// selection, between selection and attention, and after. In latent attention the indexer's query,
-// from the factored one, is enough to select. The full queries and their absorption into the latent
-// space can wait. Keys are absorbed, so none is expanded (DeepSeek-V2, section 2.1). In other
-// models selection needs the queries. The indexer's own projections count if it is used.
-func projections(m *hardware.Model, indexes bool) (first, second, out float64) {
-	h, q, kv, d := float64(m.Hidden.Value), float64(m.QueryHeads.Value), float64(m.KVHeads.Value), float64(m.HeadDim.Value)
-	l := m.Latent
-	if l == nil {
-		return h * d * (q + 2*kv), 0, q * d * h
-	}
-	rank, rope, nope, value := float64(l.KVRank.Value), float64(l.Rope.Value), float64(l.NoPE.Value), float64(l.Value.Value)
-	first, second, out = h*(rank+rope), q*nope*rank, q*value*(rank+h)
-	if query := float64(l.QueryRank.Value); query > 0 {
-		first += h * query
-		second += query * q * (nope + rope)
-	} else {
-		first += h * q * (nope + rope)
-	}
-	if indexes {
-		heads, dim := float64(m.Indexer.Heads.Value), float64(m.Indexer.HeadDim.Value)
-		first += float64(l.QueryRank.Value)*heads*dim + h*(dim+heads)
-	}
-	return first, second, out
 }
 
 // keyValueWeights returns the number of weights that compute K and V of a position from its

@@ -172,8 +172,8 @@ func TestTensorParallelOfExperts(t *testing.T) {
 		t.Errorf("1 of 8 GPUs has %g heads, experts of %g, an FFN of %g and entries of %s", s.QueryHeads.Value, s.MoE.FFN.Value, s.FFN.Value, s.Entry.Value)
 	}
 	first, second, out := projections(s, false)
-	near(t, "before attention", first, 7168*(512+64+1536))
-	near(t, "heads", second+out, 16*128*512+1536*16*(128+64)+16*128*(512+7168))
+	near(t, "before attention", parameters(first), 7168*(512+64+1536))
+	near(t, "heads", parameters(second)+parameters(out), 16*128*512+1536*16*(128+64)+16*128*(512+7168))
 	stored, active := s.FFNParameters(60)
 	near(t, "stored", stored, 257*3*7168*256+7168*256)
 	near(t, "active", active, 9*3*7168*256+7168*256)

@@ -179,7 +179,7 @@ func (r *runner) prepare() error {
 	}
 	roofline := NewRoofline(r.Machine, r.Model, r.Selection, r.Experts, cmp.Or(r.Threads, r.Machine.Host.Threads()))
 	roofline.structure, _ = findStructure(r.Lookup) // check has found it
-	if s := roofline.structure; s != &structures[0] && r.traits.Moves == MovesMisses {
+	if s := roofline.structure; s != structures[0] && r.traits.Moves == MovesMisses {
 		r.note("lookup: %s, %s", s.name, s.summary)
 	}
 	r.computer, r.gpuRate, r.roofline = roofline, roofline.memory, roofline

@@ -117,6 +117,14 @@ func canonical(name, options string, list ...policies.Option) (wholeBatch, error
 	return wholeBatch{name}, err
 }
 
+// plain reads the options of a schedule that has none.
+func plain(s Schedule) func(options string) (Schedule, error) {
+	return func(options string) (Schedule, error) {
+		_, err := policies.ParseOptions(options)
+		return s, err
+	}
+}
+
 // entry is a schedule of the table.
 type entry struct {
 	name, usage string
@@ -128,7 +136,7 @@ type entry struct {
 var scheduleTable = []entry{
 	{"sequential", "sequential[:lookup=gpu|cpu]", "selects, looks up, fetches and computes one after the other", parseSequential, []string{"serial"}},
 	{"prefetch", "prefetch[:accuracy=1]", "a layer ahead, with the input of the layer before (InfiniGen)", parsePrefetch, []string{"infinigen"}},
-	{"da", "da", "attention on residents overlaps the fetch (ESS)", parseDA, []string{"ess"}},
+	{"da", "da", "attention on residents overlaps the fetch (ESS)", plain(DA{wholeBatch{"da"}}), []string{"ess"}},
 	{"dba", "dba[:phi=0.5,delta_us=0]", "da, and the last phi of the selection overlaps too (ESS)", parseDBA, []string{"ess"}},
 	{"layerwise", "layerwise[:phi=0.5,delta_us=0]", "da or dba, whichever exposes less, layer by layer (ESS)", parseLayerwise, []string{"ess"}},
 	{"sfc", "sfc[:parts=auto]", "micro-batches: the GPU selects, the CPU looks up and the link fetches at once (KVDrive)", parseSFC, []string{"kvdrive"}},
@@ -137,9 +145,9 @@ var scheduleTable = []entry{
 	{"flexgen", "flexgen[:batches=1,weights=gpu|host,kv=fp16|int4,group=64]", "all KV moves, a layer ahead (FlexGen)", parseFlexGen, nil},
 	{"ellm", "ellm[:uncached=auto,swap=auto,recompute=auto,choose=time,fused=no]", "first tokens stay uncached: some layers run again while others are swapped in (eLLM)", parseELLM, nil},
 	{"host", "host[:attend=all|demand|missed,halves=no|yes,weights=gpu|host]", "the CPU attends to KV in host memory, or to the misses alone (FastDecode)", parseHost, []string{"fastdecode"}},
-	{"gpu", "gpu", "sparse Top-K attention, all KV on the GPU", parseOnGPU, []string{"on-gpu"}},
-	{"kept", "kept", "attention over the entries that a lossy policy keeps, all on the GPU", parseKept, nil},
-	{"dense", "dense", "dense attention over the whole context, all KV on the GPU", parseDense, nil},
+	{"gpu", "gpu", "sparse Top-K attention, all KV on the GPU", plain(OnGPU{}), []string{"on-gpu"}},
+	{"kept", "kept", "attention over the entries that a lossy policy keeps, all on the GPU", plain(Kept{wholeBatch{"kept"}}), nil},
+	{"dense", "dense", "dense attention over the whole context, all KV on the GPU", plain(OnGPU{Dense: true}), nil},
 }
 
 // ScheduleList describes the schedules, one per line.
@@ -155,28 +163,34 @@ func ScheduleList() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// scheduleNames returns the names of the table with their aliases.
-func scheduleNames() []names.Name {
-	return slice.Map(scheduleTable, func(e entry) names.Name { return names.Name{Name: e.name, Aliases: e.aliases} })
+// names returns the name with its aliases.
+func (e entry) names() names.Name { return names.Name{Name: e.name, Aliases: e.aliases} }
+
+// find returns the line of a table that a user names.
+func find[T any](kind, name string, table []T, of func(T) names.Name) (line T, err error) {
+	name, err = names.Find(kind, name, slice.Map(table, of))
+	if err != nil {
+		return line, err
+	}
+	return table[slices.IndexFunc(table, func(x T) bool { return of(x).Name == name })], nil
 }
 
 // ScheduleNames returns the names of the schedules without options.
-func ScheduleNames() []string { return names.List(scheduleNames()) }
+func ScheduleNames() []string { return names.List(slice.Map(scheduleTable, entry.names)) }
 
 // ScheduleAliases returns the other names of schedules, as in "prefetch (infinigen)".
 func ScheduleAliases() string {
-	aliased := slices.DeleteFunc(scheduleNames(), func(n names.Name) bool { return n.Aliases == nil })
+	aliased := slices.DeleteFunc(slice.Map(scheduleTable, entry.names), func(n names.Name) bool { return n.Aliases == nil })
 	return strings.Join(names.WithAliases(aliased), ", ")
 }
 
 // ParseSchedule reads "NAME[:OPTION=VALUE,...]". NAME may be an alias, in any case.
 func ParseSchedule(text string) (Schedule, error) {
 	name, options, _ := strings.Cut(text, ":")
-	name, err := names.Find("schedule", name, scheduleNames())
+	e, err := find("schedule", name, scheduleTable, entry.names)
 	if err != nil {
 		return nil, err
 	}
-	e := &scheduleTable[slices.IndexFunc(scheduleTable, func(e entry) bool { return e.name == name })]
 	s, err := e.parse(options)
 	if err != nil {
 		return nil, fmt.Errorf("schedule %s: %w; usage: %s", text, err, e.usage)

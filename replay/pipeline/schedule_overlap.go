@@ -7,11 +7,6 @@ import "github.com/kvreplay/kvreplay/policies"
 // section 3.3, Dual-Attention).
 type DA struct{ wholeBatch }
 
-func parseDA(options string) (Schedule, error) {
-	w, err := canonical("da", options)
-	return DA{w}, err
-}
-
 // Place adds a step.
 func (DA) Place(t *Timeline, s *Step) { placeOverlapped(t, s, func(*Layer) *DBA { return nil }) }
 

@@ -51,16 +51,6 @@ func (q *Sequential) Closed(s *Step) float64 {
 // different services.
 type OnGPU struct{ Dense bool }
 
-func parseOnGPU(options string) (Schedule, error) {
-	_, err := policies.ParseOptions(options)
-	return OnGPU{}, err
-}
-
-func parseDense(options string) (Schedule, error) {
-	_, err := policies.ParseOptions(options)
-	return OnGPU{Dense: true}, err
-}
-
 // Name returns gpu or dense.
 func (g OnGPU) Name() string {
 	if g.Dense {
@@ -108,11 +98,6 @@ func (g OnGPU) Closed(s *Step) float64 {
 // of them are on the GPU. Nothing is selected, and nothing moves. The work of the policy itself is
 // not counted.
 type Kept struct{ wholeBatch }
-
-func parseKept(options string) (Schedule, error) {
-	w, err := canonical("kept", options)
-	return Kept{w}, err
-}
 
 // Traits states that dropped entries never come back.
 func (Kept) Traits() Traits { return Traits{Serves: Compressed, Moves: MovesDropped} }
