@@ -73,7 +73,7 @@ func lacking(cells, had []CellRef) []CellRef {
 	for _, r := range had {
 		there[r] = true
 	}
-	return slices.DeleteFunc(slices.Clone(cells), func(r CellRef) bool { return there[r] })
+	return slice.Filter(cells, func(r CellRef) bool { return !there[r] })
 }
 
 // intersection returns the cells that all policies have, sorted.

@@ -310,7 +310,7 @@ func withRatio(pairs []pair) []pair {
 	if len(pairs) < 2 {
 		return pairs
 	}
-	return slices.DeleteFunc(slices.Clone(pairs), func(p pair) bool { return !p.hasRatio() })
+	return slice.Filter(pairs, pair.hasRatio)
 }
 
 // pairedP tests the log ratio of misses over the pairs. It returns nil without rows by request. The

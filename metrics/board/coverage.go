@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 )
 
@@ -120,7 +121,7 @@ func (c *coverage) rankedWhere(policy string) string {
 	} {
 		for _, at := range c.cellsOf(policy) {
 			within := func(p string) []CellRef {
-				return slices.DeleteFunc(slices.Clone(c.cellsOf(p)), func(r CellRef) bool { return key.of(r) != key.of(at) })
+				return slice.Filter(c.cellsOf(p), func(r CellRef) bool { return key.of(r) == key.of(at) })
 			}
 			if _, ranked, _ := commonCells(c.policies, within); len(ranked) > 1 && slices.Contains(ranked, policy) {
 				return "--where " + printable.ShellWord(key.name+"="+key.of(at))
@@ -132,7 +133,7 @@ func (c *coverage) rankedWhere(policy string) string {
 
 // TraceNotes name the cells that the figures by trace leave out.
 func (t *Ranking) TraceNotes() []string {
-	left := slices.DeleteFunc(slices.Clone(t.usable), func(r CellRef) bool { return slices.Contains(t.onTrace[r.Trace], r) })
+	left := slice.Filter(t.usable, func(r CellRef) bool { return !slices.Contains(t.onTrace[r.Trace], r) })
 	if len(left) == 0 {
 		return nil
 	}
@@ -152,7 +153,7 @@ func commonOnTraces(traces, policies []string, cellsOf func(string) []CellRef) m
 	common := map[string][]CellRef{}
 	for _, trace := range traces {
 		onTrace := func(policy string) []CellRef { return cells[place{trace, policy}] }
-		ran := slices.DeleteFunc(slices.Clone(policies), func(p string) bool { return len(onTrace(p)) == 0 })
+		ran := slice.Filter(policies, func(p string) bool { return len(onTrace(p)) > 0 })
 		common[trace], _, _ = commonCells(ran, onTrace)
 	}
 	return common

@@ -202,7 +202,7 @@ func (g *grid) ranking(key *Key) *Ranking {
 	}
 	cells := map[string][]CellRef{}
 	for _, p := range ran {
-		cells[p] = slices.DeleteFunc(slices.Clone(t.usable), func(r CellRef) bool { return g.at(r, p) == nil })
+		cells[p] = slice.Filter(t.usable, func(r CellRef) bool { return g.at(r, p) != nil })
 	}
 	cellsOf := func(policy string) []CellRef { return cells[policy] }
 	var ranked, unranked []string
@@ -348,7 +348,7 @@ func (g *grid) lines(policies []string, t *Ranking) []Line {
 	for _, policy := range policies {
 		line := Line{Policy: policy, Pooled: t.Key.measure(g, policy, t.Common)}
 		for _, capacity := range t.Capacities {
-			at := slices.DeleteFunc(slices.Clone(t.Common), func(r CellRef) bool { return r.Capacity != capacity })
+			at := slice.Filter(t.Common, func(r CellRef) bool { return r.Capacity == capacity })
 			line.Capacities = append(line.Capacities, t.Key.measure(g, policy, at))
 		}
 		if t.Kind == ExactKind {

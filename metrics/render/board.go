@@ -328,7 +328,7 @@ func (v *boardView) byTrace(t *board.Ranking) {
 // trace lays out × OPT, and the recall of lossy policies, over the capacities of a trace.
 func (v *boardView) trace(info *board.TraceInfo) {
 	of := func(cells []board.CellLine) []board.CellLine {
-		return slices.DeleteFunc(slices.Clone(cells), func(c board.CellLine) bool { return c.Trace != info.Trace })
+		return slice.Filter(cells, func(c board.CellLine) bool { return c.Trace == info.Trace })
 	}
 	for i := range v.Tables {
 		t := &v.Tables[i]

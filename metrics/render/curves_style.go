@@ -69,12 +69,12 @@ const mostMarks = 16
 func linePoints(points plotter.XYs) (*plotter.Line, *plotter.Scatter, error) {
 	sizes := slice.Map(points, func(p plotter.XY) float64 { return p.X })
 	known := knownSizes(sizes)
-	marked := slices.DeleteFunc(slices.Clone(points), func(p plotter.XY) bool { return !slices.Contains(known, p.X) })
+	marked := slice.Filter(points, func(p plotter.XY) bool { return slices.Contains(known, p.X) })
 	line, err := plotter.NewLine(points)
 	if err != nil {
 		return nil, nil, err
 	}
-	marks, err := plotter.NewScatter(marked)
+	marks, err := plotter.NewScatter(plotter.XYs(marked))
 	return line, marks, err
 }
 
@@ -84,9 +84,7 @@ func knownSizes(sizes []float64) []float64 {
 	if len(sizes) <= mostMarks {
 		return sizes
 	}
-	known := slices.DeleteFunc(slices.Clone(sizes), func(x float64) bool {
-		return !isPowerOfTwo(x) && !isPowerOfTwo(x/1.5)
-	})
+	known := slice.Filter(sizes, func(x float64) bool { return isPowerOfTwo(x) || isPowerOfTwo(x/1.5) })
 	if len(known) >= 4 {
 		return known
 	}

@@ -184,7 +184,7 @@ func Contenders(b *board.Board) (policies []string) {
 // out options, and "all" names all.
 func chooseLines(lines []board.Line, chosen []string, view View) (found []board.Line, err error) {
 	if len(chosen) == 1 && strings.EqualFold(chosen[0], "all") {
-		return slices.DeleteFunc(slices.Clone(lines), func(l board.Line) bool { return l.Pooled == nil }), nil
+		return slice.Filter(lines, func(l board.Line) bool { return l.Pooled != nil }), nil
 	}
 	short := view.PolicyNames(slice.Map(lines, func(l board.Line) string { return l.Policy }))
 	known := slice.Map(lines, func(l board.Line) names.Name {

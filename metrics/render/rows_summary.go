@@ -9,6 +9,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
@@ -143,7 +144,7 @@ func (s *summary) order(most int) []*result.Row {
 // columns returns the capacities to show: a few, from the smallest to the largest, and noCapacity
 // if a shown policy has none.
 func (s *summary) columns(shown []*result.Row) (columns []string) {
-	sized := result.SortCapacities(slices.DeleteFunc(slices.Clone(s.capacities), func(c string) bool { return c == noCapacity }))
+	sized := result.SortCapacities(slice.Filter(s.capacities, func(c string) bool { return c != noCapacity }))
 	for i := range min(len(sized), summaryCapacities) {
 		at := i
 		if len(sized) > summaryCapacities {
