@@ -90,6 +90,17 @@ func Filter[X any](list []X, keep func(x X) bool) (kept []X) {
 	return kept
 }
 
+// Runs returns the runs of neighbours that are alike.
+func Runs[X any](list []X, alike func(a, b X) bool) (runs [][]X) {
+	first := 0
+	for i := range list {
+		if i+1 == len(list) || !alike(list[first], list[i+1]) {
+			runs, first = append(runs, list[first:i+1]), i+1
+		}
+	}
+	return runs
+}
+
 // Count returns the number of elements for which is holds.
 func Count[X any](list []X, is func(x X) bool) (n int) {
 	for _, x := range list {

@@ -2,6 +2,7 @@ package slice
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -43,6 +44,9 @@ func TestSums(t *testing.T) {
 	odd := func(x int) bool { return x%2 == 1 }
 	if got := Filter(list, odd); !slices.Equal(got, []int{3, 1, 1, 5}) {
 		t.Errorf("odd numbers %v", got)
+	}
+	if got := Runs([]int{3, 3, 1, 3}, func(a, b int) bool { return a == b }); fmt.Sprint(got) != "[[3 3] [1] [3]]" {
+		t.Errorf("runs %v", got)
 	}
 	if got := Add([]int{1, 1}, list...); !slices.Equal(got, []int{1, 1, 3, 4, 5}) {
 		t.Errorf("missing numbers added: %v", got)

@@ -66,16 +66,12 @@ func newCells(rows []*result.Row) ([]*cell, error) {
 		return nil, err
 	}
 	var cells []*cell
-	for len(rows) > 0 {
-		n := 1
-		for n < len(rows) && result.SameCell(rows[0], rows[n]) {
-			n++
-		}
-		c, err := newCell(rows[:n])
+	for _, own := range slice.Runs(rows, result.SameCell) {
+		c, err := newCell(own)
 		if err != nil {
 			return nil, err
 		}
-		cells, rows = append(cells, c), rows[n:]
+		cells = append(cells, c)
 	}
 	return cells, nil
 }
@@ -120,18 +116,15 @@ func (c *cell) addRequests(rows []*result.Row) (tallies []tally, err error) {
 		return nil, nil
 	}
 	c.work = new(work)
-	for len(rows) > 0 {
-		id, n := *rows[0].RequestID, 1
-		for n < len(rows) && *rows[n].RequestID == id {
-			n++
-		}
-		t, err := c.request(id, rows[:n])
+	for _, own := range slice.Runs(rows, func(a, b *result.Row) bool { return *a.RequestID == *b.RequestID }) {
+		id := *own[0].RequestID
+		t, err := c.request(id, own)
 		if err != nil {
 			return nil, err
 		}
 		c.requests = append(c.requests, counts{t.misses, t.lost})
 		c.work.ids, c.work.tasks = append(c.work.ids, id), append(c.work.tasks, task{t.streams, t.steps, t.demand})
-		tallies, rows = append(tallies, t), rows[n:]
+		tallies = append(tallies, t)
 	}
 	c.requests = slices.Clip(slices.Clone(c.requests))
 	return tallies, nil

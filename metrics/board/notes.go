@@ -180,18 +180,13 @@ func refsText(refs []CellRef) string {
 		capacities string
 	}
 	var runs []run
-	for len(refs) > 0 {
-		n := 1
-		for n < len(refs) && refs[n].Trace == refs[0].Trace {
-			n++
-		}
-		capacities := capacitiesText(refs[:n])
+	for _, own := range slice.Runs(refs, func(a, b CellRef) bool { return a.Trace == b.Trace }) {
+		trace, capacities := own[0].Trace, capacitiesText(own)
 		if last := len(runs) - 1; last >= 0 && runs[last].capacities == capacities {
-			runs[last].traces = append(runs[last].traces, refs[0].Trace)
+			runs[last].traces = append(runs[last].traces, trace)
 		} else {
-			runs = append(runs, run{[]string{refs[0].Trace}, capacities})
+			runs = append(runs, run{[]string{trace}, capacities})
 		}
-		refs = refs[n:]
 	}
 	var texts []string
 	for _, r := range runs {

@@ -65,6 +65,8 @@ func (o *PlanOptions) planned(found []Candidate, dropped []Dropped) *Planned {
 	return p
 }
 
+func sameGroup(a, b Candidate) bool { return compareGroups(&a, &b) == 0 }
+
 func compareGroups(a, b *Candidate) int {
 	place := func(c *Candidate) int {
 		if c.Oracle { // oracles are listed together
@@ -96,7 +98,7 @@ func (c *Candidate) Against(o *Candidate) (ratio, low, high float64) {
 func bestCells(found []Candidate) (kept []Candidate) {
 	for i := range found {
 		c := &found[i]
-		at := slices.IndexFunc(kept, func(k Candidate) bool { return k.asked == c.asked && compareGroups(&k, c) == 0 })
+		at := slices.IndexFunc(kept, func(k Candidate) bool { return k.asked == c.asked && sameGroup(k, *c) })
 		switch {
 		case at < 0:
 			kept = append(kept, *c)
@@ -109,11 +111,7 @@ func bestCells(found []Candidate) (kept []Candidate) {
 
 // rank numbers the candidates of each group. Oracles have no number.
 func rank(found []Candidate) {
-	for start := 0; start < len(found); {
-		group := found[start:]
-		if end := slices.IndexFunc(group, func(c Candidate) bool { return compareGroups(&found[start], &c) != 0 }); end > 0 {
-			group = group[:end]
-		}
+	for _, group := range slice.Runs(found, sameGroup) {
 		places := Places(len(group), func(first, later int) bool { return group[later].ties(&group[first]) })
 		for i := range group {
 			if group[i].Ties == nil {
@@ -123,7 +121,6 @@ func rank(found []Candidate) {
 				group[i].Rank = places[i]
 			}
 		}
-		start += len(group)
 	}
 }
 
@@ -160,13 +157,8 @@ func (p *Planned) WriteJSON(w io.Writer) error { return text.WriteJSON(w, p) }
 // without a candidate.
 func (p *Planned) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	for rest := p.Candidates; len(rest) > 0; {
-		n := slices.IndexFunc(rest, func(c Candidate) bool { return compareGroups(&rest[0], &c) != 0 })
-		if n < 0 {
-			n = len(rest)
-		}
-		p.writeGroup(&b, rest[:n])
-		rest = rest[n:]
+	for _, group := range slice.Runs(p.Candidates, sameGroup) {
+		p.writeGroup(&b, group)
 	}
 	if err := writeNotes(&b, resultsOf(p.Candidates)); err != nil {
 		return err
