@@ -6,6 +6,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/parquet/file"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -14,9 +15,7 @@ import (
 func TestArrowReadsIndices(t *testing.T) {
 	path := interopSample(t, trace.ReadAll)
 	r, err := file.OpenParquetFile(path, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer r.Close()
 	var want []int32
 	var rows int
@@ -28,16 +27,12 @@ func TestArrowReadsIndices(t *testing.T) {
 	for g := range r.NumRowGroups() {
 		column := r.MetaData().Schema.ColumnIndexByName("topk_indices.list.element")
 		chunk, err := r.RowGroup(g).Column(column)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		values, def, rep := make([]int32, 512), make([]int16, 512), make([]int16, 512)
 		reader := chunk.(*file.Int32ColumnChunkReader)
 		for reader.HasNext() {
 			levels, n, err := reader.ReadBatch(int64(len(values)), values, def, rep)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			got = append(got, values[:n]...)
 			for _, l := range rep[:levels] {
 				if l == 0 {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -42,37 +43,27 @@ func benchTrace(b testing.TB, streams, rows, prompt, m int, scores bool) string 
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "bench.parquet")
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: m * 4 / 5, BlockTokens: 1})
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	r := rand.New(rand.NewPCG(1, 2))
 	var s trace.Stream
 	for layer := range streams {
 		drift(r, &s, trace.Key{Request: "request-0", Layer: int32(layer), Head: trace.NoHead}, prompt, rows, m, scores)
-		if err := w.Write(&s); err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, w.Write(&s))
 	}
-	if err := w.Close(); err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, w.Close())
 	return path
 }
 
 func benchmarkRead(b *testing.B, columns trace.Columns) {
 	f, err := trace.Open(benchTrace(b, 8, 256, 32<<10, 1280, true))
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	defer f.Close()
 	var s trace.Stream
 	indices := 0
 	for b.Loop() {
 		reader := f.NewReader(columns)
 		for i := range f.Streams() {
-			if err := reader.Read(i, &s); err != nil {
-				b.Fatal(err)
-			}
+			fatal.If(b, reader.Read(i, &s))
 			indices += len(s.Indices)
 		}
 		reader.Close()
@@ -91,19 +82,13 @@ func BenchmarkWrite(b *testing.B) {
 	indices := 0
 	for b.Loop() {
 		w, err := trace.Create(filepath.Join(b.TempDir(), "w.parquet"), trace.Meta{Order: trace.OrderRank, TopK: 1024, BlockTokens: 1})
-		if err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, err)
 		for layer := range int32(4) {
 			s.Layer = layer
-			if err := w.Write(&s); err != nil {
-				b.Fatal(err)
-			}
+			fatal.If(b, w.Write(&s))
 			indices += len(s.Indices)
 		}
-		if err := w.Close(); err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, w.Close())
 	}
 	b.ReportMetric(float64(indices)/b.Elapsed().Seconds()/1e6, "Mindices/s")
 }
@@ -123,9 +108,7 @@ func BenchmarkOpenDirectory(b *testing.B) {
 	path := benchTrace(b, 1600, 256, 64, 4, false)
 	for b.Loop() {
 		f, err := trace.Open(path)
-		if err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, err)
 		f.Close()
 	}
 }
@@ -140,17 +123,13 @@ func BenchmarkReadOneStream(b *testing.B) {
 
 func readOne(t testing.TB, path string, stream int) (opened, read int64) {
 	f, bytes, err := trace.OpenCounting(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	opened = bytes.Load()
 	reader := f.NewReader(0)
 	defer reader.Close()
 	var s trace.Stream
-	if err := reader.Read(stream, &s); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, reader.Read(stream, &s))
 	return opened, bytes.Load() - opened
 }
 
@@ -158,13 +137,9 @@ func readOne(t testing.TB, path string, stream int) (opened, read int64) {
 func TestOneStreamReadsLittle(t *testing.T) {
 	path := benchTrace(t, 61, 64, 32<<10, 1280, false)
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if f.RowGroups() > 2 {
 		t.Fatalf("%d row groups, the test wants many streams in one", f.RowGroups())
 	}
@@ -181,18 +156,14 @@ func TestOneStreamReadsLittle(t *testing.T) {
 // Reading allocates by page, not by row or value.
 func TestReadAllocatesByPage(t *testing.T) {
 	f, err := trace.Open(benchTrace(t, 16, 1000, 300, 20, true))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	reader := f.NewReader(trace.ReadAll)
 	defer reader.Close()
 	var s trace.Stream
 	i := 0
 	next := func() {
-		if err := reader.Read(i%len(f.Streams()), &s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, reader.Read(i%len(f.Streams()), &s))
 		i++
 	}
 	for range f.Streams() {
@@ -207,9 +178,7 @@ func TestReadAllocatesByPage(t *testing.T) {
 func TestAbortLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	w, err := trace.Create(filepath.Join(dir, "a.parquet"), testMeta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	w.Abort()
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 0 {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -117,9 +118,7 @@ func TestDigestValueByValue(t *testing.T) {
 		d := trace.NewDigester()
 		d.Add(&s)
 		got, err := d.Sum(meta)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if want := slowDigest(t, meta, &s); got != want {
 			t.Fatalf("seed %d: digest %s, want %s", seed, got, want)
 		}
@@ -131,9 +130,7 @@ func slowDigest(t *testing.T, m *trace.Meta, s *trace.Stream) string {
 	t.Helper()
 	var b bytes.Buffer
 	put := func(v any) {
-		if err := binary.Write(&b, binary.LittleEndian, v); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, binary.Write(&b, binary.LittleEndian, v))
 	}
 	put(uint32(len(s.Request)))
 	b.WriteString(s.Request)
@@ -149,9 +146,7 @@ func slowDigest(t *testing.T, m *trace.Meta, s *trace.Stream) string {
 	}
 	stream := sha256.Sum256(b.Bytes())
 	text, err := m.Canonical()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	sum := sha256.Sum256([]byte("kvreplay trace 1\n" + string(text) + "\n" + string(stream[:])))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -62,9 +63,7 @@ func damageSample(t testing.TB, heads ...int32) (raw []byte, want string) {
 	path := writeTrace(t, testMeta, streams...)
 	restore()
 	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if want, err = contents(path, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -89,9 +88,7 @@ func indexedSample(t testing.TB) (raw []byte, want string) {
 	}
 	path := writeTrace(t, testMeta, streams...)
 	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if want, err = contents(path, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -102,13 +99,9 @@ func indexedSample(t testing.TB) (raw []byte, want string) {
 // order, and some of the bits in page data.
 func bitsToFlip(t *testing.T, raw []byte, r *rand.Rand) []int {
 	path := filepath.Join(t.TempDir(), "whole.parquet")
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, raw, 0o600))
 	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	covered := make([]bool, len(raw))
 	for _, span := range trace.PageData(f) {
@@ -156,9 +149,7 @@ func flipBitsOf(t *testing.T, raw []byte, want string) {
 	harmless := 0
 	for _, bit := range flips {
 		raw[bit/8] ^= 1 << (bit % 8)
-		if err := os.WriteFile(path, raw, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, raw, 0o600))
 		raw[bit/8] ^= 1 << (bit % 8)
 		for _, shuffle := range []*rand.Rand{nil, rand.New(rand.NewPCG(uint64(bit), 5))} {
 			got, err := contents(path, shuffle)
@@ -178,9 +169,7 @@ func TestTruncated(t *testing.T) {
 	raw, _ := damageSample(t, allHeads...)
 	path := filepath.Join(t.TempDir(), "short.parquet")
 	for n := 0; n < len(raw); n += 97 {
-		if err := os.WriteFile(path, raw[:n], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, raw[:n], 0o600))
 		_, err := contents(path, nil)
 		if e := trace.AsError(err); e == nil || e.Rule != trace.RuleFile {
 			t.Fatalf("%d of %d bytes: %v, expected rule %q", n, len(raw), err, trace.RuleFile)
@@ -199,9 +188,7 @@ func TestDamageAllocatesLittle(t *testing.T) {
 		for range 1 + r.IntN(3) {
 			copy(damaged[r.IntN(len(raw)-5):], []byte{0xff, 0xff, 0xff, 0xff, 0x07}) // the largest int32 as varint
 		}
-		if err := os.WriteFile(path, damaged, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, damaged, 0o600))
 		runtime.ReadMemStats(&before)
 		_, _ = contents(path, nil)
 		runtime.ReadMemStats(&after)

@@ -11,6 +11,7 @@ import (
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -26,9 +27,7 @@ func TestEmptyRowGroups(t *testing.T) {
 		t.Errorf("digest %s, expected %s", got, want)
 	}
 	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	if f.RowGroups() != 5 || len(f.Streams()) != 2 || f.Streams()[1].RowGroup != 3 {
 		t.Errorf("%d row groups, streams %+v", f.RowGroups(), f.Streams())
@@ -40,13 +39,9 @@ func TestEmptyRowGroups(t *testing.T) {
 func withEmptyGroups(t *testing.T, path string) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	f, err := parquet.OpenFile(bytes.NewReader(raw), int64(len(raw)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	meta := *f.Metadata()
 	empty := meta.RowGroups[0]
 	empty.NumRows, empty.TotalByteSize, empty.Columns = 0, 0, slices.Clone(empty.Columns)
@@ -59,13 +54,9 @@ func withEmptyGroups(t *testing.T, path string) {
 		meta.RowGroups[i].Ordinal = int16(i)
 	}
 	footer, err := thrift.Marshal(new(thrift.CompactProtocol), &meta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	old := binary.LittleEndian.Uint32(raw[len(raw)-8:])
 	raw = append(raw[:len(raw)-8-int(old)], footer...)
 	raw = append(binary.LittleEndian.AppendUint32(raw, uint32(len(footer))), "PAR1"...)
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, raw, 0o600))
 }

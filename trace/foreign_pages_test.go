@@ -7,6 +7,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -26,9 +27,7 @@ func TestStreamsAcrossPages(t *testing.T) {
 	value := func(layer, step int) float32 { return float32(layer*steps+step) / 1024 }
 	path := filepath.Join(t.TempDir(), "foreign.parquet")
 	out, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	w := parquet.NewGenericWriter[row](out, parquet.PageBufferSize(200), parquet.KeyValueMetadata("kvreplay", `{"block_tokens":1,"candidates":2,"order":"rank","topk":2,"version":1}`))
 	for layer := range layers {
 		for step := range steps {
@@ -39,24 +38,16 @@ func TestStreamsAcrossPages(t *testing.T) {
 			}
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
+	fatal.If(t, out.Close())
 	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	reader := f.NewReader(trace.ReadAll)
 	defer reader.Close()
 	var s trace.Stream
 	for layer := range layers {
-		if err := reader.Read(layer, &s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, reader.Read(layer, &s))
 		for step := range steps {
 			if list := s.List(step); list[0] != int32(step) || list[1] != int32(layer+40) || s.CoveredMass[step] != value(layer, step) {
 				t.Fatalf("layer %d, step %d: %v, %g, expected %g", layer, step, list, s.CoveredMass[step], value(layer, step))

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -20,16 +21,12 @@ func FuzzOpen(f *testing.F) {
 		writeRaw(f, map[string]string{"kvreplay": rawMeta}, goodRows()[:1]),
 	} {
 		small, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
+		fatal.If(f, err)
 		f.Add(small)
 	}
 	path := filepath.Join(f.TempDir(), "fuzz.parquet")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, data, 0o600))
 		_, readErr := contents(path, nil)
 		violations := 0
 		_, err := trace.Validate(t.Context(), path, func(*trace.Error) bool { violations++; return violations < 5 })
@@ -52,9 +49,7 @@ func FuzzParseMeta(f *testing.F) {
 			return
 		}
 		first, err := m.Canonical()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		back, err := trace.ParseMeta(first)
 		if err != nil {
 			t.Fatalf("canonical text %s does not parse: %v", first, err)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -47,17 +48,13 @@ type pyRow struct {
 func pyRows(t *testing.T, path string) (all []pyRow) {
 	t.Helper()
 	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	reader := f.NewReader(trace.ReadAll)
 	defer reader.Close()
 	for i := range f.Streams() {
 		var s trace.Stream
-		if err := reader.Read(i, &s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, reader.Read(i, &s))
 		for j, step := range s.Steps {
 			row := pyRow{RequestID: s.Request, LayerID: s.Layer, PromptLen: s.PromptLen, Step: step, SeqLen: int32(s.SeqLen(j)),
 				TopK: s.List(j), Scores: s.ScoreList(j), Predicted: s.PredictedList(j)}
@@ -90,9 +87,7 @@ func TestPythonReadsOurs(t *testing.T) {
 			Sliced  [][3]any `json:"sliced"`
 		}
 		const k = 8
-		if err := json.Unmarshal(python(t, filepath.Join(interopDir, "dump.py"), path, fmt.Sprint(k)), &seen); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal(python(t, filepath.Join(interopDir, "dump.py"), path, fmt.Sprint(k)), &seen))
 		want := pyRows(t, path)
 		for library, got := range map[string][]pyRow{"pyarrow": seen.PyArrow, "pandas": seen.Pandas, "DuckDB": seen.DuckDB} {
 			if !reflect.DeepEqual(got, want) {
@@ -174,14 +169,10 @@ func TestWeReadPython(t *testing.T) {
 func digestOf(t *testing.T, path string) string {
 	t.Helper()
 	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	digest, err := f.ComputeDigest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return digest
 }
 
@@ -193,9 +184,7 @@ func readShuffled(t *testing.T, path, like string) {
 	var readers [2]*trace.Reader
 	for i, p := range []string{path, like} {
 		f, err := trace.Open(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer f.Close()
 		files[i], readers[i] = f, f.NewReader(trace.ReadAll)
 		defer readers[i].Close()
@@ -206,9 +195,7 @@ func readShuffled(t *testing.T, path, like string) {
 		if err := readers[0].Read(i, &got); err != nil {
 			t.Fatalf("%s stream %d: %v", filepath.Base(path), i, err)
 		}
-		if err := readers[1].Read(i, &want); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, readers[1].Read(i, &want))
 		want.StreamInfo = got.StreamInfo
 		compare(t, uint64(i), &got, &want)
 	}
@@ -218,18 +205,14 @@ func readShuffled(t *testing.T, path, like string) {
 func alterUnchecked(t *testing.T, path string) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := pyRows(t, path)
 	r := rand.New(rand.NewPCG(4, 4))
 	for range 60 {
 		bit := r.IntN(8 * len(raw) * 3 / 4)
 		raw[bit/8] ^= 1 << (bit % 8)
 		altered := filepath.Join(t.TempDir(), "altered.parquet")
-		if err := os.WriteFile(altered, raw, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(altered, raw, 0o600))
 		raw[bit/8] ^= 1 << (bit % 8)
 		f, err := trace.Open(altered)
 		if err != nil {
@@ -246,16 +229,12 @@ func alterUnchecked(t *testing.T, path string) {
 // it.
 func TestFormatExamples(t *testing.T) {
 	text, err := os.ReadFile("FORMAT.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var scripts []string
 	for i, part := range strings.Split(string(text), "```") {
 		if code, ok := strings.CutPrefix(part, "python\n"); ok && i%2 == 1 {
 			script := filepath.Join(t.TempDir(), "example.py")
-			if err := os.WriteFile(script, []byte(code), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, os.WriteFile(script, []byte(code), 0o600))
 			scripts = append(scripts, script)
 		}
 	}
@@ -268,9 +247,7 @@ func TestFormatExamples(t *testing.T) {
 		t.Errorf("the writer's file breaks %q:\n%s", rules, messages)
 	}
 	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	if len(f.Streams()) != 2 || f.RowGroups() != 2 || !f.HasScores() || f.Streams()[0].Windows != 2 {
 		t.Errorf("streams %+v", f.Streams())

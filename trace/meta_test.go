@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -12,17 +13,13 @@ func TestCanonical(t *testing.T) {
 	m := trace.Meta{Version: 1, Order: trace.OrderRank, TopK: 2, Candidates: 3, BlockTokens: 1, Sink: intPtr(0),
 		Notes: map[string]string{"b": "<&>", "a": "ü \u2028\u2029 \\u2028 \"x\"\n"}, Model: "m"}
 	got, err := m.Canonical()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := `{"block_tokens":1,"candidates":3,"model":"m","notes":{"a":"ü ` + "\u2028\u2029" + ` \\u2028 \"x\"\n","b":"<&>"},"order":"rank","sink":0,"topk":2,"version":1}`
 	if string(got) != want {
 		t.Errorf("canonical text\n%s, expected\n%s", got, want)
 	}
 	back, err := trace.ParseMeta(got)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if again, _ := back.Canonical(); string(again) != want {
 		t.Errorf("after parsing: %s", again)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -29,17 +30,13 @@ func TestEmptyPromptMass(t *testing.T) {
 		}
 		path := writeTrace(t, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: 1}, streams...)
 		f, err := trace.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer f.Close()
 		reader := f.NewReader(trace.ReadAll)
 		defer reader.Close()
 		for i, want := range streams {
 			var s trace.Stream
-			if err := reader.Read(i, &s); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, reader.Read(i, &s))
 			want.StreamInfo = s.StreamInfo
 			compare(t, uint64(i), &s, want)
 		}
@@ -54,17 +51,13 @@ func massDigest(t *testing.T, m *trace.Meta, streams []*trace.Stream) string {
 	t.Helper()
 	all := []byte("kvreplay trace 1\n")
 	text, err := m.Canonical()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	all = append(append(all, text...), '\n')
 	for _, s := range streams {
 		var b bytes.Buffer
 		for _, v := range []any{uint32(1), []byte("r"), s.Layer, int32(-1), s.PromptLen, int32(1),
 			[]int32{0, 16, 1, 0}, int32(len(s.PromptMass)), s.PromptMass} {
-			if err := binary.Write(&b, binary.LittleEndian, v); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, binary.Write(&b, binary.LittleEndian, v))
 		}
 		sum := sha256.Sum256(b.Bytes())
 		all = append(all, sum[:]...)

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/internal/storage"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -42,19 +43,13 @@ func (c *countingStore) taken() (requests, bytes int64) { return c.requests.Swap
 func stored(t *testing.T, path string) (*trace.File, *countingStore) {
 	t.Helper()
 	s, err := storage.At(filepath.Dir(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	c := &countingStore{Store: s}
 	o, err := storage.OpenIn(t.Context(), c, filepath.Base(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { o.Close() })
 	f, err := trace.OpenReader("stored", o, o.Size())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return f, c
 }
 
@@ -73,22 +68,16 @@ func groups(t *testing.T, layers int32, requests ...string) string {
 	t.Cleanup(trace.SetGapBytes(8 << 10)) // a thirtieth, as the file
 	path := filepath.Join(t.TempDir(), "many.parquet")
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: m, BlockTokens: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r := rand.New(rand.NewPCG(1, 2))
 	var s trace.Stream
 	for _, request := range requests {
 		for layer := range layers {
 			drift(r, &s, trace.Key{Request: request, Layer: layer, Head: trace.NoHead}, 32<<10, rows, m, true)
-			if err := w.Write(&s); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, w.Write(&s))
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	return path
 }
 
@@ -156,9 +145,7 @@ func readAll(t *testing.T, f *trace.File, columns trace.Columns, streams []int) 
 	defer r.Close()
 	var s trace.Stream
 	for _, i := range streams {
-		if err := r.Read(i, &s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, r.Read(i, &s))
 	}
 }
 
@@ -167,9 +154,7 @@ func TestStoreFails(t *testing.T) {
 	path := groups(t, 8, "a")
 	f, count := stored(t, path)
 	o, err := storage.OpenIn(t.Context(), count, filepath.Base(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer o.Close()
 	count.fail = &storage.Error{Place: "x", Err: errors.New("no connection")}
 	_, err = trace.OpenReader("stored", o, o.Size())
@@ -192,9 +177,7 @@ func TestIndexChangesNothing(t *testing.T) {
 		t.Fatal("the file has no stream index")
 	}
 	raw[at-2] ^= 1 // its seal
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, raw, 0o600))
 	if got, err := contents(path, nil); err != nil || got != want {
 		t.Errorf("without its index the file has other contents (%v)", err)
 	}
@@ -213,19 +196,13 @@ func TestFalseIndex(t *testing.T) {
 	// The first stream of the first group, [request, layer, head, prompt_len, first step, rows], gets
 	// another prompt_len.
 	text[bytes.Index(text, []byte("[0,0,-1,"))+len("[0,0,-1,")] ^= 1
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, raw, 0o600))
 	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	digest := f.StoredDigest()
 	f.Close()
 	copy(raw[at-17:], trace.SealIndex(text, digest))
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, raw, 0o600))
 	if f, err = trace.Open(path); err != nil {
 		t.Fatal(err)
 	}
@@ -248,8 +225,6 @@ func validates(t *testing.T, path string) error {
 		first = e
 		return false
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return first
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -74,15 +75,9 @@ func writeFile(t testing.TB, create func(path string) (*trace.Writer, error), wr
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "t.parquet")
 	w, err := create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := write(w); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, write(w))
+	fatal.If(t, w.Close())
 	return path
 }
 

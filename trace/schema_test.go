@@ -7,6 +7,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -97,9 +98,7 @@ func TestNotATrace(t *testing.T) {
 	dir := t.TempDir()
 	empty, text := filepath.Join(dir, "empty.parquet"), filepath.Join(dir, "text.jsonl")
 	for path, content := range map[string]string{empty: "", text: "{\"layer\": 3}\n"} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(content), 0o600))
 	}
 	expectRule(t, empty, trace.RuleFile, "is empty")
 	expectRule(t, text, trace.RuleFile, "is not a Parquet file")
@@ -111,9 +110,7 @@ func TestNotATrace(t *testing.T) {
 		t.Skip("root reads files without permission")
 	}
 	secret := filepath.Join(dir, "secret.parquet")
-	if err := os.WriteFile(secret, []byte("PAR1"), 0); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(secret, []byte("PAR1"), 0))
 	if _, err := trace.Open(secret); !os.IsPermission(unwrapAll(err)) {
 		t.Errorf("a file without permission: %v", err)
 	}
@@ -162,16 +159,12 @@ func TestEmptyDictionary(t *testing.T) {
 func writeRawWith(t *testing.T, option parquet.WriterOption) string {
 	path := filepath.Join(t.TempDir(), "c.parquet")
 	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer file.Close()
 	w := parquet.NewGenericWriter[rawRow](file, option, parquet.KeyValueMetadata("kvreplay", rawMeta))
 	if _, err := w.Write(goodRows()); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	return path
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -53,9 +54,7 @@ func writeRaw[T any](t testing.TB, keyValues map[string]string, groups ...[]T) s
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "raw.parquet")
 	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var options []parquet.WriterOption
 	for k, v := range keyValues {
 		options = append(options, parquet.KeyValueMetadata(k, v))
@@ -65,16 +64,10 @@ func writeRaw[T any](t testing.TB, keyValues map[string]string, groups ...[]T) s
 		if _, err := w.Write(rows); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Flush())
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
+	fatal.If(t, file.Close())
 	return path
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -51,23 +52,17 @@ func TestWriterRepeatsCorpus(t *testing.T) {
 	for _, name := range []string{"wide_questions", "deep_vt", "ahead_repobench_go"} {
 		path := filepath.Join("..", "datasets", "corpus", name+".parquet")
 		f, err := trace.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer f.Close()
 		reader := f.NewReader(trace.ReadAll)
 		var streams []*trace.Stream
 		for i := range f.Streams() {
 			s := &trace.Stream{}
-			if err := reader.Read(i, s); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, reader.Read(i, s))
 			streams = append(streams, s)
 		}
 		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got := fileOf(t, *f.Meta(), streams, true); !bytes.Equal(got, want) {
 			t.Errorf("%s: %d bytes that differ from the committed %d", name, len(got), len(want))
 		}
@@ -114,9 +109,7 @@ func fileOf(t *testing.T, meta trace.Meta, streams []*trace.Stream, reuse bool) 
 		return nil
 	})
 	file, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return file
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -55,9 +56,7 @@ func TestWriteParts(t *testing.T) {
 		whole := writeTrace(t, testMeta, streams...)
 		checkDigest(t, writeParts(t, streams, func() int { return 1 + r.IntN(40) }), whole)
 		a, err := os.ReadFile(writeParts(t, streams, func() int { return (1 + r.IntN(2)) * trace.RowsPerWrite }))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if b, err := os.ReadFile(whole); err != nil || !bytes.Equal(a, b) {
 			t.Fatalf("seed %d: parts of so many rows as are written together make another file (%v)", seed, err)
 		}
@@ -86,9 +85,7 @@ func checkDigest(t *testing.T, path, other string) {
 	var digests [2]string
 	for i, path := range []string{path, other} {
 		f, err := trace.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer f.Close()
 		if digests[i], err = f.Digest(); err != nil || digests[i] != f.StoredDigest() {
 			t.Fatalf("digest %s of the content, stored %s, %v", digests[i], f.StoredDigest(), err)
@@ -130,9 +127,7 @@ func TestWritePartsRefuses(t *testing.T) {
 		broken.Error():                      {parts: []*trace.Stream{part(info, first)}, err: broken},
 	} {
 		w, err := trace.Create(filepath.Join(t.TempDir(), "w.parquet"), trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		err = w.WriteParts(info, func(yield func(*trace.Stream, error) bool) {
 			for _, s := range c.parts {
 				if !yield(s, nil) {

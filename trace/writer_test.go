@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -51,12 +52,8 @@ func TestWriterRefuses(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "w.parquet")
 		w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 2, BlockTokens: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Write(stream(1, good)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
+		fatal.If(t, w.Write(stream(1, good)))
 		if e := trace.AsError(w.Write(c.second)); e == nil || e.Rule != c.rule || !strings.Contains(e.Error(), c.text) {
 			t.Errorf("%s: error %v, expected rule %q with %q", name, e, c.rule, c.text)
 		}
@@ -79,9 +76,7 @@ func TestWriterAfterRefusal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "w.parquet")
 	for _, corrected := range []bool{false, true} {
 		w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, BlockTokens: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if e := trace.AsError(w.Write(stream(99, []float32{1}))); e == nil || e.Rule != trace.RuleIndex {
 			t.Fatalf("an index past the context: %v", e)
 		}
@@ -91,12 +86,8 @@ func TestWriterAfterRefusal(t *testing.T) {
 			}
 			continue
 		}
-		if err := w.Write(stream(9, nil)); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(stream(9, nil)))
+		fatal.If(t, w.Close())
 	}
 	if v, err := trace.Validate(t.Context(), path, func(e *trace.Error) bool { t.Error(e); return true }); err != nil || v.Rows != 1 {
 		t.Errorf("%+v, %v", v, err)
@@ -109,9 +100,7 @@ func TestWriterFillsIn(t *testing.T) {
 	for _, c := range []struct{ k, m, wantK, wantM int }{{0, 0, 7, 7}, {3, 0, 3, 7}, {9, 0, 9, 9}, {3, 12, 3, 12}} {
 		s := randomStream(r, trace.Key{Request: "r"}, 100, 0, 5, 7, 0)
 		f, err := trace.Open(writeTrace(t, trace.Meta{Order: trace.OrderRank, TopK: c.k, Candidates: c.m, BlockTokens: 1}, s))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if m := f.Meta(); m.TopK != c.wantK || m.Candidates != c.wantM {
 			t.Errorf("K %d, M %d became K %d, M %d, expected %d and %d", c.k, c.m, m.TopK, m.Candidates, c.wantK, c.wantM)
 		}
@@ -123,9 +112,7 @@ func TestWriterFillsIn(t *testing.T) {
 func TestConcurrentReaders(t *testing.T) {
 	path := interopSample(t, trace.ReadAll)
 	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	var wg sync.WaitGroup
 	for worker := range uint64(8) {

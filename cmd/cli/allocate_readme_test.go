@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay/allocate"
 )
@@ -28,27 +29,19 @@ func TestAllocateREADMEIsCurrent(t *testing.T) {
 		t.Skip("replays all bundled traces")
 	}
 	greedy, err := allocate.ParseMethod("2d-greedy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	pyramid, err := allocate.ParseMethod("pyramidkv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var pyramids []float64 // judged gains of the deep traces
 	var b strings.Builder
 	fmt.Fprintf(&b, "| profiled on | judged on | %s |\n|---|---|%s\n", strings.Join(gainMemories, " | "), strings.Repeat("---|", len(gainMemories)))
 	for _, c := range slices.Concat(deep(t), halves(t), tasks(t)) {
 		fmt.Fprintf(&b, "| %s | %s |", c.profiled, c.judged)
 		rows, err := result.ReadRows(c.rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, memory := range gainMemories {
 			r, err := allocate.Run(rows, allocate.Options{Methods: []allocate.Spec{greedy, pyramid}, Memory: memory, Judge: c.judge})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			fmt.Fprintf(&b, " %.3f / %.3f |", *r[0].Profile.Ratio, *r[0].Judge.Ratio)
 			if strings.HasPrefix(c.profiled, "deep_") || strings.HasPrefix(c.profiled, "all three") {
 				pyramids = append(pyramids, *r[1].Judge.Ratio)
@@ -58,9 +51,7 @@ func TestAllocateREADMEIsCurrent(t *testing.T) {
 	}
 	const path = "../../replay/allocate/README.md"
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	before, rest, ok1 := strings.Cut(string(text), "rewrites it -->\n")
 	_, after, ok2 := strings.Cut(rest, "<!-- end of gains")
 	if !ok1 || !ok2 {
@@ -71,9 +62,7 @@ func TestAllocateREADMEIsCurrent(t *testing.T) {
 	}
 	want := before + "rewrites it -->\n" + b.String() + "<!-- end of gains" + after
 	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(want), 0o644))
 	} else if want != string(text) {
 		t.Errorf("the gains are not what the program prints now; go test ./cmd/cli -run AllocateREADME -update rewrites them:\n%s", b.String())
 	}

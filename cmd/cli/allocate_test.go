@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay/allocate"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
@@ -27,9 +28,7 @@ func profileOf(t *testing.T, args ...string) string {
 func allocated(t *testing.T, args ...string) []allocate.Report {
 	t.Helper()
 	var reports []allocate.Report
-	if err := json.Unmarshal([]byte(must(t, append(append([]string{"allocate"}, args...), "--format", "json")...)), &reports); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(must(t, append(append([]string{"allocate"}, args...), "--format", "json")...)), &reports))
 	return reports
 }
 
@@ -106,24 +105,18 @@ func headTrace(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "heads.parquet")
 	o := replaytest.Options{Prompt: 600, Steps: 60, M: 16}
 	w, err := trace.Create(path, o.Meta(16))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for request := range 3 {
 		for layer := range int32(3) {
 			for head := range int32(4) {
 				o.Locality = []float64{0.5, 0.9, 0.97, 0.999}[(head+layer)%4]
 				s := replaytest.Stream(rand.New(rand.NewPCG(uint64(request), uint64(10*layer+head))), o)
 				s.Request, s.Layer, s.Head = fmt.Sprintf("r%d", request), layer, head
-				if err := w.Write(s); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, w.Write(s))
 			}
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	return path
 }
 
@@ -157,9 +150,7 @@ func TestPlansAreReproducible(t *testing.T) {
 		plan := filepath.Join(dir, fmt.Sprint(i))
 		must(t, "allocate", profileOf(t, append([]string{tracePath, "--policy", "lru"}, args...)...), "--memory", "2x", "-o", plan)
 		text, err := os.ReadFile(plan)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if first == nil {
 			first = text
 		}
@@ -181,9 +172,7 @@ func TestAllocateErrors(t *testing.T) {
 	dir := t.TempDir()
 	plan, bad := filepath.Join(dir, "plan.yaml"), filepath.Join(dir, "bad.yaml")
 	must(t, "allocate", layer, "--memory", "2x", "-o", plan)
-	if err := os.WriteFile(bad, []byte("schema: 1\nfamily: capacity\nmemory: [\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(bad, []byte("schema: 1\nfamily: capacity\nmemory: [\n"), 0o644))
 	for name, c := range map[string]struct {
 		args []string
 		code int
@@ -222,9 +211,7 @@ func TestAllocateErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, err := os.ReadDir(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			fails(t, c.code, c.want, append([]string{"allocate"}, c.args...)...)
 			if after, err := os.ReadDir(dir); err != nil || len(after) != len(before) {
 				t.Errorf("files %v, %v, before %v", after, err, before)

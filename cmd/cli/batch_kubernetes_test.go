@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // kubernetesJob is the part of a Job that the test uses.
@@ -61,9 +63,7 @@ func TestKubernetesReadsTheManifest(t *testing.T) {
 		t.Fatalf("%v\n%s", err, manifest)
 	}
 	var job kubernetesJob
-	if err := json.Unmarshal([]byte(out), &job); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(out), &job))
 	s := job.Spec
 	if s.CompletionMode != "Indexed" || s.Completions != shards || s.BackoffLimitPerIndex < 1 || s.PodFailurePolicy != nil ||
 		s.Template.Spec.RestartPolicy != "Never" || s.Template.Spec.Containers[0].Image != "registry.example/kvreplay:1" {
@@ -82,9 +82,7 @@ func TestKubernetesContainerCommand(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "My Grid.batch")
 	manifest := must(t, append([]string{"batch", "plan", "-o", path, "--kubernetes", "--rate", "3us", "--hours", everyUnit}, args...)...)
 	var job kubernetesJob
-	if err := yaml.Unmarshal([]byte(manifest), &job); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, yaml.Unmarshal([]byte(manifest), &job))
 	if want := "kvreplay-my-grid"; job.Metadata.Name != want {
 		t.Errorf("the job is called %q, expected %q", job.Metadata.Name, want)
 	}

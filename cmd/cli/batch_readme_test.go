@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
 
@@ -29,9 +30,7 @@ func readmeRun(t *testing.T, bin string, words func(shards int) *exec.Cmd) {
 	t.Helper()
 	path, shards := planBatch(t, everyUnit, deepTrace, "--policy", "lru", "--capacity", "2x")
 	dir := filepath.Dir(path)
-	if err := os.Rename(path, filepath.Join(dir, "grid.batch")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Rename(path, filepath.Join(dir, "grid.batch")))
 	cmd := words(shards)
 	cmd.Dir = dir
 	cmd.Env = append(cmd.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), fmt.Sprintf("SHARDS=%d", shards))
@@ -50,13 +49,9 @@ func TestREADMERay(t *testing.T) {
 	example, dir := codeBlock(t, "Ray", "python"), t.TempDir()
 	killed := filepath.Join(dir, "killed")
 	script := fmt.Sprintf("#!/bin/sh\nmkdir '%s' 2>/dev/null && kill -9 $PPID\nexec '%s' \"$@\"\n", killed, program(t))
-	if err := os.WriteFile(filepath.Join(dir, "kvreplay"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(filepath.Join(dir, "kvreplay"), []byte(script), 0o755))
 	short, err := os.MkdirTemp("", "ray") // the paths of its sockets are limited
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { os.RemoveAll(short) })
 	readmeRun(t, dir, func(shards int) *exec.Cmd {
 		cmd := exec.Command(python, "-c", example, "grid.batch", fmt.Sprint(shards))

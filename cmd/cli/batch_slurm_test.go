@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // slurm is a Slurm of three nodes with one core each, on the loopback interface. All of its files are
@@ -38,24 +40,16 @@ func startSlurm(t *testing.T) *slurm {
 		}
 	}
 	dir, err := os.MkdirTemp("", "kvslurm") // short, because paths of sockets have at most 107 bytes
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s := &slurm{t: t, dir: dir, daemons: map[string]*exec.Cmd{}}
 	t.Cleanup(s.stop)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Chmod(dir, 0o755))
 	for _, folder := range []string{"state", "spool", "log", "run"} {
-		if err := os.Mkdir(filepath.Join(dir, folder), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Mkdir(filepath.Join(dir, folder), 0o755))
 	}
 	key := make([]byte, 1024)
 	_, _ = rand.Read(key) // never fails
-	if err := os.WriteFile(filepath.Join(dir, "munge.key"), key, 0o400); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(filepath.Join(dir, "munge.key"), key, 0o400))
 	s.configure()
 	s.env = append(os.Environ(), "SLURM_CONF="+filepath.Join(dir, "slurm.conf"), "PATH="+filepath.Dir(program(t))+":"+os.Getenv("PATH"))
 	s.daemon("munged", "munged", "--foreground", "--force", "--key-file="+dir+"/munge.key", "--socket="+dir+"/run/munge.sock",
@@ -123,9 +117,7 @@ PartitionName=all Nodes=n1,n2,n3 Default=YES MaxTime=INFINITE State=UP
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/cmd/cli"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/policies/fifo"
@@ -33,9 +34,7 @@ func TestReplayAfterAnEdit(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	old := filepath.Join(t.TempDir(), "before.csv")
-	if err := os.WriteFile(old, []byte(before), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(old, []byte(before), 0o666))
 	code, after, stderr := runWith(fifo.Entry, args...)
 	if want := "kvreplay: edited changed since the rows were written: replayed 6 cells again\n"; code != 0 || strings.Count(stderr, want) != 1 || !strings.Contains(stderr, "(0 cells were already in it)") {
 		t.Errorf("exit code %d, expected %q: %s", code, want, stderr)
@@ -143,15 +142,11 @@ func asSchema1(t *testing.T, folder string) string {
 		t.Fatalf("%v, %v", files, err)
 	}
 	text, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	text = bytes.ReplaceAll(text, []byte(`"schema":2`), []byte(`"schema":1`))
 	at := bytes.Index(text, []byte(`"policy_fingerprint"`))
 	text = append(text[:at:at], text[at+bytes.IndexByte(text[at:], ',')+1:]...)
 	file := filepath.Join(t.TempDir(), "rows.jsonl")
-	if err := os.WriteFile(file, text, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, text, 0o666))
 	return file
 }

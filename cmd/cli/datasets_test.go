@@ -18,6 +18,7 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/offline"
 	"github.com/kvreplay/kvreplay/datasets/ruler"
 	"github.com/kvreplay/kvreplay/datasets/synthetic"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -39,9 +40,7 @@ func TestCatalogueMakes(t *testing.T) {
 		t.Skip("makes every workload of the catalogue")
 	}
 	file, err := filepath.Abs(catalogueFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, e := range catalogue.All() {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
@@ -119,9 +118,7 @@ func compareFilesIn(t *testing.T, e *catalogue.Entry, folder, catalogueFile stri
 func rewriteCatalogue(t *testing.T, path string, f *catalogue.File) {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	lines := regexp.MustCompile(`(- name: ` + regexp.QuoteMeta(f.Name) + `\n +bytes: ).*(\n +sha256: ).*((?:\n +digest: )?).*`)
 	if len(lines.FindAll(text, -1)) != 1 {
 		t.Fatalf("%s: no file %s with bytes, sha256 and digest in this order", path, f.Name)
@@ -131,9 +128,7 @@ func rewriteCatalogue(t *testing.T, path string, f *catalogue.File) {
 		digest = fmt.Sprintf("%q", f.Digest)
 	}
 	text = lines.ReplaceAll(text, fmt.Appendf(nil, "${1}%d${2}%q${3}%s", f.Bytes, f.SHA256, digest))
-	if err := os.WriteFile(path, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, text, 0o644))
 }
 
 // The catalogue has exactly the tasks that have a generator.
@@ -208,9 +203,7 @@ func TestDatasetsVerify(t *testing.T) {
 	news, niah := content(t, filepath.Join(folder, "smollm2_multi_news_8k.parquet")), content(t, filepath.Join(folder, bundled.EmbeddedFile))
 	damaged := t.TempDir()
 	for name, text := range map[string]string{"smollm2_multi_news_8k.parquet": news[:3000] + "x" + news[3001:], bundled.EmbeddedFile: niah} {
-		if err := os.WriteFile(filepath.Join(damaged, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(damaged, name), []byte(text), 0o644))
 	}
 	code, out, stderr := run("datasets", "verify", "--dir", damaged)
 	for _, want := range []string{
@@ -235,9 +228,7 @@ func TestDatasetsVerify(t *testing.T) {
 func TestDatasetsVerifyFolders(t *testing.T) {
 	root := t.TempDir()
 	folder := filepath.Join(root, filepath.FromSlash(bundled.Folder))
-	if err := os.CopyFS(folder, os.DirFS(filepath.Join("..", "..", bundled.Folder))); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.CopyFS(folder, os.DirFS(filepath.Join("..", "..", bundled.Folder))))
 	if out, _ := kvreplay(t, 0, "datasets", "verify", "--dir", folder); strings.Count(out, ": good: ") != 3 || strings.Count(out, "\n") != 3 {
 		t.Errorf("%s", out)
 	}
@@ -306,9 +297,7 @@ func TestDatasetsCard(t *testing.T) {
 // Impossible requests state the reason and leave no file.
 func TestDatasetsCardRefused(t *testing.T) {
 	trace, err := filepath.Abs(filepath.Join("..", "..", bundled.Folder, bundled.EmbeddedFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	folder := t.TempDir()
 	t.Chdir(folder)
 	for want, c := range map[string]struct {

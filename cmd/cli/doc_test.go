@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/cmd/cli"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies/all"
 )
 
@@ -27,9 +28,7 @@ func TestDocs(t *testing.T) {
 	commands := 0
 	for _, path := range markdownFiles(t) {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, block := range consoleBlocks(string(text)) {
 			commands += len(block.commands)
 			t.Run(fmt.Sprintf("%s:%d", filepath.ToSlash(path), block.line), func(t *testing.T) { block.run(t) })
@@ -53,9 +52,7 @@ func markdownFiles(t *testing.T) (paths []string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return paths
 }
 
@@ -110,9 +107,7 @@ func (b *block) run(t *testing.T) {
 		stdout := io.Discard
 		if n := len(args); n > 2 && args[n-2] == ">" {
 			file, err := os.Create(args[n-1])
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			defer file.Close()
 			stdout, args = file, args[:n-2]
 		}

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
@@ -124,9 +125,7 @@ func TestHelpExamples(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	for name, text := range copies {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)))
 	}
 	must(t, "replay", "t.parquet", "--policy", "lru,fifo,lfu,lookahead,opt", "--capacity", "1x,1.5x,2x", "--topk", "256", "--per", "request", "--out", "results")
 	rows, err := filepath.Glob("results/*.jsonl")
@@ -134,9 +133,7 @@ func TestHelpExamples(t *testing.T) {
 		t.Fatal(rows, err)
 	}
 	csv := must(t, "replay", "t.parquet", "--policy", "lru", "--capacity", "1x", "--format", "csv")
-	if err := errors.Join(os.Rename(rows[0], "rows.jsonl"), os.WriteFile("rows.csv", []byte(csv), 0o600), os.WriteFile(rows[0], []byte(content(t, "rows.jsonl")), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(os.Rename(rows[0], "rows.jsonl"), os.WriteFile("rows.csv", []byte(csv), 0o600), os.WriteFile(rows[0], []byte(content(t, "rows.jsonl")), 0o600)))
 	for _, command := range commands {
 		_, rest, _ := strings.Cut(must(t, append(command, "--help")...), "\nExamples:\n")
 		examples, _, _ := strings.Cut(rest, "\n\n")

@@ -25,6 +25,7 @@ import (
 	"github.com/yuin/goldmark/renderer/html"
 
 	"github.com/kvreplay/kvreplay/cmd/cli"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
@@ -131,9 +132,7 @@ func TestHostileNamesRefused(t *testing.T) {
 		t.Chdir(t.TempDir())
 		hostileTrace(t, "t.parquet", "r", "m")
 		path := name + ".parquet"
-		if err := os.Rename("t.parquet", path); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Rename("t.parquet", path))
 		for _, args := range [][]string{
 			{"replay", path, "--out", "out"}, {"inspect", path}, {"validate", path}, {"datasets", "card", ".", "-o", "CARD.md"}, {"datasets", "card", path, "-o", "CARD.md"},
 			{"leaderboard", path}, {"derive", path, "-o", "d.parquet"}, {"replay", "x.parquet", "--out", name}, {"time", path},
@@ -166,9 +165,7 @@ func hostileRun(t *testing.T, texts []string) map[string]string {
 	t.Helper()
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "work[1]*")
-	if err := os.MkdirAll(filepath.Join(dir, "traces"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.MkdirAll(filepath.Join(dir, "traces"), 0o755))
 	t.Chdir(dir)
 	at := func(i int) string { return texts[i%len(texts)] }
 	var traces []string
@@ -220,16 +217,12 @@ func warn(t *testing.T, pattern string, at func(int) string) {
 	}
 	for i, path := range paths {
 		rows, err := result.ReadRows(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for j := range rows {
 			rows[j].Warnings = []string{at(i + j), "line\nFORGED"}
 		}
 		var text bytes.Buffer
-		if err := errors.Join(result.WriteJSONL(&text, rows), os.WriteFile(path, text.Bytes(), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(result.WriteJSONL(&text, rows), os.WriteFile(path, text.Bytes(), 0o644)))
 	}
 }
 
@@ -267,9 +260,7 @@ func writeNamed(t *testing.T, path string, seed uint64, at func(int) string) {
 	meta.Model, meta.Selector, meta.Generator, meta.Decoding, meta.Licence = at(i+3), at(i+4), at(i+5), at(i+6), at(i+7)
 	meta.Notes = map[string]string{"part": at(i + 8), "task": at(i + 9), "note" + at(i+10): at(i + 11), "library." + at(i+12): at(i + 13)}
 	w, err := trace.Create(path, meta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r := rand.New(rand.NewPCG(seed, 1))
 	requests := []string{at(i + 1), at(i + 2)}
 	slices.Sort(requests)
@@ -278,13 +269,9 @@ func writeNamed(t *testing.T, path string, seed uint64, at func(int) string) {
 		o.Steps = 12
 		s := replaytest.Stream(r, o)
 		s.Request = request
-		if err := w.Write(s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(s))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 }
 
 // named returns LRU under another name, with options of any text.
@@ -315,9 +302,7 @@ func structure(t *testing.T, markdown string) [][2]string {
 	t.Helper()
 	var out bytes.Buffer
 	parser := goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote), goldmark.WithRendererOptions(html.WithUnsafe()))
-	if err := parser.Convert([]byte(markdown), &out); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, parser.Convert([]byte(markdown), &out))
 	var tags [][2]string
 	text := strings.ReplaceAll(out.String(), "<!-- -->", "") // in mail addresses
 	end := 0
@@ -416,9 +401,7 @@ func TestNamesThatTerminalsObey(t *testing.T) {
 	if code != 0 || !strings.Contains(rows, reversed) {
 		t.Fatalf("exit %d, %s, %s", code, rows, stderr)
 	}
-	if err := os.WriteFile(at("rows.jsonl"), []byte(rows), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(at("rows.jsonl"), []byte(rows), 0o600))
 	for _, args := range [][]string{
 		{"inspect", at("x\x1b[31m.parquet")}, {"validate", at("x\x1b[31m.parquet")}, {"replay", at("x\x1b[31m.parquet")}, {"inspect", at("no\x1b[31m")},
 		{"derive", at("x\x1b[31m.parquet"), "-o", at("y\x1b[31m.parquet")}, {"replay", at(reversed + ".parquet"), "--policy", "lru,fifo,opt", "--per", "request"},
@@ -460,12 +443,8 @@ func hostileTrace(t *testing.T, path, request, model string) {
 		meta.Notes = map[string]string{model: model}
 	}
 	w, err := trace.Create(path, meta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s := replaytest.Stream(rand.New(rand.NewPCG(1, 1)), small)
 	s.Request = request
-	if err := errors.Join(w.Write(s), w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(w.Write(s), w.Close()))
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/cmd/cli"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies/all"
 )
 
@@ -19,14 +20,10 @@ var quoted = regexp.MustCompile("`kvreplay ([^`]+)`")
 // trace from it. The command works as printed.
 func TestForeignFiles(t *testing.T) {
 	testdata, err := filepath.Abs("../../trace/importer/testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Chdir(t.TempDir())
 	csv := "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,44\n"
-	if err := os.WriteFile("azure.csv", []byte(csv), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile("azure.csv", []byte(csv), 0o600))
 	for _, c := range []struct {
 		file, want string
 		commands   []string
@@ -58,17 +55,11 @@ func TestForeignFiles(t *testing.T) {
 // The error of an import lists all missing options at once, with a complete command that works.
 func TestImportAsksOnce(t *testing.T) {
 	npz, err := filepath.Abs("../../trace/importer/testdata/niah.npz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	text, err := os.ReadFile(npz)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("request7.npz", text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile("request7.npz", text, 0o600))
 	for _, c := range []struct {
 		args  []string
 		code  int

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
 
@@ -22,13 +23,9 @@ func TestInterruptedFolderIsIncomplete(t *testing.T) {
 	args := []string{"replay", first, second, "--policy", "lru,fifo,opt", "--capacity", "1.5x,2x", "--per", "stream", "--parallel", "1", "--out", out}
 	stopped := false
 	for range 20 { // until a signal arrives before the second trace is finished
-		if err := os.RemoveAll(out); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.RemoveAll(out))
 		cmd := exec.Command(bin, args...)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, cmd.Start())
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
 		if stopped = interruptedOnce(cmd, ended, filepath.Join(out, "small.rows.jsonl")); stopped {
@@ -126,24 +123,16 @@ func TestAskedCellsAddUp(t *testing.T) {
 	board(3, "Missing: small.parquet (1 of 3 cells)", "trace=small.parquet", "capacity=2x", "misses!=0")
 	board(0, "lru", "policy!=fifo")
 	board(0, "lru", "trace!=small.parquet")
-	if err := os.Remove(rows); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Remove(rows))
 	board(3, "INCOMPLETE: 1 of 2 traces. Missing: small.parquet. Run")
-	if err := os.Remove(filepath.Join(out, "second.rows.jsonl")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Remove(filepath.Join(out, "second.rows.jsonl")))
 	board(3, "INCOMPLETE: 0 of 2 traces. Missing: second.parquet, small.parquet. Run")
 	replay(path, "lru") // writes all finished rows
 	replay(second, "lru")
 	board(0, "fifo")
 	// The note about a trace's requested cells must also be removed to drop the trace.
-	if err := os.Remove(rows); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(out, "asked", "small.json")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Remove(rows))
+	fatal.If(t, os.Remove(filepath.Join(out, "asked", "small.json")))
 	board(0, "lru")
 }
 
@@ -161,20 +150,14 @@ func TestDamagedAskedFile(t *testing.T) {
 		func([]byte) []byte { return nil },
 	} {
 		text, err := os.ReadFile(asked)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(asked, damage(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
+		fatal.If(t, os.WriteFile(asked, damage(text), 0o644))
 		for _, command := range [][]string{{"leaderboard", out}, args} {
 			if _, stderr := kvreplay(t, 1, command...); !strings.Contains(stderr, asked+" is damaged. Remove it") {
 				t.Errorf("%v: %s", command, stderr)
 			}
 		}
-		if err := os.Remove(asked); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Remove(asked))
 		if _, stderr := kvreplay(t, 0, args...); !strings.Contains(stderr, "(2 cells were already in it)") || !bytes.Equal(rowsOf(t, out), want) {
 			t.Errorf("after the remedy: %s", stderr)
 		}

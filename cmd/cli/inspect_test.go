@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 const requestsData = "../../datasets/requests/testdata/"
@@ -14,12 +16,8 @@ const requestsData = "../../datasets/requests/testdata/"
 func TestInspectRequests(t *testing.T) {
 	disguised := filepath.Join(t.TempDir(), "t.parquet")
 	text, err := os.ReadFile(requestsData + "mooncake_conversation_300.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(disguised, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, os.WriteFile(disguised, text, 0o644))
 	out, _ := kvreplay(t, 0, "inspect", disguised, requestsData+"azure_code_300.csv")
 	for _, want := range []string{"mooncake-jsonl", "azure-csv", "arrivals per second", "1.379", "345,966", "8.1 %"} {
 		if !strings.Contains(out, want) {
@@ -31,9 +29,7 @@ func TestInspectRequests(t *testing.T) {
 	for d := json.NewDecoder(strings.NewReader(out)); d.More(); {
 		var r struct{ Kind, Format string }
 		var raw json.RawMessage
-		if err := d.Decode(&raw); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, d.Decode(&raw))
 		json.Unmarshal(raw, &r) // in a trace, "requests" is a list
 		kinds = append(kinds, r.Kind+r.Format)
 	}
@@ -46,9 +42,7 @@ func TestInspectRequests(t *testing.T) {
 // either kind states the expected content.
 func TestInspectRequestsErrors(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bad.csv")
-	if err := os.WriteFile(bad, []byte("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03,5,-3\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(bad, []byte("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03,5,-3\n"), 0o644))
 	for _, c := range []struct {
 		code int
 		args []string
@@ -90,9 +84,7 @@ func TestInspectLayersTakesNone(t *testing.T) {
 		t.Error("--layers does not add the layers, or --layers=false does")
 	}
 	file := filepath.Join(t.TempDir(), "5")
-	if err := os.Link(path, file); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Link(path, file))
 	t.Chdir(filepath.Dir(file))
 	kvreplay(t, 0, "inspect", "5", "--layers")
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/policies/all"
 )
@@ -52,13 +53,9 @@ func TestLeaderboardOut(t *testing.T) {
 // files.
 func TestLeaderboardOutKeepsBothStarts(t *testing.T) {
 	rows, err := os.ReadFile(syntheticRows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	cold := filepath.Join(t.TempDir(), "cold.jsonl")
-	if err := os.WriteFile(cold, bytes.ReplaceAll(rows, []byte(`"warmup":"lru:32"`), []byte(`"warmup":"cold"`)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(cold, bytes.ReplaceAll(rows, []byte(`"warmup":"lru:32"`), []byte(`"warmup":"cold"`)), 0o644))
 	dir := t.TempDir()
 	if code, _, errs := runBoard(syntheticRows, cold, "--out", dir); code != exitOK || !strings.Contains(errs, "4 curves") {
 		t.Fatalf("exit %d: %s", code, errs)
@@ -89,9 +86,7 @@ func TestLeaderboardByTime(t *testing.T) {
 	}
 	_, text, _ := runBoard(append(args, "--format", "json")...)
 	var b board.Board
-	if err := json.Unmarshal([]byte(text), &b); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(text), &b))
 	ranked := b.Tables[0].Ranked
 	for i := 1; i < len(ranked); i++ {
 		if *ranked[i].Pooled.TPOT <= *ranked[i-1].Pooled.TPOT || ranked[i].Pooled.Misses <= ranked[i-1].Pooled.Misses {
@@ -102,9 +97,7 @@ func TestLeaderboardByTime(t *testing.T) {
 
 func TestLeaderboardErrors(t *testing.T) {
 	rows, err := filepath.Abs(syntheticRows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Chdir(t.TempDir())
 	for _, c := range []struct {
 		args string
@@ -143,9 +136,7 @@ func TestLeaderboardErrors(t *testing.T) {
 func coldRows(t *testing.T, text string) string {
 	t.Helper()
 	rows, err := os.ReadFile(syntheticRows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	lines := strings.SplitAfter(string(rows), "\n")
 	for i := range lines {
 		if strings.Contains(lines[i], text) {
@@ -153,9 +144,7 @@ func coldRows(t *testing.T, text string) string {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "rows.jsonl")
-	if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(strings.Join(lines, "")), 0o600))
 	return path
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -47,17 +48,13 @@ func TestSupersetRunReplacesRows(t *testing.T) {
 		t.Errorf("a run with fewer policies took rows away:\n%s", got)
 	}
 	// Edited counts are replaced by those of the kept cells in any run.
-	if err := os.WriteFile(rowsPath(t, first), bytes.ReplaceAll(want, []byte(`"evictions":`), []byte(`"evictions":1`)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(rowsPath(t, first), bytes.ReplaceAll(want, []byte(`"evictions":`), []byte(`"evictions":1`)), 0o644))
 	replay(first, "fifo")
 	if got := rowsOf(t, first); !bytes.Equal(got, want) {
 		t.Errorf("edited rows stayed:\n%s", got)
 	}
 	// Without the kept cells, rows that are not replayed stay unchanged.
-	if err := os.RemoveAll(filepath.Join(first, "cells")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.RemoveAll(filepath.Join(first, "cells")))
 	replay(first, "fifo")
 	if got := rowsOf(t, first); !bytes.Equal(got, want) {
 		t.Errorf("rows without cells were lost:\n%s", got)
@@ -97,9 +94,7 @@ func TestOldRowsFiles(t *testing.T) {
 	covered, more := filepath.Join(out, "small.rows-0123abcd.jsonl"), filepath.Join(out, "small.rows-4567abcd.jsonl")
 	schema := strings.NewReplacer(`{"schema":1`, `{"schema":0`, `{"schema":2`, `{"schema":0`)
 	for name, text := range map[string][]byte{covered: rowsOf(t, out), more: rowsOf(t, other)} {
-		if err := os.WriteFile(name, []byte(schema.Replace(string(text))), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(name, []byte(schema.Replace(string(text))), 0o644))
 	}
 	_, stderr := kvreplay(t, 0, args(out, "lru,opt")...)
 	for _, want := range []string{"removed " + covered, more + " (earlier version) has rows that small.rows.jsonl lacks"} {

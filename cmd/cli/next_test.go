@@ -11,6 +11,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/kvreplay/kvreplay/cmd/cli"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies/all"
 )
 
@@ -40,21 +41,13 @@ var nextLine = regexp.MustCompile(`(?m)^next: kvreplay (.*)$`)
 // kvreplay to a comparison, also with a path that needs quotes.
 func TestNextCommands(t *testing.T) {
 	corpus, err := filepath.Abs("../../datasets/corpus/deep_vt.parquet")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Chdir(t.TempDir())
-	if err := os.Mkdir("it's mine", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(corpus, "it's mine/t.parquet"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Mkdir("it's mine", 0o700))
+	fatal.If(t, os.Symlink(corpus, "it's mine/t.parquet"))
 	follow := func(first []string, want ...string) {
 		t.Helper()
-		if err := os.RemoveAll("results"); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.RemoveAll("results"))
 		args := first
 		for i, next := range append(want, "") {
 			code, screen := atTerminal(t, args...)
@@ -85,17 +78,13 @@ func TestNextCommands(t *testing.T) {
 	odd := []string{"replay", "--policy", "opt", "--capacity", "2x", "--requests", `"a,b"`, "--", "-t.parquet"}
 	records := `{"request_id": "a,b", "layer_id": 0, "step_idx": 0, "seq_len_current": 101, "selected_token_pos": [93, 4, 57, 12]}` + "\n" +
 		`{"request_id": "a,b", "layer_id": 0, "step_idx": 1, "seq_len_current": 102, "selected_token_pos": [93, 4, 5, 11]}`
-	if err := os.WriteFile("news.jsonl", []byte(records), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile("news.jsonl", []byte(records), 0o600))
 	must(t, "import", "news.jsonl", "--topk", "4", "--entry-bytes", "768", "--order", "rank", "--out=-t.parquet")
 	follow(odd, `replay ./-t.parquet --capacity 2x --policy opt --requests '"a,b"' --per request --out results`, "leaderboard results")
 	follow([]string{"replay", "t.parquet", "./-t.parquet", "--policy", "opt", "--capacity", "2x", "--profile", "--out", "two"}, "leaderboard two")
 	must(t, "replay", "t.parquet", "--policy", "lru", "--capacity", "1x,2x,4x", "--per", "stream", "--out", "a")
 	follow([]string{"allocate", "a", "--memory", "2x", "-o", "plan.yaml"}, "replay t.parquet --allocation plan.yaml")
-	if err := os.Symlink(strings.Replace(corpus, "deep_vt", "selectors_qa_text.retroinfer", 1), "clustered.parquet"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Symlink(strings.Replace(corpus, "deep_vt", "selectors_qa_text.retroinfer", 1), "clustered.parquet"))
 	follow([]string{"clusters", "clustered.parquet", "-o", "c.jsonl"}, "replay clustered.parquet --clusters c.jsonl")
 	_, screen := atTerminal(t, "plan", "p", "--layer-map", "nearest", "--max-batch", "2", "--steps", "2", "--schedule", "da,flexgen", "--hardware", "H200")
 	found := nextLine.FindStringSubmatch(screen)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/cmd/cli"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies/all"
 )
 
@@ -18,9 +19,7 @@ import (
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	found := map[string]string{}
 	for _, e := range entries {
 		text := []byte(e.Type().String())
@@ -44,9 +43,7 @@ func TestOutputsDestroyNothing(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(at(to), text, 0o644)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 	}
 	copied(smallTrace(t, small), "t.parquet")
 	copied("../../datasets/corpus/selectors_qa_text.retroinfer.parquet", "ranked.parquet")
@@ -64,19 +61,13 @@ func TestOutputsDestroyNothing(t *testing.T) {
 		t.Fatal(stderr)
 	} else {
 		for _, name := range boardNames {
-			if err := os.WriteFile(at(name), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, os.WriteFile(at(name), []byte(text), 0o644))
 		}
 	}
 	for name, text := range map[string]string{"e.txt": "Some words.\n", "multi_news.jsonl": "{}\n", "v2.json": "[]\n", "d.yaml": "requests: 2\n"} {
-		if err := os.WriteFile(at(name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(at(name), []byte(text), 0o644))
 	}
-	if err := syscall.Mkfifo(at("pipe"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, syscall.Mkfifo(at("pipe"), 0o600))
 	before := contents(t, dir)
 	priced := []string{"time", at("p.parquet"), "--policy", "lru", "--capacity", "2x", "--model", "smollm2-135m", "--layer-map", "nearest"}
 	for _, c := range []struct {
@@ -191,20 +182,14 @@ func TestOutSlips(t *testing.T) {
 // states it, and nothing is read.
 func TestPipesAndDevices(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo.parquet")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, syscall.Mkfifo(fifo, 0o600))
 	// held open for writing, so that a command that opens it does not wait forever
 	held, err := os.OpenFile(fifo, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer held.Close()
 	longbench := filepath.Join(t.TempDir(), "longbench")
 	hardware := filepath.Join(t.TempDir(), "hardware")
-	if err := errors.Join(os.Mkdir(longbench, 0o755), os.Mkdir(hardware, 0o755), os.Symlink(fifo, filepath.Join(longbench, "data.zip")), os.Symlink(fifo, filepath.Join(hardware, "mine.yaml"))); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(os.Mkdir(longbench, 0o755), os.Mkdir(hardware, 0o755), os.Symlink(fifo, filepath.Join(longbench, "data.zip")), os.Symlink(fifo, filepath.Join(hardware, "mine.yaml"))))
 	out := filepath.Join(t.TempDir(), "out")
 	priced := []string{"--model", "smollm2-135m"}
 	for _, args := range [][]string{
@@ -234,9 +219,7 @@ func TestRowsThroughPipe(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	fifo := filepath.Join(t.TempDir(), "rows")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, syscall.Mkfifo(fifo, 0o600))
 	go func() { _ = os.WriteFile(fifo, []byte(rows), 0) }()
 	if code, stdout, stderr := run("leaderboard", fifo); code != 0 || !strings.Contains(stdout, "lru") {
 		t.Errorf("exit %d, %s", code, stderr)

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // Pages of compare, time, systems and reproduce state their finding, command and version.
@@ -50,9 +52,7 @@ func TestPageOfScatteredRows(t *testing.T) {
 		halves[i%2] += line
 	}
 	for path, text := range map[string]string{rows: text.String(), scattered: halves[0] + halves[1]} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	got, want := must(t, "leaderboard", rows, "--format", "html"), must(t, "leaderboard", scattered, "--format", "html")
 	if want = strings.ReplaceAll(want, scattered, rows); got != want || !strings.Contains(got, `"heat":[{`) {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // pages are the documents of the repository, without what tests read and what commands write.
@@ -67,9 +69,7 @@ func TestIndexIsCurrent(t *testing.T) {
 			about, kind = ": "+entry, 2
 		}
 		link, err := filepath.Rel(filepath.Dir(indexPage), p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		sections[kind] += fmt.Sprintf("- [%s](%s)%s\n", title, filepath.ToSlash(link), about)
 	}
 	index := indexHead

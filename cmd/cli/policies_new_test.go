@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // bundledTrace is a small real trace.
@@ -55,9 +57,7 @@ func TestExampleModuleEdited(t *testing.T) {
 		t.Fatalf("%v: expected one PopHighest to edit in %s", err, file)
 	}
 	edited := strings.Replace(string(text), "PopHighest", "PopLowest", 1) // LRU
-	if err := os.WriteFile(filepath.Join(dir, file), []byte(edited), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(filepath.Join(dir, file), []byte(edited), 0o666))
 	replay := func(build ...string) (rows, stderr string) {
 		program := filepath.Join(t.TempDir(), "example")
 		goWork(t, root, filepath.Join(root, "policies", "example"), append(append([]string{"build", "-o", program}, build...), ".")...)
@@ -101,9 +101,7 @@ func repository(t *testing.T) string {
 		t.Skip("compiles a program")
 	}
 	root, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return root
 }
 
@@ -120,9 +118,7 @@ func goWork(t *testing.T, root, dir string, args ...string) string {
 	t.Helper()
 	version := regexp.MustCompile(`(?m)^go .*$`).FindString(content(t, filepath.Join(root, "go.mod")))
 	file := filepath.Join(t.TempDir(), "go.work")
-	if err := os.WriteFile(file, fmt.Appendf(nil, "%s\n\nuse %q\nuse %q\n", version, root, dir), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, fmt.Appendf(nil, "%s\n\nuse %q\nuse %q\n", version, root, dir), 0o666))
 	return goCommand(t, dir, file, args...)
 }
 
@@ -150,9 +146,7 @@ func copyFile(t *testing.T, from, to, name string) {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(to, name), text, 0o666)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 }
 
 // overlayOf replaces files of the repository by those of dir for the go command.
@@ -167,9 +161,7 @@ func overlayOf(t *testing.T, root, dir string, names ...string) string {
 	if err == nil {
 		err = os.WriteFile(file, text, 0o666)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return file
 }
 
@@ -191,9 +183,7 @@ func sameMisses(t *testing.T, rows, a, b string) {
 	misses := map[string]float64{}
 	for line := range strings.Lines(rows) {
 		var row map[string]any
-		if err := json.Unmarshal([]byte(line), &row); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal([]byte(line), &row))
 		misses[row["policy"].(string)] = row["misses"].(float64)
 	}
 	if misses[a] == 0 || misses[a] != misses[b] {
@@ -216,12 +206,8 @@ func TestPoliciesNewReserved(t *testing.T) {
 func TestPoliciesNewUnregistered(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, text := range map[string]string{"go.mod": "module github.com/kvreplay/kvreplay\n", "policies/all/all.go": "package all\n"} {
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		fatal.If(t, os.WriteFile(name, []byte(text), 0o644))
 	}
 	code, out, errs := run("policies", "new", "mine", "--register")
 	if code != 1 || strings.Contains(out, "added it") || !strings.Contains(out, "mine.Entry") || !strings.Contains(errs, "add the policy by hand") {

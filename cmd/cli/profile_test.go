@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // If its profile exists unchanged, a repeated run with --profile replays nothing. Otherwise it
@@ -41,14 +43,10 @@ func TestProfileAgain(t *testing.T) {
 		{"without indices", func() error { return nil }, nil, "(0 cells", true},
 		{"referee", func() error { return nil }, []string{"--referee"}, "(0 cells", false},
 	} {
-		if err := step.before(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, step.before())
 		says(t, 0, step.there, append(args, step.flags...)...)
 		text, err := os.ReadFile(profile())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if step.another {
 			want = text
 		} else if !bytes.Equal(text, want) {
@@ -84,9 +82,7 @@ func TestOldProfileIsNoChoice(t *testing.T) {
 	if err != nil || bytes.Count(text, []byte(`"schema":3`)) != 1 {
 		t.Fatalf("%v: expected one schema to change", err)
 	}
-	if err := os.WriteFile(old, bytes.Replace(text, []byte(`"schema":3`), []byte(`"schema":1`), 1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(old, bytes.Replace(text, []byte(`"schema":3`), []byte(`"schema":1`), 1), 0o600))
 	args := []string{"--model", "smollm2-135m", "--layer-map", "nearest"}
 	want, _ := kvreplay(t, 0, append([]string{"time", found[0]}, args...)...)
 	if got, _ := kvreplay(t, 0, append([]string{"time", out}, args...)...); got != want {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/datasets/offline"
 	"github.com/kvreplay/kvreplay/datasets/prompts/promptstest"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 const (
@@ -136,9 +137,7 @@ func TestMakeRulerRefused(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "p.jsonl")
-		if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte("old"), 0o644))
 		fails(t, c.code, c.want, append([]string{"datasets", "make", "ruler", "-o", path}, c.args...)...)
 		files, err := os.ReadDir(dir)
 		if err != nil || len(files) != 1 || content(t, path) != "old" {

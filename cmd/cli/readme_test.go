@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 var update = flag.Bool("update", false, "rewrite the parts of documents that are made from results")
@@ -16,9 +18,7 @@ var update = flag.Bool("update", false, "rewrite the parts of documents that are
 func rewritten(t *testing.T, path, text, how string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	if have, err := os.ReadFile(path); err != nil || string(have) != text {
 		t.Errorf("%s is out of date (%v): run go test ./cmd/cli -run %s -update", path, err, how)
@@ -122,9 +122,7 @@ func TestREADMERecord(t *testing.T) {
 	}
 	dir := t.TempDir()
 	lines, made := filepath.Join(dir, "own.jsonl"), filepath.Join(dir, "own.parquet")
-	if err := os.WriteFile(lines, []byte(record), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(lines, []byte(record), 0o644))
 	for _, args := range [][]string{{"import", lines, "-o", made, "--order", "rank"}, {"validate", made}} {
 		if code, _, stderr := run(args...); code != 0 {
 			t.Errorf("%v: exit %d, %s", args, code, stderr)

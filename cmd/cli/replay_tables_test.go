@@ -9,6 +9,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -16,9 +17,7 @@ import (
 func missesByPolicy(t *testing.T, args ...string) map[string]int64 {
 	t.Helper()
 	rows, err := result.ReadRows(profileOf(t, args...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	misses := map[string]int64{}
 	for _, r := range rows {
 		misses[r.Policy] += r.Misses
@@ -30,9 +29,7 @@ func missesByPolicy(t *testing.T, args ...string) map[string]int64 {
 func documentHas(t *testing.T, name string, lines ...string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../replay", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, line := range lines {
 		if !strings.Contains(string(text), line+"\n") {
 			t.Errorf("%s should say\n%s", name, line)

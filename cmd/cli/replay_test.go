@@ -13,6 +13,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
 	"github.com/kvreplay/kvreplay/trace"
@@ -25,19 +26,13 @@ func smallTrace(t *testing.T, o replaytest.Options) string {
 	path := filepath.Join(t.TempDir(), "small.parquet")
 	r := rand.New(rand.NewPCG(1, 1))
 	w, err := trace.Create(path, o.Meta(8))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for layer := range int32(2) {
 		s := replaytest.Stream(r, o)
 		s.Layer = layer
-		if err := w.Write(s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(s))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	return path
 }
 
@@ -54,13 +49,9 @@ func scoreless() replaytest.Options {
 func alter(t *testing.T, path string, change func([]byte) []byte) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	altered := filepath.Join(t.TempDir(), "altered.parquet")
-	if err := os.WriteFile(altered, change(bytes.Clone(text)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(altered, change(bytes.Clone(text)), 0o644))
 	return altered
 }
 
@@ -84,19 +75,13 @@ func foreign(t *testing.T, meta string, change func([]foreignRow)) string {
 	change(rows)
 	path := filepath.Join(t.TempDir(), "foreign.parquet")
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	w := parquet.NewGenericWriter[foreignRow](f, parquet.KeyValueMetadata("kvreplay", meta))
 	if _, err := w.Write(rows); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
+	fatal.If(t, f.Close())
 	return path
 }
 
@@ -219,9 +204,7 @@ func TestNoPermission(t *testing.T) {
 		t.Skip("root may read everything")
 	}
 	path := smallTrace(t, small)
-	if err := os.Chmod(path, 0); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Chmod(path, 0))
 	fails(t, 1, "permission", "replay", path)
 }
 
@@ -235,9 +218,7 @@ func TestFlippedBits(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	text, err := os.ReadFile(good)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r := rand.New(rand.NewPCG(5, 6))
 	flips, silent := 1500, 0
 	if testing.Short() {
@@ -248,9 +229,7 @@ func TestFlippedBits(t *testing.T) {
 		flipped := bytes.Clone(text)
 		flipped[bit/8] ^= 1 << (bit % 8)
 		path := filepath.Join(t.TempDir(), "altered.parquet")
-		if err := os.WriteFile(path, flipped, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, flipped, 0o644))
 		code, got, _ := run(append([]string{"replay", path}, args...)...)
 		if code == 0 && got != want {
 			t.Fatalf("bit %d of byte %d: other rows:\n%s", bit%8, bit/8, got)
@@ -400,17 +379,13 @@ func makeOld(t *testing.T, out string) {
 		}
 		for _, f := range files {
 			text, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			text = bytes.ReplaceAll(text, []byte(`"engine":"`+replay.EngineVersion+`"`), []byte(`"engine":"0"`))
 			name := strings.TrimSuffix(f, ".jsonl") + "0.jsonl"
 			if strings.Contains(pattern, "cells") {
 				name = f // even under the name of the new engine's cell
 			}
-			if err := os.WriteFile(name, text, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, os.WriteFile(name, text, 0o644))
 		}
 	}
 }
@@ -445,12 +420,8 @@ func TestClustersRefuses(t *testing.T) {
 	folder := t.TempDir()
 	ranked, out := filepath.Join(folder, "t.parquet"), filepath.Join(folder, "clusters.jsonl")
 	text, err := os.ReadFile("../../datasets/corpus/selectors_qa_text.retroinfer.parquet")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(ranked, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, os.WriteFile(ranked, text, 0o644))
 	for want, args := range map[string][]string{
 		"name it with -o":                {ranked},
 		"also an input":                  {ranked, "-o", ranked},

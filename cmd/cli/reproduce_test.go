@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // replay/REPRODUCTION.md and its figures equal the output of `kvreplay reproduce all --out replay`.
@@ -28,27 +30,19 @@ func TestReproductionIsCurrent(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	files, err := filepath.Glob(filepath.Join(out, "reproduction", "*.svg"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	committed, err := filepath.Glob("replay/reproduction/*.svg")
 	if err != nil || len(committed) != len(files) {
 		t.Errorf("%d figures are committed, %d are made (%v)", len(committed), len(files), err)
 	}
 	report, err := os.ReadFile(filepath.Join(out, "REPRODUCTION.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	checkSplit(t, string(report))
 	for _, path := range append(files, filepath.Join(out, "REPRODUCTION.md")) {
 		name, err := filepath.Rel(out, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		made, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if have, err := os.ReadFile(filepath.Join("replay", name)); err != nil || string(have) != string(made) {
 			t.Errorf("replay/%s is not what the program writes now (%v); go test ./cmd/cli -run Reproduction -update rewrites it", name, err)
 		}
@@ -114,9 +108,7 @@ func TestReproduceByDefault(t *testing.T) {
 	}
 	priced := records(t, stdout)[0]
 	step, err := strconv.ParseFloat(priced["step_mean_s"], 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if code, stdout, stderr = run("reproduce", "kvpr", "--section", "table-4", "--format", "csv"); code != 0 {
 		t.Fatal(stderr)
 	}
@@ -154,17 +146,13 @@ func records(t *testing.T, text string) (list []map[string]string) {
 // names them.
 func TestReproduceNoticesAConstant(t *testing.T) {
 	data, err := os.ReadFile("../../replay/hardware/data/models/llama-3-8b-1048k.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	changed := strings.Replace(string(data), "layers: 32", "layers: 40", 1)
 	if changed == string(data) {
 		t.Fatal("the model's file has no 32 layers")
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "llama.yaml"), []byte(changed), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(filepath.Join(dir, "llama.yaml"), []byte(changed), 0o644))
 	args := []string{"reproduce", "kvdrive", "--section", "bytes", "--traces", "../../datasets/bundled/smollm2_niah_1k_sglang.parquet", "--format", "csv"}
 	if code, _, stderr := run(args...); code != 0 {
 		t.Errorf("exit code %d: %s", code, stderr)
@@ -178,13 +166,9 @@ func TestReproduceNoticesAConstant(t *testing.T) {
 func clearFigures(t *testing.T, folder string) {
 	t.Helper()
 	old, err := filepath.Glob(filepath.Join(folder, "*.svg"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, path := range old {
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Remove(path))
 	}
 }
 
@@ -192,9 +176,7 @@ func clearFigures(t *testing.T, folder string) {
 func TestReproduceOut(t *testing.T) {
 	dir := t.TempDir()
 	file, report := filepath.Join(dir, "file"), filepath.Join(dir, "taken", "REPRODUCTION.md")
-	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.MkdirAll(report, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(os.WriteFile(file, nil, 0o600), os.MkdirAll(report, 0o755)))
 	for out, want := range map[string]string{file: "file is a file, expected a folder", filepath.Join(dir, "taken"): "output " + report + " is a directory"} {
 		code, stdout, stderr := run("reproduce", "links", "--out", out)
 		if code == 0 || stdout != "" || !strings.Contains(stderr, want) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
@@ -45,17 +46,13 @@ func TestPythonReadsRows(t *testing.T) {
 	var seen struct {
 		PyArrow, Pandas, DuckDB []map[string]any
 	}
-	if err := json.Unmarshal(python(t, filepath.Join(interopDir, "rows.py"), filepath.Join(board, "rows.parquet")), &seen); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(python(t, filepath.Join(interopDir, "rows.py"), filepath.Join(board, "rows.parquet")), &seen))
 	rows, err := result.ReadRows(results)
 	if err != nil || len(rows) != cells {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}
 	var text bytes.Buffer
-	if err := result.WriteJSONL(&text, result.MergeRows(rows, nil)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, result.WriteJSONL(&text, result.MergeRows(rows, nil)))
 	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 	for library, got := range map[string][]map[string]any{"pyarrow": seen.PyArrow, "pandas": seen.Pandas, "DuckDB": seen.DuckDB} {
 		if len(got) != len(lines) {
@@ -64,9 +61,7 @@ func TestPythonReadsRows(t *testing.T) {
 		}
 		for i, line := range lines {
 			var want map[string]any
-			if err := json.Unmarshal([]byte(line), &want); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, json.Unmarshal([]byte(line), &want))
 			if a, b := mustJSON(t, got[i]), mustJSON(t, want); a != b {
 				t.Fatalf("%s sees row %d as\n%s\nexpected\n%s", library, i, a, b)
 			}
@@ -78,27 +73,21 @@ func TestPythonReadsRows(t *testing.T) {
 func mustJSON(t *testing.T, v any) string {
 	t.Helper()
 	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return string(text)
 }
 
 // The Python example of ROWS.md runs on a results folder and a board.
 func TestRowsExample(t *testing.T) {
 	text, err := os.ReadFile("../../metrics/ROWS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	_, rest, _ := strings.Cut(string(text), "```python\n")
 	code, _, ok := strings.Cut(rest, "```")
 	if !ok {
 		t.Fatal("ROWS.md has no Python example")
 	}
 	script, results, board := filepath.Join(t.TempDir(), "example.py"), t.TempDir(), t.TempDir()
-	if err := os.WriteFile(script, []byte(code), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(script, []byte(code), 0o600))
 	kvreplay(t, 0, "replay", smallTrace(t, small), "--policy", "lru,opt", "--capacity", "2x", "--out", results)
 	kvreplay(t, 0, "leaderboard", results, "--out", board)
 	if out := string(python(t, script, results, board)); strings.Count(out, "lru") != 2 || strings.Count(out, "2x") != 3 {

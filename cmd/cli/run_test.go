@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/cmd/cli"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies/all"
 )
 
@@ -55,8 +56,6 @@ func fails(t *testing.T, code int, want string, args ...string) {
 func content(t testing.TB, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return string(text)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/serial"
 )
 
@@ -13,14 +14,10 @@ import (
 func TestSerialCommand(t *testing.T) {
 	out, _ := kvreplay(t, 0, "serial", newsTrace, "--policy", "lru", "--capacity", "2x", "--layers", "5", "--format", "jsonl")
 	var row serial.Row
-	if err := json.Unmarshal([]byte(out), &row); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(out), &row))
 	rows, _ := kvreplay(t, 0, "replay", newsTrace, "--policy", "lru", "--capacity", "2x", "--layers", "5", "--format", "jsonl")
 	var stepped struct{ Demand, Misses int64 }
-	if err := json.Unmarshal([]byte(rows), &stepped); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(rows), &stepped))
 	if row.Accesses != stepped.Demand || row.StepMisses != stepped.Misses || row.Misses <= row.BirthMisses {
 		t.Errorf("serial %+v, replay %+v", row, stepped)
 	}

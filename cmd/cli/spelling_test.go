@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 const sglangTrace = "../../datasets/bundled/smollm2_niah_1k_sglang.parquet"
@@ -76,9 +78,7 @@ func TestUnknownFieldsAreOffered(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	rows := filepath.Join(dir, "rows.jsonl")
@@ -86,9 +86,7 @@ func TestUnknownFieldsAreOffered(t *testing.T) {
 	plan := filepath.Join(dir, "plan.yaml")
 	must(t, "allocate", dir, "--policy", "lru", "--memory", "2x", "--method", "uniform", "-o", plan)
 	text, err := os.ReadFile(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	write("rows.jsonl", `{"schema":1,"trase":"t"}`+"\n")
 	for _, c := range []struct {
 		args []string

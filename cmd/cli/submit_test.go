@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // submittedExample is a submission of the repository.
@@ -57,9 +59,7 @@ func TestSubmit(t *testing.T) {
 		t.Errorf("submitted twice: exit code %d, %s", code, errs)
 	}
 	write(t, filepath.Join(folder, "mine.go"), strings.Replace(content(t, filepath.Join(folder, "mine.go")), "import (", "import (\n\t_ \"example.com/other\"", 1))
-	if err := os.RemoveAll("policies/submissions/mine"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.RemoveAll("policies/submissions/mine"))
 	if code, _, errs := run("submit", folder); code != 1 || !strings.Contains(errs, "mine.go imports example.com/other: a submission may import") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
@@ -122,25 +122,17 @@ func TestSubmissionFaults(t *testing.T) {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(text), 0o666))
 }
 
 func unzipped(t *testing.T, path string) string {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	text, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return string(text)
 }

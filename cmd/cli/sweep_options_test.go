@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // The misses of each variant are those of a replay of it. The default is among them.
@@ -32,9 +34,7 @@ func TestSweepOptions(t *testing.T) {
 		var misses []int64
 		for line := range strings.Lines(rows) {
 			var row struct{ Misses int64 }
-			if err := json.Unmarshal([]byte(line), &row); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, json.Unmarshal([]byte(line), &row))
 			misses = append(misses, row.Misses)
 		}
 		if v.Misses != misses[0] || math.Abs(v.XOpt.Value-float64(misses[0])/float64(misses[1])) > 1e-8 {

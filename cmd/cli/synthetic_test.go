@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // tiny are flags for a trace that is made quickly.
@@ -22,9 +24,7 @@ func makeSynthetic(out string, more ...string) (code int, stdout, stderr string)
 func TestMakeSynthetic(t *testing.T) {
 	dir := t.TempDir()
 	dials := filepath.Join(dir, "dials.yaml")
-	if err := os.WriteFile(dials, []byte("layers: 3\nheads: 2\noverlap: 0.5\ncontext: 900\ntopk: 32\ncandidates: 40\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(dials, []byte("layers: 3\nheads: 2\noverlap: 0.5\ncontext: 900\ntopk: 32\ncandidates: 40\n"), 0o644))
 	var texts []string
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for i, processors := range []int{1, 3} {
@@ -35,9 +35,7 @@ func TestMakeSynthetic(t *testing.T) {
 			t.Fatalf("exit %d: %s%s", code, stdout, stderr)
 		}
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if texts = append(texts, string(text)); texts[i] != texts[0] {
 			t.Error("the bytes depend on the number of processors")
 		}
@@ -74,9 +72,7 @@ func TestSyntheticOverlapOfTwoSteps(t *testing.T) {
 func TestBadSynthetic(t *testing.T) {
 	dir := t.TempDir()
 	bad := filepath.Join(dir, "bad.yaml")
-	if err := os.WriteFile(bad, []byte("overlapp: 0.5\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(bad, []byte("overlapp: 0.5\n"), 0o644))
 	out := filepath.Join(dir, "t.parquet")
 	for text, c := range map[string]struct {
 		code int

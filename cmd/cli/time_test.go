@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 )
 
@@ -42,9 +43,7 @@ func TestTime(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	rows, err := csv.NewReader(strings.NewReader(stdout)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(rows) < 21 || len(rows)%2 != 1 || !strings.HasPrefix(rows[1][2], "kvpr:order=column,batches=2,weights=gpu,") || rows[2][2] != "da" {
 		t.Errorf("%d rows, the first two with schedules %s and %s", len(rows), rows[1][2], rows[2][2])
 	}
@@ -123,9 +122,7 @@ func TestTimeOfAnSSD(t *testing.T) {
 		var results []struct {
 			Mean float64 `json:"step_mean_s"`
 		}
-		if err := json.Unmarshal([]byte(stdout), &results); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal([]byte(stdout), &results))
 		means = append(means, results[0].Mean)
 	}
 	if one := min(means[1], means[2]); max(means[1], means[2]) >= means[0] || means[3] >= one {
@@ -235,9 +232,7 @@ func TestTimeSplit(t *testing.T) {
 	var mean []float64
 	for _, row := range rows[1:] {
 		v, err := strconv.ParseFloat(row[column], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		mean = append(mean, v)
 	}
 	if !(mean[0] < mean[1] && mean[1] < mean[2]) {
@@ -302,9 +297,7 @@ func TestPlan(t *testing.T) {
 			Tokens                          float64 `json:"tokens_per_s_gpu"`
 		}
 	}
-	if err := json.Unmarshal([]byte(stdout), &found); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(stdout), &found))
 	if got := strings.Join(found.Labels, ", "); found.Version != 2 || got != "1 request, layers stretched, fitted constant: 2 of 3 lines" {
 		t.Errorf("version %d, labels %q", found.Version, got)
 	}

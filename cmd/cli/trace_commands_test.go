@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 const newsTrace = "../../datasets/bundled/smollm2_multi_news_8k.parquet"
@@ -13,14 +15,10 @@ const newsTrace = "../../datasets/bundled/smollm2_multi_news_8k.parquet"
 // A damaged file fails a run of validate, and the good one is still reported.
 func TestValidateCommand(t *testing.T) {
 	raw, err := os.ReadFile(newsTrace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	bad := filepath.Join(t.TempDir(), "bad.parquet")
 	raw[len(raw)/2] ^= 4
-	if err := os.WriteFile(bad, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(bad, raw, 0o600))
 	out, _ := kvreplay(t, 0, "validate", newsTrace)
 	if !strings.Contains(out, "good: 6 streams, 768 rows") || !strings.Contains(out, "(as stated)") {
 		t.Errorf("a good file: %s", out)

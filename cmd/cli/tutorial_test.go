@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // tutorialPart matches a shell block, or a Go block after the name of its file.
@@ -18,18 +20,14 @@ var tutorialPart = regexp.MustCompile("(?s)(?:`(policies/mine/[a-z_]+\\.go)`:\n\
 func TestTutorial(t *testing.T) {
 	root := repository(t)
 	text, err := os.ReadFile(filepath.Join(root, "policies", "TUTORIAL.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	dir := t.TempDir()
 	copyTree(t, root, dir)
 	var output string
 	parts := tutorialPart.FindAllStringSubmatch(string(text), -1)
 	for _, part := range parts {
 		if name, content := part[1], part[2]; name != "" {
-			if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(content), 0o666); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(content), 0o666))
 			continue
 		}
 		shell := exec.Command("bash", "-euo", "pipefail", "-c", part[2])
@@ -80,7 +78,5 @@ func copyTree(t *testing.T, from, to string) {
 		}
 		return os.WriteFile(filepath.Join(to, name), content, 0o666)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 }

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 const niah = "../../datasets/bundled/smollm2_niah_1k_sglang.parquet"
@@ -25,9 +27,7 @@ func ownRows(t *testing.T, format string) string {
 func writeRows(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(text), 0o644))
 	return path
 }
 
@@ -50,9 +50,7 @@ func TestVerify(t *testing.T) {
 func TestVerifyFindsAlteredRows(t *testing.T) {
 	path := ownRows(t, "jsonl")
 	rows, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	altered := writeRows(t, "altered.jsonl", strings.Replace(string(rows), `"capacity":"1x"`, `"capacity":"2x"`, 1))
 	foreign := writeRows(t, "foreign.jsonl", strings.Replace(string(rows), `"policy":"fifo"`, `"policy":"mine"`, 1))
 	elsewhere := filepath.Join(filepath.Dir(niah), "smollm2_multi_news_8k.parquet")

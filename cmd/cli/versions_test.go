@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/datasets/corpus"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // datasets/corpus/VERSIONS.md lists the parts of each version.
@@ -28,9 +29,7 @@ func TestVersionsAreCurrent(t *testing.T) {
 func TestSplit(t *testing.T) {
 	out := t.TempDir()
 	traces, err := filepath.Glob("../../datasets/corpus/[dw]*_*.parquet") // deep and wide
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	args := append([]string{"replay"}, traces...)
 	if code, _, stderr := run(append(args, "--policy", "lru,fifo,opt", "--capacity", "2x", "--out", out)...); code != 0 {
 		t.Fatal(stderr)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
@@ -74,9 +75,7 @@ func TestBatchFile(t *testing.T) {
 	traces, units := drawn(rand.New(rand.NewPCG(1, 2)))
 	b := &Batch{Arguments: []string{"--policy", "lru,<opt>"}, Engine: replay.EngineVersion, Traces: traces, Shards: cut(traces, units, 1<<16)}
 	path := filepath.Join(t.TempDir(), "b.batch")
-	if err := b.Write(path); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, b.Write(path))
 	back, err := Read(path)
 	if err != nil || !reflect.DeepEqual(back, b) {
 		t.Fatalf("read %+v, %v", back, err)
@@ -130,9 +129,7 @@ func FuzzDecodePack(f *testing.F) {
 	const name = "shard-000000.jsonl.zst"
 	p := &pack{packHeader: packHeader{Schema: Schema}, counts: []partCounts{{Counts: &replay.Checkpoint{Units: []int{0, 1}}}}}
 	packed, err := encodePack(name, p)
-	if err != nil {
-		f.Fatal(err)
-	}
+	fatal.If(f, err)
 	f.Add(packed, true)
 	text, _ := decompressor.DecodeAll(packed, nil)
 	f.Add(text[:bytes.LastIndexByte(text[:len(text)-1], '\n')+1], false)
@@ -152,32 +149,20 @@ func FuzzDecodePack(f *testing.F) {
 func TestDifferentCounts(t *testing.T) {
 	dir := t.TempDir()
 	lru, err := all.Table().Parse("lru")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	capacity, err := replay.ParseCapacity("2x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	in := Planning{Path: filepath.Join(dir, "b.batch"), Traces: []string{"../../datasets/bundled/smollm2_multi_news_8k.parquet"}, Hours: 1, Rate: time.Microsecond}
 	in.Options.Policies, in.Options.Capacities = append(in.Options.Policies, lru), []replay.Capacity{capacity}
 	p, err := Make(context.Background(), in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Write(in.Path); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, p.Write(in.Path))
 	packs := filepath.Join(dir, "packs")
 	a := Attempt{Packs: packs, Options: in.Options}
 	at, err := openPlace(packs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	w := p.newAttempt(a, at)
-	if err := w.count(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.count(t.Context(), 0))
 	if _, err := p.Run(t.Context(), a); err != nil { // another attempt is faster
 		t.Fatal(err)
 	}

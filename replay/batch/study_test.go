@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/internal/table"
 )
 
@@ -61,9 +62,7 @@ func TestREADMESimulation(t *testing.T) {
 	}
 	const begin, end = "<!-- simulation: go test ./replay/batch -run README -update -->\n", "<!-- end of simulation -->"
 	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	before, rest, ok := strings.Cut(string(text), begin)
 	_, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
@@ -71,9 +70,7 @@ func TestREADMESimulation(t *testing.T) {
 	}
 	made := before + begin + rows.Markdown() + end + after
 	if *update {
-		if err := os.WriteFile("README.md", []byte(made), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile("README.md", []byte(made), 0o644))
 	} else if made != string(text) {
 		t.Error("README.md is out of date: run go test ./replay/batch -run README -update")
 	}

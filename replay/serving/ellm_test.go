@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 )
@@ -145,22 +146,14 @@ func TestLiteral(t *testing.T) {
 // Eq. 1 multiplies the memory by the number of GPUs, but Eq. 4 divides by the FLOP/s of one.
 func TestLiteralOfSeveralGPUs(t *testing.T) {
 	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := lib.Model("llama-2-70b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	a100, err := lib.Machine("a100-80")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	x := &pipeline.Iteration{Decodes: 2, Context: 1800}
 	want, err := Literal(m, float64(a100.GPU.BF16.Value))(x)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, gpus := range []int{1, 4} {
 		e := &Served{engine: Engine{Options: pipeline.Options{Machine: a100, Model: m, TensorParallel: gpus}}, limits: Limits{Batch: true, Literal: true}}
 		if ns, err := e.scheduler(nil).(*Optimised).Time(x); err != nil || ns != want {

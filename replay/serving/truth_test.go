@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -19,16 +20,12 @@ import (
 func recording(t *testing.T) (all []serving.Request, recorded []serving.Recorded, samples []serving.Sample) {
 	t.Helper()
 	f, err := os.Open("data/vllm-rtx4090.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	in := csv.NewReader(f)
 	in.Comment = '#'
 	lines, err := in.ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, line := range lines[1:] {
 		var v [5]float64
 		for i, text := range line {
@@ -41,9 +38,7 @@ func recording(t *testing.T) (all []serving.Request, recorded []serving.Recorded
 		recorded = append(recorded, serving.Recorded{Arrival: ns(v[0]), First: ns(v[3]), Last: ns(v[4]), Output: int(v[2])})
 	}
 	series, err := os.Open("data/vllm-rtx4090-series.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer series.Close()
 	if samples, err = serving.ReadSamples(series, "series"); err != nil {
 		t.Fatal(err)
@@ -56,21 +51,13 @@ func recording(t *testing.T) (all []serving.Request, recorded []serving.Recorded
 func TestRecordedRun(t *testing.T) {
 	all, recorded, samples := recording(t)
 	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	machine, err := lib.Machine("rtx4090")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	model, err := lib.Model("llama-3.1-8b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	engine, err := pipeline.ParseEngine(pipeline.DefaultEngine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	measured := map[string]float64{"TPOT mean": 0.05, "TPOT p50": 0.05, "TPOT p90": 0.15, "TPOT p99": 0.15, "TTFT mean": 0.1, "TTFT p50": 0.1, "TTFT p90": 0.1,
 		"TTFT p99": 0.1, "KV blocks": 0, "running requests": 0.1, "waiting requests": 0.1, "KV blocks in use": 0.1}
 	for name, c := range map[string]struct {
@@ -85,15 +72,11 @@ func TestRecordedRun(t *testing.T) {
 		e, err := serving.NewServed(context.Background(), serving.Engine{
 			Options: pipeline.Options{Machine: machine, Model: model, Kernels: c.kernels, Engine: engine, Reserve: 0.1},
 			Preempt: pipeline.ByRecompute, BlockTokens: 16, Budget: 2048, MaxRunning: 256, Blocks: c.blocks}, serving.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		compared := serving.Comparison{Requests: recorded, Samples: samples}
 		from := func(float64) (serving.Source, func(), error) { return serving.FromSlice(all), func() {}, nil }
 		s, err := e.Summarise(context.Background(), from, 1, serving.SLO{}, compared.Rows())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		found := 0
 		for _, d := range compared.Differences(s.Blocks) {
 			aim, ok := c.aims[d.Figure]

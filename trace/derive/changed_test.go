@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // meanwhile is a context that calls a function once, while a derivation reads its error.
@@ -37,9 +39,7 @@ func TestSourceThatChanges(t *testing.T) {
 		}, ""},
 		"overwritten": {func(t *testing.T, path string) {
 			text, err := os.ReadFile(source(t, 2, rankMeta))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if err := os.WriteFile(path, text, 0o644); err != nil {
 				t.Error(err)
 			}

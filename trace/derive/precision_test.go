@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // A trace of another writer may have exact scores and not state it. Its scores stay unchanged.
@@ -22,20 +24,14 @@ func TestExactScores(t *testing.T) {
 	}
 	src := filepath.Join(t.TempDir(), "foreign.parquet")
 	out, err := os.Create(src)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	w := parquet.NewGenericWriter[row](out, parquet.KeyValueMetadata("kvreplay", `{"block_tokens":1,"candidates":3,"order":"rank","topk":3,"version":1}`))
 	scores := []float32{.50001, .5, .4} // rounding to 10 bits would give 0.5, 0.5 and 0.3999
 	if _, err := w.Write([]row{{RequestID: "r", PromptLen: 9, SeqLen: 10, Indices: []int32{3, 1, 2}, Scores: scores}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
+	fatal.If(t, out.Close())
 	meta, streams, _ := derived(t, src, Options{})
 	if !slices.Equal(streams[0].Scores, scores) || meta.ScoreMantissaBits == nil || *meta.ScoreMantissaBits != 23 {
 		t.Errorf("scores %v, expected %v; metadata %+v", streams[0].Scores, scores, meta)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
@@ -44,9 +45,7 @@ func TestPyarrowHalves(t *testing.T) {
 	want := map[int32]line{}
 	for dec := json.NewDecoder(bytes.NewReader(unzip(t, read(t, "testdata/news.jsonl.gz")))); dec.More(); {
 		var l line
-		if err := dec.Decode(&l); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, dec.Decode(&l))
 		if l.Step == 0 {
 			want[l.Layer] = l
 		}
@@ -76,18 +75,14 @@ func TestPythonHalves(t *testing.T) {
 	python := tracetest.Python(t, tracetest.Environment{Name: "interop", Requirements: pins, Imports: "duckdb, numpy, pandas, pyarrow"})
 	folder := t.TempDir()
 	out, err := exec.CommandContext(t.Context(), python, filepath.Join(scripts, "halves.py"), folder).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var want struct {
 		Files   []string    `json:"files"`
 		Lists   [][]int32   `json:"lists"`
 		Scores  [][]float32 `json:"scores"`
 		Covered []float32   `json:"covered"`
 	}
-	if err := json.Unmarshal(out, &want); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(out, &want))
 	for _, name := range want.Files {
 		_, streams := importAll(t, Options{}, filepath.Join(folder, name))
 		if len(streams) != 1 || streams[0].Rows != len(want.Lists) || len(want.Lists) != 248 {

@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -42,31 +43,23 @@ func samples(t testing.TB) []sample {
 func read(t testing.TB, path string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return b
 }
 
 func write(t testing.TB, dir, name string, b []byte) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, b, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, b, 0o644))
 	return path
 }
 
 func unzip(t testing.TB, b []byte) []byte {
 	t.Helper()
 	r, err := gzip.NewReader(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	out, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return out
 }
 
@@ -77,9 +70,7 @@ func zipped(t testing.TB, b []byte) []byte {
 	if _, err := w.Write(b); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	return out.Bytes()
 }
 
@@ -88,27 +79,21 @@ func importAll(t testing.TB, o Options, paths ...string) (*Result, []*trace.Stre
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out.parquet")
 	result, err := Import(context.Background(), o, out, paths...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return result, readAll(t, out)
 }
 
 func readAll(t testing.TB, path string) []*trace.Stream {
 	t.Helper()
 	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	r := f.NewReader(trace.ReadAll)
 	defer r.Close()
 	var all []*trace.Stream
 	for i := range f.Streams() {
 		s := &trace.Stream{}
-		if err := r.Read(i, s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, r.Read(i, s))
 		all = append(all, s)
 	}
 	return all
@@ -173,13 +158,9 @@ func arrowBytes(t testing.TB, file bool, meta string, streams []*trace.Stream, m
 		if part.NumRows() == 0 {
 			continue
 		}
-		if err := w.Write(part); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(part))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	return out.Bytes()
 }
 

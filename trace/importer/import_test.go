@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -37,9 +38,7 @@ func TestJSONLContent(t *testing.T) {
 			Pos    []int32   `json:"selected_token_pos"`
 			Scores []float32 `json:"scores_topk"`
 		}
-		if err := json.Unmarshal(scan.Bytes(), &line); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal(scan.Bytes(), &line))
 		s := streams[line.Layer/15]
 		row := slices.Index(s.Steps, line.Step)
 		if s.Layer != line.Layer || s.PromptLen != 8192 || !slices.Equal(s.List(row), line.Pos) {
@@ -60,13 +59,9 @@ func TestSGLangContent(t *testing.T) {
 			TopK string `json:"indexer_topk"`
 		} `json:"meta_info"`
 	}
-	if err := json.Unmarshal(unzip(t, read(t, "testdata/sglang.json.gz")), &response); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(unzip(t, read(t, "testdata/sglang.json.gz")), &response))
 	raw, err := base64.StdEncoding.DecodeString(response.Meta.TopK)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	const prompt, rows, layers, topk = 72, 80, 3, 64
 	result, streams := importAll(t, Options{}, "testdata/sglang.json.gz")
 	if result.Meta.Order != trace.OrderIndex || result.Meta.TopK != topk || len(streams) != layers || result.First != -32 || result.Last != rows-prompt-1 {

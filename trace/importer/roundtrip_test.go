@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -23,9 +24,7 @@ func randomTrace(t *testing.T, seed uint64, path string) []*trace.Stream {
 		m.Order, m.TopK = trace.OrderIndex, 9
 	}
 	w, err := trace.Create(path, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i := range 6 {
 		s := &trace.Stream{}
 		s.Reset(trace.StreamInfo{Key: trace.Key{Request: fmt.Sprint("r", i/3), Layer: int32(i % 3), Head: int32(i%2) - 1}, PromptLen: int32(50 + i/3)})
@@ -35,13 +34,9 @@ func randomTrace(t *testing.T, seed uint64, path string) []*trace.Stream {
 		for range m.Blocks(int(s.PromptLen)) {
 			s.PromptMass = append(s.PromptMass, r.Float32())
 		}
-		if err := w.Write(s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(s))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	return readAll(t, path)
 }
 
@@ -70,13 +65,9 @@ func TestRoundTrip(t *testing.T) {
 		path := filepath.Join(dir, "t.parquet")
 		want := randomTrace(t, seed, path)
 		f, err := trace.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		text, err := f.Meta().Canonical()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		digest := f.StoredDigest()
 		f.Close()
 		for name, source := range map[string]string{
@@ -121,9 +112,7 @@ func TestPromptMassOutlivesItsRow(t *testing.T) {
 		rows[i].Append(trace.Row{Step: int32(i), Indices: []int32{1}})
 		rows[i].PromptMass = []float32{0, 1, 0, 0}
 	}
-	if err := os.WriteFile(twice, arrowBytes(t, true, `{"version":1,"order":"rank","topk":1,"block_tokens":1}`, rows), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(twice, arrowBytes(t, true, `{"version":1,"order":"rank","topk":1,"block_tokens":1}`, rows), 0o644))
 	mustFail(t, Options{}, []string{`request "r" layer 0 has prompt_mass here and at`, "only in the first row of a stream"}, twice)
 }
 
@@ -135,18 +124,12 @@ func TestNotesOfSources(t *testing.T) {
 		m := trace.Meta{Version: trace.Version, Order: trace.OrderRank, TopK: 2, Candidates: 2, BlockTokens: 1, Notes: map[string]string{"task": task, "weights": "w; of a kind"}}
 		path := filepath.Join(dir, fmt.Sprint(i)+".parquet")
 		w, err := trace.Create(path, m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		s := new(trace.Stream)
 		s.Reset(trace.StreamInfo{Key: trace.Key{Request: fmt.Sprint(i), Head: trace.NoHead}, PromptLen: 9})
 		s.Append(trace.Row{Indices: []int32{3, 1}})
-		if err := w.Write(s); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(s))
+		fatal.If(t, w.Close())
 		paths = append(paths, path)
 	}
 	if meta := imported(t, Options{}, paths...); meta.Notes["task"] != "vt; cwe" || meta.Notes["weights"] != "w; of a kind" {
@@ -162,9 +145,7 @@ func imported(t *testing.T, o Options, paths ...string) *trace.Meta {
 		t.Fatal(err)
 	}
 	f, err := trace.Open(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	return f.Meta()
 }
@@ -182,21 +163,15 @@ func TestTwoSourcesDisagree(t *testing.T) {
 func TestEmptyPromptMass(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.parquet")
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: 1, ScoreMantissaBits: number(23)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for prompt := range int32(3) {
 		s := &trace.Stream{EmptyPromptMass: prompt == 0}
 		s.Key, s.PromptLen = trace.Key{Request: fmt.Sprint(prompt), Head: trace.NoHead}, prompt
 		s.PromptMass = make([]float32, prompt)
 		s.Append(trace.Row{Indices: []int32{0}})
-		if err := w.Write(s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(s))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	result, got := importAll(t, Options{}, path)
 	if !got[0].EmptyPromptMass || got[1].EmptyPromptMass || result.Digest != digest(t, path) {
 		t.Errorf("digest %s, of the source %s", result.Digest, digest(t, path))
@@ -206,9 +181,7 @@ func TestEmptyPromptMass(t *testing.T) {
 func digest(t *testing.T, path string) string {
 	t.Helper()
 	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	return f.StoredDigest()
 }
@@ -217,22 +190,16 @@ func digest(t *testing.T, path string) string {
 func TestPromptOfStreams(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.parquet")
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for layer := range int32(2) {
 		s := &trace.Stream{}
 		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Layer: layer, Head: trace.NoHead}, PromptLen: 90 + 5*layer})
 		for step := int32(-2); step < 3; step++ {
 			s.Append(trace.Row{Step: step, Indices: []int32{step + 50}})
 		}
-		if err := w.Write(s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(s))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	if result, _ := importAll(t, Options{}, path); result.Digest != digest(t, path) {
 		t.Errorf("digest %s, of the source %s", result.Digest, digest(t, path))
 	}

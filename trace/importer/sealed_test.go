@@ -9,6 +9,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -60,9 +61,7 @@ func sealedParquet(t *testing.T, digest, seal string) []byte {
 	if _, err := w.Write([]row{{RequestID: "r", PromptLen: 9, SeqLen: 10, Indices: []int32{3, 1}}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	return out.Bytes()
 }
 

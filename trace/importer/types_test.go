@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -23,9 +24,7 @@ func parquetOf[T any](t *testing.T, row T) string {
 	if _, err := w.Write([]T{row}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	return write(t, t.TempDir(), "typed.parquet", out.Bytes())
 }
 
@@ -163,12 +162,8 @@ func TestArrowTypes(t *testing.T) {
 		fill(l.ValueBuilder())
 		var out bytes.Buffer
 		w := ipc.NewWriter(&out, ipc.WithSchema(schema))
-		if err := w.Write(b.NewRecord()); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(b.NewRecord()))
+		fatal.If(t, w.Close())
 		return write(t, t.TempDir(), "typed.arrow", out.Bytes())
 	}
 	rank, p := Options{Meta: trace.Meta{Order: trace.OrderRank}}, arrow.PrimitiveTypes
@@ -238,11 +233,7 @@ func TestArrowDictionaryNull(t *testing.T) {
 	batch := array.NewRecord(schema, []arrow.Array{ids.NewArray(), layer, build(false, 9), build(false, 0), list.NewArray()}, 1)
 	var out bytes.Buffer
 	w := ipc.NewWriter(&out, ipc.WithSchema(schema))
-	if err := w.Write(batch); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Write(batch))
+	fatal.If(t, w.Close())
 	mustFail(t, Options{Meta: trace.Meta{Order: trace.OrderRank}}, []string{"row 1: layer_id or step is null"}, write(t, t.TempDir(), "null.arrow", out.Bytes()))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -19,9 +20,7 @@ func sample(t *testing.T, order string) string {
 		m.TopK = 3
 	}
 	w, err := trace.Create(path, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for key := range 4 {
 		var s trace.Stream
 		s.Reset(trace.StreamInfo{Key: trace.Key{Request: []string{"a", "b"}[key/2], Layer: int32(key % 2 * 3), Head: trace.NoHead}, PromptLen: int32(10 + key/2)})
@@ -29,13 +28,9 @@ func sample(t *testing.T, order string) string {
 			first := 4 * (1 - int32(key/2)) * (step + 1) / 2 // a: 0 2 4 6, b: 0
 			s.Append(trace.Row{Step: step, Indices: []int32{first, first + 1, first + 2}})
 		}
-		if err := w.Write(&s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(&s))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	return path
 }
 
@@ -43,9 +38,7 @@ func sample(t *testing.T, order string) string {
 // 1} three times, with full overlap. Pooled, each layer repeats 0 + 4 of 4 + 4 blocks: 1/2.
 func TestReport(t *testing.T) {
 	r, err := File(context.Background(), sample(t, trace.OrderRank), Options{Layers: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if r.Streams != 4 || r.Rows != 16 || r.Indices != 48 || len(r.Requests) != 2 || r.Requests[1].PromptLen != 11 || r.Requests[0].Windows != 1 || r.Requests[0].Steps != 3 {
 		t.Errorf("extent %+v", r)
 	}
@@ -71,16 +64,12 @@ func TestReport(t *testing.T) {
 // Both formats can be printed. Lines of the text have no trailing blanks.
 func TestForms(t *testing.T) {
 	r, err := File(context.Background(), sample(t, trace.OrderIndex), Options{Layers: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := json.Marshal(r); err != nil {
 		t.Error(err)
 	}
 	var b strings.Builder
-	if err := r.Text(&b); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, r.Text(&b))
 	for _, want := range []string{"index, 3, 3", "shared by the layer", "note why", "a test", "By layer", "10 to 11"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())

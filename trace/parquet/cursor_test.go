@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	parquetgo "github.com/parquet-go/parquet-go"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // Rows in the encodings that writers choose. Each type has the same columns.
@@ -69,13 +71,9 @@ func writeRows[T any](t *testing.T, rows []T, options ...parquetgo.WriterOption)
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	f, err := Open(bytes.NewReader(out.Bytes()), int64(out.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := f.CheckPages(false); err != nil {
 		t.Fatal(err)
 	}

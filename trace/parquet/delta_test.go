@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	parquetgo "github.com/parquet-go/parquet-go"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // deltaSample makes values whose differences have 0 to 32 bits.
@@ -34,9 +36,7 @@ func TestDeltasMatchLibrary(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		values := deltaSample(r)
 		src, err := parquetgo.DeltaBinaryPacked.EncodeInt32(nil, values)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		want, err := parquetgo.DeltaBinaryPacked.DecodeInt32(nil, slices.Grow(src, 64))
 		if err != nil || !slices.Equal(want, values) {
 			t.Fatalf("seed %d: the library decodes other values, error %v", seed, err)

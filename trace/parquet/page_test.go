@@ -8,6 +8,8 @@ import (
 	parquetgo "github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // The size in a page header is compared with the data if the data do not state a length. Without
@@ -16,9 +18,7 @@ func TestPackedLength(t *testing.T) {
 	plain := bytes.Repeat([]byte("0123456789abcdef"), 1<<18)
 	for _, codec := range []compress.Codec{&parquetgo.Gzip, &parquetgo.Brotli, &parquetgo.Zstd, &parquetgo.Snappy} {
 		packed, err := codec.Encode(nil, plain)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for n, good := range map[int]bool{len(plain): true, len(plain) + 1: false, 400 << 20: false} {
 			head := &pageHead{PageHeader: format.PageHeader{UncompressedPageSize: int32(n), CompressedPageSize: int32(len(packed))}}
 			err := checkPacked(&format.ColumnMetaData{Codec: codec.CompressionCodec()}, head, bytes.NewReader(packed), 0)

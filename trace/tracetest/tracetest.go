@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // Environment is a Python virtual environment.
@@ -107,13 +109,9 @@ func (e Environment) install(dir string) error {
 func Copy(t testing.TB, path, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	copied := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(copied, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(copied, text, 0o644))
 	return copied
 }
 
