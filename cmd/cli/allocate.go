@@ -54,7 +54,7 @@ that it saves on the profiled requests, and on others with --judge.`,
 			fl.StringSliceVar(&o.Requests, "requests", nil, "profile these `REQUESTS`: ids, trace files or TRACE/ID, with * and ? (default: all)")
 			fl.StringSliceVar(&o.Exclude, "exclude", nil, "do not profile these `REQUESTS`")
 			fl.StringVar(&f.plan, "plan", "", "measure this `PLAN` on all requests instead of making one")
-			fl.where(&f.where, whereUsage)
+			fl.where(&f.where)
 		},
 		run: func(c *call) error {
 			f.options.Policy = table.Canonical(f.options.Policy)

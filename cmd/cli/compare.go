@@ -46,7 +46,7 @@ The exit code is 3 if a folder lacks cells of its replay command.`,
 		},
 		flags: func(fl *flagSet) {
 			fl.StringVar(&f.all, "all", "", "compare every policy of the rows with policy `B`")
-			fl.where(&f.where, whereUsage)
+			fl.where(&f.where)
 			fl.format(&f.format, "", "table", "json", "markdown", "latex", "html")
 			fl.view(&f.view)
 			fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap and of the permutation test (default 0)")

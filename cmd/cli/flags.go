@@ -153,10 +153,10 @@ type where struct {
 	conditions result.Where
 }
 
-const whereUsage = "use only rows with `KEY=VALUE` or KEY!=VALUE (repeatable, the values of a key are alternatives)"
-
 // where adds --where.
-func (fl *flagSet) where(w *where, usage string) { fl.Var(w, "where", usage) }
+func (fl *flagSet) where(w *where) {
+	fl.Var(w, "where", "use only rows with `KEY=VALUE` or KEY!=VALUE (repeatable, the values of a key are alternatives)")
+}
 
 // Set adds a condition. An empty text is left to checkValues.
 func (w *where) Set(text string) error { return w.Append(text) }

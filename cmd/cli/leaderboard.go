@@ -70,7 +70,7 @@ and selections.`,
 		flags: func(fl *flagSet) {
 			fl.format(&f.format, "", "table", "markdown", "latex", "csv", "json", "html")
 			fl.out(&f.out, "write the board in all formats, its rows and its pictures to this `FOLDER` too (with --format html: the page to this file)")
-			fl.where(&f.where, whereUsage)
+			fl.where(&f.where)
 			fl.enum(&f.split, "split", string(corpus.Whole), "rank on `all` traces, or on the open or held-out ones of the bundled corpus", string(corpus.Whole), string(corpus.Open), string(corpus.HeldOut))
 			fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap and of the permutation test (default 0)")
 			fl.view(&f.view)

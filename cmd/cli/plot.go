@@ -65,7 +65,7 @@ func (f *plotFlags) define(fl *flagSet) {
 // ofRows adds the flags of plots of rows.
 func (f *plotFlags) ofRows(fl *flagSet) {
 	fl.StringSliceVar(&f.policies, "policy", nil, "show these `POLICIES` in this order, or all (default: the five best, lru and opt)")
-	fl.where(&f.where, whereUsage)
+	fl.where(&f.where)
 }
 
 // check checks the output and the size before anything is read.

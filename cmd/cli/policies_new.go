@@ -49,7 +49,7 @@ Lossy policies have another contract, which policies/LOSSY.md describes.`,
 		},
 		run: func(c *call) error {
 			if python {
-				return newPython(c, known, dir, register)
+				return newPython(c, dir, register)
 			}
 			s, err := newSketch(known, c.args[0], dir)
 			if err != nil {
@@ -72,7 +72,7 @@ Lossy policies have another contract, which policies/LOSSY.md describes.`,
 }
 
 // newPython writes the skeleton of a policy in Python.
-func newPython(c *call, known policies.Table, dir string, register bool) error {
+func newPython(c *call, dir string, register bool) error {
 	name := c.args[0]
 	switch {
 	case register:

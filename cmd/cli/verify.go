@@ -47,7 +47,7 @@ be replayed here (--allow-missing accepts that).`,
 			fl.StringArrayVar(&f.plans, "allocation", nil, "use this `PLAN` for the rows that were replayed with it (repeatable)")
 			fl.StringVar(&f.sample, "sample", strconv.Itoa(verify.DefaultSample), "draw `N` rows, or all, at least one of every policy")
 			fl.Uint64Var(&f.seed, "seed", 0, "seed of the sample (default: a random one, which is printed)")
-			fl.where(&f.where, whereUsage)
+			fl.where(&f.where)
 			fl.format(&f.format, "", "table", "json")
 			fl.BoolVar(&f.runPrograms, "run-programs", false, "run the commands that rows of exec policies name: only for rows that you trust")
 			fl.BoolVar(&f.allowMissing, "allow-missing", false, "accept rows that cannot be replayed here")

@@ -319,9 +319,9 @@ type cut func(t tokens.Tokenizer, prompt string, length int) (string, error)
 // length/2 rounded down, decoded by itself, and then joined. pred.py also counts the tokenizer's
 // special tokens. Ours adds none, so one more token of text fits.
 func cutHalves(t tokens.Tokenizer, prompt string, length int) (string, error) {
-	ids, err := excess(t, prompt, length)
-	if ids == nil || err != nil {
-		return prompt, err
+	ids := excess(t, prompt, length)
+	if ids == nil {
+		return prompt, nil
 	}
 	half := length / 2
 	first, err := decode(t, ids[:half])
@@ -335,23 +335,22 @@ func cutHalves(t tokens.Tokenizer, prompt string, length int) (string, error) {
 // cutMiddle cuts as pred.py of v2 does. It decodes the halves together, and an odd length gives its
 // last token to the second half.
 func cutMiddle(t tokens.Tokenizer, prompt string, length int) (string, error) {
-	ids, err := excess(t, prompt, length)
-	if ids == nil || err != nil {
-		return prompt, err
+	ids := excess(t, prompt, length)
+	if ids == nil {
+		return prompt, nil
 	}
 	return decode(t, slices.Concat(ids[:length/2], ids[len(ids)-(length+1)/2:]))
 }
 
 // excess returns the tokens of a prompt that is too long, otherwise nil.
-func excess(t tokens.Tokenizer, prompt string, length int) ([]int, error) {
+func excess(t tokens.Tokenizer, prompt string, length int) []int {
 	if length == 0 {
-		return nil, nil
+		return nil
 	}
-	ids := t.Encode(prompt)
-	if len(ids) <= length {
-		return nil, nil
+	if ids := t.Encode(prompt); len(ids) > length {
+		return ids
 	}
-	return ids, nil
+	return nil
 }
 
 // decode writes cut characters as U+FFFD, as many as Python's decoders do. It writes one for the

@@ -114,14 +114,13 @@ func taskNames() []string {
 	return slice.Map(append(allTasks(false), allTasks(true)...), func(t task) string { return t.name() })
 }
 
-// parseTask returns the task of a name.
-func parseTask(name string) (task, error) {
-	if s, ok := Lookup(name); ok {
-		return task{s, false}, nil
+// checkTask returns an error for a name that no task has.
+func checkTask(name string) error {
+	if _, ok := Lookup(name); ok {
+		return nil
 	}
-	short, e := strings.CutSuffix(name, suffixE)
-	if s, ok := Lookup(short); ok && e && s.E {
-		return task{s, true}, nil
+	if s, ok := Lookup(strings.TrimSuffix(name, suffixE)); ok && s.E {
+		return nil
 	}
-	return task{}, fmt.Errorf("unknown set %q%s (`kvreplay datasets make longbench --help` lists them)", name, names.Nearest(name, taskNames()))
+	return fmt.Errorf("unknown set %q%s (`kvreplay datasets make longbench --help` lists them)", name, names.Nearest(name, taskNames()))
 }

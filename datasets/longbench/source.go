@@ -153,13 +153,13 @@ func (l *library) addZip(path_ string) error {
 func (l *library) addFile(ctx context.Context, path string) error {
 	f := onDisk(ctx, path)
 	name := strings.TrimSuffix(strings.TrimSuffix(f.name, ".gz"), ".jsonl")
-	if _, err := parseTask(name); err == nil {
+	if checkTask(name) == nil {
 		return l.put(name, f)
 	}
 	for row, err := range rows(f.values(), func(text []byte) (*Row, error) {
 		row, err := parseRow(text)
 		if err == nil {
-			if _, err = parseTask(row.Dataset); err != nil {
+			if err = checkTask(row.Dataset); err != nil {
 				err = fmt.Errorf("dataset: %w", err)
 			}
 		}

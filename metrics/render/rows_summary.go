@@ -178,7 +178,7 @@ func (s *summary) text(rows []result.Row) string {
 		}
 		t.AddTexts(line)
 	}
-	return t.Text() + s.legend(shown, columns) + warningText(warnings) + s.rest(rows, shown)
+	return t.Text() + s.legend(shown) + warningText(warnings) + s.rest(rows, shown)
 }
 
 // name returns the policy without options, if no other policy of the run has that name.
@@ -222,7 +222,7 @@ func (s *summary) cellText(r *result.Row, capacity string) string {
 }
 
 // legend explains the figures. The conditions that limit them come first.
-func (s *summary) legend(shown []*result.Row, columns []string) string {
+func (s *summary) legend(shown []*result.Row) string {
 	text := "hit rate"
 	if slices.ContainsFunc(shown, func(r *result.Row) bool { return r.Policy == board.OptPolicy }) && !s.unbound {
 		text += " and misses ÷ OPT's (×)"

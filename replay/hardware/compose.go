@@ -64,7 +64,6 @@ func (lib *Library) Compose(p Parts) (*Machine, error) {
 	}
 	m.Shown = base.Name
 	m.Name = fmt.Sprintf("%d × %s with %s and %s", p.GPUs, gpu.Name, m.Link.Name, m.Host.Memory.Value*Bytes(sockets))
-	m.Title = m.Name
 	m.Note = fmt.Sprintf("machine of parts: %s; assumed as in machine %s: %s", m.Name, base.Name, strings.Join(kept, ", "))
 	if sockets > 1 {
 		m.Note += fmt.Sprintf("; assumed: %d sockets, each with %d GPUs and %s", sockets, m.GPUs, m.Host.Memory.Value)

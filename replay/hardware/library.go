@@ -294,7 +294,7 @@ func (lib *Library) Resolve(it Item) (*Machine, error) {
 	if err := f.err(); err != nil {
 		return nil, err
 	}
-	return &Machine{Name: m.Name, Shown: m.Name, Title: m.Title, GPU: gpu, GPUs: int(m.GPUs.Value), Link: link, Host: host, Drive: drive, Drives: int(m.Drives.Value), GPUDirect: m.GPUDirect,
+	return &Machine{Name: m.Name, Shown: m.Name, GPU: gpu, GPUs: int(m.GPUs.Value), Link: link, Host: host, Drive: drive, Drives: int(m.Drives.Value), GPUDirect: m.GPUDirect,
 		ReadsInFlight: int(m.ReadsInFlight.Or(assumedReadsInFlight)), NetworkBandwidth: m.NetworkBandwidth}, nil
 }
 

@@ -28,7 +28,6 @@ type Machine struct {
 	// Shown is the name of the file that has the machine's numbers. Note says what Compose assumed.
 	Shown, Note string
 
-	Title     string
 	GPU       *GPU
 	GPUs      int // GPUs that share the host
 	Link      *Link

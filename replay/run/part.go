@@ -62,7 +62,7 @@ func (j *Job) Count(ctx context.Context, c Counting) (*Checkpoint, error) {
 	}
 	if c.Save != nil {
 		ps.every = cmp.Or(c.Every, DefaultCheckpoint)
-		workers := &snapshots{plan: p, begun: c.Begun, of: map[string]*Checkpoint{}, every: ps.every, last: time.Now(), save: c.Save}
+		workers := &snapshots{begun: c.Begun, of: map[string]*Checkpoint{}, every: ps.every, last: time.Now(), save: c.Save}
 		ps.save = workers.put
 	}
 	err := p.execute(ctx, units, ps, total)
@@ -78,7 +78,6 @@ func (j *Job) Count(ctx context.Context, c Counting) (*Checkpoint, error) {
 // snapshots pools the latest counts of every worker.
 type snapshots struct {
 	sync.Mutex
-	plan  *plan
 	begun *Checkpoint
 	of    map[string]*Checkpoint // by worker
 	every time.Duration
