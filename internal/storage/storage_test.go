@@ -373,21 +373,13 @@ func (c counting) Get(ctx context.Context, name string, from, to int64, tag stri
 func TestReadAhead(t *testing.T) {
 	const block, blocks = 8 << 20, 12
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "x"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(filepath.Join(dir, "x"), block*blocks); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(filepath.Join(dir, "x"), nil, 0o600))
+	fatal.If(t, os.Truncate(filepath.Join(dir, "x"), block*blocks))
 	s, err := storage.At(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var gets atomic.Int64
 	o, err := storage.OpenIn(t.Context(), counting{s, &gets}, "x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer o.Close()
 	o.Expect([]storage.Span{{From: 0, To: block * blocks}}, 64)
 	for at := int64(0); at < block*blocks; at += 1 << 20 {

@@ -41,9 +41,7 @@ func TestEntriesAndBytesAreChecked(t *testing.T) {
 		r := rowstest.Row("a", "lru", "1x", 40)
 		r.EntryBytes, r.HostToDeviceBytes, r.DeviceToHostBytes = rowstest.Ptr(2), rowstest.Ptr(int64(80)), rowstest.Ptr(int64(20))
 		r.MovedEntries, r.DemandEntries, r.MissedEntries, r.ReadAmplification = 40, rowstest.Ptr(int64(100)), rowstest.Ptr(int64(40)), nil
-		if err := r.Check(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, r.Check())
 		change(&r)
 		if strings.HasPrefix(want, "≠") {
 			*r.HostToDeviceBytes = 164

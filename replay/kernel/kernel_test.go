@@ -82,9 +82,7 @@ func TestJudge(t *testing.T) {
 		t.Errorf("after an interruption: %d errors, %v", len(all), err)
 	}
 	all, err := Judge(t.Context(), published(t), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	limits := map[Split]map[string][2]float64{ // median, 95th percentile
 		LeaveDevice: {"products": {0.07, 0.26}, "layer": {0.06, 0.19}},
 		LeaveModel:  {"products": {0.07, 0.24}, "layer": {0.05, 0.13}},
