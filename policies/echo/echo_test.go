@@ -32,6 +32,10 @@ func TestConformanceOfASample(t *testing.T) {
 	policytest.Run(t, echo.Entry, "calibrate=sample", newSample(100))
 }
 
+func TestConformanceOfTrees(t *testing.T) {
+	policytest.Run(t, echo.Entry, "calibrate=trees", func() policytest.Reference { return &reference{calibrate: true, trees: true} })
+}
+
 // The kit's demands are small. Here a turn has as many steps as the demand has blocks.
 func TestConformanceOfLongTurns(t *testing.T) {
 	e := echo.EntryOf("sample, each 8th step")
@@ -46,7 +50,7 @@ func newSample(n int) func() policytest.Reference {
 func FuzzConformance(f *testing.F) { policytest.Fuzz(f, echo.Entry, "", newReference(true)) }
 
 // TestMisses replays bundled traces. The expected misses come from two other programs, in Python and
-// in C++. They share no code with this package.
+// in C++, and those with trees from one. They share no code with this package.
 func TestMisses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("with -short the reference is enough")
@@ -57,10 +61,12 @@ func TestMisses(t *testing.T) {
 	}{
 		{"smollm2_multi_news_8k", "echo", []int64{31007, 25368, 19089, 13295, 10454}},
 		{"smollm2_multi_news_8k", "echo:calibrate=off", []int64{31193, 25564, 19226, 13362, 10506}},
+		{"smollm2_multi_news_8k", "echo:calibrate=trees", []int64{31244, 25552, 19221, 13306, 10499}},
 		{"smollm2_niah_multikey_3_4k", "echo", []int64{196305, 160436, 121128, 86117, 70755}},
 		{"smollm2_niah_multikey_3_4k", "echo:calibrate=off", []int64{196592, 161632, 122112, 86722, 71201}},
 		{"smollm2_niah_1k_sglang", "echo", []int64{21677, 18192, 14308, 10667, 8592}},
 		{"smollm2_niah_1k_sglang", "echo:calibrate=off", []int64{21762, 18426, 14493, 10752, 8700}},
+		{"smollm2_niah_1k_sglang", "echo:calibrate=trees", []int64{21611, 18091, 14236, 10665, 8720}},
 	} {
 		f, err := trace.Open("../../datasets/bundled/" + c.trace + ".parquet")
 		if err != nil {

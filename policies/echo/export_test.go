@@ -1,6 +1,7 @@
 package echo
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
@@ -68,4 +69,83 @@ func Ablation(i int) policies.Spec {
 		panic(err)
 	}
 	return spec
+}
+
+// Trees is the number of trees.
+const Trees = len(trees)
+
+// Tree returns the splits of the i-th tree, each a leaf, a feature and a value, and the values of its
+// leaves.
+func Tree(i int) (splits [leaves - 1][3]int, values [leaves]int) {
+	for j, s := range trees[i].splits {
+		splits[j] = [3]int{int(s.leaf), int(s.feature), int(s.above)}
+	}
+	for j, v := range trees[i].values {
+		values[j] = int(v)
+	}
+	return splits, values
+}
+
+// Observed is an example for the trees: the features of a block at a step, and the number of steps
+// until its next demand, or a negative number if it has none.
+type Observed struct {
+	Features [features]uint8
+	Next     int
+}
+
+// observer is the policy echo. It observes one of every n blocks that it scores.
+type observer struct {
+	*Policy
+	n, counted  int
+	all         *[]Observed
+	uses        []uint32
+	last, first int32           // observed steps end before last, and T begins at -first
+	waiting     map[int32][]int // examples by block
+}
+
+// untilNext is the number of steps that an example needs until the stream ends.
+const untilNext = 12
+
+// Observe returns a policy that adds examples from each stream.
+func Observe(n int, all *[]Observed) policies.Spec {
+	e := Entry
+	e.New = policies.NoOptions(func() policies.Policy {
+		return &observer{Policy: &Policy{Calibrate: true, rule: &published}, n: n, all: all}
+	})
+	spec, err := policies.NewTable(e).Parse(Entry.Name)
+	if err != nil {
+		panic(err)
+	}
+	return spec
+}
+
+func (o *observer) Reset(sc *policies.Scope) error {
+	o.uses, o.waiting, o.counted = make([]uint32, sc.Blocks), map[int32][]int{}, 0
+	o.first, o.last = int32(sc.Windows), int32(sc.Steps-sc.Windows-untilNext)
+	return o.Policy.Reset(sc)
+}
+
+func (o *observer) Update(s *policies.Step) {
+	o.Policy.Update(s)
+	h := &o.histories[0]
+	h.uses = o.uses
+	for _, x := range s.Members {
+		o.uses[x]++
+		for _, i := range o.waiting[x] {
+			(*o.all)[i].Next += h.t
+		}
+		delete(o.waiting, x)
+	}
+	for w, rest := range h.active {
+		for rest &^= h.demanded[w]; rest != 0; rest &= rest - 1 {
+			x := int32(w<<6 | bits.TrailingZeros64(rest))
+			if o.counted++; o.counted%o.n != 0 || s.T >= o.last {
+				continue
+			}
+			n := h.notes[h.place(x)]
+			d := h.describe(x, h.score(x), uint(n>>12&63), int(n>>6&63), int(n&63))
+			o.waiting[x] = append(o.waiting[x], len(*o.all))
+			*o.all = append(*o.all, Observed{*d, -h.t})
+		}
+	}
 }

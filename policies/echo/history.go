@@ -22,6 +22,7 @@ type history struct {
 	turns     int        // a word is observed at one of this many steps
 	t         int        // number of the current step
 	edge      int32      // first block above all births and members so far
+	uses      []uint32   // for trees, by block: steps that demanded it
 	past      []uint64   // by block: bit u mod 64 is set if step u demanded it
 	mild      []uint64   // of a sample, by block: bit u mod 64 is set if step u gave it half a credit
 	events    events     // births and candidates of the current and the last 64 steps
@@ -39,6 +40,7 @@ type history struct {
 	overlap   [3][lags + 1]uint32
 	sums      sums
 	group     group
+	described described
 	calibrator
 }
 
@@ -47,6 +49,9 @@ func (h *history) reset(blocks int, calibrate bool, r *rule) {
 	words := blocks>>6 + 1
 	h.rule, h.calibrate, h.t, h.edge = *r, calibrate, -1, 0
 	h.past = policies.Fill(h.past, words<<6, 0)
+	if r.trees {
+		h.uses = policies.Fill(h.uses, words<<6, 0)
+	}
 	if r.sample > 0 {
 		h.mild, h.other = policies.Fill(h.mild, words<<6, 0), policies.Fill(h.other, 64, otherSum{})
 	} else {
@@ -89,6 +94,11 @@ func (h *history) list(births, demand, candidates []int32) {
 	clear(h.demanded)
 	for _, x := range demand {
 		h.demanded[x>>6] |= 1 << (x & 63)
+	}
+	if h.rule.trees {
+		for _, x := range demand {
+			h.uses[x]++
+		}
 	}
 	copy(h.listed[1:], h.demanded)
 	step := h.t
@@ -185,6 +195,9 @@ func (h *history) rescore() {
 		h.sumUp(w, g)
 		if h.calibrate {
 			h.assess(w, g)
+			if h.rule.trees {
+				h.sort(w, g, reached())
+			}
 		} else {
 			for i, b := range g.at[:g.n] {
 				x := int32(w<<6 | int(b))
@@ -308,7 +321,11 @@ func (h *history) score(x int32) int32 {
 		return int32(key)
 	}
 	around := window(h.listed, x>>6).around(uint(x & 63))
-	return logarithm(key) + h.correction(distance(h.edge, x), h.near[x], around, 0, 0)
+	score := logarithm(key) + h.correction(distance(h.edge, x), h.near[x], around, 0, 0)
+	if h.rule.trees {
+		return reached().score(h.describe(x, score, aroundPlace(h.near[x], around), 0, 0))
+	}
+	return score
 }
 
 // scoreNow computes the score of a block of a sample. The sum of its region is from its last turn.

@@ -165,3 +165,27 @@ func TestKernels(t *testing.T) {
 		}
 	}
 }
+
+// The table of leaves sorts a block as the splits in order do.
+func TestLeaves(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 7))
+	for range 20000 {
+		var d described
+		for f := range d {
+			d[f] = uint8(r.IntN(answers) >> r.IntN(8))
+		}
+		want := int32(0)
+		for _, tree := range trees {
+			leaf := 0
+			for i, s := range tree.splits {
+				if leaf == int(s.leaf) && d[s.feature] > s.above {
+					leaf = i + 1
+				}
+			}
+			want += tree.values[leaf]
+		}
+		if got := reached().score(&d); got != want {
+			t.Fatalf("features %v: %d, expected %d", d, got, want)
+		}
+	}
+}

@@ -122,7 +122,7 @@ func (c *counter) run(path string, o replay.Options) []result.Row {
 		c.t.Fatal(err)
 	}
 	defer f.Close()
-	o.Workers = 2
+	o.Workers = cmp.Or(o.Workers, 2)
 	r, err := replay.Run(context.Background(), f, o)
 	if err != nil {
 		if strings.Contains(err.Error(), "needs ranks") {
@@ -187,7 +187,7 @@ type contender struct {
 
 func contenders(t *testing.T) (list []contender) {
 	table := policies.NewTable(lookahead.Entry, s3fifo.Entry, nearlrfu.Entry, lrfu.Entry, echo.Entry)
-	for _, name := range []string{"lookahead", "s3-fifo", "near-lrfu", "lrfu", "near-lrfu:gamma=0.9", "echo:calibrate=off", "echo:calibrate=sample", "echo"} {
+	for _, name := range []string{"lookahead", "s3-fifo", "near-lrfu", "lrfu", "near-lrfu:gamma=0.9", "echo:calibrate=off", "echo:calibrate=sample", "echo", "echo:calibrate=trees"} {
 		spec, err := table.Parse(name)
 		if err != nil {
 			t.Fatal(err)
@@ -211,7 +211,7 @@ func TestREADME(t *testing.T) {
 		t.Skip("replays the corpus with each variant of the rule")
 	}
 	c := &counter{t, map[string]missed{}, map[string]*allocate.Plan{}, map[string][]result.Row{}}
-	tables := map[string]string{"gaps": c.gaps(), "tasks": c.tasks(), "ablation": c.ablation(), "cells": c.cells(), "settings": c.settings(), "contexts": c.contexts(), "prefetch": c.prefetches(), "times": c.prefetchTimes()}
+	tables := map[string]string{"gaps": c.gaps(), "tasks": c.tasks(), "trees": c.trees(), "ablation": c.ablation(), "cells": c.cells(), "settings": c.settings(), "contexts": c.contexts(), "prefetch": c.prefetches(), "times": c.prefetchTimes()}
 	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -270,7 +270,7 @@ func (c *counter) tasks() string {
 		return strings.TrimPrefix(request[:strings.LastIndex(request, "-")], "ruler-")
 	}
 	var b strings.Builder
-	b.WriteString("| task | constants | lrfu | near-lrfu | echo:calibrate=off | echo |\n|---|---|---:|---:|---:|---:|\n")
+	b.WriteString("| task | constants | lrfu | near-lrfu | echo:calibrate=off | echo | echo:calibrate=trees |\n|---|---|---:|---:|---:|---:|---:|\n")
 	for _, p := range []part{parts[0], parts[1], parts[2], parts[3]} {
 		least, most := c.of(p.files, "opt", bound(c.t, opt.Entry)), c.of(p.files, "lru", bound(c.t, lru.Entry))
 		byTask := map[string][]string{}
@@ -285,12 +285,37 @@ func (c *counter) tasks() string {
 		_, split, _ := strings.Cut(p.name, ", ")
 		for _, name := range names {
 			fmt.Fprintf(&b, "| %s | %s |", name, split)
-			for _, of := range []string{"lrfu", "near-lrfu", "echo:calibrate=off", "echo"} {
+			for _, of := range []string{"lrfu", "near-lrfu", "echo:calibrate=off", "echo", "echo:calibrate=trees"} {
 				i := slices.IndexFunc(contenders(c.t), func(x contender) bool { return x.name == of })
 				fmt.Fprintf(&b, " %.1f |", closed(byTask[name], most, least, c.of(p.files, of, contenders(c.t)[i].spec))[len(sizes)])
 			}
 			b.WriteByte('\n')
 		}
+	}
+	return b.String()
+}
+
+// trees returns the table of the points of the gap that calibrate=trees closes beyond the default.
+func (c *counter) trees() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| traces | %s | pooled |\n|---|%s---:|\n", strings.Join(sizes, " | "), strings.Repeat("---:|", len(sizes)))
+	for i := range parts {
+		p := &parts[i]
+		least, most := c.of(p.files, "opt", bound(c.t, opt.Entry)), c.of(p.files, "lru", bound(c.t, lru.Entry))
+		without, with := c.of(p.files, "echo", contenders(c.t)[7].spec), c.of(p.files, "echo:calibrate=trees", contenders(c.t)[8].spec)
+		more := missed{} // as much less than LRU as trees miss less than the default
+		for r, misses := range most {
+			for j := range misses {
+				more[r] = append(more[r], misses[j]-without[r][j]+with[r][j])
+			}
+		}
+		requests := requestsOf(p, most)
+		fmt.Fprintf(&b, "| %s (%d) |", p.name, len(requests))
+		gaps := closed(requests, most, least, more)
+		for _, gap := range gaps[:len(sizes)] {
+			fmt.Fprintf(&b, " %+.1f |", gap)
+		}
+		fmt.Fprintf(&b, " %+.1f%s |\n", pooled(gaps), interval(requests, most, least, more))
 	}
 	return b.String()
 }

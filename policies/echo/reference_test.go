@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/echo"
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
 
@@ -16,6 +17,7 @@ type reference struct {
 	policytest.Ledger
 	calibrate bool
 	sample    int // demanded blocks per step of a turn, by calibrate=sample
+	trees     bool
 
 	history int             // remembered steps
 	credits []map[int32]int // by step
@@ -185,11 +187,47 @@ func (r *reference) Step(s *policytest.Step) {
 		r.noted = append(r.noted, noted{x, bucketName("key", b), values, min(64000, chance[b]*e>>16)})
 	}
 	r.score = func(x int32) int64 {
-		if c, known := correct[x]; known {
-			return int64(lg(key(x)) + c)
+		values := features(x)
+		c, known := correct[x]
+		if !known {
+			c = correction(values)
 		}
-		return int64(lg(key(x)) + correction(features(x)))
+		score := lg(key(x)) + c
+		if r.trees {
+			score = r.sort(x, score, values)
+		}
+		return int64(score)
 	}
+}
+
+// sort returns the sum of the values of a block's leaves. The rest of a value's name is its number.
+func (r *reference) sort(x int32, score int, values [5]string) (sum int) {
+	t := len(r.demands) - 1
+	var ages []int // of all demands, latest first
+	for l := range t + 1 {
+		if slices.Contains(r.demands[t-l], x) {
+			ages = append(ages, l)
+		}
+	}
+	rate := lg(1+256*len(ages)/(t+1)) / 32
+	ages = append(ages, 64, 64)
+	number := func(value, feature string) (n int) {
+		fmt.Sscanf(value, feature+"%d", &n)
+		return n
+	}
+	block := []int{max(0, score) / 32, lg(int(r.edge-x)) / 16, number(values[1], "near"), number(values[2], "around"),
+		number(values[3], "sharp"), number(values[4], "slow"), min(64, ages[0]), min(64, ages[1]), rate, t}
+	for tree := range echo.Trees {
+		splits, of := echo.Tree(tree)
+		leaf := 0
+		for i, s := range splits {
+			if leaf == s[0] && min(255, block[s[1]]) > s[2] {
+				leaf = i + 1
+			}
+		}
+		sum += of[leaf]
+	}
+	return sum
 }
 
 // weights returns the weight of each step that counts at step t, in S and in the sharp sum.

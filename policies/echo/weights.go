@@ -28,10 +28,14 @@ type rule struct {
 	region  uint32    // part of a region's sum in the key, in 1/1024
 	birth   int       // credit of a birth
 	without int       // feature that does not correct the key, or -1
+	trees   bool      // replace the score, see trees.go
 	sample  int       // demanded blocks per step of a turn, see turns. 0 observes all blocks at each step
 }
 
 var published = rule{history: lags, context: [3]uint32{4, 2, 1}, power: 10, follows: 5, echo: 3, recent: 1, region: 5, birth: unit, without: -1}
+
+// withTrees is the rule of calibrate=trees.
+var withTrees = func() rule { r := published; r.trees = true; return r }()
 
 // sample is the rule of calibrate=sample.
 var sample = sampleOf(100)
