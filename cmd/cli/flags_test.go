@@ -64,8 +64,8 @@ func TestMessagesAreShort(t *testing.T) {
 		"leaderboard ROWS --hardware zzz":          "more (`kvreplay hardware list`)",
 		"leaderboard ROWS --model zzz":             "more (`kvreplay hardware list`)",
 		"leaderboard ROWS --schedule zzz":          "more (`kvreplay time --help-all`)",
-		"systems TRACE --hardware h100":            "`kvreplay hardware list`",
-		"advise":                                   "`kvreplay hardware list`",
+		"systems TRACE --hardware h100":            "`kvreplay hardware list --kind model`",
+		"advise":                                   "`kvreplay hardware list --kind model`",
 		"plot heatmap ROWS -o x.svg":               "choose with --policy and --capacity, as in 2q",
 		"plot heatmap ROWS -o x.svg --policy lru":  "a map shows one of 9 cells",
 		"plot heatmap ROWS -o x.svg --policy zzz":  "no cell of zzz; known: ",
@@ -98,7 +98,7 @@ func TestDashIsNoInput(t *testing.T) {
 	says(t, 2, "-trace.parquet looks like flags: name the file ./-trace.parquet", "validate", "-trace.parquet")
 	kvreplay(t, 0, "validate", "./-trace.parquet")
 	says(t, 2, "unknown shorthand flag", "validate", "-x.parquet")
-	says(t, 1, "1 of 2 files not valid: ", "validate", "./-trace.parquet", "nowhere")
+	says(t, 1, "1 of 2 files could not be read, and 0 not valid", "validate", "./-trace.parquet", "nowhere")
 }
 
 // If a file that a flag names is empty or missing, the error is not one of the command line. It

@@ -165,7 +165,7 @@ The exit code is 1 if a file breaks a rule.`,
 				}
 			}
 			if unread > 0 {
-				return fmt.Errorf("%d of %d files could not be read, and %d are not valid traces", unread, len(c.args), bad)
+				return fmt.Errorf("%d of %s could not be read, and %d not valid", unread, count(len(c.args), "file"), bad)
 			}
 			if bad > 0 {
 				return fmt.Errorf("%d of %s not valid: trace/FORMAT.md has the rules", bad, count(len(c.args), "file"))

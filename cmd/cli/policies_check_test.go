@@ -12,7 +12,7 @@ func TestPoliciesCheck(t *testing.T) {
 		t.Errorf("exit code %d, %s%s", code, out, errs)
 	}
 	code, out, _ = run("policies", "check", "lru", "--list")
-	if names := strings.Fields(out); code != 0 || len(names) != 20 || names[0] != "Entry" || strings.Contains(out, "Reference") {
+	if names := strings.Fields(out); code != 0 || len(names) != 21 || names[0] != "Entry" || strings.Contains(out, "Reference") {
 		t.Errorf("exit code %d, names %q", code, names)
 	}
 	if code, _, errs := run("policies", "check", "lru", "--check", "Legall"); code != 2 || !strings.Contains(errs, "Legal") {

@@ -439,7 +439,7 @@ func (f *timeFlags) scale() (err error) {
 // findModel sets the model and the options that depend on it alone.
 func (f *timeFlags) findModel(name string) (err error) {
 	if name == "" {
-		return usagef("--model missing: name a shape of kvreplay hardware list --kind model, or a config.json")
+		return usagef("--model missing: name a shape of `kvreplay hardware list --kind model`, or a config.json")
 	}
 	if f.shape, err = f.library.ModelOrConfig(name); err != nil {
 		return errUsage{err}

@@ -11,9 +11,12 @@ import (
 )
 
 // The program's own policies use exactly the memory that they state, to the byte. The kit itself
-// rejects only claims that are too low.
+// rejects only claims that are too low. echo states the memory of the option that needs most.
 func TestMemoryStatedIsHeld(t *testing.T) {
 	for _, entry := range all.Table() {
+		if parse := entry.New; entry.Name == "echo" {
+			entry.New = func(string) (func() policies.Policy, string, error) { return parse("calibrate=trees") }
+		}
 		checkMemory(t, entry)
 	}
 }
