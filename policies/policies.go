@@ -90,7 +90,8 @@ type Step struct {
 	Demand int
 	// Offered lists the blocks that became resident without being demanded. They left the local
 	// window, or the warm-up placed them. They were last used, and inserted, at step T-1, after every
-	// block of Exit (SEMANTICS S3, S12). A block of Offered that D_t demands is also in Hit.
+	// block of Exit (SEMANTICS S3, S12). A block of Offered that D_t demands is also in Hit. In an
+	// exclusive tier they are in the order of their arrival.
 	Offered []int32
 	// Hit lists the blocks that entered the demand and were resident.
 	Hit []int32

@@ -15,6 +15,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/pflag"
 
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/storage"
 	"github.com/kvreplay/kvreplay/policies"
@@ -160,11 +161,9 @@ func (f *batchPlanFlags) run(c *call) error {
 	}
 	s := f.submission()
 	if f.kubernetes {
-		paths := slice.Map(p.Traces, func(t batch.Trace) string { return t.Path })
-		for _, path := range append(paths, s.Packs) {
-			if path != "" && !s.Reaches(path) {
-				fmt.Fprintf(c.stderr, "kvreplay: the Job mounts only the folder of %s: add a volume for %s, or move it there\n", s.Batch, path)
-			}
+		paths := append(slice.Map(p.Traces, func(t batch.Trace) string { return t.Path }), s.Packs, f.allocation, f.setting.Clusters)
+		if far := slice.Filter(paths, func(path string) bool { return path != "" && !strings.HasPrefix(path, "lists") && !s.Reaches(path) }); len(far) > 0 {
+			fmt.Fprintf(c.stderr, "kvreplay: the Job mounts only the folder of %s: add a volume for %s, or move it there\n", s.Batch, names.Some(far))
 		}
 		_, err := fmt.Fprint(c.stdout, s.Kubernetes(len(p.Shards)))
 		return err

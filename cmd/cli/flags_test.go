@@ -98,7 +98,7 @@ func TestDashIsNoInput(t *testing.T) {
 	says(t, 2, "-trace.parquet looks like flags: name the file ./-trace.parquet", "validate", "-trace.parquet")
 	kvreplay(t, 0, "validate", "./-trace.parquet")
 	says(t, 2, "unknown shorthand flag", "validate", "-x.parquet")
-	says(t, 1, "1 of 2 files could not be read, and 0 not valid", "validate", "./-trace.parquet", "nowhere")
+	says(t, 1, "not readable: 1 of 2 files, not valid: 0", "validate", "./-trace.parquet", "nowhere")
 }
 
 // If a file that a flag names is empty or missing, the error is not one of the command line. It

@@ -165,10 +165,10 @@ The exit code is 1 if a file breaks a rule.`,
 				}
 			}
 			if unread > 0 {
-				return fmt.Errorf("%d of %s could not be read, and %d not valid", unread, count(len(c.args), "file"), bad)
+				return fmt.Errorf("not readable: %d of %s, not valid: %d", unread, count(len(c.args), "file"), bad)
 			}
 			if bad > 0 {
-				return fmt.Errorf("%d of %s not valid: trace/FORMAT.md has the rules", bad, count(len(c.args), "file"))
+				return fmt.Errorf("not valid: %d of %s (trace/FORMAT.md has the rules)", bad, count(len(c.args), "file"))
 			}
 			return nil
 		},

@@ -192,7 +192,7 @@ func TestS3ValidateOnce(t *testing.T) {
 	server.Proxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		next.ServeHTTP(cutShort{w}, r)
 	})
-	if code, out, errs := run("validate", s3News); code != 1 || !strings.Contains(out, "Check the connection") || strings.Contains(out, "TMPDIR") || !strings.Contains(errs, "1 of 1 file could not be read") {
+	if code, out, errs := run("validate", s3News); code != 1 || !strings.Contains(out, "Check the connection") || strings.Contains(out, "TMPDIR") || !strings.Contains(errs, "not readable: 1 of 1 file") {
 		t.Errorf("with answers that end early: exit code %d: %s%s", code, out, errs)
 	}
 	for _, name := range []string{"TMPDIR", "TMP"} {

@@ -21,6 +21,7 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/requests"
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/metrics/render/figure"
@@ -240,7 +241,7 @@ func (f *serveFlags) run(c *call) error {
 	}
 	rate := "all at once"
 	if results[0].Rate > 0 {
-		rate = fmt.Sprintf("%.3g per second", results[0].Rate)
+		rate = text.Rate(results[0].Rate, 3) + " per second"
 	}
 	title := fmt.Sprintf("%s on %s, %s, %s", f.shape.Name, f.options.Machine.Name, count(results[0].Requests, "request"), rate)
 	report := serving.Report(title, results, f.slo.SLO)

@@ -248,7 +248,7 @@ func TestServeRefuses(t *testing.T) {
 	}
 }
 
-// A failed command leaves no file, finished or not.
+// A failed system leaves no unfinished file.
 func TestServeLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "ellm.steps.csv"), 0o755); err != nil {

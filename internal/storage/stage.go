@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,7 +31,11 @@ func Stage(ctx context.Context, url, path string) error {
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
-	if err := stage(ctx, s, info, file); err != nil {
+	err = stage(ctx, s, info, file)
+	if e := (*Error)(nil); errors.As(err, &e) {
+		return &Error{url, err}
+	}
+	if err != nil {
 		return fmt.Errorf("stage %s: %w", url, err)
 	}
 	if err := file.Close(); err != nil {

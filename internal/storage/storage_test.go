@@ -262,7 +262,12 @@ func TestChangedObject(t *testing.T) {
 	var first sync.Once
 	server.Proxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if r.Method == http.MethodGet {
-			first.Do(func() { data[6]++; put(data) })
+			first.Do(func() {
+				data[6]++
+				if err := s.Put(r.Context(), "x", bytes.NewReader(data), int64(len(data))); err != nil {
+					t.Error(err)
+				}
+			})
 		}
 		next.ServeHTTP(w, r)
 	})

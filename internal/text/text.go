@@ -63,11 +63,11 @@ func Percent(share *float64) string {
 
 // Rate formats a figure with four significant digits. One of 10,000 and more has all its whole digits,
 // instead of an exponent.
-func Rate(v float64) string {
-	if v >= 9999.5 {
+func Rate(v float64, digits int) string {
+	if v >= math.Pow10(digits)-0.5 {
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
-	return strconv.FormatFloat(v, 'g', 4, 64)
+	return strconv.FormatFloat(v, 'g', digits, 64)
 }
 
 // WriteJSON writes a value as indented JSON, with <, > and & as they are.

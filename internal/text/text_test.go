@@ -7,7 +7,7 @@ func TestFigures(t *testing.T) {
 	for got, want := range map[string]string{
 		Count(1, "row"): "1 row", Count(0, "row"): "0 rows",
 		Number(half, 2): "0.50", Number(none, 2): None,
-		Rate(9999.4): "9999", Rate(9999.6): "10000", Rate(39171.5): "39172", Rate(1174.2): "1174", Rate(0.04): "0.04", Rate(0): "0",
+		Rate(9999.4, 4): "9999", Rate(9999.6, 4): "10000", Rate(39171.5, 4): "39172", Rate(1174.2, 4): "1174", Rate(0.04, 4): "0.04", Rate(0, 4): "0", Rate(1234, 3): "1234", Rate(3.846, 3): "3.85",
 		Percent(half): "50.0 %", Percent(none): "–",
 	} {
 		if got != want {

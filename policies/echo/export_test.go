@@ -96,11 +96,11 @@ type Observed struct {
 // observer is the policy echo. It observes one of every n blocks that it scores.
 type observer struct {
 	*Policy
-	n, counted  int
-	all         *[]Observed
-	uses        []uint32
-	last, first int32           // observed steps end before last, and T begins at -first
-	waiting     map[int32][]int // examples by block
+	n, counted int
+	all        *[]Observed
+	uses       []uint32
+	last       int32           // observed steps end before it
+	waiting    map[int32][]int // examples by block
 }
 
 // untilNext is the number of steps that an example needs until the stream ends.
@@ -121,7 +121,7 @@ func Observe(n int, all *[]Observed) policies.Spec {
 
 func (o *observer) Reset(sc *policies.Scope) error {
 	o.uses, o.waiting, o.counted = make([]uint32, sc.Blocks), map[int32][]int{}, 0
-	o.first, o.last = int32(sc.Windows), int32(sc.Steps-sc.Windows-untilNext)
+	o.last = int32(sc.Steps - sc.Windows - untilNext)
 	return o.Policy.Reset(sc)
 }
 

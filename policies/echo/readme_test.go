@@ -26,7 +26,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-var update = flag.Bool("update", false, "rewrite the tables of README.md")
+var update = flag.Bool("update", false, "rewrite the tables of README.md, and constants.go")
 
 var sizes = []string{"1.25x", "1.5x", "2x", "3x", "4x"}
 

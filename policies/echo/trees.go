@@ -96,7 +96,7 @@ func (h *history) describe(x, score int32, place uint, sharp, slow int) *describ
 	past := bits.RotateLeft64(h.past[x], 63-h.t&63) // the current step in the highest bit
 	age := bits.LeadingZeros64(past)
 	gap := bits.LeadingZeros64(past &^ (1 << 63 >> age))
-	rate := logarithm(1 + h.uses[x]<<8/uint32(h.t+1))
+	rate := logarithm(1 + h.uses[x]<<8/uint32(max(1, h.t+1))) // a stream of a pool may have had no step
 	d := &h.described
 	d[byScore], d[byDistance] = limited(score>>5), limited(logarithm(uint32(max(0, h.edge-x)))>>4)
 	d[byQuarter], d[byAround] = uint8(place/9), uint8(place%9)

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -103,8 +104,10 @@ const (
 	mostPause = time.Second
 )
 
-// graceAfterSignal is the longest time for an answer after Hurry. Tests make it shorter.
-var graceAfterSignal = 5 * time.Second
+// graceAfterSignal is the longest time for an answer after Hurry, a time.Duration. Tests make it shorter.
+var graceAfterSignal atomic.Int64
+
+func init() { graceAfterSignal.Store(int64(5 * time.Second)) }
 
 // hurried is set by Hurry.
 var hurried atomic.Bool
@@ -130,7 +133,7 @@ func (c *child) watch() {
 		}
 		limit := int((c.timeout+pause-1)/pause) * int(max(1, c.owed.Load()))
 		if hurried.Load() {
-			limit = min(limit, int(graceAfterSignal/pause))
+			limit = min(limit, int(time.Duration(graceAfterSignal.Load())/pause))
 		}
 		if now%2 == 1 && same >= limit {
 			c.slow.Store(true)
@@ -294,10 +297,10 @@ func (c *child) broken(why string) error {
 	return errors.New(why)
 }
 
-// exited stops the child and reports whether it had ended by itself.
+// exited stops the child and reports whether it had ended by itself. Windows does not tell.
 func (c *child) exited() bool {
 	c.stop()
-	return c.cmd.ProcessState != nil && c.cmd.ProcessState.Exited()
+	return runtime.GOOS != "windows" && c.cmd.ProcessState != nil && c.cmd.ProcessState.Exited()
 }
 
 // stop ends the child, with all that it started.

@@ -38,11 +38,10 @@ func TestHurry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	grace := graceAfterSignal
-	graceAfterSignal = 0
+	grace := graceAfterSignal.Swap(0)
 	Hurry()
 	defer func() {
-		graceAfterSignal = grace
+		graceAfterSignal.Store(grace)
 		hurried.Store(false)
 	}()
 	const want = "did not answer while kvreplay was stopping"

@@ -151,9 +151,14 @@ func (m *Memory) verdict(machine *hardware.Machine) string {
 		exceeds = append(exceeds, fmt.Sprintf("GPU needs %s of %s", hardware.Bytes(m.GPU), hardware.Bytes(m.GPUHas)))
 	}
 	if m.Host > m.HostHas {
-		exceeds = append(exceeds, fmt.Sprintf("host needs %s of %s for %d GPUs", hardware.Bytes(m.Host), hardware.Bytes(m.HostHas), machine.GPUs))
+		exceeds = append(exceeds, m.HostVerdict(machine))
 	}
 	return strings.Join(exceeds, "; ")
+}
+
+// HostVerdict says that host memory does not hold what it must hold.
+func (m *Memory) HostVerdict(machine *hardware.Machine) string {
+	return fmt.Sprintf("host needs %s of %s for %d GPUs", hardware.Bytes(m.Host), hardware.Bytes(m.HostHas), machine.GPUs)
 }
 
 // tokens returns the tokens of all requests at their longest.

@@ -132,7 +132,7 @@ func (o *Options) check(p *Profile) error {
 	switch parts := o.Schedule.Parts(); {
 	case parts > o.Batch:
 		return fmt.Errorf("schedule %s divides a batch of %d requests into %d parts", o.Schedule.Name(), o.Batch, parts)
-	case !AttendsDensely(o.Schedule) && o.longest() < int64(o.Scaling.TopK):
+	case !AttendsDensely(o.Schedule) && o.Schedule.Traits().Moves != MovesDropped && o.longest() < int64(o.Scaling.TopK):
 		return fmt.Errorf("context %d, expected at least K, %d tokens: state a larger --context or a smaller --topk", o.longest(), o.Scaling.TopK)
 	case !Decodes(o.Schedule, p) && p.Lossy():
 		return fmt.Errorf("schedule %s selects among all entries, but %s drops some: choose kept", o.Schedule.Name(), p.Cell.Policy)

@@ -39,7 +39,7 @@ func Report(results []*Result) *table.Report {
 		if first.TTFT > 0 {
 			row = append(row, r.ttft())
 		}
-		t.AddTexts(append(row, text.Rate(r.OTPS), text.Rate(r.Tokens), seconds(r.Causes.transfers()), size(r.Memory.GPU), r.Memory.Verdict))
+		t.AddTexts(append(row, text.Rate(r.OTPS, 4), text.Rate(r.Tokens, 4), seconds(r.Causes.transfers()), size(r.Memory.GPU), r.Memory.Verdict))
 	}
 	for c := 2; c < len(t.Header)-1; c++ {
 		t.Right(c)
@@ -66,7 +66,7 @@ func writeOne(w io.Writer, r *Result) error {
 	if r.TTFT > 0 {
 		line("TTFT", "%s, of all %d requests", r.ttft(), r.Batch)
 	}
-	line("tokens/s", "%s a request, %s a GPU", text.Rate(r.OTPS), text.Rate(r.Tokens))
+	line("tokens/s", "%s a request, %s a GPU", text.Rate(r.OTPS, 4), text.Rate(r.Tokens, 4))
 	for i, v := range r.Causes.values() {
 		if v > 0 {
 			line("of it "+CauseNames[i], "%s\t%.1f %%", seconds(v), 100*v/r.Mean)

@@ -80,10 +80,10 @@ func Report(title string, results []*Result, slo SLO) *table.Report {
 			meets = percent(r.Attainment)
 		}
 		if r.Goodput != nil {
-			goodput = fmt.Sprintf("%.3g", *r.Goodput)
+			goodput = text.Rate(*r.Goodput, 3)
 		}
 		p50, p90, p99 := tpot(r.TPOT)
-		t.Add(r.System, text.Rate(r.Throughput), seconds(r.TTFT.P50), seconds(r.TTFT.P90), seconds(r.TTFT.P99),
+		t.Add(r.System, text.Rate(r.Throughput, 4), seconds(r.TTFT.P50), seconds(r.TTFT.P90), seconds(r.TTFT.P99),
 			p50, p90, p99, meets, goodput,
 			fmt.Sprintf("%.1f", r.Running), r.MostRunning, fmt.Sprintf("%.0f %%", 100*r.KV/float64(r.Blocks)), r.Preemptions)
 	}
@@ -127,13 +127,13 @@ func Finding(results []*Result) string {
 	seeds := len(first.Seeds)
 	of, figure := "throughput", 0
 	value := func(r *Result) float64 { return r.Throughput }
-	show := func(v float64) string { return fmt.Sprintf("%.4g tokens/s", v) }
+	show := func(v float64) string { return text.Rate(v, 4) + " tokens/s" }
 	switch {
 	case !first.judged():
 	case seeds == 0 && slices.ContainsFunc(results, func(r *Result) bool { return r.Goodput != nil }):
 		of = "load within the limits"
 		value = func(r *Result) float64 { return *r.Goodput }
-		show = func(v float64) string { return fmt.Sprintf("%.3g requests/s", v) }
+		show = func(v float64) string { return text.Rate(v, 3) + " requests/s" }
 	default:
 		of, figure, show = "share of requests within the limits", len(SeedFigures)-1, percent
 		value = func(r *Result) float64 { return r.Attainment }

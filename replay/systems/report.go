@@ -125,7 +125,7 @@ func (r *Row) preempt(p *pipeline.Result, batch, turn int, resume *pipeline.Resu
 	r.Interval = p.Interval.Plus(&resume.Interval, step*float64(batch), back*float64(batch))
 	r.H2D += resume.Bytes * float64(p.Batch) / float64(turn)
 	if r.Memory.Host += hosted; r.Memory.Host > r.Memory.HostHas {
-		r.Verdict = fmt.Sprintf("host needs %s of %s for %d GPUs", hardware.Bytes(r.Memory.Host), hardware.Bytes(r.Memory.HostHas), r.priced.options.Machine.GPUs)
+		r.Verdict = r.Memory.HostVerdict(r.priced.options.Machine)
 		r.TPOT, r.P50, r.P99, r.Tokens, r.H2D, r.Running, r.Interval = 0, 0, 0, 0, 0, 0, pipeline.Interval{}
 		return
 	}
@@ -331,7 +331,7 @@ func (r *Row) cells(rank string, batch int) []string {
 		remarks = append(remarks, "Pareto")
 	}
 	return append(cells[:3], times(r.Multiple, "%.3g×K"), cells[4], cells[5], share(cmp.Or(r.Kept, r.HitRate)), times(r.TimesOPT, "%.2f"), hardware.Bytes(r.H2D).String(),
-		fmt.Sprintf("%s ±%.0f %%", hardware.Seconds(r.TPOT), 100*r.Interval.HalfWidth(r.TPOT)), hardware.Seconds(r.P99).String(), text.Rate(r.Tokens),
+		fmt.Sprintf("%s ±%.0f %%", hardware.Seconds(r.TPOT), 100*r.Interval.HalfWidth(r.TPOT)), hardware.Seconds(r.P99).String(), text.Rate(r.Tokens, 4),
 		times(r.Gain, "%.2f"), hardware.Bytes(r.Memory.GPU).String(), hardware.Bytes(r.Memory.Index).String(), hardware.Bytes(r.Memory.Host).String(), strings.Join(remarks, ", "))
 }
 

@@ -36,13 +36,14 @@ class Predictor:
         if (found := shutil.which(program)) is None:
             raise PredictError(f"{program} is no program: state it with --kvreplay")
         self.program, self.folder, self.machine = os.path.abspath(found), folder, machine
+        self.place = folder  # where the commands run
         self.environment = dict(os.environ)
         if own := self.environment.get(HARDWARE_DIR):
             self.environment[HARDWARE_DIR] = os.path.abspath(own)
 
     def kvreplay(self, *args: str) -> str:
         try:
-            done = subprocess.run([self.program, *args], cwd=self.folder, env=self.environment, capture_output=True, text=True)
+            done = subprocess.run([self.program, *args], cwd=self.place, env=self.environment, capture_output=True, text=True)
         except OSError as e:
             raise PredictError(f"{self.program} does not start ({e.strerror}): state another with --kvreplay") from e
         if done.returncode == 0:
@@ -65,7 +66,9 @@ class Predictor:
         that moves by `misses` tokens. Step −1 fills the cache.
         """
         name = f"context{context}-topk{topk}-misses{misses}"
-        if any((self.folder / name).glob("*.profile-*.parquet")):
+        self.place = self.folder / f"heads{heads}-entry{entry}"  # a trace serves models with these
+        self.place.mkdir(exist_ok=True)
+        if any((self.place / name).glob("*.profile-*.parquet")):
             return name
         if not 0 <= misses < topk or topk - 1 + STEPS * misses > context - 2:  # the newest tokens come next
             raise RowError(f"{misses} misses of {topk} tokens: a context of {context} is too short for the trace")
@@ -75,7 +78,7 @@ class Predictor:
                 tokens = [context + t - 1, *range((t + 1) * misses, (t + 1) * misses + topk - 1)]
                 lines.append(json.dumps({"request_id": "made", "layer_id": 0, "head": head, "step_idx": t,
                                          "seq_len_current": context + t, "selected_token_pos": tokens}))
-        (self.folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+        (self.place / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
         self.kvreplay("import", f"{name}.jsonl", "-o", f"{name}.parquet", "--order", "index", "--sink", "0",
                       "--local", "1", "--entry-bytes", str(entry))
         self.kvreplay("replay", f"{name}.parquet", "--policy", "lru", "--capacity", "1x", "--profile", "--out", name)
@@ -158,7 +161,7 @@ def main() -> int:
     p.add_argument("--link", help="link of `kvreplay hardware list` instead of the machine's. --hardware then names the GPU")
     p.add_argument("--kernels", type=Path, help="kernels of this GPU that measure.py measured")
     p.add_argument("--kvreplay", default="kvreplay", help="the program")
-    p.add_argument("--folder", type=Path, help="keep made traces and their replays in this folder, where the commands run")
+    p.add_argument("--folder", type=Path, help="keep made traces and their replays in subfolders of this folder, where the commands run")
     args = p.parse_args()
     try:
         if args.folder:

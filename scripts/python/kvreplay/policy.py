@@ -265,14 +265,16 @@ def load(target: str) -> type[Policy]:
     """Return the class that FILE.py:CLASS names. It may import its neighbours, as with python FILE.py."""
     path, _, name = target.rpartition(":")
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    os.environ[LOADING] = target
     spec = importlib.util.spec_from_file_location("kvreplay_policy", path)
     if not path.endswith(".py") or spec is None or spec.loader is None:
         raise SystemExit(f"{target}: expected FILE.py:CLASS")
     module = importlib.util.module_from_spec(spec)
     sys.modules["kvreplay_policy"] = module
-    spec.loader.exec_module(module)
-    del os.environ[LOADING]
+    os.environ[LOADING] = target
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        del os.environ[LOADING]
     found = getattr(module, name, None)
     if not isinstance(found, type) or not issubclass(found, Policy):
         raise SystemExit(f"{path} has no subclass of kvreplay.Policy named {name}")
