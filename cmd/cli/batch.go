@@ -161,9 +161,12 @@ func (f *batchPlanFlags) run(c *call) error {
 	}
 	s := f.submission()
 	if f.kubernetes {
-		paths := append(slice.Map(p.Traces, func(t batch.Trace) string { return t.Path }), s.Packs, f.allocation, f.setting.Clusters)
-		if far := slice.Filter(paths, func(path string) bool { return path != "" && !strings.HasPrefix(path, "lists") && !s.Reaches(path) }); len(far) > 0 {
-			fmt.Fprintf(c.stderr, "kvreplay: the Job mounts only the folder of %s: add a volume for %s, or move it there\n", s.Batch, names.Some(far))
+		if far := farFolders(p, s); len(far) > 0 {
+			mounts := "mounts only the folder of " + s.Batch
+			if storage.IsURL(s.Batch) {
+				mounts = "mounts no folder"
+			}
+			fmt.Fprintf(c.stderr, "kvreplay: the Job %s: add volumes for files in %s, or move them there\n", mounts, names.Some(far))
 		}
 		_, err := fmt.Fprint(c.stdout, s.Kubernetes(len(p.Shards)))
 		return err
@@ -174,6 +177,33 @@ func (f *batchPlanFlags) run(c *call) error {
 		return p.Simulate(cluster).Write(c.stdout)
 	}
 	return nil
+}
+
+// farFolders returns the folders of files that the pods of a Job cannot open: packs, files of
+// mechanisms, and traces.
+func farFolders(p *batch.Plan, s batch.Submission) (far []string) {
+	paths := []string{s.Packs}
+	for _, name := range []string{"--allocation", "--clusters"} {
+		if i := slices.Index(p.Arguments, name); i >= 0 {
+			if path, _, _ := strings.Cut(p.Arguments[i+1], ",page="); filepath.IsAbs(path) { // lists of a trace are no file
+				paths = append(paths, path)
+			}
+		}
+	}
+	paths = append(paths, slice.Map(p.Traces, func(t batch.Trace) string { return t.Path })...)
+	for i, path := range paths {
+		if path == "" || s.Reaches(path) {
+			continue
+		}
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(filepath.Dir(s.Batch), path) // the batch file states it so
+		}
+		if i > 0 {
+			path = filepath.Dir(path) // packs are a folder
+		}
+		far = slice.Add(far, path)
+	}
+	return far
 }
 
 // plan plans a batch of traces and writes the batch file.

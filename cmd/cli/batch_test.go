@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -286,7 +287,19 @@ func TestPlannedLinesNameThePacks(t *testing.T) {
 		}
 	}
 	_, notes := kvreplay(t, 0, "batch", "plan", path, "--kubernetes", "--packs", "/elsewhere/packs")
-	if want := "the Job mounts only the folder of " + path + ": add a volume for /elsewhere/packs"; !strings.Contains(notes, want) {
+	if want := "the Job mounts only the folder of " + path + ": add volumes for files in /elsewhere/packs"; !strings.Contains(notes, want) {
+		t.Errorf("%s\nlacks %q", notes, want)
+	}
+	elsewhere := t.TempDir()
+	news, err := filepath.Abs(newsTrace)
+	fatal.If(t, err)
+	plan := filepath.Join(elsewhere, "sizes.yaml")
+	rows, _ := kvreplay(t, 0, "replay", newsTrace, "--policy", "lru", "--capacity", "1x,2x,3x", "--per", "stream", "--format", "jsonl")
+	write(t, filepath.Join(elsewhere, "rows.jsonl"), rows)
+	kvreplay(t, 0, "allocate", filepath.Join(elsewhere, "rows.jsonl"), "--memory", "2x", "-o", plan)
+	kvreplay(t, 0, "batch", "plan", newsTrace, "--policy", "lru", "--allocation", plan, "--rate", "3us", "-o", path)
+	_, notes = kvreplay(t, 0, "batch", "plan", path, "--kubernetes")
+	if want := "files in " + elsewhere + ", " + filepath.Dir(news) + ", or"; !strings.Contains(notes, want) {
 		t.Errorf("%s\nlacks %q", notes, want)
 	}
 }

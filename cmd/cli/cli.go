@@ -189,7 +189,6 @@ func untilSignal() (ctx context.Context, stop func()) {
 	go func() {
 		select {
 		case s := <-arrived:
-			external.Hurry()
 			cancel(stoppedBy(s.(syscall.Signal)))
 		case <-ctx.Done():
 		}

@@ -97,6 +97,9 @@ func TestPlotCurveAlone(t *testing.T) {
 		}
 	}
 	wantRefused(t, 1, "the rows rank no policy", "plot", "ranking", out, "-o", drawn)
+	unbound := t.TempDir() // OPT does not prefetch, so it bounds no policy that does
+	kvreplay(t, 0, "replay", smallTrace(t, small), "--policy", "fifo,opt", "--prefetch", "candidates:4", "--capacity", "1x,2x", "--out", unbound)
+	wantRefused(t, 1, "the rows rank no policy", "plot", "curve", unbound, "-o", filepath.Join(unbound, "c.svg"))
 }
 
 // Outputs and sizes are checked before rows are read.

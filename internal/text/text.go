@@ -61,7 +61,7 @@ func Percent(share *float64) string {
 	return strconv.FormatFloat(100**share, 'f', 1, 64) + " %"
 }
 
-// Rate formats a figure with four significant digits. One of 10,000 and more has all its whole digits,
+// Rate formats a figure with a number of significant digits. A larger one has all its whole digits,
 // instead of an exponent.
 func Rate(v float64, digits int) string {
 	if v >= math.Pow10(digits)-0.5 {

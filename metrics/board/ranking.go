@@ -118,6 +118,9 @@ type Ranking struct {
 	alone   string               // the only policy that could be ranked
 }
 
+// Alone reports whether the ranking has one policy that could be ranked, or bounds only.
+func (t *Ranking) Alone() bool { return t.alone != "" || len(t.Unranked) == 0 && len(t.Bounds) > 0 }
+
 // Excluded are the cells that rankings of exact policies leave out.
 type Excluded struct {
 	// OptZero are cells in which OPT has no miss. NoOpt are those without a row of OPT. NoMiss are

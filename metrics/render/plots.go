@@ -74,7 +74,7 @@ func RankingFigure(b *board.Board, chosen []string, view View) (figure.Drawing, 
 // one and OPT.
 func CurveFigure(b *board.Board, name string, chosen []string, view View) (figure.Drawing, error) {
 	t, err := onlyRanking(b)
-	alone := err != nil && len(b.Tables) > 0 && len(b.Tables[0].Common) > 0 && len(b.Tables[0].Unranked) <= 1 // a curve needs no rank
+	alone := err != nil && len(b.Tables) > 0 && b.Tables[0].Alone() // a curve needs no rank
 	switch {
 	case alone:
 		t = &b.Tables[0]

@@ -104,18 +104,6 @@ const (
 	mostPause = time.Second
 )
 
-// graceAfterSignal is the longest time for an answer after Hurry, a time.Duration. Tests make it shorter.
-var graceAfterSignal atomic.Int64
-
-func init() { graceAfterSignal.Store(int64(5 * time.Second)) }
-
-// hurried is set by Hurry.
-var hurried atomic.Bool
-
-// Hurry ends each program that does not answer soon. kvreplay calls it when a signal asks it to stop, because
-// a program that hangs would delay the end by its whole timeout.
-func Hurry() { hurried.Store(true) }
-
 // watch ends the child if it is slow. A timer for each wait would cost more than the answer of a quick child.
 // It allocates nothing while the child runs, or the checks of a policy's allocations would count it.
 func (c *child) watch() {
@@ -132,9 +120,6 @@ func (c *child) watch() {
 			before, same = now, 0
 		}
 		limit := int((c.timeout+pause-1)/pause) * int(max(1, c.owed.Load()))
-		if hurried.Load() {
-			limit = min(limit, int(time.Duration(graceAfterSignal.Load())/pause))
-		}
 		if now%2 == 1 && same >= limit {
 			c.slow.Store(true)
 			c.kill()
@@ -277,8 +262,6 @@ func (c *child) broken(why string) error {
 	switch slow := c.slow.Load(); {
 	case slow && c.exited():
 		why = fmt.Sprintf("the program ended: %v, but a program that it started keeps its output open", c.cmd.ProcessState)
-	case slow && hurried.Load():
-		why = "the program did not answer while kvreplay was stopping, and was ended"
 	case slow:
 		why = fmt.Sprintf("the program did not answer within %v: raise timeout=", c.timeout)
 	case why == "":

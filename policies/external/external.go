@@ -174,7 +174,6 @@ func StopAll() {
 		c.wait()
 	}
 	clear(programs.of)
-	hurried.Store(false)
 }
 
 // mostChildren is the number of children from which take looks for those of policies that were

@@ -229,7 +229,7 @@ func differences(r *Result) *table.Table {
 		if d.Unit == "mean distance" {
 			sign = "%.1f %%"
 		}
-		t.Add(d.Figure, d.Unit, fmt.Sprintf("%.5g", d.Recorded), fmt.Sprintf("%.5g", d.Modelled), fmt.Sprintf(sign, 100*d.Error))
+		t.Add(d.Figure, d.Unit, text.Rate(d.Recorded, 5), text.Rate(d.Modelled, 5), fmt.Sprintf(sign, 100*d.Error))
 	}
 	return t
 }

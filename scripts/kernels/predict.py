@@ -4,6 +4,7 @@ The input is a CSV file of decode.py, or one with its first columns. README.md h
 """
 
 import argparse
+import contextlib
 import csv
 import io
 import json
@@ -136,7 +137,14 @@ def run(args: argparse.Namespace, folder: Path) -> None:
     if not rows or not set(CONFIGURATION) <= set(rows[0]):
         raise PredictError(f"{args.steps} lacks rows or columns of decode.py: {', '.join(CONFIGURATION)}")
     measured = "step_us" in rows[0]
-    out = csv.writer(args.out, lineterminator="\n")
+    if args.out and args.out.exists() and args.out.samefile(args.steps):
+        raise PredictError(f"--out {args.out} is the input: name another file")
+    with args.out.open("w", newline="") if args.out else contextlib.nullcontext(sys.stdout) as file:
+        write(csv.writer(file, lineterminator="\n"), predictor, rows, measured)
+
+
+def write(out, predictor: Predictor, rows: list[dict[str, str]], measured: bool) -> None:
+    """Writes a line for each row that is a whole step."""
     out.writerow([*CONFIGURATION, *PREDICTION, *(["step_us", "error_percent"] if measured else [])])
     for row in rows:
         if ":" in row["mode"]:
@@ -156,7 +164,7 @@ def run(args: argparse.Namespace, folder: Path) -> None:
 def main() -> int:
     p = argparse.ArgumentParser(prog="predict.py", description="Predict the steps of decode.py with `kvreplay time`, as CSV.")
     p.add_argument("steps", type=Path, help="CSV file of decode.py, or configurations in its columns")
-    p.add_argument("--out", type=argparse.FileType("w"), default=sys.stdout, help="CSV file to write (default: print it)")
+    p.add_argument("--out", type=Path, help="CSV file to write (default: print it)")
     p.add_argument("--hardware", required=True, help="machine of `kvreplay hardware list` with this GPU")
     p.add_argument("--link", help="link of `kvreplay hardware list` instead of the machine's. --hardware then names the GPU")
     p.add_argument("--kernels", type=Path, help="kernels of this GPU that measure.py measured")
@@ -170,7 +178,7 @@ def main() -> int:
         else:
             with tempfile.TemporaryDirectory() as folder:
                 run(args, Path(folder))
-    except PredictError as e:
+    except (PredictError, OSError) as e:
         print(f"predict: {e}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
