@@ -48,6 +48,7 @@ type Object struct {
 	plans   []plan    // the latest first
 	blocks  []*block  // the last used one last
 	kept    int64     // bytes of blocks
+	reading int       // goroutines that read a block
 }
 
 // plan is an announcement.
@@ -97,12 +98,15 @@ func (o *Object) Detach() { o.detach() }
 // Size returns the number of bytes.
 func (o *Object) Size() int64 { return o.info.Size }
 
-// Close stops requests, and forgets the bytes that were read.
+// Close stops requests, waits for their ends, and forgets the bytes that were read.
 func (o *Object) Close() error {
 	o.detach()
 	o.cancel()
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	for o.reading > 0 {
+		o.arrived.Wait()
+	}
 	o.blocks, o.kept = nil, 0
 	return nil
 }
@@ -205,6 +209,7 @@ func (o *Object) add(s Span, body io.ReadCloser) *block {
 		o.kept -= o.blocks[0].To - o.blocks[0].From
 		o.blocks = o.blocks[1:]
 	}
+	o.reading++
 	go o.fetch(b, body)
 	return b
 }
@@ -231,12 +236,12 @@ func (o *Object) fetch(b *block, body io.ReadCloser) {
 		body = nil
 		return err
 	})
-	if err == nil {
-		return
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	b.err = b.Span.unread(err)
+	if err != nil {
+		b.err = b.Span.unread(err)
+	}
+	o.reading--
 	o.arrived.Broadcast()
 }
 
