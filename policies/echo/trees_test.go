@@ -223,12 +223,8 @@ func TestTreesInPools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec, err := policies.NewTable(echo.Entry).Parse("echo:calibrate=trees")
-	if err != nil {
-		t.Fatal(err)
-	}
 	c := &counter{t: t}
-	rows := c.run("../../datasets/bundled/smollm2_multi_news_8k.parquet", replay.Options{Policies: []policies.Spec{spec}, Capacities: capacities, Warmup: warmup, Pool: pool})
+	rows := c.run("../../datasets/bundled/smollm2_multi_news_8k.parquet", replay.Options{Policies: []policies.Spec{named(t, "echo:calibrate=trees")}, Capacities: capacities, Warmup: warmup, Pool: pool})
 	if len(rows) != 1 || rows[0].Misses != 21012 {
 		t.Errorf("%d rows, misses %d, expected 21012", len(rows), rows[0].Misses)
 	}
@@ -246,14 +242,8 @@ func TestTrees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got == string(want) {
-		return
+	if got != string(want) {
+		rewrite(t, "constants.go", got, "Trees")
+		t.Fatal("constants.go is written: run go test ./policies/echo -run README -update next")
 	}
-	if !*update {
-		t.Fatal("the constants of the trees are out of date: go test ./policies/echo -run Trees -update")
-	}
-	if err := os.WriteFile("constants.go", []byte(got), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	t.Fatal("constants.go is written: run go test ./policies/echo -run README -update next")
 }
