@@ -163,7 +163,8 @@ func BenchmarkPolicy(b *testing.B) {
 // BenchmarkLRU compares LRU at 2 × K with hashicorp's simplelru. kvreplay reads a Parquet file and
 // verifies rules and checksums, simplelru reads from memory. A second file also has the candidates
 // behind each demand. LRU does not need them, but kvreplay decodes and checks every index. exec-c and
-// exec-numpy are LRU in other programs, with two workers as kvreplay-workers2.
+// exec-numpy are LRU in other programs, with two workers as kvreplay-workers2. The last two hold every
+// block that was ever demanded, so no victim is named: exec-nothing has the cost of the protocol alone.
 func BenchmarkLRU(b *testing.B) {
 	for _, file := range []struct {
 		engine string
@@ -181,6 +182,15 @@ func BenchmarkLRU(b *testing.B) {
 			perRun(b, f, Options{Policies: specs(b, "lru"), Capacities: capacities(b, "2x"), Workers: 2})
 		})
 		inPrograms(b, f)
+		b.Run("engine=kvreplay-hold", func(b *testing.B) {
+			perRun(b, f, Options{Policies: specs(b, "lru"), Capacities: capacities(b, "1ctx"), Workers: 2})
+		})
+		b.Run("engine=exec-nothing", func(b *testing.B) {
+			if _, err := exec.LookPath("python3"); err != nil {
+				b.Skip("python3 not found")
+			}
+			perRun(b, f, Options{Policies: programs(b, "python3 testdata/nothing.py"), Capacities: capacities(b, "1ctx"), Workers: 2})
+		})
 	}
 	b.Run("engine=simplelru", func(b *testing.B) {
 		perPeer(b, func() func(int32) {
@@ -223,16 +233,22 @@ func BenchmarkLRUShort(b *testing.B) {
 func inPrograms(b *testing.B, f *trace.File) {
 	for engine, command := range map[string]func(testing.TB) string{"exec-c": lruInC, "exec-numpy": lruInNumPy} {
 		b.Run("engine="+engine, func(b *testing.B) {
-			spec, err := policies.NewTable(external.Entry).Parse("exec:" + command(b))
-			fatal.If(b, err)
-			Fingerprint(spec) // before the clock starts
-			b.ResetTimer()
-			perRun(b, f, Options{Policies: []policies.Spec{spec}, Capacities: capacities(b, "2x"), Workers: 2})
+			perRun(b, f, Options{Policies: programs(b, command(b)), Capacities: capacities(b, "2x"), Workers: 2})
 		})
 	}
 }
 
-// lruInC compiles LRU over the protocol of package external, the least work that a child can do.
+// programs returns the policy of a command. Its fingerprint is computed before the clock starts.
+func programs(b *testing.B, command string) []policies.Spec {
+	b.Helper()
+	spec, err := policies.NewTable(external.Entry).Parse("exec:" + command)
+	fatal.If(b, err)
+	Fingerprint(spec)
+	b.ResetTimer()
+	return []policies.Spec{spec}
+}
+
+// lruInC compiles LRU over the protocol of package external.
 func lruInC(t testing.TB) string {
 	program := filepath.Join(t.TempDir(), "lru")
 	if out, err := exec.Command("cc", "-O2", "-o", program, "../../policies/external/example/lru.c").CombinedOutput(); err != nil {
