@@ -78,7 +78,7 @@ func TestSystemsRefuses(t *testing.T) {
 	}
 }
 
-// A system that does not fit has no times in any format. The reason names each device, and the largest
+// A system that does not fit has no times and moves no bytes in any format. The reason names each device, and the largest
 // part next to its own.
 func TestSystemsThatDoNotFit(t *testing.T) {
 	args := []string{"systems", filepath.Join("..", "..", "datasets", "corpus", "selectors_qa_text.exact.parquet"), "--systems", "kvpr,dense-gpu", "--model", "llama-3-8b", "--batch", "1024"}
@@ -92,7 +92,7 @@ func TestSystemsThatDoNotFit(t *testing.T) {
 	if err != nil || len(lines) != 3 {
 		t.Fatal(len(lines), err)
 	}
-	for _, column := range []string{"tpot_s", "tpot_p50_s", "tpot_p99_s", "tokens_per_s_gpu"} {
+	for _, column := range []string{"tpot_s", "tpot_p50_s", "tpot_p99_s", "tokens_per_s_gpu", "h2d_bytes_per_step", "running"} {
 		at := slices.Index(lines[0], column)
 		for i, row := range rows {
 			if v, ok := row[column]; ok || lines[i+1][at] != "" {

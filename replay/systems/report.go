@@ -61,10 +61,11 @@ type Row struct {
 	// Pareto is true if no system of this kind has a shorter TPOT in as little GPU memory.
 	Pareto bool `json:"pareto"`
 	// MissesSLO is true if TPOT exceeds the SLO.
-	MissesSLO bool            `json:"misses_slo"`
-	H2D       float64         `json:"h2d_bytes_per_step"`
-	Memory    pipeline.Memory `json:"memory"`
-	Labels    result.Labels   `json:"labels"`
+	MissesSLO bool `json:"misses_slo"`
+	// H2D is the bytes from the host to the GPU in a step. It is nil without times.
+	H2D    *float64        `json:"h2d_bytes_per_step,omitempty"`
+	Memory pipeline.Memory `json:"memory"`
+	Labels result.Labels   `json:"labels"`
 	// Verdict is the reason that the system has no times. It is empty if everything fits.
 	Verdict      string   `json:"verdict,omitempty"`
 	Approximates []string `json:"approximates"`
@@ -90,7 +91,7 @@ func (r *Row) set(p *pipeline.Result) {
 		return
 	}
 	r.Verdict, r.Running = "", p.Batch
-	r.TPOT, r.Interval, r.Tokens, r.H2D = p.TPOT, p.Interval, p.Tokens, p.H2D
+	r.TPOT, r.Interval, r.Tokens, r.H2D = p.TPOT, p.Interval, p.Tokens, new(p.H2D)
 	r.P50, r.P99 = p.P50/p.Accept, p.P99/p.Accept
 }
 
@@ -123,10 +124,10 @@ func (r *Row) preempt(p *pipeline.Result, batch, turn int, resume *pipeline.Resu
 	step, back := p.TPOT/float64(p.Batch), resume.Seconds/float64(turn) // of the GPU for one token
 	r.TPOT, r.Tokens = (step+back)*float64(batch), 1/(step+back)
 	r.Interval = p.Interval.Plus(&resume.Interval, step*float64(batch), back*float64(batch))
-	r.H2D += resume.Bytes * float64(p.Batch) / float64(turn)
+	*r.H2D += resume.Bytes * float64(p.Batch) / float64(turn)
 	if r.Memory.Host += hosted; r.Memory.Host > r.Memory.HostHas {
 		r.Verdict = r.Memory.HostVerdict(r.priced.options.Machine)
-		r.TPOT, r.P50, r.P99, r.Tokens, r.H2D, r.Running, r.Interval = 0, 0, 0, 0, 0, 0, pipeline.Interval{}
+		r.TPOT, r.P50, r.P99, r.Tokens, r.H2D, r.Running, r.Interval = 0, 0, 0, 0, nil, 0, pipeline.Interval{}
 		return
 	}
 	r.Notes = append(r.Notes, fmt.Sprintf("%d of %d requests run at once; each leaves the GPU after %d tokens and comes back in %s", p.Batch, batch, turn, hardware.Seconds(resume.Seconds)))
@@ -330,7 +331,7 @@ func (r *Row) cells(rank string, batch int) []string {
 	if r.Pareto {
 		remarks = append(remarks, "Pareto")
 	}
-	return append(cells[:3], times(r.Multiple, "%.3g×K"), cells[4], cells[5], share(cmp.Or(r.Kept, r.HitRate)), times(r.TimesOPT, "%.2f"), hardware.Bytes(r.H2D).String(),
+	return append(cells[:3], times(r.Multiple, "%.3g×K"), cells[4], cells[5], share(cmp.Or(r.Kept, r.HitRate)), times(r.TimesOPT, "%.2f"), hardware.Bytes(*r.H2D).String(),
 		fmt.Sprintf("%s ±%.0f %%", hardware.Seconds(r.TPOT), 100*r.Interval.HalfWidth(r.TPOT)), hardware.Seconds(r.P99).String(), text.Rate(r.Tokens, 4),
 		times(r.Gain, "%.2f"), hardware.Bytes(r.Memory.GPU).String(), hardware.Bytes(r.Memory.Index).String(), hardware.Bytes(r.Memory.Host).String(), strings.Join(remarks, ", "))
 }
@@ -394,7 +395,7 @@ func WriteCSV(w io.Writer, rows []*Row) error {
 		}
 		m := &r.Memory
 		line := []string{r.Name, string(r.Kind), strings.Join(r.Traces, " "), r.Policy, strconv.Itoa(r.K), optional(r.Capacity), optional(r.Recall), optional(r.Mass), optional(r.Kept), optional(r.HitRate), optional(r.TimesOPT),
-			strconv.Itoa(r.Running), timed(r.TPOT), timed(r.Interval.Low), timed(r.Interval.High), timed(r.P50), timed(r.P99), timed(r.Tokens), optional(r.Gain), strconv.FormatBool(r.Pareto), strconv.FormatBool(r.MissesSLO), timed(r.H2D),
+			timed(float64(r.Running)), timed(r.TPOT), timed(r.Interval.Low), timed(r.Interval.High), timed(r.P50), timed(r.P99), timed(r.Tokens), optional(r.Gain), strconv.FormatBool(r.Pareto), strconv.FormatBool(r.MissesSLO), optional(r.H2D),
 			number(m.Weights), number(m.Index), number(m.Cache), number(m.Staging), number(m.Reserve), number(m.GPU), number(m.Host), number(m.SSD), r.Verdict, strings.Join(r.Approximates, "; ")}
 		if err := out.Write(line); err != nil {
 			return err

@@ -257,8 +257,8 @@ func TestPreemption(t *testing.T) {
 		want := 4 * (step/2 + resume.Seconds/512)
 		switch kv := 32768 * 131072.; way { // of a request
 		case pipeline.BySwap:
-			if r.Memory.Host != 2*kv || math.Abs(r.H2D/(2*kv/512)-1) > 1e-9 {
-				t.Errorf("swap: host memory of %g B and %g B a step, expected two requests of %g B", r.Memory.Host, r.H2D, kv)
+			if r.Memory.Host != 2*kv || math.Abs(*r.H2D/(2*kv/512)-1) > 1e-9 {
+				t.Errorf("swap: host memory of %g B and %g B a step, expected two requests of %g B", r.Memory.Host, *r.H2D, kv)
 			}
 		case pipeline.ByHidden: // twice as wide as K and V with 8 of 32 heads
 			if r.Memory.Host != 4*2*kv {
@@ -463,8 +463,8 @@ func TestPositions(t *testing.T) {
 	q.Positions, q.Accept = 2, 1.5
 	rows := compare(t, q, traces, false, "ess", "sparse-gpu", "h2o")
 	double := rows["ess"]
-	if !double.Fits() || !(double.P50*1.5 > single.P50) || double.H2D <= single.H2D {
-		t.Errorf("two positions: %q, step %g s and %g s, bytes %g and %g", double.Verdict, double.P50*1.5, single.P50, double.H2D, single.H2D)
+	if !double.Fits() || !(double.P50*1.5 > single.P50) || *double.H2D <= *single.H2D {
+		t.Errorf("two positions: %q, step %g s and %g s, bytes %g and %g", double.Verdict, double.P50*1.5, single.P50, *double.H2D, *single.H2D)
 	}
 	o := replay.Options{Shape: replay.Shape{StepTokens: 2}, Workers: 1}
 	var err error
