@@ -315,9 +315,14 @@ func (f *serveFlags) page(c *call, results []*serving.Result, report *table.Repo
 		figures = append(figures, render.PageFigure{Title: p[0], Drawing: plots[i]})
 	}
 	for _, r := range results {
+		var ttft, tpot [][]int64 // of the seeds that have them
 		var spans [][]serving.Span
 		most := 0
 		for _, run := range r.Curves {
+			ttft = append(ttft, run.TTFT)
+			if run.TPOT != nil {
+				tpot = append(tpot, run.TPOT)
+			}
 			run.Timeline.Widen(width)
 			spans = append(spans, run.Timeline.Spans())
 			most = max(most, len(spans[len(spans)-1]))
@@ -334,21 +339,24 @@ func (f *serveFlags) page(c *call, results []*serving.Result, report *table.Repo
 		}
 		memory := &figure.Lines{X: "time (s)", Y: "memory of a GPU, largest (GB)"}
 		for i, p := range [4]struct {
-			points int
-			at     func(seed, i int) (x, y float64)
+			runs, points int
+			at           func(seed, i int) (x, y float64)
 		}{
-			{len(r.Curves[0].TTFT), func(seed, i int) (x, y float64) { return float64(i + 1), float64(r.Curves[seed].TTFT[i]) / 1e9 }},
-			{len(r.Curves[0].TPOT), func(seed, i int) (x, y float64) { return float64(i + 1), float64(r.Curves[seed].TPOT[i]) / 1e6 }},
-			{most, over(func(s *serving.Span) float64 { return s.Running })},
-			{most, over(func(s *serving.Span) float64 { return s.Waiting })},
+			{len(ttft), 99, func(seed, i int) (x, y float64) { return float64(i + 1), float64(ttft[seed][i]) / 1e9 }},
+			{len(tpot), 99, func(seed, i int) (x, y float64) { return float64(i + 1), float64(tpot[seed][i]) / 1e6 }},
+			{len(spans), most, over(func(s *serving.Span) float64 { return s.Running })},
+			{len(spans), most, over(func(s *serving.Span) float64 { return s.Waiting })},
 		} {
-			plots[i].Lines = append(plots[i].Lines, meanLine(r.System, len(r.Curves), p.points, p.at))
+			if p.runs > 0 {
+				plots[i].Lines = append(plots[i].Lines, meanLine(r.System, p.runs, p.points, p.at))
+			}
 		}
 		for k, pool := range serving.Pools {
 			memory.Lines = append(memory.Lines, meanLine(pool, len(spans), most, over(func(s *serving.Span) float64 { return float64(s.Memory[k]) / 1e9 })))
 		}
 		figures = append(figures, render.PageFigure{Title: "GPU memory of " + r.System, Drawing: memory})
 	}
+	figures = slices.DeleteFunc(figures, func(p render.PageFigure) bool { return len(p.Drawing.(*figure.Lines).Lines) == 0 })
 	report.Footnotes = append(report.Footnotes, fmt.Sprintf("Points over time stand for spans of %s: means of requests, and the largest memory", hardware.Seconds(float64(width)/1e9)))
 	if f.repeats > 0 {
 		report.Footnotes = append(report.Footnotes, fmt.Sprintf("Lines of plots are means over %d seeds, with the smallest and the largest value. The first table is of seed %d", f.repeats, f.options.Seed))
@@ -373,16 +381,23 @@ func meanLine(name string, seeds, points int, at func(seed, i int) (x, y float64
 	return l
 }
 
-// compare compares all systems with the first one over the seeds.
+// compare compares all systems with the first one over the seeds. Requests are the same for all, so
+// that a figure is undefined for all systems or none.
 func (f *serveFlags) compare(results []*serving.Result) {
 	for i, name := range serving.SeedFigures {
 		all := make([][]float64, len(results))
 		for k, r := range results {
 			for _, s := range r.Seeds {
-				all[k] = append(all[k], s.Figures[i])
+				if v := s.Figures[i]; v != nil {
+					all[k] = append(all[k], *v)
+				}
 			}
 		}
-		for k, p := range board.Pairs(all[0], all[1:], f.options.Seed) {
+		pairs := make([]board.Pair, len(results)-1)
+		if len(all[0]) > 0 {
+			pairs = board.Pairs(all[0], all[1:], f.options.Seed)
+		}
+		for k, p := range pairs {
 			results[k+1].Compared = append(results[k+1].Compared, serving.Compared{Figure: name, Ratio: p.Ratio, Low: p.Low, High: p.High, P: p.P})
 		}
 	}

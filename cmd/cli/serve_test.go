@@ -84,18 +84,18 @@ func TestServeRepeats(t *testing.T) {
 		return r
 	}
 	plain, r := read(), read("--repeats", "6")
-	if len(r[0].Seeds) != 6 || r[0].Compared != nil || r[0].Seeds[0].Figures[0] != plain[0].Throughput || len(r[1].Compared) != len(serving.SeedFigures) {
+	if len(r[0].Seeds) != 6 || r[0].Compared != nil || *r[0].Seeds[0].Figures[0] != plain[0].Throughput || len(r[1].Compared) != len(serving.SeedFigures) {
 		t.Fatalf("%+v", r[0])
 	}
 	for i, s := range r[1].Seeds {
-		if s.Seed != uint64(3+i) || i > 0 && s.Figures == r[1].Seeds[0].Figures {
+		if s.Seed != uint64(3+i) || i > 0 && *s.Figures[0] == *r[1].Seeds[0].Figures[0] {
 			t.Errorf("seed %d: %+v", 3+i, s)
 		}
 	}
 	second := args[len(args)-1:]
 	second[0] = "5"
-	if again := read(); again[1].Throughput != r[1].Seeds[2].Figures[0] {
-		t.Errorf("--seed 5 alone has %g tokens/s, expected %g", again[1].Throughput, r[1].Seeds[2].Figures[0])
+	if again := read(); again[1].Throughput != *r[1].Seeds[2].Figures[0] {
+		t.Errorf("--seed 5 alone has %g tokens/s, expected %g", again[1].Throughput, *r[1].Seeds[2].Figures[0])
 	}
 	for _, c := range r[1].Compared {
 		if !(*c.Low <= *c.Ratio && *c.Ratio <= *c.High && *c.P >= 2./64 && *c.P <= 1) {
@@ -152,7 +152,7 @@ func TestServeBurstiness(t *testing.T) {
 		t.Fatal(err, r)
 	}
 	var one []serving.Result
-	if err := json.Unmarshal([]byte(must(t, append(args, "--burstiness", "1", "--seed", "7")...)), &one); err != nil || one[1].Throughput != r[1].Seeds[1].Figures[0] || r[1].Seeds[0].Figures == r[1].Seeds[1].Figures {
+	if err := json.Unmarshal([]byte(must(t, append(args, "--burstiness", "1", "--seed", "7")...)), &one); err != nil || one[1].Throughput != *r[1].Seeds[1].Figures[0] || *r[1].Seeds[0].Figures[0] == *r[1].Seeds[1].Figures[0] {
 		t.Errorf("seed 7 alone has %g tokens/s, of five seeds %+v (%v)", one[1].Throughput, r[1].Seeds, err)
 	}
 }
@@ -292,6 +292,26 @@ func TestServeUndefined(t *testing.T) {
 		if got, ok := results[0][name]; ok {
 			t.Errorf("JSON: %s is %v, expected none", name, got)
 		}
+	}
+
+	two := filepath.Join(t.TempDir(), "b.csv")
+	if err := os.WriteFile(two, []byte("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.0,900,1\n2023-11-16 18:15:47.0,900,1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args = []string{"serve", two, "--model", "llama-3-8b", "--systems", "vllm-recompute,hcache", "--burstiness", "1", "--repeats", "5", "--format"}
+	page := must(t, append(args, "html")...)
+	if !strings.Contains(page, "Time to the first token") || strings.Contains(page, "Time per output token") {
+		t.Error("the page draws the time of a second token, which no request has")
+	}
+	var seeded []serving.Result
+	if err := json.Unmarshal([]byte(must(t, append(args, "json")...)), &seeded); err != nil {
+		t.Fatal(err)
+	}
+	if v := seeded[1].Seeds[0].Figures[2]; v != nil {
+		t.Errorf("a seed has a TPOT of %g s", *v)
+	}
+	if c := seeded[1].Compared[2]; c != (serving.Compared{Figure: "tpot_s"}) {
+		t.Errorf("compared TPOT: %+v", c)
 	}
 }
 

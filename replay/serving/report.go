@@ -30,14 +30,14 @@ type Result struct {
 // Curves are the plotted figures of a run: the percentiles of Latency.Percentiles in ns, and the state
 // over time.
 type Curves struct {
-	TTFT, TPOT [99]int64
+	TTFT, TPOT []int64
 	Timeline   *Timeline
 }
 
-// Seed has the figures of a run, in the order of SeedFigures.
+// Seed has the figures of a run, in the order of SeedFigures. A figure is nil if it is undefined.
 type Seed struct {
-	Seed    uint64     `json:"seed"`
-	Figures [4]float64 `json:"figures"`
+	Seed    uint64      `json:"seed"`
+	Figures [4]*float64 `json:"figures"`
 }
 
 // SeedFigures are the names of the figures that are compared. Times are means in seconds.
@@ -45,7 +45,11 @@ var SeedFigures = [4]string{"output_tokens_per_s", "ttft_s", "tpot_s", "attainme
 
 // NewSeed returns the figures of a summary.
 func NewSeed(seed uint64, s *Summary) Seed {
-	return Seed{seed, [4]float64{s.Throughput, float64(s.TTFT.Mean) / 1e9, float64(s.TPOT.Mean) / 1e9, s.Attainment}}
+	seeded := Seed{seed, [4]*float64{new(s.Throughput), new(float64(s.TTFT.Mean) / 1e9), nil, new(s.Attainment)}}
+	if s.TPOT != (Spread{}) {
+		seeded.Figures[2] = new(float64(s.TPOT.Mean) / 1e9)
+	}
+	return seeded
 }
 
 // Compared is a figure ÷ that of the first system, over all seeds. Low and High are its 95 % interval,
@@ -142,7 +146,7 @@ func Finding(results []*Result) string {
 	if seeds > 0 {
 		begin = fmt.Sprintf("Over %d seeds, the", seeds)
 		value = func(r *Result) (mean float64) {
-			return slice.Sum(r.Seeds, func(s Seed) float64 { return s.Figures[figure] / float64(seeds) })
+			return slice.Sum(r.Seeds, func(s Seed) float64 { return *s.Figures[figure] / float64(seeds) })
 		}
 	}
 	ranked := slices.Clone(results)

@@ -53,6 +53,17 @@ func (h *histogram) quantile(share float64) int64 {
 	return 0
 }
 
+// percentiles returns the quantiles of 1 to 99 %, nil without times.
+func (h *histogram) percentiles() (all []int64) {
+	if h.count == 0 {
+		return nil
+	}
+	for i := 1; i <= 99; i++ {
+		all = append(all, h.quantile(float64(i)/100))
+	}
+	return all
+}
+
 // SLO states the longest times of requests, in ns. 0 is none.
 type SLO struct {
 	TTFT int64 `json:"ttft_ns,omitempty"`
@@ -136,13 +147,9 @@ func (l *Latency) add(r *RequestRow, slo SLO) {
 }
 
 // Percentiles returns the times within which 1 to 99 % of the requests have their first token, and
-// those of a further token, in ns.
-func (l *Latency) Percentiles() (ttft, tpot [99]int64) {
-	for i := range ttft {
-		share := float64(i+1) / 100
-		ttft[i], tpot[i] = l.ttft.quantile(share), l.tpot.quantile(share)
-	}
-	return ttft, tpot
+// those of a further token, in ns. They are nil without such requests.
+func (l *Latency) Percentiles() (ttft, tpot []int64) {
+	return l.ttft.percentiles(), l.tpot.percentiles()
 }
 
 func (l *Latency) finish() {

@@ -62,7 +62,7 @@ func TestFinding(t *testing.T) {
 	seeded := func(values ...float64) []*Result {
 		all := plain()[:len(values)]
 		for i, r := range all {
-			r.Seeds = []Seed{{0, [4]float64{values[i]}}, {1, [4]float64{3 * values[i]}}}
+			r.Seeds = []Seed{{0, [4]*float64{&values[i]}}, {1, [4]*float64{new(3 * values[i])}}}
 			if i > 0 {
 				r.Compared = []Compared{{Ratio: &ratio, Low: &ratio, High: &ratio, P: &p}}
 			}
