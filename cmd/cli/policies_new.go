@@ -71,6 +71,19 @@ Lossy policies have another contract, which policies/LOSSY.md describes.`,
 	}
 }
 
+// pythonNames are keywords of Python and the modules that the package imports, also through NumPy. Python
+// would import the policy's file in the place of such a module.
+var pythonNames = strings.Fields(`
+	abc and argparse as assert ast async await break builtins bz2 class codecs collections contextlib contextvars
+	continue copy copyreg ctypes dataclasses datetime def del dis elif else encodings enum errno except fcntl
+	finally fnmatch for from functools genericpath global hashlib if import importlib in inspect io ipaddress is
+	itertools json keyword kvreplay lambda linecache locale lzma marshal math nonlocal not ntpath numbers numpy
+	opcode operator or os pandas pass pathlib pickle platform posix posixpath psutil pyarrow pytest raise random
+	re reprlib return secrets select selectors shlex shutil signal site stat struct subprocess sys sysconfig
+	tempfile textwrap threading time token tokenize torch tqdm transformers try types typing urllib warnings
+	weakref while with yield zipimport zlib
+`)
+
 // newPython writes the skeleton of a policy in Python.
 func newPython(c *call, dir string, register bool) error {
 	name := c.args[0]
@@ -80,7 +93,11 @@ func newPython(c *call, dir string, register bool) error {
 	case !sketchName.MatchString(name):
 		return usagef("policy name %q: expected lower case words with hyphens, as in lru or opt-bypass", name)
 	}
-	file := filepath.Join(dir, strings.ReplaceAll(name, "-", "_")+".py")
+	module := strings.ReplaceAll(name, "-", "_")
+	if slices.Contains(pythonNames, module) {
+		return usagef("policy name %q: %s has another meaning in Python: choose another name", name, module)
+	}
+	file := filepath.Join(dir, module+".py")
 	class := ""
 	for word := range strings.SplitSeq(name, "-") {
 		class += strings.ToUpper(word[:1]) + word[1:]

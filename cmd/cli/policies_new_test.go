@@ -35,6 +35,29 @@ func TestPoliciesNewWorks(t *testing.T) {
 	sameMisses(t, rows, "my-demo", "lru") // the skeleton is LRU
 }
 
+// A policy in Python has no name of a module that its package imports, and no keyword.
+func TestPoliciesNewPythonNames(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(pythonPackage, "kvreplay", "*.py"))
+	fatal.If(t, err)
+	names := []string{"kvreplay", "select", "class", "lambda"}
+	for _, file := range append(files, filepath.Join("skeleton", "policy.py.tmpl")) {
+		text, err := os.ReadFile(file)
+		fatal.If(t, err)
+		for _, m := range regexp.MustCompile(`(?m)^\s*(?:import|from) ([a-z]+)`).FindAllStringSubmatch(string(text)+"\n", -1) {
+			names = append(names, m[1])
+		}
+	}
+	if len(names) < 20 {
+		t.Fatalf("imports: %v", names)
+	}
+	dir := t.TempDir()
+	for _, name := range names {
+		if code, _, errs := run("policies", "new", name, "--python", "--dir", dir); code != 2 || !strings.Contains(errs, name+" has another meaning in Python: choose another name") {
+			t.Errorf("%s: exit code %d: %s", name, code, errs)
+		}
+	}
+}
+
 // The example of a policy in its own module is the whole program with that policy.
 func TestExampleModule(t *testing.T) {
 	root := repository(t)
