@@ -2,6 +2,7 @@ package result
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,6 +45,26 @@ func CapacitySize(text string) (kind int, size float64) {
 		}
 	}
 	return OtherForm, 0
+}
+
+// knownCapacity reports whether a text has a form that rows have: a size above 0, sizes from steps on, or
+// the name of a peak or a plan.
+func knownCapacity(text string) bool {
+	for _, prefix := range []string{PeakPrefix, "plan:"} {
+		if name, ok := strings.CutPrefix(text, prefix); ok {
+			return name != ""
+		}
+	}
+	for part := range strings.SplitSeq(text, "+") {
+		size, step, timed := strings.Cut(part, "@")
+		if _, err := strconv.ParseUint(step, 10, 31); timed && err != nil {
+			return false
+		}
+		if kind, x := CapacitySize(size); kind == OtherForm || !(x > 0) || math.IsInf(x, 0) || kind == inEntries && x != math.Trunc(x) {
+			return false
+		}
+	}
+	return true
 }
 
 // CompareCapacity orders capacities by form, then by size.

@@ -1,6 +1,7 @@
 package result_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -28,6 +29,18 @@ func TestLossyRowsAreChecked(t *testing.T) {
 		change(&r)
 		if err := r.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+func TestCapacityTextIsChecked(t *testing.T) {
+	for text, good := range map[string]bool{
+		"1.5x": true, "0.2ctx": true, "6400": true, "64MiB": true, "peak:window:2": true, "plan:2d-greedy@2x": true, "1x+2x@64+4x@128": true,
+		"large": false, "x": false, "0x": false, "-1x": false, "infx": false, "NaN": false, "2.5": false, "peak:": false, "plan:": false, "1x+": false, "1x+2x@": false, "2 x": false,
+	} {
+		r := rowstest.Row("a", "lru", text, 40)
+		if err := r.Check(); (err == nil) != good || !good && !strings.Contains(err.Error(), fmt.Sprintf("capacity %q: expected 1.5x", text)) {
+			t.Errorf("%q: error %v", text, err)
 		}
 	}
 }
