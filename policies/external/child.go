@@ -27,6 +27,9 @@ const (
 	// threads is the variable that limits the threads of NumPy, scikit-learn and LightGBM. Each worker has a
 	// child, so that more threads only take processors from other workers.
 	threads = "OMP_NUM_THREADS"
+	// graceOfMessages is the time in which the rest of stderr is read after the end of a child. Only a program
+	// that it started, in another process group, keeps stderr open.
+	graceOfMessages = 10 * time.Second
 	// mostStderr is the number of bytes that an error shows of a child's stderr, the last ones.
 	mostStderr = 2000
 )
@@ -57,7 +60,7 @@ type child struct {
 // launch starts the program.
 func (p *program) launch() (*child, error) {
 	c := &child{cmd: exec.Command(p.words[0], p.words[1:]...), messages: new(tail), timeout: p.timeout}
-	c.cmd.Stderr, c.cmd.WaitDelay = c.messages, time.Second
+	c.cmd.Stderr, c.cmd.WaitDelay = c.messages, graceOfMessages
 	if _, set := os.LookupEnv(threads); !set {
 		c.cmd.Env = append(os.Environ(), threads+"=1")
 	}

@@ -148,7 +148,8 @@ func newProgram(text string) (*program, error) {
 }
 
 // graceAtEnd is the time in which idle children may end by themselves, for example to write a profile.
-const graceAtEnd = time.Second
+// Tests make it longer.
+var graceAtEnd = time.Second
 
 // StopAll ends all children. It closes the input of idle ones first, and kills those that run on.
 func StopAll() {
