@@ -65,7 +65,6 @@ func Start(t testing.TB) *Server {
 		text, _ := os.ReadFile(log.Name())
 		t.Fatalf("%v\n%s", err, text)
 	}
-	s.Use(t, s.Endpoint)
 	return s
 }
 
@@ -81,19 +80,45 @@ func (s *Server) start(t testing.TB, program string, log *os.File) error {
 	if err := c.Start(); err != nil {
 		return err
 	}
+	ended := make(chan struct{})
+	go func() {
+		_ = c.Wait()
+		close(ended)
+	}()
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
-		_ = c.Wait()
+		<-ended
 	})
-	for range 200 {
+	for range 1200 {
+		select {
+		case <-ended:
+			return fmt.Errorf("versitygw ended, instead of listening at %s", address)
+		case <-time.After(50 * time.Millisecond):
+		}
 		if conn, err := net.Dial("tcp", address); err == nil {
 			conn.Close()
 			s.Endpoint = "http://" + address
-			return nil
+			return s.check(t)
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
 	return fmt.Errorf("versitygw does not listen at %s", address)
+}
+
+// check returns an error if another program listens at the endpoint. That one does not know a bucket of the
+// server, whose name has the number of this process.
+func (s *Server) check(t testing.TB) error {
+	name := fmt.Sprintf("of-process-%d", os.Getpid())
+	folder := filepath.Join(s.Root, name)
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		return err
+	}
+	defer os.Remove(folder)
+	s.Use(t, s.Endpoint)
+	b, err := storage.At(storage.Scheme + name)
+	if err == nil {
+		_, err = b.List(t.Context(), "")
+	}
+	return err
 }
 
 // Use sets the AWS variables of the test to an endpoint and the credentials of the server.

@@ -207,8 +207,9 @@ func TestStage(t *testing.T) {
 func TestCutUpload(t *testing.T) {
 	server := s3test.Start(t)
 	server.Bucket(t, "corpus", map[string][]byte{"old": []byte("old content")})
-	defer storage.SetLimits(2*time.Second, 5*time.Second, 1)()
+	restore := storage.SetLimits(time.Minute, time.Minute, 1)
 	s, err := storage.At("s3://corpus")
+	restore()
 	fatal.If(t, err)
 	for _, name := range []string{"old", "new"} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -219,6 +220,8 @@ func TestCutUpload(t *testing.T) {
 		}
 		cancel()
 	}
+	s, err = storage.At("s3://corpus") // with repeated requests
+	fatal.If(t, err)
 	if got := read(t, s, "old", 0, -1); got != "old content" {
 		t.Errorf("a cut upload changes the object to %d bytes", len(got))
 	}
@@ -310,7 +313,7 @@ func TestCredentials(t *testing.T) {
 		})
 	}
 	t.Run("expired", func(t *testing.T) {
-		defer storage.SetLimits(2*time.Second, 5*time.Second, 2)()
+		defer storage.SetLimits(time.Minute, time.Minute, 2)()
 		server.Proxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 			s3test.Refuse(w, http.StatusBadRequest, "ExpiredToken")
 		})
@@ -319,7 +322,7 @@ func TestCredentials(t *testing.T) {
 		}
 	})
 	t.Run("elsewhere", func(t *testing.T) {
-		defer storage.SetLimits(2*time.Second, 5*time.Second, 2)()
+		defer storage.SetLimits(time.Minute, time.Minute, 2)()
 		server.Use(t, "http://127.0.0.1:1")
 		if _, err := storage.Open(t.Context(), "s3://corpus/x"); err == nil || !strings.Contains(err.Error(), "no connection to 127.0.0.1:1. Check AWS_ENDPOINT_URL") {
 			t.Errorf("no server: %v", err)
@@ -352,7 +355,7 @@ func TestThrottling(t *testing.T) {
 	if _, err := o.ReadAt(got, 0); err != nil || !bytes.Equal(got, data) {
 		t.Errorf("with every third request answered: %v", err)
 	}
-	defer storage.SetLimits(2*time.Second, 20*time.Second, 3)()
+	defer storage.SetLimits(time.Minute, 2*time.Minute, 3)()
 	often.Store(1 << 40)
 	o, err = storage.Open(t.Context(), "s3://corpus/x")
 	if err == nil {
@@ -407,60 +410,67 @@ func TestSlowServer(t *testing.T) {
 	server.Bucket(t, "corpus", map[string][]byte{"x": data})
 	s, err := storage.At("s3://corpus")
 	fatal.If(t, err)
-	for name, fail := range map[string]func(w http.ResponseWriter, r *http.Request){
-		"stall": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
-		"cut":   func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			defer storage.SetLimits(300*time.Millisecond, 5*time.Second, 3)()
-			info, err := s.Stat(t.Context(), "x")
-			fatal.If(t, err)
-			var asked, failing atomic.Int64
-			failing.Store(3)
-			server.Proxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-				if r.Method == http.MethodGet && asked.Add(1) <= failing.Load() {
-					from, to := len(data)-256<<10, len(data)-1 // of the first request
-					if _, err := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &from, &to); err != nil {
-						from = len(data) - 256<<10
-					}
-					w.Header().Set("Content-Length", strconv.Itoa(to+1-from))
-					w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to, len(data)))
-					w.Header().Set("ETag", `"`+info.Tag+`"`)
-					w.Header().Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
-					w.WriteHeader(http.StatusPartialContent)
-					_, _ = w.Write(data[from : from+1000])
-					_ = http.NewResponseController(w).Flush()
-					fail(w, r)
-					return
+	try := func(t *testing.T, silence time.Duration, fail func(r *http.Request)) error {
+		defer storage.SetLimits(silence, time.Minute, 3)()
+		info, err := s.Stat(t.Context(), "x")
+		fatal.If(t, err)
+		var asked, failing atomic.Int64
+		failing.Store(3)
+		server.Proxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+			if r.Method == http.MethodGet && asked.Add(1) <= failing.Load() {
+				from, to := len(data)-256<<10, len(data)-1 // of the first request
+				if _, err := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &from, &to); err != nil {
+					from = len(data) - 256<<10
 				}
-				next.ServeHTTP(w, r)
-			})
-			read := func() error {
-				o, err := storage.Open(t.Context(), "s3://corpus/x")
-				if err != nil {
-					return err
-				}
-				defer o.Close()
-				got := make([]byte, len(data))
-				if _, err := o.ReadAt(got, 0); err != nil {
-					return err
-				}
-				if !bytes.Equal(got, data) {
-					t.Error("other bytes")
-				}
-				return nil
+				w.Header().Set("Content-Length", strconv.Itoa(to+1-from))
+				w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to, len(data)))
+				w.Header().Set("ETag", `"`+info.Tag+`"`)
+				w.Header().Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
+				w.WriteHeader(http.StatusPartialContent)
+				_, _ = w.Write(data[from : from+1000])
+				_ = http.NewResponseController(w).Flush()
+				fail(r)
+				return
 			}
-			if err := read(); err != nil {
-				t.Errorf("after three answers that fail: %v", err)
-			}
-			failing.Store(1 << 40)
-			if err := read(); err == nil || !storage.Unread(err) || !strings.Contains(err.Error(), "bytes 0 to 299999: ") {
-				t.Errorf("if every answer fails: %v", err)
-			} else {
-				t.Log(err)
-			}
+			next.ServeHTTP(w, r)
 		})
+		read := func() error {
+			o, err := storage.Open(t.Context(), "s3://corpus/x")
+			if err != nil {
+				return err
+			}
+			defer o.Close()
+			got := make([]byte, len(data))
+			if _, err := o.ReadAt(got, 0); err != nil {
+				return err
+			}
+			if !bytes.Equal(got, data) {
+				t.Error("other bytes")
+			}
+			return nil
+		}
+		if err := read(); err != nil {
+			return fmt.Errorf("after three answers that fail: %w", err)
+		}
+		failing.Store(1 << 40)
+		if err := read(); err == nil || !storage.Unread(err) || !strings.Contains(err.Error(), "bytes 0 to 299999: ") {
+			return fmt.Errorf("if every answer fails: %v", err)
+		}
+		return nil
 	}
+	t.Run("stall", func(t *testing.T) {
+		stall := func(r *http.Request) { <-r.Context().Done() }
+		silence := 300 * time.Millisecond
+		err := try(t, silence, stall)
+		for err != nil && silence < 10*time.Second { // a slow machine is silent too
+			silence *= 4
+			err = try(t, silence, stall)
+		}
+		fatal.If(t, err)
+	})
+	t.Run("cut", func(t *testing.T) {
+		fatal.If(t, try(t, time.Minute, func(*http.Request) { panic(http.ErrAbortHandler) }))
+	})
 }
 
 // A server that answers a request for a range with other bytes is an error. The last bytes of a short
