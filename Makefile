@@ -80,7 +80,7 @@ test: programs ## the quick tests, of every package
 	$(GO) test -short -vet=off ./...
 
 test-all: programs ## every test with its long variant
-	$(GO) test -vet=off -timeout 20m ./...
+	$(GO) test -vet=off -timeout 60m ./...
 
 programs:
 	@command -v python3 >/dev/null || echo "make: python3 not found: the tests against pyarrow, pandas and DuckDB are skipped"
@@ -119,11 +119,11 @@ race: ## the race detector. Two parts run side by side, because the tests of a p
 	@$(MAKE) --no-print-directory --output-sync -j 2 race-commands race-packages
 
 race-packages:
-	CGO_ENABLED=1 $(GO) test -race -short -vet=off -timeout 20m $$($(GO) list $$(grep -rlE --include='*.go' 'sync/errgroup"|^\s*go (func|[a-zA-Z.]+\()|\.Go\(' . | \
+	CGO_ENABLED=1 $(GO) test -race -short -vet=off -timeout 60m $$($(GO) list $$(grep -rlE --include='*.go' 'sync/errgroup"|^\s*go (func|[a-zA-Z.]+\()|\.Go\(' . | \
 	  xargs -n 1 dirname | sort -u | grep -vxE './(policies/policytest|replay/pipeline|replay/reproduce/.*|datasets/ruler|cmd/cli)'))
 
 race-commands:
-	CGO_ENABLED=1 $(GO) test -race -short -vet=off -timeout 20m -run '$(SIDE)' -skip 'Killed|Slurm|Kubernetes' ./cmd/cli ./replay/pipeline
+	CGO_ENABLED=1 $(GO) test -race -short -vet=off -timeout 60m -run '$(SIDE)' -skip 'Killed|Slurm|Kubernetes' ./cmd/cli ./replay/pipeline
 
 bench: ## speed, with the peers beside it (BENCHTIME=1s)
 	@$(GO) test -run '^$$' -bench 'LRU|Decode|Workers|Policy|Delta|Cells|Mechanisms' -benchtime $(BENCHTIME) -count 6 ./replay/run | $(GO) tool benchstat -filter '.unit:Maccess/s' -col /engine -row .name,/trace,/policy,/workers,/mechanism -

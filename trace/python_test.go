@@ -18,7 +18,7 @@ var interop = tracetest.Environment{Name: "interop", Requirements: interopDir + 
 func python(t *testing.T, args ...string) []byte {
 	t.Helper()
 	interpreter := tracetest.Python(t, interop)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, interpreter, args...)
 	var stderr bytes.Buffer

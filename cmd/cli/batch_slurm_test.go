@@ -73,7 +73,7 @@ func (s *slurm) configure() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	h, u := strings.TrimSpace(string(host)), strings.TrimSpace(string(user))
+	h, u, ports := strings.TrimSpace(string(host)), strings.TrimSpace(string(user)), freePorts(s.t, 4)
 	conf := fmt.Sprintf(`ClusterName=loop
 SlurmctldHost=%[2]s(127.0.0.1)
 SlurmctldPort=%[4]d
@@ -107,19 +107,23 @@ MinJobAge=600
 JobRequeue=1
 MailProg=/bin/true
 PartitionName=all Nodes=n1,n2,n3 Default=YES MaxTime=INFINITE State=UP
-`, s.dir, h, u, freePort(s.t))
-	for _, node := range []string{"n1", "n2", "n3"} {
-		conf += fmt.Sprintf("NodeName=%s NodeHostname=%s NodeAddr=127.0.0.1 Port=%d CPUs=1 RealMemory=1000 State=UNKNOWN\n", node, h, freePort(s.t))
+`, s.dir, h, u, ports[3])
+	for i, node := range []string{"n1", "n2", "n3"} {
+		conf += fmt.Sprintf("NodeName=%s NodeHostname=%s NodeAddr=127.0.0.1 Port=%d CPUs=1 RealMemory=1000 State=UNKNOWN\n", node, h, ports[i])
 	}
 	write(s.t, filepath.Join(s.dir, "slurm.conf"), conf)
 }
 
-func freePort(t *testing.T) int {
+// freePorts returns different ports.
+func freePorts(t *testing.T, n int) (ports []int) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	fatal.If(t, err)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		fatal.If(t, err)
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports
 }
 
 // daemon starts a daemon in the foreground.
@@ -170,7 +174,7 @@ func (s *slurm) stop() {
 
 // try runs a command of Slurm and returns its output, or "" if it fails.
 func (s *slurm) try(words ...string) string {
-	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Env, cmd.Dir = s.env, s.dir
@@ -184,9 +188,9 @@ func (s *slurm) try(words ...string) string {
 // until waits for a condition.
 func (s *slurm) until(what string, ok func() bool) {
 	s.t.Helper()
-	for began := time.Now(); !ok(); time.Sleep(100 * time.Millisecond) {
-		if time.Since(began) > 3*time.Minute {
-			s.t.Fatalf("waited for 3 minutes until %s\n%s", what, s.try("squeue"))
+	for began := time.Now(); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Since(began) > 5*time.Minute {
+			s.t.Fatalf("waited for 5 minutes until %s\n%s", what, s.try("squeue"))
 		}
 	}
 }
@@ -226,17 +230,23 @@ func (s *slurm) tasks() (all []slurmTask) {
 	return all
 }
 
-// on returns the task on a node.
-func (s *slurm) on(node string) slurmTask {
+// on suspends the task on a node, which has no pack in the folder yet, and returns it.
+func (s *slurm) on(node, packs string) slurmTask {
 	s.t.Helper()
 	var found slurmTask
 	s.until("a task runs on "+node, func() bool {
-		tasks := s.tasks()
-		i := slices.IndexFunc(tasks, func(t slurmTask) bool { return t.node == node })
-		if i >= 0 {
-			found = tasks[i]
+		for _, task := range s.tasks() {
+			if task.node != node || syscall.Kill(task.pid, syscall.SIGSTOP) != nil {
+				continue
+			}
+			index, _ := strconv.Atoi(task.index)
+			if slices.Contains(s.tasks(), task) && !exists(filepath.Join(packs, fmt.Sprintf("shard-%06d.jsonl.zst", index))) {
+				found = task
+				return true
+			}
+			_ = syscall.Kill(task.pid, syscall.SIGCONT)
 		}
-		return i >= 0
+		return false
 	})
 	return found
 }
@@ -288,15 +298,14 @@ func TestBatchOnSlurm(t *testing.T) {
 	path := filepath.Join(s.dir, "b.batch")
 	jobs := s.submit(must(t, append([]string{"batch", "plan", "-o", path, "--rate", "3us", "--hours", "0.00008"}, args...)...))
 
-	killed := s.on("n1")
+	killed, lost, requeued := s.on("n1", path+".packs"), s.on("n2", path+".packs"), s.on("n3", path+".packs")
 	_ = syscall.Kill(killed.pid, syscall.SIGKILL)
-	lost := s.on("n2")
 	_ = s.daemons["slurmd n2"].Process.Kill()
 	_ = syscall.Kill(lost.parent, syscall.SIGKILL)
 	_ = syscall.Kill(lost.pid, syscall.SIGKILL)
 	_ = s.daemons["slurmd n2"].Wait()
 	s.try("scontrol", "update", "nodename=n2", "state=down", "reason=lost")
-	requeued := s.on("n3")
+	_ = syscall.Kill(requeued.pid, syscall.SIGCONT)
 	s.try("scontrol", "requeue", jobs[0]+"_"+requeued.index)
 	s.node("n2")
 	s.until("n2 is back", func() bool {

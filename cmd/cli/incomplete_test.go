@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace/tracetest"
@@ -22,13 +21,13 @@ func TestInterruptedFolderIsIncomplete(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "results")
 	args := []string{"replay", first, second, "--policy", "lru,fifo,opt", "--capacity", "1.5x,2x", "--per", "stream", "--parallel", "1", "--out", out}
 	stopped := false
-	for range 20 { // until a signal arrives before the second trace is finished
+	for range 100 { // until a signal arrives before the second trace is finished
 		fatal.If(t, os.RemoveAll(out))
 		cmd := exec.Command(bin, args...)
-		fatal.If(t, cmd.Start())
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
-		if stopped = interruptedOnce(cmd, ended, filepath.Join(out, "small.rows.jsonl")); stopped {
+		if err := endsBy(t, cmd, os.Interrupt, func() bool { return exists(filepath.Join(out, "small.rows.jsonl")) }); err != nil && cmd.ProcessState.ExitCode() != 130 {
+			t.Fatal(err)
+		}
+		if stopped = !exists(filepath.Join(out, "long.rows.jsonl")); stopped {
 			break
 		}
 	}
@@ -73,20 +72,9 @@ func TestInterruptedFolderIsIncomplete(t *testing.T) {
 	}
 }
 
-// interruptedOnce sends SIGINT to a program as soon as a file exists. It reports whether the signal
-// ended the program.
-func interruptedOnce(cmd *exec.Cmd, ended <-chan error, file string) bool {
-	for {
-		select {
-		case <-ended:
-			return false
-		case <-time.After(time.Millisecond):
-			if _, err := os.Stat(file); err == nil {
-				_ = cmd.Process.Signal(os.Interrupt)
-				return <-ended != nil && cmd.ProcessState.ExitCode() == 130
-			}
-		}
-	}
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // A folder records the cells of all runs into it. Other traces, policies and settings add up, and

@@ -130,7 +130,7 @@ func peer(t *testing.T, interpreter, dir string, texts []string) (rows map[strin
 	t.Helper()
 	given, err := json.Marshal(map[string]any{"texts": texts, "corpus": texts[:100]})
 	fatal.If(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, interpreter, "testdata/peer.py", dir)
 	cmd.Stdin = bytes.NewReader(given)

@@ -20,7 +20,7 @@ import (
 const requireBrowser = "KVREPLAY_REQUIRE_BROWSER"
 
 // browserTime is the longest that a browser may take for one command.
-const browserTime = 60 * time.Second
+const browserTime = 5 * time.Minute
 
 // A Browser is a headless Chromium with one tab. It obeys the commands of the DevTools Protocol,
 // version 1.3, over pipes, as JSON that ends in a zero byte.
@@ -71,7 +71,7 @@ func New(t *testing.T) *Browser {
 	t.Cleanup(func() {
 		b.session = ""
 		_ = b.send("Browser.close", nil)
-		stop := time.AfterFunc(10*time.Second, func() { _ = c.Process.Kill() })
+		stop := time.AfterFunc(time.Minute, func() { _ = c.Process.Kill() })
 		_ = c.Wait()
 		stop.Stop()
 		to.Close()

@@ -17,7 +17,7 @@ func TestPython(t *testing.T) {
 	if testing.Short() {
 		t.Skip("imports torch")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 9*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 19*time.Minute)
 	defer cancel()
 	python := capturetest.Python(ctx, t, "environment.py")
 	program := filepath.Join(t.TempDir(), "kvreplay")

@@ -288,7 +288,7 @@ func requireEnvironment(t *testing.T) {
 // run returns the output of a command on both streams. It must succeed.
 func run(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 9*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 19*time.Minute)
 	defer cancel()
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)

@@ -92,7 +92,7 @@ func (e Environment) make() (string, error) {
 
 // install fills a folder with Python and the packages.
 func (e Environment) install(dir string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	for _, args := range [][]string{
 		{"python3", "-m", "venv", dir},

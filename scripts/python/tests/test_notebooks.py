@@ -17,5 +17,5 @@ def test_notebook(path, tmp_path):
     folder = tmp_path / "scripts/python/examples"  # as in a clone, so that a notebook may write files
     folder.mkdir(parents=True)
     (tmp_path / "datasets").symlink_to(DATA)
-    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": folder}}).execute()
+    nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": folder}}).execute()
     assert any(cell.get("outputs") for cell in notebook.cells)
