@@ -59,10 +59,11 @@ func New(t *testing.T) *Browser {
 	}
 	theirIn, to, err := os.Pipe()
 	from, theirOut, err2 := os.Pipe()
-	fatal.If(t, errors.Join(err, err2))
+	profile, err3 := os.MkdirTemp("", "kvreplay-browser-")
+	fatal.If(t, errors.Join(err, err2, err3))
 	// Root, as in containers, has no sandbox.
 	c := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe",
-		"--no-first-run", "--disable-background-networking", "--hide-scrollbars", "--user-data-dir="+t.TempDir(), "about:blank")
+		"--no-first-run", "--disable-background-networking", "--hide-scrollbars", "--user-data-dir="+profile, "about:blank")
 	c.ExtraFiles = []*os.File{theirIn, theirOut} // its files 3 and 4
 	fatal.If(t, c.Start())
 	theirIn.Close()
@@ -76,6 +77,12 @@ func New(t *testing.T) *Browser {
 		stop.Stop()
 		to.Close()
 		from.Close()
+		for range 100 { // processes of the browser may write after its end
+			if os.RemoveAll(profile) == nil {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
 	})
 	var target struct{ TargetID string }
 	b.Call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
