@@ -129,7 +129,7 @@ bench: ## speed, with the peers beside it (BENCHTIME=1s)
 	@$(GO) test -run '^$$' -bench 'LRU|Decode|Workers|Policy|Delta|Cells|Mechanisms' -benchtime $(BENCHTIME) -count 6 ./replay/run | $(GO) tool benchstat -filter '.unit:Maccess/s' -col /engine -row .name,/trace,/policy,/workers,/mechanism -
 
 bench-once:
-	$(GO) test -vet=off -run '^$$' -bench . -benchtime 1x $$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n 1 dirname | sort -u)
+	$(GO) test -vet=off -timeout 60m -run '^$$' -bench . -benchtime 1x $$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n 1 dirname | sort -u)
 
 # Two packages at a time: the linker and the first run of the seeds use one processor.
 fuzz: ## every fuzz target for FUZZTIME, runs or seconds (short times end in Go's own "context deadline exceeded")

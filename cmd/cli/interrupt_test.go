@@ -326,7 +326,7 @@ func TestCtrlCWhileReading(t *testing.T) {
 		{"datasets", "make", "synthetic", "--dials", pipe, "-o", out}, {"datasets", "make", "longbench-v2", pipe, "-o", out},
 		{"datasets", "make", "ruler", "--task", "niah_single_2", "--essays", pipe, "-o", out}, {"datasets", "make", "ruler", "--task", "qa_1", "--squad", pipe, "-o", out},
 		{"datasets", "make", "ruler", "--tokenizer", pipe, "-o", out}, {"datasets", "make", "offline", "--task", "qa_text", "--text", pipe, "-o", out}} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, bin, args...)
 		var stderr bytes.Buffer
