@@ -329,7 +329,7 @@ func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows []resul
 		}
 		names := render.CurveNames(b.Board, b.suffix, curves)
 		for _, trace := range render.CurveTraces(b.Board) {
-			outputs = append(outputs, boardFile{names[trace], func(w io.Writer) error { return render.Curves(w, b.Board, trace) }})
+			outputs = append(outputs, boardFile{names[trace], func(w io.Writer) error { return render.Curves(w, b.Board, trace, f.view) }})
 			curves = append(curves, names[trace])
 		}
 		if !render.HasRankingPlot(b.Board) {

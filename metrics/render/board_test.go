@@ -54,7 +54,7 @@ func renderAll(t *testing.T, b *board.Board) string {
 	}
 	for _, trace := range CurveTraces(b) {
 		fmt.Fprintln(&out, CurveNames(b, "", nil)[trace])
-		fatal.If(t, Curves(&out, b, trace))
+		fatal.If(t, Curves(&out, b, trace, View{}))
 	}
 	return out.String()
 }

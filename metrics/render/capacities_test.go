@@ -31,20 +31,3 @@ func TestColumns(t *testing.T) {
 		}
 	}
 }
-
-// Dense curves have marks and labels at familiar capacities.
-func TestKnownSizes(t *testing.T) {
-	var dense, odd []float64
-	for n := range 64 {
-		dense, odd = append(dense, 1+float64(n)/16), append(odd, 1.01+float64(n))
-	}
-	if got, want := knownSizes(dense), []float64{1, 1.5, 2, 3, 4}; !slices.Equal(got, want) {
-		t.Errorf("known sizes %v, want %v", got, want)
-	}
-	if got := knownSizes(odd); len(got) != mostMarks || got[0] != odd[0] || got[mostMarks-1] != odd[63] {
-		t.Errorf("of sizes that nobody knows: %v, want %d from the first to the last", got, mostMarks)
-	}
-	if got := knownSizes(dense[:5]); len(got) != 5 {
-		t.Errorf("of few sizes %v, want all", got)
-	}
-}

@@ -7,55 +7,37 @@ import (
 	"slices"
 	"strings"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
-	"github.com/kvreplay/kvreplay/metrics/render/chart"
+	"github.com/kvreplay/kvreplay/metrics/render/figure"
 )
 
-const plotHeight = 15 * vg.Centimeter // of a panel
+const (
+	curvesWidth = 160 // millimetres
+	// mostMarks is the number of points of a curve with markers. A denser curve is a bare line.
+	mostMarks = 16
+)
 
-// curve is a policy's misses over capacity on one trace.
-type curve struct {
-	policy string
-	bound  bool
-	points plotter.XYs // x capacity ÷ K ascending, y misses ÷ demand
-	ratios plotter.XYs // y × OPT, if OPT misses
-}
-
-// Curves draws the curves of a trace as SVG over capacity ÷ K, one line per policy, bounds dashed.
-// The upper panel is × OPT, which separates policies. The lower panel is misses ÷ demand. If OPT
-// has no miss or no rows, there is only the lower panel. Equal boards give equal bytes. A trace
-// without a known capacity in entries is an error.
-func Curves(w io.Writer, b *board.Board, trace string) error {
-	curves := curvesOn(b, trace)
-	if len(curves) == 0 {
+// Curves draws the curves of a trace as SVG over capacity ÷ K, one line per policy. The upper panel
+// is × OPT, which separates policies. The lower panel is the miss ratio. If OPT has no miss or no
+// rows, there is only the lower panel. Equal boards give equal bytes. A trace without a known
+// capacity in entries is an error.
+func Curves(w io.Writer, b *board.Board, trace string, view View) error {
+	var panels figure.Panels
+	for _, name := range []string{"x-opt", "miss-ratio"} {
+		if lines := curvesOn(b, trace, name, view); lines != nil {
+			panels = append(panels, lines)
+		}
+	}
+	if panels == nil {
 		return fmt.Errorf("curves of trace %s: no cell with a known capacity in entries", trace)
 	}
-	scale, styles, legend := ratioScaleOf(curves), curveStyles(b), chart.NewLegend()
-	ratios, shares := newPanel(curves), newPanel(curves)
-	for _, c := range curves {
-		line, marks, err := addCurve(shares, c.points, styles[c.policy])
-		if err == nil && len(c.ratios) > 0 {
-			_, _, err = addCurve(ratios, c.ratios, styles[c.policy])
-		}
-		if err != nil {
-			return fmt.Errorf("curves of trace %s: %s: %w", trace, c.policy, err)
-		}
-		legend.Add(c.policy+scale.beyond(c), line, marks)
-	}
-	styleShares(shares, curves)
-	panels := []*plot.Plot{shares}
-	if scale.high > 0 {
-		scale.style(ratios, curves)
-		panels = []*plot.Plot{ratios, shares}
-	}
-	styleTitle(b, panels[0], trace)
-	svg, err := chart.SVG(panels[0], &legend, plotHeight, b.Incomplete.Titled(b.LabelsOn(trace).Title("Misses over capacity: "+trace)), panels[1:]...)
+	info := b.Traces[slices.IndexFunc(b.Traces, func(t board.TraceInfo) bool { return t.Trace == trace })]
+	title := fmt.Sprintf("Misses over capacity: %s (K = %d, warm-up %s)", trace, info.TopK, info.Warmup)
+	f := figure.Figure{Drawing: panels, Title: b.Incomplete.Titled(info.Labels.Title(title)), Heading: true, Size: figure.Size{Width: curvesWidth}, White: true}
+	svg, err := f.Draw(".svg")
 	if err != nil {
 		return fmt.Errorf("curves of trace %s: %w", trace, err)
 	}
@@ -63,52 +45,58 @@ func Curves(w io.Writer, b *board.Board, trace string) error {
 	return err
 }
 
-// addCurve draws points as a line with marks.
-func addCurve(p *plot.Plot, points plotter.XYs, s curveStyle) (*plotter.Line, *plotter.Scatter, error) {
-	line, marks, err := linePoints(points)
-	if err != nil {
-		return nil, nil, err
+// curvesOn plots one of CurveFigures on a trace for each policy of the board, or returns nil if the
+// trace has no cell with it. A policy without points keeps its place, so that policies look the same
+// on all traces.
+func curvesOn(b *board.Board, trace, name string, view View) *figure.Lines {
+	cells := slice.Filter(b.Cells, func(c board.CellLine) bool { return c.ExactCell != nil })
+	policies := text.Union(slice.Map(cells, func(c board.CellLine) string { return c.Policy }))
+	short := view.PolicyNames(policies)
+	lines := slice.Map(policies, func(p string) figure.Line { return figure.Line{Name: short[p]} })
+	for _, c := range cells {
+		at, _ := slices.BinarySearch(policies, c.Policy)
+		l := &lines[at]
+		l.Bound = c.Bound
+		if f := curveFigures[name].of(c.Figures); c.Trace == trace && c.CapacityOverK != nil && f != nil {
+			addPoint(l, *c.CapacityOverK, &board.Figure{Value: f.Value}) // the lines are too many for intervals
+		}
+		l.Bare = len(l.Points) > mostMarks
 	}
-	line.LineStyle, marks.GlyphStyle = s.line, s.mark
-	p.Add(line, marks)
-	return line, marks, nil
+	return overCapacity(name, lines)
 }
 
-// curvesOn returns the lines of a trace in the order of the legend: highest miss ratio at its
-// largest capacity first.
-func curvesOn(b *board.Board, trace string) []curve {
-	var curves []curve
-	at := map[string]int{}
-	for _, c := range b.Cells {
-		if c.Trace != trace || c.CapacityOverK == nil || c.Figures.Demand == 0 {
-			continue
-		}
-		i, ok := at[c.Policy]
-		if !ok {
-			i, at[c.Policy] = len(curves), len(curves)
-			curves = append(curves, curve{policy: c.Policy, bound: c.Bound})
-		}
-		curves[i].points = append(curves[i].points, plotter.XY{X: *c.CapacityOverK, Y: text.Ratio(c.Figures.Misses, c.Figures.Demand)})
-		if x := c.Figures.XOpt; x != nil && x.Value > 0 { // the axis has no 0
-			curves[i].ratios = append(curves[i].ratios, plotter.XY{X: *c.CapacityOverK, Y: x.Value})
+// addPoint adds a figure at a capacity ÷ K to a line, unless it is nil.
+func addPoint(l *figure.Line, x float64, f *board.Figure) {
+	if f != nil {
+		p := figure.Point{X: x}
+		p.Y, p.Low, p.High = interval(f, 1)
+		l.Points = append(l.Points, p)
+	}
+}
+
+// overCapacity returns the plot of one of CurveFigures over capacity ÷ K, or nil without a point.
+func overCapacity(name string, lines []figure.Line) *figure.Lines {
+	plot := &figure.Lines{X: "capacity of a stream ÷ K", Y: curveFigures[name].axis, Clip: true, Lines: lines}
+	for _, l := range lines {
+		slices.SortStableFunc(l.Points, func(a, b figure.Point) int { return cmp.Compare(a.X, b.X) })
+		for _, p := range l.Points {
+			plot.Ticks = append(plot.Ticks, p.X)
 		}
 	}
-	byCapacity := func(p, q plotter.XY) int { return cmp.Compare(p.X, q.X) }
-	for _, c := range curves {
-		slices.SortStableFunc(c.points, byCapacity)
-		slices.SortStableFunc(c.ratios, byCapacity)
+	slices.Sort(plot.Ticks)
+	if plot.Ticks = slices.Compact(plot.Ticks); plot.Ticks == nil {
+		return nil
 	}
-	slices.SortStableFunc(curves, func(a, b curve) int {
-		return cmp.Compare(b.points[len(b.points)-1].Y, a.points[len(a.points)-1].Y)
-	})
-	return curves
+	plot.LogX = plot.Ticks[len(plot.Ticks)-1]/plot.Ticks[0] > 1.5
+	plot.Ticks = roomy(plot.Ticks)
+	return plot
 }
 
 // CurveTraces lists the traces with curves, by name.
 func CurveTraces(b *board.Board) []string {
 	var traces []string
 	for _, t := range b.Traces {
-		if len(curvesOn(b, t.Trace)) > 0 {
+		if curvesOn(b, t.Trace, "miss-ratio", View{}) != nil {
 			traces = append(traces, t.Trace)
 		}
 	}

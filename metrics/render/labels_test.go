@@ -95,8 +95,8 @@ func TestBoardFilesStateLabels(t *testing.T) {
 			t.Errorf("CSV: labels %q of trace %q, expected %q", line[at], line[trace], want)
 		}
 	}
-	fatal.If(t, Curves(&picture, b, "a"))
-	for _, want := range []string{"<title>[synthetic trace, 1 request] Misses", ">[synthetic trace, 1 request] a "} {
+	fatal.If(t, Curves(&picture, b, "a", View{}))
+	for _, want := range []string{"<title>[synthetic trace, 1 request] Misses over capacity: a ", "222222\">[synthetic trace, 1 request] Misses over capacity: a "} {
 		if !strings.Contains(picture.String(), want) {
 			t.Errorf("no %q in the picture", want)
 		}

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -92,29 +91,22 @@ func CurveFigure(b *board.Board, name string, chosen []string, view View) (figur
 			return nil, err
 		}
 	}
-	of, over := curveFigures[name], pooledOverK(b, t)
+	over := pooledOverK(b, t)
 	short := view.PolicyNames(slice.Map(shown, func(l board.Line) string { return l.Policy }))
-	plot := &figure.Lines{X: "capacity of a stream ÷ K", Y: of.axis}
+	var lines []figure.Line
 	for _, l := range shown {
 		line := figure.Line{Name: short[l.Policy], Bound: slices.ContainsFunc(t.Bounds, func(o board.Line) bool { return o.Policy == l.Policy })}
 		for i, capacity := range t.Capacities {
-			x, ok := over[capacity]
-			if f := l.Capacities[i]; ok && f != nil && of.of(f) != nil {
-				p := figure.Point{X: x}
-				p.Y, p.Low, p.High = interval(of.of(f), 1)
-				line.Points = append(line.Points, p)
-				plot.Ticks = append(plot.Ticks, x)
+			if x, ok := over[capacity]; ok && l.Capacities[i] != nil {
+				addPoint(&line, x, curveFigures[name].of(l.Capacities[i]))
 			}
 		}
-		slices.SortStableFunc(line.Points, func(a, b figure.Point) int { return cmp.Compare(a.X, b.X) })
-		plot.Lines = append(plot.Lines, line)
+		lines = append(lines, line)
 	}
-	slices.Sort(plot.Ticks)
-	if plot.Ticks = slices.Compact(plot.Ticks); plot.Ticks == nil {
+	plot := overCapacity(name, lines)
+	if plot == nil {
 		return nil, fmt.Errorf("no capacity of the rows has a known size and a %s: replay with --capacity 1.5x,2x,4x", name)
 	}
-	plot.LogX = plot.Ticks[len(plot.Ticks)-1]/plot.Ticks[0] > 1.5
-	plot.Ticks = roomy(plot.Ticks)
 	return plot, nil
 }
 

@@ -37,8 +37,8 @@ var Palette = []color.RGBA{
 }
 
 var (
-	// Dashes distinguish lines of one colour.
-	Dashes = [][]vg.Length{nil, {7, 2}, {2, 2}, {8, 2, 2, 2}}
+	// dashes distinguish lines of one colour.
+	dashes = [][]vg.Length{nil, {7, 2}, {2, 2}, {8, 2, 2, 2}}
 	// Ink is the colour of text, Grey that of axes, Faint that of grids.
 	Ink   = color.RGBA{0x22, 0x22, 0x22, 0xff}
 	Grey  = color.RGBA{0x77, 0x77, 0x77, 0xff}
@@ -86,7 +86,7 @@ func (c *Chart) Empty() bool {
 func (c *Chart) Draw() ([]byte, error) {
 	p := plot.New()
 	c.style(p)
-	legend := NewLegend()
+	legend := newLegend()
 	height := vg.Length(chartHeight)
 	var err error
 	if len(c.Bars) > 0 {
@@ -98,7 +98,7 @@ func (c *Chart) Draw() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return SVG(p, &legend, height, c.Title)
+	return drawn(p, &legend, height, c.Title)
 }
 
 // Sans returns the font of all texts. size is in points.
@@ -106,8 +106,8 @@ func Sans(size float64) font.Font {
 	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: vg.Points(size)}
 }
 
-// NewLegend returns an empty legend.
-func NewLegend() plot.Legend {
+// newLegend returns an empty legend.
+func newLegend() plot.Legend {
 	l := plot.NewLegend()
 	l.Top, l.Left = true, true
 	l.TextStyle.Font, l.TextStyle.Color = Sans(10), Ink
@@ -115,8 +115,8 @@ func NewLegend() plot.Legend {
 	return l
 }
 
-// StyleAxes gives the axes of a plot their fonts and colours.
-func StyleAxes(p *plot.Plot) {
+// styleAxes gives the axes of a plot their fonts and colours.
+func styleAxes(p *plot.Plot) {
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
 		axis.Label.TextStyle.Font, axis.Label.TextStyle.Color, axis.Label.Padding = Sans(11), Ink, margin/2
 		axis.Tick.Label.Font, axis.Tick.Label.Color = Sans(10), Ink
@@ -134,7 +134,7 @@ func Grid() *plotter.Grid {
 func (c *Chart) style(p *plot.Plot) {
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.Title, c.X, c.Y
 	p.Title.TextStyle.Font, p.Title.TextStyle.Color, p.Title.Padding = Sans(13), Ink, margin
-	StyleAxes(p)
+	styleAxes(p)
 	p.Add(Grid())
 }
 
@@ -147,7 +147,7 @@ func (c *Chart) addLines(p *plot.Plot, legend *plot.Legend) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", l.Name, err)
 		}
-		drawn.LineStyle = draw.LineStyle{Color: Palette[i%len(Palette)], Width: vg.Points(1.6), Dashes: Dashes[i/len(Palette)%len(Dashes)]}
+		drawn.LineStyle = draw.LineStyle{Color: Palette[i%len(Palette)], Width: vg.Points(1.6), Dashes: dashes[i/len(Palette)%len(dashes)]}
 		p.Add(drawn)
 		legend.Add(l.Name, drawn)
 	}
@@ -202,23 +202,14 @@ func (c *Chart) addBars(p *plot.Plot, legend *plot.Legend) error {
 	return nil
 }
 
-// SVG draws a plot with the width of all charts, and the legend to its right. height is the least
-// height. Plots below it share its left edge and its height. The title is the text for readers who
-// cannot see the picture.
-func SVG(p *plot.Plot, legend *plot.Legend, height vg.Length, title string, below ...*plot.Plot) ([]byte, error) {
-	height *= vg.Length(1 + len(below))
+// drawn returns the SVG of a plot with the width of all charts, and the legend to its right. height is
+// the least height. The title is the text for readers who cannot see the picture.
+func drawn(p *plot.Plot, legend *plot.Legend, height vg.Length, title string) ([]byte, error) {
 	size := legend.Rectangle(draw.New(vgsvg.New(chartWidth, height))).Size()
 	width := chartWidth + 1.15*size.X + 4*margin // some fonts are wider than the measured one
 	height = max(height, size.Y+8*margin)
 	svg, canvas := newCanvas(width, height, color.White)
-	rows := [][]*plot.Plot{{p}}
-	for _, b := range below {
-		rows = append(rows, []*plot.Plot{b})
-	}
-	tiles := draw.Tiles{Rows: len(rows), Cols: 1, PadY: margin}
-	for i, row := range plot.Align(rows, tiles, draw.Crop(canvas, 0, chartWidth-width+2*margin, 0, 0)) {
-		rows[i][0].Draw(row[0])
-	}
+	p.Draw(draw.Crop(canvas, 0, chartWidth-width+2*margin, 0, 0))
 	legend.Draw(draw.Crop(canvas, chartWidth+1.5*margin, 0, 0, -3*margin))
 	return written(svg, title)
 }

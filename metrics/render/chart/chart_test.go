@@ -34,3 +34,12 @@ func TestDraw(t *testing.T) {
 		}
 	}
 }
+
+// A logarithmic axis has ticks that have room, also for a small range.
+func TestLogTicks(t *testing.T) {
+	for _, s := range [][2]float64{{0.97, 1.03}, {0.9, 1.3}, {0.95, 3.5}, {0.95, 30}} {
+		if n := len(chart.LogTicks(s[0], s[1], 18)); n < 3 || n > 18 {
+			t.Errorf("%d ticks on %v", n, s)
+		}
+	}
+}

@@ -62,7 +62,7 @@ func (d *Dots) Draw() ([]byte, error) {
 	p := plot.New()
 	p.BackgroundColor = nil
 	p.Title.Text, p.X.Label.Text = d.Title, d.X
-	StyleAxes(p)
+	styleAxes(p)
 	p.Title.TextStyle.Font, p.Title.TextStyle.Color, p.Title.Padding = Sans(13), s.ink, 2*margin
 	names := make([]string, len(d.Rows))
 	for i, row := range d.Rows {

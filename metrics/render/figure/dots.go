@@ -18,8 +18,8 @@ type Row struct {
 	Value, Low, High float64 // equal without an interval
 }
 
-// mostOfMedian is the multiple of the median value at which the axis of Dots ends. Arrows mark values
-// beyond it.
+// mostOfMedian is the multiple of the median value at which the axis of Dots ends, and that of clipped
+// Lines.
 const mostOfMedian = 1.5
 
 // Dots is a plot of one value a row, the first at the top.

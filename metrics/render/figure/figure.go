@@ -45,14 +45,16 @@ const (
 )
 
 const (
-	textSize   = 7.5 // points
-	pngDPI     = 300
-	lineWidth  = 1.2 // points
-	radius     = 2.2 // points, of a marker
-	labelGap   = 1.2 * vg.Millimeter
-	lineHeight = 3.1 * vg.Millimeter  // of a label
-	edge       = 1 * vg.Millimeter    // around the figure
-	rise       = 0.25 * vg.Millimeter // of a label over the middle of its row, because descenders are rare
+	textSize      = 7.5 // points
+	pngDPI        = 300
+	lineWidth     = 1.2 // points
+	radius        = 2.2 // points, of a marker
+	labelGap      = 1.2 * vg.Millimeter
+	lineHeight    = 3.1 * vg.Millimeter // of a label
+	headingSize   = 1.2                 // ÷ textSize
+	headingHeight = 6 * vg.Millimeter
+	edge          = 1 * vg.Millimeter    // around the figure
+	rise          = 0.25 * vg.Millimeter // of a label over the middle of its row, because descenders are rare
 )
 
 // Drawing is the content of a figure.
@@ -63,12 +65,38 @@ type Drawing interface {
 	draw(c draw.Canvas) error
 }
 
+// Panels are drawings one above the other.
+type Panels []Drawing
+
+func (p Panels) height(width vg.Length) (sum vg.Length) {
+	for _, d := range p {
+		sum += d.height(width)
+	}
+	return sum
+}
+
+func (p Panels) draw(c draw.Canvas) error {
+	size := c.Max.Sub(c.Min)
+	top, share := c.Max.Y, size.Y/p.height(size.X)
+	for _, d := range p {
+		panel := c
+		panel.Max.Y, panel.Min.Y = top, top-share*d.height(size.X)
+		if err := d.draw(panel); err != nil {
+			return err
+		}
+		top = panel.Min.Y
+	}
+	return nil
+}
+
 // Figure is a drawing with its size and colours.
 type Figure struct {
 	Drawing
-	// Title describes an SVG figure for readers who cannot see it.
-	Title string
-	Size  Size
+	// Title describes an SVG figure for readers who cannot see it. With Heading, it also stands above
+	// the drawing.
+	Title   string
+	Heading bool
+	Size    Size
 	// White fills the background, which is transparent otherwise.
 	White bool
 }
@@ -92,7 +120,9 @@ func Format(name string) (string, error) {
 func (f *Figure) Draw(format string) ([]byte, error) {
 	width, height := vg.Length(f.Size.Width)*vg.Millimeter, vg.Length(f.Size.Height)*vg.Millimeter
 	if height == 0 {
-		height = f.height(width)
+		if height = f.height(width); f.Heading {
+			height += headingHeight
+		}
 	}
 	var canvas vg.CanvasWriterTo
 	switch format {
@@ -107,7 +137,14 @@ func (f *Figure) Draw(format string) ([]byte, error) {
 	if f.White {
 		c.FillPolygon(color.White, []vg.Point{c.Min, {X: c.Min.X, Y: c.Max.Y}, c.Max, {X: c.Max.X, Y: c.Min.Y}})
 	}
-	if err := f.draw(draw.Crop(c, edge, -edge, edge, -edge)); err != nil {
+	c = draw.Crop(c, edge, -edge, edge, -edge)
+	if f.Heading {
+		text := textStyle(draw.XCenter, draw.YTop)
+		text.Font.Size *= min(headingSize, (c.Max.X-c.Min.X)/text.Width(shown(f.Title)))
+		c.FillText(text, vg.Point{X: (c.Min.X + c.Max.X) / 2, Y: c.Max.Y}, shown(f.Title))
+		c = draw.Crop(c, 0, 0, 0, -headingHeight)
+	}
+	if err := f.draw(c); err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer

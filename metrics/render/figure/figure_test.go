@@ -29,6 +29,7 @@ func drawings() map[string]Drawing {
 		"lines":        lines,
 		"one point":    &Lines{X: "x", Y: "y", Lines: []Line{{Name: "a", Points: []Point{{3, 1, 1, 1}}}}},
 		"log":          &Lines{LogX: true, Ticks: []float64{1, 4}, Lines: []Line{{Name: "a", Bare: true, Points: []Point{{1, 1, 1, 1}, {4, 2, 2, 2}}}}},
+		"panels":       Panels{lines, &Lines{Lines: []Line{{Name: "a", Points: []Point{{1, 1, 1, 1}}}}}},
 		"dots":         &Dots{X: "x", Rows: []Row{{hostile, "1.0 a", 1, 0.9, 1.1}, {"b", "1.2 b", 1.2, 1.2, 1.2}, {"far", "9 c", 9, 8, 10}}, Marks: []Row{{Name: "OPT", Value: 0.8}}},
 		"points":       &Points{X: "GB", Y: "ms", LogY: true, Groups: []string{"one", "two"}, Points: []Mark{{Point{1, 2, 1, 3}, hostile, 0, true}, {Point{2, 1, 1, 1}, "b", 0, true}, {Point{2, 5, 4, 6}, "c", 1, false}}},
 		"heat":         &Heat{X: "layer", Y: "head", Scale: "misses", Columns: []string{"0", "1"}, Rows: []string{hostile}, Values: [][]float64{{1, math.NaN()}}},
@@ -58,7 +59,7 @@ func TestDrawings(t *testing.T) {
 			}
 		}
 	}
-	for _, d := range []Drawing{&Lines{}, &Dots{}, &Points{}, &Heat{}} {
+	for _, d := range []Drawing{&Lines{}, &Dots{}, &Points{}, &Heat{}, Panels{&Lines{}}} {
 		if _, err := (&Figure{Drawing: d, Size: Column}).Draw(".svg"); err == nil {
 			t.Errorf("%T without data has a figure", d)
 		}
@@ -139,6 +140,52 @@ func TestSpanOfContenders(t *testing.T) {
 	l.Lines = l.Lines[1:]
 	if _, y := l.span(); y[0] >= 100 || y[1] <= 100 {
 		t.Errorf("a bound alone has y %v", y)
+	}
+}
+
+// A clipped axis ends at 1.5 times the largest value of the median contender. The name of a line that ends
+// beyond the axis states its last value.
+func TestClip(t *testing.T) {
+	line := func(name string, bound bool, y ...float64) Line {
+		return Line{Name: name, Bound: bound, Points: []Point{{1, y[0], y[0], y[0]}, {2, y[1], y[1], y[1]}}}
+	}
+	l := &Lines{Clip: true, Lines: []Line{line("a", false, 1, 2), line("b", false, 1, 1.5), line("far", false, 2, 9), line("opt", true, 1, 1), line("low", true, 0.1, 0.2)}}
+	if _, y := l.span(); y != [2]float64{0.9, 3.1} { // 1 to 1.5 × 2, with a twentieth more
+		t.Errorf("y %v", y)
+	}
+	f := Figure{Drawing: l, Size: Column}
+	svg, err := f.Draw(".svg")
+	fatal.If(t, err)
+	for _, want := range []string{">a<", ">b<", ">far (9)<", ">opt<", ">low (0.2)<"} {
+		if !strings.Contains(string(svg), want) {
+			t.Errorf("no %q in the figure", want)
+		}
+	}
+	l.Clip = false
+	if _, y := l.span(); y != [2]float64{0.6, 9.4} {
+		t.Errorf("without Clip y %v", y)
+	}
+	if svg, err := f.Draw(".svg"); err != nil || strings.Contains(string(svg), "(9)") {
+		t.Errorf("without Clip a name has a value (%v)", err)
+	}
+}
+
+// A heading stands above the drawing, in letters that fit its width.
+func TestHeading(t *testing.T) {
+	f := Figure{Drawing: drawings()["lines"], Title: strings.Repeat("long ", 60), Size: Column, Heading: true}
+	with, err := f.Draw(".svg")
+	fatal.If(t, err)
+	f.Heading = false
+	without, err := f.Draw(".svg")
+	fatal.If(t, err)
+	if strings.Count(string(with), f.Title) != 2 || strings.Count(string(without), f.Title) != 1 {
+		t.Error("the title stands in other places than the heading and the element title")
+	}
+	f.Heading, f.Title = true, "short"
+	short, err := f.Draw(".svg")
+	fatal.If(t, err)
+	if !bytes.Contains(short, []byte("font-size:9px")) || bytes.Contains(with, []byte("font-size:9px")) {
+		t.Error("a long heading is no smaller than a short one")
 	}
 }
 

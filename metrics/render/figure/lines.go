@@ -2,8 +2,10 @@ package figure
 
 import (
 	"errors"
+	"fmt"
 	"image/color"
 	"math"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
@@ -32,7 +34,10 @@ type Lines struct {
 	// Ticks are the marked values of X. Without any, they are round.
 	Ticks []float64
 	// LogX makes the axis of X logarithmic.
-	LogX  bool
+	LogX bool
+	// Clip ends the axis of Y at a multiple of the median contender's largest value. Names of lines
+	// that end beyond the axis state the last value.
+	Clip  bool
 	Lines []Line
 }
 
@@ -44,15 +49,23 @@ func (l *Lines) height(width vg.Length) vg.Length {
 func (l *Lines) span() (x, y [2]float64) {
 	x, y = [2]float64{math.Inf(1), math.Inf(-1)}, [2]float64{math.Inf(1), math.Inf(-1)}
 	for _, contenders := range []bool{true, false} {
+		var most []float64
 		for _, line := range l.Lines {
+			high := math.Inf(-1)
 			for _, p := range line.Points {
 				x[0], x[1] = min(x[0], p.X), max(x[1], p.X)
 				if line.Bound != contenders {
-					y[0], y[1] = min(y[0], p.Low), max(y[1], p.High)
+					y[0], high = min(y[0], p.Low), max(high, p.High)
 				}
 			}
+			if high > math.Inf(-1) {
+				most = append(most, high)
+			}
 		}
-		if y[0] <= y[1] {
+		if slices.Sort(most); most != nil {
+			if y[1] = most[len(most)-1]; l.Clip {
+				y[1] = max(y[0], min(y[1], mostOfMedian*most[len(most)/2]))
+			}
 			break
 		}
 	}
@@ -95,10 +108,15 @@ func (l *Lines) draw(c draw.Canvas) error {
 	}
 	p.Y.Tick.Marker = plot.ConstantTicks(chart.RoundTicks(p.Y.Min, p.Y.Max))
 	widest := vg.Length(0)
-	for _, line := range l.Lines {
+	named := slices.Clone(l.Lines)
+	for i := range named {
+		line := &named[i]
+		if n := len(line.Points); l.Clip && n > 0 && (line.Points[n-1].Y > p.Y.Max || line.Points[n-1].Y < p.Y.Min) {
+			line.Name += fmt.Sprintf(" (%.3g)", line.Points[n-1].Y)
+		}
 		widest = max(widest, textStyle(draw.XLeft, draw.YCenter).Width(shown(line.Name)))
 	}
-	p.Add(chart.Grid(), &lineDrawer{l.Lines})
+	p.Add(chart.Grid(), &lineDrawer{named})
 	p.Draw(draw.Crop(c, 0, -1.05*widest-4*labelGap, 0, -vg.Millimeter))
 	return nil
 }
