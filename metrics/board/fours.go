@@ -146,9 +146,9 @@ func (p *patterns) fourLeads(sums, amounts []four) {
 		}
 		rows := [4][]byte{}
 		for i := range rows {
-			rows[i] = p.row(g + i)[:len(sums)] // any row if its table has only zeros
+			rows[i] = p.row(g + i) // any row if its table has only zeros
 		}
-		a, b, c, d := rows[0], rows[1], rows[2], rows[3]
+		a, b, c, d := rows[0][:len(sums)], rows[1][:len(sums)], rows[2][:len(sums)], rows[3][:len(sums)]
 		for k := range sums {
 			w, x, y, z := &tables[0][a[k]], &tables[1][b[k]], &tables[2][c[k]], &tables[3][d[k]]
 			s := &sums[k]

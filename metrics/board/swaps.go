@@ -15,14 +15,14 @@ const (
 	// randomSwaps is the number of random exchanges that are tried with more requests. With the
 	// observed one they make 2¹⁶, so the smallest p is 1.5·10⁻⁵.
 	randomSwaps = 1<<mostRequests - 1
-	// tieTolerance is the relative difference below which two statistics are equal. It
-	// hides the rounding of logarithms, which differs between processors.
-	tieTolerance = 1e-9
+	// tieTolerance is the relative difference below which two statistics are equal. tieRounding is the
+	// absolute one. They hide the rounding of products and logarithms, which differs between processors.
+	tieTolerance, tieRounding = 1e-9, 1e-12
 	// mostPairs is the number of pairs that are tested at once: 0.5 MB each with random exchanges.
 	mostPairs = 256
-	// blockSize is the number of random patterns that are made at once. Their leads fit into the
-	// fastest cache of a processor.
-	blockSize = 2048
+	// blockSize is the number of random patterns that are made at once. Each block makes the 256
+	// changes of a byte again, so it has many more patterns.
+	blockSize = 4096
 )
 
 // sides is the amounts of two policies in one cell, by request. The amounts of a policy sum to its
@@ -44,9 +44,14 @@ const (
 	difference
 )
 
-// mostFactors is the number of ratios that are multiplied before the logarithm. It is small enough
-// that no product overflows.
-const mostFactors = 16
+const (
+	// mostFactors is the number of amounts that are multiplied before the division. It is small enough
+	// that no product overflows.
+	mostFactors = 8
+	// mostProduct and leastProduct bound the product of ratios that a test keeps without a logarithm.
+	mostProduct  = 1 << 200
+	leastProduct = 1. / mostProduct
+)
 
 // swaps are the exchanges of a paired permutation test. If two policies do not differ, their labels
 // can be exchanged in any request. Each of the 2ⁿ exchanges is then as likely as the observed
@@ -143,7 +148,7 @@ func (s *swaps) ps(traces []string, amounts [][][]float64, pairs [][2]int, of st
 func (s *swaps) chunk(traces []string, amounts [][][]float64, pairs [][2]int, of statistic) []float64 {
 	tests := make([]*pairTest, len(pairs))
 	for i, pair := range pairs {
-		tests[i] = &pairTest{of: of, pair: pair, sums: make([]float64, s.count)}
+		tests[i] = newPairTest(of, pair, s.count)
 	}
 	apart := len(pairs) <= len(amounts) || !whole(amounts)
 	first := 0
@@ -194,37 +199,79 @@ type pairTest struct {
 	of       statistic
 	pair     [2]int
 	observed float64
-	sums     []float64 // the statistic, by exchange
+	// of each exchange: the sum of differences, or the product of ratios. The logarithm of the product
+	// is the statistic, but p needs it only if logs is not nil. Then logs is added to it.
+	totals, logs []float64
+}
+
+func newPairTest(of statistic, pair [2]int, exchanges int) *pairTest {
+	test := &pairTest{of: of, pair: pair, totals: make([]float64, exchanges)}
+	if of == logRatio {
+		for k := range test.totals {
+			test.totals[k] = 1
+		}
+	}
+	return test
 }
 
 // observe adds the observed statistic over a trace's cells.
 func (test *pairTest) observe(cells [][][]float64) {
-	values := newStatistics(test.of, 1)
 	for k, a := range cells[test.pair[0]] {
 		c := sides{a: a, b: cells[test.pair[1]][k]}
 		lead := 0.0
 		for i := range c.a {
 			lead += c.a[i] - c.b[i]
 		}
-		values.add([]float64{lead}, c.sum())
+		switch sum := c.sum(); {
+		case test.of == difference:
+			test.observed += lead
+		case sum > 0: // equal if neither has anything
+			test.observed += math.Log((sum + lead) / (sum - lead))
+		}
 	}
-	test.observed += values.done()[0]
+}
+
+// multiply multiplies the product of ratios of an exchange by one more. A large or small product
+// moves into the logarithm.
+func (test *pairTest) multiply(k int, ratio float64) {
+	product := test.totals[k] * ratio
+	if product > leastProduct && product < mostProduct {
+		test.totals[k] = product
+		return
+	}
+	if test.logs == nil {
+		test.logs = make([]float64, len(test.totals))
+	}
+	test.logs[k] += math.Log(test.totals[k]) + math.Log(ratio)
+	test.totals[k] = 1
 }
 
 func (test *pairTest) p(exact bool) float64 {
 	if math.IsNaN(test.observed) {
 		return test.observed
 	}
-	limit, extreme := math.Abs(test.observed)*(1-tieTolerance), 0
-	for _, sum := range test.sums {
-		if !(math.Abs(sum) < limit) { // ∞ − ∞ counts too
+	extreme := test.extreme(math.Abs(test.observed)*(1-tieTolerance) - tieRounding)
+	if exact {
+		return float64(extreme) / float64(len(test.totals))
+	}
+	return float64(extreme+1) / float64(len(test.totals)+1)
+}
+
+// extreme counts the exchanges whose statistic is at least as far from 0 as a limit.
+func (test *pairTest) extreme(limit float64) (extreme int) {
+	low, high := -limit, limit
+	if products := test.of == logRatio && test.logs == nil; products {
+		low, high = math.Exp(-limit), math.Exp(limit)
+	}
+	for k, total := range test.totals {
+		if test.logs != nil {
+			total = test.logs[k] + math.Log(total)
+		}
+		if !(low < total && total < high) { // ∞ − ∞ counts too
 			extreme++
 		}
 	}
-	if exact {
-		return float64(extreme) / float64(len(test.sums))
-	}
-	return float64(extreme+1) / float64(len(test.sums)+1)
+	return extreme
 }
 
 // sum returns A + B.
@@ -252,17 +299,15 @@ func (t *traceSwaps) few(tests []*pairTest, cells [][][]float64) {
 			patterns.bytes = append(patterns.bytes, byte(k>>(8*g)))
 		}
 	}
-	leads := make([]float64, patterns.count)
+	leads, none, s := make([]float64, patterns.count), make([]float64, patterns.count), newStatistics(patterns.count)
 	for _, test := range tests {
-		values := newStatistics(test.of, patterns.count)
 		for k, a := range cells[test.pair[0]] {
 			c := sides{a: a, b: cells[test.pair[1]][k]}
 			patterns.leads(leads, c.differences())
-			values.add(leads, c.sum())
-		}
-		of := values.done()
-		for k := range test.sums {
-			test.sums[k] += of[t.of[k]]
+			s.add(test.of, leads, none, c.sum())
+			if s.factors == mostFactors || k+1 == len(cells[test.pair[0]]) {
+				s.take(test, 0, t.of)
+			}
 		}
 	}
 }
@@ -292,26 +337,20 @@ func (t *traceSwaps) many(tests []*pairTest, cells [][][]float64, apart bool) {
 	for i := range by {
 		by[i] = make([]float64, blockSize)
 	}
-	lead, room, values := make([]float64, blockSize), make([]four, blockSize), newStatistics(tests[0].of, blockSize)
-	t.blocks(len(tests[0].sums), func(first int, patterns *patterns) {
+	none, room, s := make([]float64, blockSize), make([]four, blockSize), newStatistics(blockSize)
+	t.blocks(len(tests[0].totals), func(first int, patterns *patterns) {
 		signed.fill(by, patterns, room)
 		for i, test := range tests {
-			values.reset(patterns.count)
 			differences[i].fill(by, patterns, room) // none unless apart
 			for c, sum := range sums[i] {
-				lead := lead[:patterns.count]
-				if apart {
-					copy(lead, by[c])
-				} else {
-					a, b := by[test.pair[0]*n+c], by[test.pair[1]*n+c]
-					for k := range lead {
-						lead[k] = a[k] - b[k]
-					}
+				a, b := by[c], none
+				if !apart {
+					a, b = by[test.pair[0]*n+c], by[test.pair[1]*n+c]
 				}
-				values.add(lead, sum)
-			}
-			for k, value := range values.done() {
-				test.sums[first+k] += value
+				s.add(test.of, a[:patterns.count], b, sum)
+				if s.factors == mostFactors || c+1 == n {
+					s.take(test, first, nil)
+				}
 			}
 		}
 	})
@@ -386,60 +425,70 @@ func byteChanges(changes *[256]float64, amounts []float64) (rest []float64) {
 
 // statistics sums a statistic over cells, for several patterns.
 type statistics struct {
-	of             statistic
-	values, ratios []float64
-	factors        int // of a ratio
+	above, below []float64 // products of A + B + lead, and of A + B − lead. above holds sums of differences
+	factors      int       // of the products, or terms of the sums
+	patterns     int
 }
 
-func newStatistics(of statistic, patterns int) *statistics {
-	s := &statistics{of: of, values: make([]float64, patterns)}
-	if of == logRatio {
-		s.ratios = slices.Repeat([]float64{1}, patterns)
-	}
-	return s
+func newStatistics(patterns int) *statistics {
+	return &statistics{above: make([]float64, patterns), below: make([]float64, patterns)}
 }
 
-// reset begins again with some of the patterns that the statistics were made for.
-func (s *statistics) reset(patterns int) {
-	s.values, s.factors = s.values[:patterns], 0
-	clear(s.values)
-	if s.of == logRatio {
-		s.ratios = s.ratios[:patterns]
-		for k := range s.ratios {
-			s.ratios[k] = 1
-		}
-	}
-}
-
-// add adds a cell, of which the leads A − B by pattern and A + B are given.
-func (s *statistics) add(leads []float64, sum float64) {
+// add adds a cell. The lead A − B of a pattern is a − b. sum is A + B.
+func (s *statistics) add(of statistic, a, b []float64, sum float64) {
+	s.patterns = len(a)
+	b, above, below := b[:len(a)], s.above[:len(a)], s.below[:len(a)]
 	switch {
-	case s.of == difference:
-		for k, lead := range leads {
-			s.values[k] += lead
+	case of == difference && s.factors == 0:
+		for k := range a {
+			above[k] = a[k] - b[k]
 		}
-	case sum > 0: // equal if neither has anything
-		for k, lead := range leads {
-			s.ratios[k] *= (sum + lead) / (sum - lead)
+	case of == difference:
+		for k := range a {
+			above[k] += a[k] - b[k]
 		}
-		if s.factors++; s.factors == mostFactors {
-			s.takeLogs()
+	case !(sum > 0): // equal if neither has anything
+		return
+	case s.factors == 0:
+		for k := range a {
+			lead := a[k] - b[k]
+			above[k], below[k] = sum+lead, sum-lead
+		}
+	default:
+		for k := range a {
+			lead := a[k] - b[k]
+			above[k] *= sum + lead
+			below[k] *= sum - lead
 		}
 	}
+	s.factors++
 }
 
-func (s *statistics) takeLogs() {
-	for k, r := range s.ratios {
-		s.values[k] += math.Log(r)
-		s.ratios[k] = 1
+// take adds the cells to the test's exchanges from first on, and begins again. Exchange k has
+// pattern of[k], or pattern k if of is nil.
+func (s *statistics) take(test *pairTest, first int, of []uint32) {
+	if s.factors == 0 {
+		return
 	}
 	s.factors = 0
-}
-
-// done returns the sums.
-func (s *statistics) done() []float64 {
-	if s.factors > 0 {
-		s.takeLogs()
+	if test.of == logRatio {
+		for k := range s.patterns {
+			s.above[k] /= s.below[k]
+		}
 	}
-	return s.values
+	exchanges := s.patterns
+	if of != nil {
+		exchanges = len(of)
+	}
+	for k := range exchanges {
+		pattern := k
+		if of != nil {
+			pattern = int(of[k])
+		}
+		if test.of == difference {
+			test.totals[first+k] += s.above[pattern]
+		} else {
+			test.multiply(first+k, s.above[pattern])
+		}
+	}
 }

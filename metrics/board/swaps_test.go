@@ -109,7 +109,7 @@ func TestPairsTogether(t *testing.T) {
 			var traces []string
 			amounts := make([][][]float64, 4)
 			for trace, n := range requests {
-				for range 17 { // more than mostFactors
+				for range 2*mostFactors + 1 {
 					traces = append(traces, fmt.Sprint(trace))
 					for i := range amounts {
 						cell := make([]float64, n)
@@ -140,6 +140,102 @@ func TestPairsTogether(t *testing.T) {
 					t.Errorf("%v requests, statistic %v: p %v, one by one %v", requests, of, got, want)
 				}
 			}
+		}
+	}
+}
+
+// randomP is the p of random exchanges that adds one logarithm for each cell and exchange. It is the slow
+// twin of tests that multiply ratios. All traces have more requests than mostRequests.
+func randomP(seed uint64, cells []sides) float64 {
+	statistics := make([]float64, 1+randomSwaps) // the first is the observed one
+	for _, c := range cells {
+		trace := &traceSwaps{seed: seed, trace: c.trace, requests: len(c.a), width: (len(c.a) + 7) / 8}
+		rng := rand.New(trace.random())
+		for k := range statistics {
+			a, b, pattern := 0.0, 0.0, uint32(0)
+			for r := range c.a {
+				if r%8 == 0 && k > 0 {
+					pattern = rng.Uint32()
+				}
+				if pattern>>(r%8)&1 == 0 {
+					a, b = a+c.a[r], b+c.b[r]
+				} else {
+					a, b = a+c.b[r], b+c.a[r]
+				}
+			}
+			if a+b > 0 {
+				statistics[k] += math.Log(a / b)
+			}
+		}
+	}
+	if math.IsNaN(statistics[0]) {
+		return statistics[0]
+	}
+	extreme := 0
+	for _, x := range statistics {
+		if !(math.Abs(x) < math.Abs(statistics[0])*(1-tieTolerance)) {
+			extreme++
+		}
+	}
+	return float64(extreme) / float64(len(statistics))
+}
+
+// TestRatiosAreMultiplied: tests that multiply ratios have the p of tests that add logarithms. Some
+// products exceed mostProduct, and some ratios are 0 or infinite.
+func TestRatiosAreMultiplied(t *testing.T) {
+	for seed := range uint64(8) {
+		rng := rand.New(rand.NewPCG(seed, 8))
+		number, scale := 1+rng.IntN(mostFactors+2), 1.0
+		switch seed % 4 {
+		case 1:
+			scale = 1. / 3
+		case 2: // products above mostProduct that later cells make small
+			number, scale = 10*mostFactors, []float64{1e5, 1e14}[seed/4]
+		}
+		var cells []sides
+		for trace := range 1 + rng.IntN(2) {
+			n := 17 + rng.IntN(3)
+			for k := range number {
+				c := sides{fmt.Sprint(trace), make([]float64, n), make([]float64, n)}
+				for r := range n {
+					if seed%4 == 3 && r > 1 {
+						break
+					}
+					c.a[r], c.b[r] = float64(1+rng.IntN(5)), float64(rng.IntN(6))
+				}
+				if large := c.a; scale != 1 {
+					if k >= number/2 {
+						large = c.b
+					}
+					large[0] = (1 + large[0]) * scale
+				}
+				cells = append(cells, c)
+			}
+		}
+		got, want := newSwaps(3, cells).p(cells, logRatio), randomP(3, cells)
+		if got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
+			t.Errorf("seed %d: p %v, by logarithms %v", seed, got, want)
+		}
+	}
+}
+
+// TestSmallDifferencesTie: if one request alone differs, by one miss in a billion, all exchanges are as
+// extreme as the observed labels.
+func TestSmallDifferencesTie(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 9))
+	for number := range 20 {
+		var cells []sides
+		for range number + 1 {
+			c := sides{trace: "a", a: make([]float64, 20)}
+			for r := range c.a {
+				c.a[r] = float64(50_000_000 + rng.IntN(1000_000))
+			}
+			c.b = slices.Clone(c.a)
+			c.a[3]++
+			cells = append(cells, c)
+		}
+		if p := newSwaps(0, cells).p(cells, logRatio); p != 1 {
+			t.Errorf("%d cells: p %v, expected 1", len(cells), p)
 		}
 	}
 }
