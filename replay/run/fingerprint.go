@@ -24,7 +24,8 @@ import (
 // times the demand. If the policy supports them, the trials include blocks of several
 // entries, clusters, pools, changing capacities, swaps and tiers. They also include the
 // passes of a Sweeper, the budgets of a Divider and the version of a Versioner. Only integers go into the digest, so it
-// does not depend on the processor. An error or a panic of the policy counts as a decision.
+// does not depend on the processor. An error or a panic of the policy counts as a decision. It ends the
+// trials of a Versioner, because a program that hangs would delay each of them.
 //
 // Fingerprint remembers its answer for each entry of a policies.Table and its options, so a
 // run computes it once. It takes a few milliseconds.
@@ -59,11 +60,12 @@ const fingerprintBytes = 8
 
 // fingerprinter digests the decisions of one policy.
 type fingerprinter struct {
-	spec   policies.Spec
-	policy policies.Policy // a new one after a panic
-	sum    hash.Hash
-	text   []byte // not in sum yet
-	errors int    // errors and panics, for tests
+	spec      policies.Spec
+	policy    policies.Policy // a new one after a panic
+	versioned bool            // it is a Versioner
+	sum       hash.Hash
+	text      []byte // not in sum yet
+	errors    int    // errors and panics
 }
 
 // Marks in the digest for values that are not lists.
@@ -79,6 +81,7 @@ func (f *fingerprinter) run() string {
 		f.number(fingerprintVersion, int64(policies.NeedsOf(f.policy)), int64(abilities(f.policy)))
 		f.flags(traits.Windowed, traits.Lossy, traits.Sized)
 		if v, ok := f.policy.(policies.Versioner); ok {
+			f.versioned = true
 			f.text = append(f.text, v.Version()...)
 		}
 	})
@@ -119,8 +122,11 @@ func abilities(p policies.Policy) (set int) {
 }
 
 // attempt calls ask, which calls the policy. After a panic it adds a mark to the digest, and the
-// next attempt makes a new policy.
+// next attempt makes a new policy. After an error of a Versioner it does nothing.
 func (f *fingerprinter) attempt(ask func()) {
+	if f.versioned && f.errors > 0 {
+		return
+	}
 	defer func() {
 		if recover() != nil {
 			f.number(markPanic)

@@ -105,6 +105,24 @@ func TestFingerprintOfBrokenPolicies(t *testing.T) {
 	}
 }
 
+// An error ends the trials of a policy with a version, which may be a program that hangs.
+func TestFingerprintEndsAtAnError(t *testing.T) {
+	asked := 0
+	New := func() policies.Policy {
+		return &struct {
+			faulty
+			version
+		}{faulty: faulty{evict: func(int) []int32 { asked++; return nil }}}
+	}
+	if Fingerprint(asMine(t, policies.Entry{New: policies.NoOptions(New)})); asked != 1 {
+		t.Errorf("the policy was asked %d times, expected 1", asked)
+	}
+}
+
+type version struct{}
+
+func (version) Version() string { return "1" }
+
 // faulty is LRU with a fault.
 type faulty struct {
 	lru.Policy
