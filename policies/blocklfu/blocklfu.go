@@ -28,7 +28,8 @@
 // index. The policy is meant for `--block-tokens 128 --share-heads`. Cost: O(|D_t| log |D_t|) per
 // step. Memory: 8 B per block of the context and 4 B per change. Exact, online, no stack property.
 // It loses if steps demand a few entries of many blocks, because it then moves whole blocks for
-// them.
+// them. A larger cache admits more blocks, so it misses less but may move more bytes. With `admit`
+// the number of inserted blocks does not grow with the capacity.
 package blocklfu
 
 import (
