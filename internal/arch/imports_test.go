@@ -28,7 +28,7 @@ var allowed = []struct {
 	{"trace", nil},
 	{"metrics/result", nil},
 	{"metrics/board", []string{"metrics/result"}},
-	{"metrics/render", []string{"metrics/board", "metrics/render/chart", "metrics/render/figure", "metrics/result"}},
+	{"metrics/render", []string{"metrics/board", "metrics/render/figure", "metrics/result"}},
 	{"metrics/render/chart", nil},
 	{"metrics/render/figure", []string{"metrics/render/chart"}},
 	{"metrics/submission", []string{"datasets", "metrics/board", "metrics/result"}},

@@ -36,13 +36,11 @@ func Curves(w io.Writer, b *board.Board, trace string, view View) error {
 	}
 	info := b.Traces[slices.IndexFunc(b.Traces, func(t board.TraceInfo) bool { return t.Trace == trace })]
 	title := fmt.Sprintf("Misses over capacity: %s (K = %d, warm-up %s)", trace, info.TopK, info.Warmup)
-	f := figure.Figure{Drawing: panels, Title: b.Incomplete.Titled(info.Labels.Title(title)), Heading: true, Size: figure.Size{Width: curvesWidth}, White: true}
-	svg, err := f.Draw(".svg")
-	if err != nil {
+	title = b.Incomplete.Titled(info.Labels.Title(title))
+	if err := writeFigure(w, figure.Figure{Drawing: panels, Title: title, Size: figure.Size{Width: curvesWidth}}); err != nil {
 		return fmt.Errorf("curves of trace %s: %w", trace, err)
 	}
-	_, err = w.Write(svg)
-	return err
+	return nil
 }
 
 // curvesOn plots one of CurveFigures on a trace for each policy of the board, or returns nil if the

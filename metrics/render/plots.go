@@ -53,19 +53,7 @@ func RankingFigure(b *board.Board, chosen []string, view View) (figure.Drawing, 
 			return nil, err
 		}
 	}
-	of, short := keyViews[t.Key], view.PolicyNames(slice.Map(lines, func(l board.Line) string { return l.Policy }))
-	u := of.unit.column(slice.Map(lines, func(l board.Line) *board.Figure { return t.Key.Of(l.Pooled) }))
-	d := &figure.Dots{X: of.axis}
-	for i := range lines {
-		f := t.Key.Of(lines[i].Pooled)
-		row := figure.Row{Name: short[lines[i].Policy], Label: u.text(f) + "  " + lines[i].Letters}
-		row.Value, row.Low, row.High = interval(f, of.unit.scale)
-		d.Rows = append(d.Rows, row)
-	}
-	if f := optimumOf(t); f != nil {
-		d.Marks = append(d.Marks, figure.Row{Name: "OPT", Value: of.unit.scale * f.Value})
-	}
-	return d, nil
+	return rankingDots(t, lines, view, func(l *board.Line, _ unit) string { return "  " + l.Letters }), nil
 }
 
 // CurveFigure plots one of CurveFigures over the capacity, pooled over the traces of the board.

@@ -6,11 +6,13 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/board"
-	"github.com/kvreplay/kvreplay/metrics/render/chart"
+	"github.com/kvreplay/kvreplay/metrics/render/figure"
 )
 
 // lruPolicy is the contender that the picture of a ranking highlights.
 const lruPolicy = "lru"
+
+const rankingWidth = 130 // millimetres
 
 // RankingPlot draws the figure that the ranked exact policies are ranked by, with intervals, as
 // SVG. A line marks OPT's. A board that ranks no exact policy is an error.
@@ -19,33 +21,49 @@ func RankingPlot(w io.Writer, b *board.Board, view View, dark bool) error {
 		return errors.New("ranking plot: no policy is ranked")
 	}
 	t := &b.Tables[0]
-	of := keyViews[t.Key]
 	view.Wide = false
-	names := view.PolicyNames(slice.Map(t.Ranked, func(l board.Line) string { return l.Policy }))
-	dots := chart.Dots{Title: b.Incomplete.Titled(b.Labels.Title(of.title)), X: of.axis, Dark: dark}
-	if t.Intervals() {
-		dots.X += ", with 95 % intervals"
-	}
-	figures := slice.Map(t.Ranked, func(x board.Line) *board.Figure { return t.Key.Of(x.Pooled) })
-	u := of.unit.column(figures)
-	for i, f := range figures {
-		policy := t.Ranked[i].Policy
-		dot := chart.Dot{Name: names[policy], Label: u.text(f), Highlight: policy == lruPolicy}
-		dot.Value, dot.Low, dot.High = interval(f, of.unit.scale)
-		if f.Bounded() {
-			dot.Label += " " + u.interval(f)
+	d := rankingDots(t, t.Ranked, view, func(l *board.Line, u unit) string {
+		if f := t.Key.Of(l.Pooled); f.Bounded() {
+			return " " + u.interval(f)
 		}
-		dots.Rows = append(dots.Rows, dot)
+		return ""
+	})
+	for i := range d.Rows {
+		d.Rows[i].Highlight = t.Ranked[i].Policy == lruPolicy
+	}
+	if t.Intervals() {
+		d.X += ", with 95 % intervals"
+	}
+	title := b.Incomplete.Titled(b.Labels.Title(keyViews[t.Key].title))
+	return writeFigure(w, figure.Figure{Drawing: d, Title: title, Size: figure.Size{Width: rankingWidth}, Dark: dark})
+}
+
+// writeFigure writes a figure of a board as SVG, with its title above it.
+func writeFigure(w io.Writer, f figure.Figure) error {
+	f.Heading, f.White = true, true
+	svg, err := f.Draw(".svg")
+	if err == nil {
+		_, err = w.Write(svg)
+	}
+	return err
+}
+
+// rankingDots plots the figure by which a ranking ranks for some of its lines. Function further returns
+// the text of a line behind its figure.
+func rankingDots(t *board.Ranking, lines []board.Line, view View, further func(*board.Line, unit) string) *figure.Dots {
+	of, short := keyViews[t.Key], view.PolicyNames(slice.Map(lines, func(l board.Line) string { return l.Policy }))
+	u := of.unit.column(slice.Map(lines, func(l board.Line) *board.Figure { return t.Key.Of(l.Pooled) }))
+	d := &figure.Dots{X: of.axis}
+	for i := range lines {
+		f := t.Key.Of(lines[i].Pooled)
+		row := figure.Row{Name: short[lines[i].Policy], Label: u.text(f) + further(&lines[i], u)}
+		row.Value, row.Low, row.High = interval(f, of.unit.scale)
+		d.Rows = append(d.Rows, row)
 	}
 	if f := optimumOf(t); f != nil {
-		dots.Lines = append(dots.Lines, chart.Mark{Name: "OPT", Value: of.unit.scale * f.Value})
+		d.Marks = append(d.Marks, figure.Row{Name: "OPT", Value: of.unit.scale * f.Value})
 	}
-	svg, err := dots.Draw()
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(svg)
-	return err
+	return d
 }
 
 // optimumOf returns the figure of OPT by which the ranking ranks, nil without one.

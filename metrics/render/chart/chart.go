@@ -1,4 +1,4 @@
-// Package chart draws lines, bars and dots as SVG: the plots of cards, reports and boards.
+// Package chart draws lines and bars as SVG: the plots of cards and reports.
 // Equal charts give equal bytes.
 package chart
 
@@ -208,16 +208,8 @@ func drawn(p *plot.Plot, legend *plot.Legend, height vg.Length, title string) ([
 	size := legend.Rectangle(draw.New(vgsvg.New(chartWidth, height))).Size()
 	width := chartWidth + 1.15*size.X + 4*margin // some fonts are wider than the measured one
 	height = max(height, size.Y+8*margin)
-	svg, canvas := newCanvas(width, height, color.White)
-	p.Draw(draw.Crop(canvas, 0, chartWidth-width+2*margin, 0, 0))
-	legend.Draw(draw.Crop(canvas, chartWidth+1.5*margin, 0, 0, -3*margin))
-	return written(svg, title)
-}
-
-// newCanvas is an empty picture, and the canvas within its margins.
-func newCanvas(width, height vg.Length, background color.Color) (*vgsvg.Canvas, draw.Canvas) {
 	svg := vgsvg.New(width, height)
-	svg.SetColor(background)
+	svg.SetColor(color.White)
 	var frame vg.Path
 	frame.Move(vg.Point{})
 	frame.Line(vg.Point{X: width})
@@ -225,11 +217,9 @@ func newCanvas(width, height vg.Length, background color.Color) (*vgsvg.Canvas, 
 	frame.Line(vg.Point{Y: height})
 	frame.Close()
 	svg.Fill(frame)
-	return svg, draw.Crop(draw.New(svg), margin, -margin, margin, -margin)
-}
-
-// written is the text of a picture with its title.
-func written(svg *vgsvg.Canvas, title string) ([]byte, error) {
+	canvas := draw.Crop(draw.New(svg), margin, -margin, margin, -margin)
+	p.Draw(draw.Crop(canvas, 0, chartWidth-width+2*margin, 0, 0))
+	legend.Draw(draw.Crop(canvas, chartWidth+1.5*margin, 0, 0, -3*margin))
 	var out bytes.Buffer
 	if _, err := svg.WriteTo(&out); err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 type Row struct {
 	Name, Label      string
 	Value, Low, High float64 // equal without an interval
+	Highlight        bool
 }
 
 // mostOfMedian is the multiple of the median value at which the axis of Dots ends, and that of clipped
@@ -73,9 +74,11 @@ func (d *dotDrawer) Plot(c draw.Canvas, p *plot.Plot) {
 		c.StrokeLine2(draw.LineStyle{Color: chart.Grey, Width: vg.Points(0.8), Dashes: []vg.Length{2, 2}}, x(m.Value), c.Min.Y, x(m.Value), c.Max.Y)
 		c.FillText(textStyle(draw.XCenter, draw.YBottom), vg.Point{X: x(m.Value), Y: c.Max.Y}, shown(m.Name))
 	}
-	ink := chart.Palette[0]
 	for i, r := range d.Rows {
-		at := y(float64(len(d.Rows) - 1 - i))
+		at, ink := y(float64(len(d.Rows)-1-i)), chart.Palette[0]
+		if r.Highlight {
+			ink = chart.Palette[1]
+		}
 		c.StrokeLine2(draw.LineStyle{Color: chart.Faint, Width: vg.Points(0.4)}, c.Min.X, at, c.Max.X, at)
 		c.FillText(textStyle(draw.XLeft, draw.YCenter), vg.Point{X: c.Max.X + labelGap, Y: at + rise}, shown(r.Label))
 		if r.Value > p.X.Max { // an arrow stands for it

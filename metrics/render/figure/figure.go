@@ -99,7 +99,13 @@ type Figure struct {
 	Size    Size
 	// White fills the background, which is transparent otherwise.
 	White bool
+	// Dark chooses the colours of an SVG figure for a dark page. White is then the page's dark colour.
+	Dark bool
 }
+
+// darkened replaces the colours of dots. The background is that of GitHub's dark theme.
+var darkened = strings.NewReplacer(":#FFFFFF", ":#0D1117", ":#222222", ":#E6EDF3", ":#777777", ":#9198A1", ":#DDDDDD", ":#30363D",
+	":#0072B2", ":#58A6FF", ":#D55E00", ":#F0883E")
 
 func init() {
 	fpdf.SetDefaultCatalogSort(true)
@@ -151,10 +157,14 @@ func (f *Figure) Draw(format string) ([]byte, error) {
 	if _, err := canvas.WriteTo(&out); err != nil {
 		return nil, err
 	}
-	if format == ".svg" {
-		return chart.Portable(out.String(), f.Title), nil
+	if format != ".svg" {
+		return out.Bytes(), nil
 	}
-	return out.Bytes(), nil
+	svg := out.String()
+	if f.Dark {
+		svg = darkened.Replace(svg)
+	}
+	return chart.Portable(svg, f.Title), nil
 }
 
 // latinCanvas writes texts in the encoding of its fonts, Windows 1252. A vgpdf.Canvas writes UTF-8.

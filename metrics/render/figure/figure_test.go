@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ func drawings() map[string]Drawing {
 		"one point":    &Lines{X: "x", Y: "y", Lines: []Line{{Name: "a", Points: []Point{{3, 1, 1, 1}}}}},
 		"log":          &Lines{LogX: true, Ticks: []float64{1, 4}, Lines: []Line{{Name: "a", Bare: true, Points: []Point{{1, 1, 1, 1}, {4, 2, 2, 2}}}}},
 		"panels":       Panels{lines, &Lines{Lines: []Line{{Name: "a", Points: []Point{{1, 1, 1, 1}}}}}},
-		"dots":         &Dots{X: "x", Rows: []Row{{hostile, "1.0 a", 1, 0.9, 1.1}, {"b", "1.2 b", 1.2, 1.2, 1.2}, {"far", "9 c", 9, 8, 10}}, Marks: []Row{{Name: "OPT", Value: 0.8}}},
+		"dots":         &Dots{X: "x", Rows: []Row{{hostile, "1.0 a", 1, 0.9, 1.1, false}, {"b", "1.2 b", 1.2, 1.2, 1.2, true}, {"far", "9 c", 9, 8, 10, false}}, Marks: []Row{{Name: "OPT", Value: 0.8}}},
 		"points":       &Points{X: "GB", Y: "ms", LogY: true, Groups: []string{"one", "two"}, Points: []Mark{{Point{1, 2, 1, 3}, hostile, 0, true}, {Point{2, 1, 1, 1}, "b", 0, true}, {Point{2, 5, 4, 6}, "c", 1, false}}},
 		"heat":         &Heat{X: "layer", Y: "head", Scale: "misses", Columns: []string{"0", "1"}, Rows: []string{hostile}, Values: [][]float64{{1, math.NaN()}}},
 		"heat, values": &Heat{Columns: []string{"0", "1"}, Rows: []string{"0"}, Values: [][]float64{{1, 2}}},
@@ -186,6 +187,28 @@ func TestHeading(t *testing.T) {
 	fatal.If(t, err)
 	if !bytes.Contains(short, []byte("font-size:9px")) || bytes.Contains(with, []byte("font-size:9px")) {
 		t.Error("a long heading is no smaller than a short one")
+	}
+}
+
+// A dark figure has the drawing of a light one, and none of its colours.
+func TestDark(t *testing.T) {
+	f := Figure{Drawing: drawings()["dots"], Size: Column, White: true}
+	light, err := f.Draw(".svg")
+	fatal.If(t, err)
+	f.Dark = true
+	dark, err := f.Draw(".svg")
+	fatal.If(t, err)
+	colour := regexp.MustCompile(":#[0-9A-F]{6}")
+	if !bytes.Equal(colour.ReplaceAll(light, nil), colour.ReplaceAll(dark, nil)) {
+		t.Error("the figures differ in more than colours")
+	}
+	for _, c := range colour.FindAll(light, -1) {
+		if bytes.Contains(dark, c) {
+			t.Errorf("the dark figure has the colour %s", c)
+		}
+	}
+	if want := []byte("stroke:#F0883E"); !bytes.Contains(dark, want) {
+		t.Errorf("no highlighted row in %s", want)
 	}
 }
 
