@@ -178,7 +178,7 @@ func (b *bucket) described(name string, o minio.ObjectInfo) (Info, error) {
 	if o.ETag == "" {
 		return Info{}, b.refuse(name, errors.New("the store states no ETag, without which a change would not be noticed. Upload the object through the store"))
 	}
-	return Info{name, o.Size, o.ETag, o.LastModified}, nil
+	return Info{name, o.Size, o.ETag}, nil
 }
 
 // empty describes an object of which no byte is read.
@@ -303,7 +303,7 @@ func (b *bucket) List(ctx context.Context, prefix string) (list []Info, err erro
 			return nil, b.fail(prefix, err)
 		}
 		for _, o := range page.Contents {
-			list = append(list, Info{strings.TrimPrefix(o.Key, b.prefix), o.Size, o.ETag, o.LastModified})
+			list = append(list, Info{strings.TrimPrefix(o.Key, b.prefix), o.Size, o.ETag})
 		}
 		if token = page.NextContinuationToken; !page.IsTruncated || token == "" {
 			sortNames(list)

@@ -32,7 +32,7 @@ func (f folder) Stat(_ context.Context, name string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return Info{Name: name, Size: info.Size(), Modified: info.ModTime()}, nil
+	return Info{Name: name, Size: info.Size()}, nil
 }
 
 // Get opens a part of a file.
@@ -59,7 +59,7 @@ func (f folder) Get(_ context.Context, name string, from, to int64, _ string) (i
 	return struct {
 		io.Reader
 		io.Closer
-	}{io.NewSectionReader(file, from, to-from), file}, Info{Name: name, Size: info.Size(), Modified: info.ModTime()}, nil
+	}{io.NewSectionReader(file, from, to-from), file}, Info{Name: name, Size: info.Size()}, nil
 }
 
 // Put writes a file, with its folder if that is missing.
@@ -112,7 +112,7 @@ func (f folder) List(ctx context.Context, prefix string) (list []Info, err error
 			return nil // removed meanwhile
 		}
 		if err == nil {
-			list = append(list, Info{Name: name, Size: info.Size(), Modified: info.ModTime()})
+			list = append(list, Info{Name: name, Size: info.Size()})
 		}
 		return err
 	})

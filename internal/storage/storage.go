@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 )
 
 // Scheme is the beginning of the URL of an object: s3://bucket/key.
@@ -22,10 +21,9 @@ func IsURL(path string) bool { return strings.HasPrefix(path, Scheme) }
 
 // Info describes an object.
 type Info struct {
-	Name     string // in its Store
-	Size     int64  // in bytes
-	Tag      string // changes with the content: the ETag, empty for files
-	Modified time.Time
+	Name string // in its Store
+	Size int64  // in bytes
+	Tag  string // changes with the content: the ETag, empty for files
 }
 
 // Store is a folder, or the objects of a bucket whose keys begin with a prefix. Names have slashes. An
