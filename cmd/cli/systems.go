@@ -72,7 +72,7 @@ the tables. Systems share a rank if the model's errors may hide their difference
 			fl.Float64Var(&f.options.Accept, "accept", 0, "tokens that a step yields (required with --mtp above 1)")
 			fl.IntVar(&f.turn, "turn", 512, "number of tokens that a request generates before it is preempted, if not all fit")
 			f.defineParts(fl)
-			fl.positive("batch", "turn", "mtp", "accept")
+			fl.positive("topk", "context", "batch", "turn", "mtp", "accept")
 			fl.goWith("mtp", "accept")
 		},
 		run: f.run,

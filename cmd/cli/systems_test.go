@@ -54,22 +54,26 @@ func TestSystemsRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		"no trace":        {[]string{"--model", "llama-3-8b"}, 2, "trace missing"},
-		"list and trace":  {[]string{"--list", trace}, 2, "--list needs no trace"},
-		"list and format": {[]string{"--list", "--format", "json"}, 2, "--format with --list has no effect"},
-		"accept alone":    {[]string{trace, "--model", "llama-3-8b", "--accept", "2"}, 2, "--accept needs --mtp"},
-		"accept too much": {[]string{trace, "--model", "llama-3-8b", "--mtp", "1", "--accept", "2"}, 2, "--accept 2"},
-		"no model":        {[]string{trace}, 2, "--model missing"},
-		"unknown system":  {[]string{trace, "--model", "llama-3-8b", "--systems", "es"}, 2, "unknown system"},
-		"twice":           {[]string{trace, trace, "--model", "llama-3-8b"}, 2, "named twice"},
-		"wrong file":      {[]string{trace, "--model", "llama-3-8b", "--systems-dir", dir}, 1, "a.yaml"},
-		"small memory":    {[]string{trace, "--model", "llama-3-8b", "--gpu-memory", "10"}, 2, "at least 1MB"},
-		"nothing fits":    {[]string{trace, "--model", "llama-3-8b", "--systems", "dense-gpu,ess", "--gpu-memory", "10GB"}, 1, "no system has times"},
-		"recall":          {[]string{trace, "--model", "llama-3-8b", "--recall", "1.5"}, 2, "above 0, at most 1"},
-		"negative SLO":    {[]string{trace, "--model", "llama-3-8b", "--slo", "-1ms"}, 2, "more than 0"},
-		"accept":          {[]string{trace, "--model", "llama-3-8b", "--accept", "1.5"}, 2, "--accept needs --mtp"},
-		"K above context": {[]string{trace, "--model", "llama-3-8b", "--topk", "9000"}, 1, "expected 1 to the context"},
-		"not a trace":     {[]string{filepath.Join("..", "..", "go.mod"), "--model", "llama-3-8b"}, 1, "go.mod"},
+		"no trace":          {[]string{"--model", "llama-3-8b"}, 2, "trace missing"},
+		"list and trace":    {[]string{"--list", trace}, 2, "--list needs no trace"},
+		"list and format":   {[]string{"--list", "--format", "json"}, 2, "--format with --list has no effect"},
+		"accept alone":      {[]string{trace, "--model", "llama-3-8b", "--accept", "2"}, 2, "--accept needs --mtp"},
+		"context of 0":      {[]string{trace, "--model", "llama-3-8b", "--context", "0"}, 2, "--context 0: expected at least 1"},
+		"K of 0":            {[]string{trace, "--model", "llama-3-8b", "--topk", "0"}, 2, "--topk 0: expected at least 1"},
+		"layer map":         {[]string{trace, "--model", "llama-3-8b", "--systems", "dense-gpu,ess", "--layer-map", "foo"}, 1, `layer map foo: "foo": expected nearest, stretch`},
+		"layer map of none": {[]string{trace, "--model", "llama-3-8b", "--systems", "dense-gpu,ess", "--layer-map", "0-31=99"}, 1, "layer 99 is not profiled"},
+		"accept too much":   {[]string{trace, "--model", "llama-3-8b", "--mtp", "1", "--accept", "2"}, 2, "--accept 2"},
+		"no model":          {[]string{trace}, 2, "--model missing"},
+		"unknown system":    {[]string{trace, "--model", "llama-3-8b", "--systems", "es"}, 2, "unknown system"},
+		"twice":             {[]string{trace, trace, "--model", "llama-3-8b"}, 2, "named twice"},
+		"wrong file":        {[]string{trace, "--model", "llama-3-8b", "--systems-dir", dir}, 1, "a.yaml"},
+		"small memory":      {[]string{trace, "--model", "llama-3-8b", "--gpu-memory", "10"}, 2, "at least 1MB"},
+		"nothing fits":      {[]string{trace, "--model", "llama-3-8b", "--systems", "dense-gpu,ess", "--gpu-memory", "10GB"}, 1, "no system has times"},
+		"recall":            {[]string{trace, "--model", "llama-3-8b", "--recall", "1.5"}, 2, "above 0, at most 1"},
+		"negative SLO":      {[]string{trace, "--model", "llama-3-8b", "--slo", "-1ms"}, 2, "more than 0"},
+		"accept":            {[]string{trace, "--model", "llama-3-8b", "--accept", "1.5"}, 2, "--accept needs --mtp"},
+		"K above context":   {[]string{trace, "--model", "llama-3-8b", "--topk", "9000"}, 1, "expected 1 to the context"},
+		"not a trace":       {[]string{filepath.Join("..", "..", "go.mod"), "--model", "llama-3-8b"}, 1, "go.mod"},
 	} {
 		code, _, stderr := run(append([]string{"systems"}, c.args...)...)
 		if code != c.code || !strings.Contains(stderr, c.want) {
@@ -92,7 +96,7 @@ func TestSystemsThatDoNotFit(t *testing.T) {
 	if err != nil || len(lines) != 3 {
 		t.Fatal(len(lines), err)
 	}
-	for _, column := range []string{"tpot_s", "tpot_p50_s", "tpot_p99_s", "tokens_per_s_gpu", "h2d_bytes_per_step", "running"} {
+	for _, column := range []string{"tpot_s", "tpot_p50_s", "tpot_p99_s", "tokens_per_s_gpu", "h2d_bytes_per_step", "running", "topk"} {
 		at := slices.Index(lines[0], column)
 		for i, row := range rows {
 			if v, ok := row[column]; ok || lines[i+1][at] != "" {

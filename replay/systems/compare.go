@@ -95,7 +95,7 @@ func (q *Question) complete() error {
 		}
 	}
 	if q.TopK < 1 || int64(q.TopK) > q.Context {
-		return fmt.Errorf("a K of %d tokens, expected 1 to the context, %d", q.TopK, q.Context)
+		return fmt.Errorf("a K of %d tokens, expected 1 to the context, %d: state another --topk or --context", q.TopK, q.Context)
 	}
 	if !(q.Recall >= 0 && q.Recall <= 1) {
 		return fmt.Errorf("recall %g, expected a share of the exact Top-K, above 0 to 1", q.Recall)

@@ -108,7 +108,7 @@ func (c *comparison) measure(ctx context.Context, o pipeline.Options, capacities
 			return nil, err
 		}
 		if o.Scaling, err = pipeline.NewScaling(p, o.Model, cmp.Or(c.LayerMap, "stretch"), c.tokens); err != nil {
-			return nil, unable("%v", err)
+			return nil, err // of the layer map
 		}
 		o.Positions = 0 // those of the profile
 		m.priced = priced{p, o}

@@ -393,8 +393,11 @@ func WriteCSV(w io.Writer, rows []*Row) error {
 			}
 			return number(v)
 		}
-		m := &r.Memory
-		line := []string{r.Name, string(r.Kind), strings.Join(r.Traces, " "), r.Policy, strconv.Itoa(r.K), optional(r.Capacity), optional(r.Recall), optional(r.Mass), optional(r.Kept), optional(r.HitRate), optional(r.TimesOPT),
+		m, k := &r.Memory, ""
+		if r.K > 0 {
+			k = strconv.Itoa(r.K)
+		}
+		line := []string{r.Name, string(r.Kind), strings.Join(r.Traces, " "), r.Policy, k, optional(r.Capacity), optional(r.Recall), optional(r.Mass), optional(r.Kept), optional(r.HitRate), optional(r.TimesOPT),
 			timed(float64(r.Running)), timed(r.TPOT), timed(r.Interval.Low), timed(r.Interval.High), timed(r.P50), timed(r.P99), timed(r.Tokens), optional(r.Gain), strconv.FormatBool(r.Pareto), strconv.FormatBool(r.MissesSLO), optional(r.H2D),
 			number(m.Weights), number(m.Index), number(m.Cache), number(m.Staging), number(m.Reserve), number(m.GPU), number(m.Host), number(m.SSD), r.Verdict, strings.Join(r.Approximates, "; ")}
 		if err := out.Write(line); err != nil {
