@@ -28,7 +28,8 @@ type adviceJSON struct {
 			Tokens float64 `json:"tokens_per_s_gpu"`
 			TPOT   float64 `json:"tpot_s"`
 		} `json:"advised"`
-		Reasons []string `json:"reasons"`
+		OnGPU   map[string]any `json:"all_on_gpu"`
+		Reasons []string       `json:"reasons"`
 	} `json:"advice"`
 	Refused []struct {
 		Machine string `json:"machine"`
@@ -109,6 +110,11 @@ func TestAdviseTrace(t *testing.T) {
 	for _, want := range []string{"the trace has one request", "K scaled ×32", "parts of the machine are assumed"} {
 		if !strings.Contains(reasons, want) {
 			t.Errorf("%q lacks %q", reasons, want)
+		}
+	}
+	for _, name := range []string{"cache_tokens", "cache_share", "cache_bytes_request"} {
+		if v, ok := a.Advice[0].OnGPU[name]; ok || len(a.Advice[0].OnGPU) == 0 {
+			t.Errorf("with all KV on the GPU %s is %v, expected none", name, v)
 		}
 	}
 	if a.Trace != sglangTrace || a.Advice[0].Advised.Policy != "lru" || a.Advice[0].Machine != "8 × h100 with pcie5-x16 and 2 TB" {

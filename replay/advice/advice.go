@@ -49,10 +49,10 @@ type Choice struct {
 	pipeline.Cell
 	// Entries is the number of tokens that the cache holds, of a request and layer. Share is that
 	// number ÷ the context, and Bytes the memory of a request in all layers. All are 0 if all KV is on
-	// the GPU.
-	Entries int     `json:"cache_tokens"`
-	Share   float64 `json:"cache_share"`
-	Bytes   float64 `json:"cache_bytes_request"`
+	// the GPU. JSON then has none of them.
+	Entries int     `json:"cache_tokens,omitempty"`
+	Share   float64 `json:"cache_share,omitempty"`
+	Bytes   float64 `json:"cache_bytes_request,omitempty"`
 	Batch   int     `json:"batch"`
 	// Experts is the number of GPUs that share routed experts.
 	Experts int `json:"expert_gpus"`
