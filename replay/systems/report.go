@@ -49,7 +49,7 @@ type Row struct {
 	// Running is the number of requests that decode at once. The others wait.
 	Running int `json:"running,omitempty"`
 	// TPOT is the time per output token of a request, in seconds, with its interval. It includes the
-	// wait of preempted requests. P50 and P99 are percentiles of the steps.
+	// wait of preempted requests. P50 and P99 are percentiles of the steps, 0 if requests wait.
 	TPOT     float64           `json:"tpot_s,omitzero"`
 	Interval pipeline.Interval `json:"tpot_interval,omitzero"`
 	P50      float64           `json:"tpot_p50_s,omitzero"`
@@ -123,11 +123,12 @@ func (r *Row) take(m *measured, cached bool) {
 func (r *Row) preempt(p *pipeline.Result, batch, turn int, resume *pipeline.Resumed, hosted float64) {
 	step, back := p.TPOT/float64(p.Batch), resume.Seconds/float64(turn) // of the GPU for one token
 	r.TPOT, r.Tokens = (step+back)*float64(batch), 1/(step+back)
+	r.P50, r.P99 = 0, 0 // steps are shorter than a token takes
 	r.Interval = p.Interval.Plus(&resume.Interval, step*float64(batch), back*float64(batch))
 	*r.H2D += resume.Bytes * float64(p.Batch) / float64(turn)
 	if r.Memory.Host += hosted; r.Memory.Host > r.Memory.HostHas {
 		r.Verdict = r.Memory.HostVerdict(r.priced.options.Machine)
-		r.TPOT, r.P50, r.P99, r.Tokens, r.H2D, r.Running, r.Interval = 0, 0, 0, 0, nil, 0, pipeline.Interval{}
+		r.TPOT, r.Tokens, r.H2D, r.Running, r.Interval = 0, 0, nil, 0, pipeline.Interval{}
 		return
 	}
 	r.Notes = append(r.Notes, fmt.Sprintf("%d of %d requests run at once; each leaves the GPU after %d tokens and comes back in %s", p.Batch, batch, turn, hardware.Seconds(resume.Seconds)))
@@ -321,6 +322,10 @@ func (r *Row) cells(rank string, batch int) []string {
 	if !r.Fits() {
 		return cells
 	}
+	p99 := "-"
+	if r.P99 > 0 {
+		p99 = hardware.Seconds(r.P99).String()
+	}
 	var remarks []string
 	if r.MissesSLO {
 		remarks = append(remarks, "misses the SLO")
@@ -332,7 +337,7 @@ func (r *Row) cells(rank string, batch int) []string {
 		remarks = append(remarks, "Pareto")
 	}
 	return append(cells[:3], times(r.Multiple, "%.3g×K"), cells[4], cells[5], share(cmp.Or(r.Kept, r.HitRate)), times(r.TimesOPT, "%.2f"), hardware.Bytes(*r.H2D).String(),
-		fmt.Sprintf("%s ±%.0f %%", hardware.Seconds(r.TPOT), 100*r.Interval.HalfWidth(r.TPOT)), hardware.Seconds(r.P99).String(), text.Rate(r.Tokens, 4),
+		fmt.Sprintf("%s ±%.0f %%", hardware.Seconds(r.TPOT), 100*r.Interval.HalfWidth(r.TPOT)), p99, text.Rate(r.Tokens, 4),
 		times(r.Gain, "%.2f"), hardware.Bytes(r.Memory.GPU).String(), hardware.Bytes(r.Memory.Index).String(), hardware.Bytes(r.Memory.Host).String(), strings.Join(remarks, ", "))
 }
 
@@ -387,8 +392,8 @@ func WriteCSV(w io.Writer, rows []*Row) error {
 		return number(*v)
 	}
 	for _, r := range rows {
-		timed := func(v float64) string {
-			if !r.Fits() {
+		timed := func(v float64) string { // no time of a row is 0
+			if v == 0 {
 				return ""
 			}
 			return number(v)

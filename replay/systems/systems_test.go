@@ -265,6 +265,9 @@ func TestPreemption(t *testing.T) {
 				t.Errorf("hidden states: host memory of %g B, expected four requests of %g B", r.Memory.Host, 2*kv)
 			}
 		}
+		if r.P50 != 0 || r.P99 != 0 {
+			t.Errorf("%s: percentiles of %g and %g s without the wait", way, r.P50, r.P99)
+		}
 		if r.Running != 2 || math.Abs(r.TPOT/want-1) > 1e-9 || math.Abs(r.Tokens*r.TPOT-4) > 1e-9 {
 			t.Errorf("%s: %d run, TPOT %g s, %g tokens/s, expected TPOT %g", way, r.Running, r.TPOT, r.Tokens, want)
 		}
