@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"encoding/csv"
 	"fmt"
 	"io"
 	"slices"
@@ -9,7 +8,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
@@ -181,15 +179,12 @@ func WriteJSON(w io.Writer, results []*Result) error { return text.WriteJSON(w, 
 
 // WriteCSV writes one line per result. Times are seconds, sizes bytes.
 func WriteCSV(w io.Writer, results []*Result) error {
-	c := csv.NewWriter(w)
 	header := []string{"machine", "model", "schedule", "policy", "capacity", "batch", "steps", "tokens_per_step", "step_mean_s", "step_p50_s", "step_p95_s", "step_p99_s", "tpot_s", "tokens_per_s_request", "tokens_per_s_gpu", "tpot_low_s", "tpot_high_s", "ttft_s", "ttft_low_s", "ttft_high_s"}
 	for _, name := range CauseNames {
 		header = append(header, "exposed_"+strings.ReplaceAll(name, "-", "_")+"_s")
 	}
 	header = append(header, "h2d_bytes_per_step", "d2h_bytes_per_step", "ssd_bytes_per_step", "gpu_bytes", "host_bytes", "does_not_fit", "labels")
-	if err := c.Write(header); err != nil {
-		return err
-	}
+	t := table.New(header...)
 	text := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 	for _, r := range results {
 		row := []string{r.Machine, r.Model, r.Schedule, r.Policy, r.Capacity, strconv.Itoa(r.Batch), strconv.Itoa(r.Steps), text(r.Accept)}
@@ -207,10 +202,7 @@ func WriteCSV(w io.Writer, results []*Result) error {
 		for _, v := range []float64{r.H2D, r.D2H, r.SSD, r.Memory.GPU, r.Memory.Host} {
 			row = append(row, text(v))
 		}
-		if err := c.Write(printable.Record(append(row, r.Memory.Verdict, r.Labels.String()))); err != nil {
-			return err
-		}
+		t.AddTexts(append(row, r.Memory.Verdict, r.Labels.String()))
 	}
-	c.Flush()
-	return c.Error()
+	return t.CSV(w)
 }

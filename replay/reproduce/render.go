@@ -2,7 +2,6 @@ package reproduce
 
 import (
 	"bytes"
-	"encoding/csv"
 	"fmt"
 	"io"
 	"math"
@@ -444,19 +443,17 @@ func (l *Line) gate() string {
 
 // RenderCSV writes one line per row. An empty field is a missing figure.
 func (r *Report) RenderCSV(w io.Writer) error {
-	c := csv.NewWriter(w)
-	rows := [][]string{{"paper", "section", "item", "unit", "kind", "printed", "reference", "reference_from", "ours",
-		"error", "gate_relative", "gate_absolute", "result", "note"}}
+	t := table.New("paper", "section", "item", "unit", "kind", "printed", "reference", "reference_from", "ours",
+		"error", "gate_relative", "gate_absolute", "result", "note")
 	for _, p := range r.Papers {
 		for _, s := range p.Sections {
 			for _, l := range s.Lines {
-				rows = append(rows, []string{p.Name, s.Name, l.Item, l.Unit, string(l.Kind),
-					l.Printed.String(), l.Reference.String(), l.From, l.Ours.String(), l.Error.String(),
-					l.Relative.String(), l.Absolute.String(), string(l.Result), l.Note})
+				t.Add(p.Name, s.Name, l.Item, l.Unit, l.Kind, l.Printed, l.Reference, l.From, l.Ours, l.Error,
+					l.Relative, l.Absolute, l.Result, l.Note)
 			}
 		}
 	}
-	return c.WriteAll(rows)
+	return t.CSV(w)
 }
 
 // RenderJSON writes the report as an object: the counts by kind and the papers. Figures appear by

@@ -3,7 +3,6 @@ package systems
 import (
 	"cmp"
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -377,13 +376,9 @@ func ReadJSON(file string, text []byte) (rows []*Row, err error) {
 
 // WriteCSV writes a line for each row. Times are seconds, sizes bytes, shares of 1.
 func WriteCSV(w io.Writer, rows []*Row) error {
-	out := csv.NewWriter(w)
-	err := out.Write([]string{"system", "kind", "traces", "policy", "topk", "capacity_tokens", "selector_recall", "selector_mass", "kept", "hit_rate", "times_opt",
+	t := table.New("system", "kind", "traces", "policy", "topk", "capacity_tokens", "selector_recall", "selector_mass", "kept", "hit_rate", "times_opt",
 		"running", "tpot_s", "tpot_low_s", "tpot_high_s", "tpot_p50_s", "tpot_p99_s", "tokens_per_s_gpu", "gain", "pareto", "misses_slo", "h2d_bytes_per_step",
-		"weights_bytes", "index_bytes", "cache_bytes", "staging_bytes", "reserve_bytes", "gpu_bytes", "host_bytes", "ssd_bytes", "verdict", "approximates"})
-	if err != nil {
-		return err
-	}
+		"weights_bytes", "index_bytes", "cache_bytes", "staging_bytes", "reserve_bytes", "gpu_bytes", "host_bytes", "ssd_bytes", "verdict", "approximates")
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 	optional := func(v *float64) string {
 		if v == nil {
@@ -402,13 +397,9 @@ func WriteCSV(w io.Writer, rows []*Row) error {
 		if r.K > 0 {
 			k = strconv.Itoa(r.K)
 		}
-		line := []string{r.Name, string(r.Kind), strings.Join(r.Traces, " "), r.Policy, k, optional(r.Capacity), optional(r.Recall), optional(r.Mass), optional(r.Kept), optional(r.HitRate), optional(r.TimesOPT),
-			timed(float64(r.Running)), timed(r.TPOT), timed(r.Interval.Low), timed(r.Interval.High), timed(r.P50), timed(r.P99), timed(r.Tokens), optional(r.Gain), strconv.FormatBool(r.Pareto), strconv.FormatBool(r.MissesSLO), optional(r.H2D),
-			number(m.Weights), number(m.Index), number(m.Cache), number(m.Staging), number(m.Reserve), number(m.GPU), number(m.Host), number(m.SSD), r.Verdict, strings.Join(r.Approximates, "; ")}
-		if err := out.Write(line); err != nil {
-			return err
-		}
+		t.Add(r.Name, r.Kind, strings.Join(r.Traces, " "), r.Policy, k, optional(r.Capacity), optional(r.Recall), optional(r.Mass), optional(r.Kept), optional(r.HitRate), optional(r.TimesOPT),
+			timed(float64(r.Running)), timed(r.TPOT), timed(r.Interval.Low), timed(r.Interval.High), timed(r.P50), timed(r.P99), timed(r.Tokens), optional(r.Gain), r.Pareto, r.MissesSLO, optional(r.H2D),
+			number(m.Weights), number(m.Index), number(m.Cache), number(m.Staging), number(m.Reserve), number(m.GPU), number(m.Host), number(m.SSD), r.Verdict, strings.Join(r.Approximates, "; "))
 	}
-	out.Flush()
-	return out.Error()
+	return t.CSV(w)
 }

@@ -338,6 +338,11 @@ func TestForms(t *testing.T) {
 	if err != nil || len(records) != 4 || len(records[0]) != len(records[1]) || records[1][0] != "ess" {
 		t.Errorf("CSV: %q, %v", records, err)
 	}
+	lines.Reset()
+	fatal.If(t, WriteCSV(&lines, []*Row{{Name: "=1+1"}}))
+	if records, err := csv.NewReader(&lines).ReadAll(); err != nil || records[1][0] != "'=1+1" {
+		t.Errorf("CSV: %q, %v: a spreadsheet computes the name", records, err)
+	}
 	var back []Row
 	if err := json.Unmarshal(object.Bytes(), &back); err != nil || len(back) != 3 || back[0].TPOT != rows[0].TPOT || !back[0].MissesSLO {
 		t.Errorf("JSON: %+v, %v", back, err)
