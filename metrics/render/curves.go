@@ -72,9 +72,10 @@ func addPoint(l *figure.Line, x float64, f *board.Figure) {
 	}
 }
 
-// overCapacity returns the plot of one of CurveFigures over capacity ÷ K, or nil without a point.
+// overCapacity returns the plot of one of CurveFigures over capacity ÷ K, or nil without a point. Only
+// values that are worse if they are higher may leave it.
 func overCapacity(name string, lines []figure.Line) *figure.Lines {
-	plot := &figure.Lines{X: "capacity of a stream ÷ K", Y: curveFigures[name].axis, Clip: true, Lines: lines}
+	plot := &figure.Lines{X: "capacity of a stream ÷ K", Y: curveFigures[name].axis, Clip: name != "hit-rate", Lines: lines}
 	for _, l := range lines {
 		slices.SortStableFunc(l.Points, func(a, b figure.Point) int { return cmp.Compare(a.X, b.X) })
 		for _, p := range l.Points {

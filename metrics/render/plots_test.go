@@ -52,6 +52,9 @@ func TestCurveFigure(t *testing.T) {
 		d, err := CurveFigure(b, name, []string{"all"}, View{})
 		fatal.If(t, err)
 		lines := d.(*figure.Lines).Lines
+		if clip := d.(*figure.Lines).Clip; clip == (name == "hit-rate") {
+			t.Errorf("%s: clip %v, but only bad values may leave the axis", name, clip)
+		}
 		if len(lines) != len(table.Lines()) {
 			t.Fatalf("%s: %d lines of %d policies", name, len(lines), len(table.Lines()))
 		}

@@ -35,8 +35,8 @@ type Lines struct {
 	Ticks []float64
 	// LogX makes the axis of X logarithmic.
 	LogX bool
-	// Clip ends the axis of Y at a multiple of the median contender's largest value. Names of lines
-	// that end beyond the axis state the last value.
+	// Clip ends the axis of Y at a multiple of the median contender's largest value. The name of a
+	// line that ends beyond the axis then states its last value.
 	Clip  bool
 	Lines []Line
 }
