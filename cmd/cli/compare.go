@@ -9,11 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/datasets/corpus"
 	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/render"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 )
 
@@ -68,24 +70,30 @@ func (f *compareFlags) run(c *call, table policies.Table) error {
 	if f.all == "" {
 		wanted, paths = slices.Clone(c.args[:2]), c.args[2:]
 	}
+	f.view.Defaults = defaultsOf(table)
+	compared, incomplete, ok, err := collect(c.Context(), paths, choice{where: f.where.conditions, split: corpus.Whole}, func(of *collected) (any, error) {
+		rows, err := board.NewStarts(&of.warmed.Collector, &of.cold.Collector)
+		if err != nil {
+			return nil, err
+		}
+		return f.compare(rows, slices.Clone(wanted), rows.Policies(), board.Options{Incomplete: of.incomplete}, table)
+	})
+	if err != nil {
+		return err
+	}
+	if ok {
+		return cmp.Or(f.render(c, compared), errorOf(incomplete))
+	}
 	selected, err := readResults(c.Context(), paths, f.where.conditions)
 	if err != nil {
 		return err
 	}
-	ran := policiesOf(selected.rows)
-	for i, name := range wanted {
-		wanted[i] = policies.Named(table.Canonical(name), ran)
-	}
-	if f.all == "" && wanted[0] == wanted[1] {
+	compared, err = unlessStopped(c.Context(), func() (any, error) {
+		return f.compare(allRows(selected.rows), wanted, policiesOf(selected.rows), board.Options{Incomplete: selected.incomplete}, table)
+	})
+	if errors.Is(err, errSame) {
 		return usagef("compare: %s and %s are the same policy: name two policies", c.args[0], c.args[1])
 	}
-	compared, err := unlessStopped(c.Context(), func() (any, error) {
-		o := board.Options{Seed: f.seed, Incomplete: selected.incomplete}
-		if f.all != "" {
-			return board.CompareAll(selected.rows, wanted[0], o)
-		}
-		return board.Compare(selected.rows, wanted[0], wanted[1], o)
-	})
 	var unknown *board.UnknownPolicy
 	if errors.As(err, &unknown) {
 		err = fmt.Errorf("%w%s; the rows have: %s", err, names.Nearest(unknown.Name, unknown.Known), names.Some(unknown.Known))
@@ -94,8 +102,43 @@ func (f *compareFlags) run(c *call, table policies.Table) error {
 	if err != nil {
 		return err
 	}
-	f.view.Defaults = defaultsOf(table)
 	return cmp.Or(f.render(c, compared), errorOf(selected.incomplete))
+}
+
+// rowsToCompare is board.Starts or allRows.
+type rowsToCompare interface {
+	Compare(a, b string, o board.Options) (*board.Comparison, error)
+	CompareAll(b string, o board.Options) (*board.Comparisons, error)
+}
+
+// allRows is rows that are all in memory.
+type allRows []result.Row
+
+func (r allRows) Compare(a, b string, o board.Options) (*board.Comparison, error) {
+	return board.Compare(r, a, b, o)
+}
+
+func (r allRows) CompareAll(b string, o board.Options) (*board.Comparisons, error) {
+	return board.CompareAll(r, b, o)
+}
+
+// errSame means that both names are of one policy.
+var errSame = errors.New("the same policy")
+
+// compare compares the wanted policies, or all policies with the only wanted one. ran are the policies
+// of the rows.
+func (f *compareFlags) compare(rows rowsToCompare, wanted, ran []string, o board.Options, table policies.Table) (any, error) {
+	o.Seed = f.seed
+	for i, name := range wanted {
+		wanted[i] = policies.Named(table.Canonical(name), ran)
+	}
+	switch {
+	case f.all != "":
+		return rows.CompareAll(wanted[0], o)
+	case wanted[0] == wanted[1]:
+		return nil, errSame
+	}
+	return rows.Compare(wanted[0], wanted[1], o)
 }
 
 // render prints a *board.Comparison or *board.Comparisons.

@@ -108,7 +108,8 @@ func (f *boardFlags) run(c *call) error {
 			return err
 		}
 	}
-	selected, boards, err := f.compute(c.Context(), paths, board.Options{Seed: f.seed, Timer: timer, By: f.time.by})
+	of := choice{f.where.conditions, corpus.Split(f.split), isPage || f.out != ""}
+	selected, boards, err := f.compute(c.Context(), paths, of, board.Options{Seed: f.seed, Timer: timer, By: f.time.by})
 	if err != nil {
 		return err
 	}
@@ -127,7 +128,11 @@ func (f *boardFlags) run(c *call) error {
 		return cmp.Or(f.writePage(c.stderr, boards), errorOf(selected.incomplete))
 	}
 	if f.out != "" {
-		if err := f.write(c.stderr, boards, selected.rows, paths); err != nil {
+		rows := func(w io.Writer) error { return result.WriteParquet(w, selected.rows) }
+		if selected.rows == nil {
+			rows = func(w io.Writer) error { return of.writeParquet(c.Context(), w, paths) }
+		}
+		if err := f.write(c.stderr, boards, rows, paths); err != nil {
 			return err
 		}
 	}
@@ -137,14 +142,12 @@ func (f *boardFlags) run(c *call) error {
 	return cmp.Or(f.renderAll(c.stdout, boards, f.format), errorOf(selected.incomplete))
 }
 
-// compute returns the boards of the results. Folders also need the rows, and other outputs do without
-// them, so that they need little memory.
-func (f *boardFlags) compute(ctx context.Context, paths []string, o board.Options) (s selection, boards []startBoard, err error) {
-	if isPage := f.format == "html"; f.out == "" || isPage {
-		boards, incomplete, ok, err := collectBoards(ctx, paths, choice{f.where.conditions, corpus.Split(f.split), isPage}, o)
-		if ok || err != nil {
-			return selection{incomplete: incomplete}, boards, err
-		}
+// compute returns the boards of the results. The selection has no rows if the boards were made from rows
+// one at a time.
+func (f *boardFlags) compute(ctx context.Context, paths []string, of choice, o board.Options) (s selection, boards []startBoard, err error) {
+	boards, incomplete, ok, err := collectBoards(ctx, paths, of, o)
+	if ok || err != nil {
+		return selection{incomplete: incomplete}, boards, err
 	}
 	if s, err = readResults(ctx, paths, f.where.conditions); err != nil {
 		return s, nil, err
@@ -310,9 +313,9 @@ func defaultsOf(table policies.Table) func(string) string {
 	}
 }
 
-// write writes every rendering and the curves into the folder. Each file is whole or missing,
-// and none replaces a file of rows.
-func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows []result.Row, inputs []string) error {
+// write writes every rendering, the curves and rows.parquet into the folder. Each file is whole or
+// missing, and none replaces a file of rows.
+func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows func(io.Writer) error, inputs []string) error {
 	type boardFile struct {
 		name   string
 		render func(io.Writer) error
@@ -320,7 +323,7 @@ func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows []resul
 	outputs := []boardFile{
 		{"leaderboard.md", func(w io.Writer) error { return f.renderAll(w, boards, "markdown") }},
 		{"leaderboard.html", func(w io.Writer) error { return f.renderAll(w, boards, "html") }},
-		{"rows.parquet", func(w io.Writer) error { return result.WriteParquet(w, rows) }},
+		{"rows.parquet", rows},
 	}
 	var curves, rankings []string
 	for _, b := range boards {

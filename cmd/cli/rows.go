@@ -1,13 +1,16 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/datasets/corpus"
@@ -57,7 +60,7 @@ func readResults(ctx context.Context, paths []string, where result.Where) (s sel
 	return s, nil
 }
 
-// collected is the boards of rows that were read one at a time.
+// collected is what boards and comparisons need of rows that were read one at a time.
 type collected struct {
 	warmed, cold collectedBoard
 	incomplete   *result.Incomplete
@@ -94,31 +97,36 @@ func (c *collectedBoard) addHeat(r *result.Row) {
 	c.heat[i].Demand += r.Demand
 }
 
-// choice is the rows that boards are made of.
+// choice is the rows that boards and comparisons are made of.
 type choice struct {
 	where result.Where
 	split corpus.Split
 	heat  bool // the boards need heat maps
 }
 
-// collectBoards returns the boards of results in little memory. If it cannot, ok is false, and readResults
-// has to read the rows, and to explain errors.
-func collectBoards(ctx context.Context, paths []string, of choice, o board.Options) (boards []startBoard, i *result.Incomplete, ok bool, err error) {
-	boards, err = unlessStopped(ctx, func() ([]startBoard, error) {
+// collect returns use of results in little memory. If it cannot, ok is false, and readResults has to
+// read the rows, and to explain errors.
+func collect[T any](ctx context.Context, paths []string, of choice, use func(*collected) (T, error)) (made T, i *result.Incomplete, ok bool, err error) {
+	made, err = unlessStopped(ctx, func() (made T, err error) {
 		c, err := collectResults(paths, of)
 		if err != nil {
-			return nil, err
+			return made, err
 		}
 		i = c.incomplete
-		return c.boards(o)
+		return use(c)
 	})
 	if stopped := ctx.Err(); stopped != nil {
-		return nil, nil, false, stopped
+		return made, nil, false, stopped
 	}
-	return boards, i, err == nil, nil
+	return made, i, err == nil, nil
 }
 
-// collectResults is readResults for boards. It holds one row of each cell, and those of heat maps.
+// collectBoards returns the boards of results as collect does.
+func collectBoards(ctx context.Context, paths []string, of choice, o board.Options) ([]startBoard, *result.Incomplete, bool, error) {
+	return collect(ctx, paths, of, func(c *collected) ([]startBoard, error) { return c.boards(o) })
+}
+
+// collectResults is readResults for boards and comparisons. It holds one row of each cell, and those of heat maps.
 func collectResults(paths []string, chosen choice) (*collected, error) {
 	if len(paths) == 0 {
 		paths = []string{resultsFolder}
@@ -127,7 +135,7 @@ func collectResults(paths []string, chosen choice) (*collected, error) {
 	if err != nil {
 		return nil, err
 	}
-	where, part := chosen.where, digestsOf(chosen.split)
+	part := digestsOf(chosen.split)
 	c := &collected{digests: map[string]string{}}
 	var cells []result.Row // one of each cell and level of detail
 	level := [2]bool{}
@@ -136,7 +144,7 @@ func collectResults(paths []string, chosen choice) (*collected, error) {
 		if now := [2]bool{r.RequestID != nil, r.LayerID != nil}; requested != nil && (!same || now != level) {
 			cells, level = append(cells, *r), now
 		}
-		if !where.Selects(r) || part != nil && part[r.Trace] == "" {
+		if !chosen.selects(r, part) {
 			of = nil
 			return nil
 		}
@@ -159,8 +167,45 @@ func collectResults(paths []string, chosen choice) (*collected, error) {
 	if len(result.WithoutOutdated(requested, cells)) < len(cells) || c.warmed.Empty() && c.cold.Empty() || part != nil && !maps.Equal(part, c.digests) {
 		return nil, board.ErrNotCollected
 	}
-	c.incomplete = result.FindIncomplete(requested, cells, where)
+	c.incomplete = result.FindIncomplete(requested, cells, chosen.where)
 	return c, nil
+}
+
+// selects reports whether a row is chosen. part is digestsOf the split.
+func (c *choice) selects(r *result.Row, part map[string]string) bool {
+	return c.where.Selects(r) && (part == nil || part[r.Trace] != "")
+}
+
+// writeParquet writes the chosen rows of boards that collectBoards made. It holds one row if they are
+// sorted, as those of replays are.
+func (c *choice) writeParquet(ctx context.Context, w io.Writer, paths []string) error {
+	if len(paths) == 0 {
+		paths = []string{resultsFolder}
+	}
+	part := digestsOf(c.split)
+	_, err := unlessStopped(ctx, func() (any, error) {
+		var sorted bytes.Buffer
+		p := result.NewParquetWriter(&sorted)
+		err := result.EachRow(paths, func(r *result.Row, _ bool) error {
+			if !c.selects(r, part) {
+				return nil
+			}
+			return p.Add(r)
+		})
+		if errors.Is(err, result.ErrNotSorted) {
+			rows, err := result.ReadRows(paths...)
+			if err != nil {
+				return nil, err
+			}
+			return nil, result.WriteParquet(w, slices.DeleteFunc(rows, func(r result.Row) bool { return !c.selects(&r, part) }))
+		}
+		if err := cmp.Or(err, p.Close()); err != nil {
+			return nil, err
+		}
+		_, err = sorted.WriteTo(w)
+		return nil, err
+	})
+	return err
 }
 
 // digestsOf returns the digests of the traces of a part of the latest corpus, by name, nil for all traces.

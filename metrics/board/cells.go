@@ -21,6 +21,7 @@ type cell struct {
 	requests                []counts    // by request, sorted by id. Nil if rows are pooled over requests
 	work                    *work       // of the requests. Cells that did the same work share it
 	parts                   []partCount // of rows by layer
+	kind                    result.Kind // only of a Collector
 	warnings                []string
 }
 
@@ -39,10 +40,11 @@ func (w *work) equal(o *work) bool {
 	return w == o || slices.Equal(w.ids, o.ids) && slices.Equal(w.tasks, o.tasks)
 }
 
-// partCount is the misses of one layer or stream.
+// partCount is the misses of one layer or stream. alone is true if they are of one stream.
 type partCount struct {
 	part   result.Part
 	misses int64
+	alone  bool
 }
 
 func (c *cell) name() string { return result.CellName(c.sample) }
@@ -89,9 +91,7 @@ func newCell(rows []*result.Row) (*cell, error) {
 		if i == 0 || !slices.Equal(rows[i-1].Warnings, r.Warnings) {
 			c.warnings = append(c.warnings, r.Warnings...)
 		}
-		if r.LayerID != nil {
-			c.parts = append(c.parts, partCount{result.PartOf(r), r.Misses})
-		}
+		c.addPart(r)
 	}
 	c.warnings = text.Union(c.warnings)
 	pooled, byRequest := result.Split(rows, func(r *result.Row) bool { return r.RequestID == nil })
@@ -108,6 +108,13 @@ func newCell(rows []*result.Row) (*cell, error) {
 	}
 	c.total, err = c.agree("", levels)
 	return c, err
+}
+
+// addPart adds a row of a layer or stream, and no other one.
+func (c *cell) addPart(r *result.Row) {
+	if r.LayerID != nil {
+		c.parts = append(c.parts, partCount{result.PartOf(r), r.Misses, r.Streams == 1})
+	}
 }
 
 // addRequests adds the counts of the requests, and returns the tally of each. The rows are sorted.

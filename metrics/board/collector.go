@@ -2,18 +2,20 @@ package board
 
 import (
 	"errors"
+	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// Collector makes a board from rows that come one at a time. It keeps the counts of requests that
+// Collector makes a board or comparisons from rows that come one at a time. It keeps the counts of requests that
 // figures need, a few bytes for each row, and one row of each cell. The zero value has no rows.
 type Collector struct {
 	rows       []result.Row // of the cell that is being read
 	top, below []*cell      // of the GPU's caches and of tiers
 	known      map[cellName]bool
 	works      map[string]*work // of the first cell of each trace
-	kinds      result.Kinds
 }
 
 type cellName struct {
@@ -22,9 +24,9 @@ type cellName struct {
 	tier  int
 }
 
-// ErrNotCollected means that a Collector cannot make the board: a cell has its rows in several
-// places, or rows may differ in a setting. NewBoard of all rows gives the board or the reason that
-// there is none.
+// ErrNotCollected means that a Collector cannot make the board or comparison: a cell has its rows in
+// several places, or rows may differ in a setting. NewBoard or Compare of all rows gives the result or
+// the reason that there is none.
 var ErrNotCollected = errors.New("rows need to be read at once")
 
 // Add adds a row and copies it. same is true if the row is known to be of the kind of the row before
@@ -57,9 +59,10 @@ func (c *Collector) finish() error {
 	sample := *done.sample // in its own memory
 	done.sample = &sample
 	name := cellName{done.key(), sample.Above, sample.Tier}
-	if c.known[name] || !c.kinds.Add(&sample, rows) {
+	if c.known[name] {
 		return ErrNotCollected
 	}
+	done.kind = result.KindOf(&sample, rows)
 	if c.known == nil {
 		c.known, c.works = map[cellName]bool{}, map[string]*work{}
 	}
@@ -88,10 +91,78 @@ func (c *Collector) Board(o Options) (*Board, error) {
 	if err := c.finish(); err != nil {
 		return nil, err
 	}
-	if err := c.kinds.Check(); err != nil {
+	if err := checkKinds(slices.Concat(c.top, c.below)); err != nil {
 		return nil, err
 	}
 	sortCells(c.top)
 	sortCells(c.below)
 	return newBoard(c.top, c.below, o)
+}
+
+// checkKinds checks the settings of the cells of a Collector.
+func checkKinds(cells []*cell) error {
+	known, err := result.CheckKinds(slice.Map(cells, func(c *cell) result.Kind { return c.kind }))
+	if !known {
+		return ErrNotCollected
+	}
+	return err
+}
+
+// Starts are the rows of comparisons, which came one at a time.
+type Starts struct{ warmed, cold *Collector }
+
+// NewStarts returns the rows of two collectors, to which no more are added.
+func NewStarts(warmed, cold *Collector) (*Starts, error) {
+	if err := warmed.finish(); err != nil {
+		return nil, err
+	}
+	return &Starts{warmed, cold}, cold.finish()
+}
+
+func (s *Starts) comparer(o Options) (*comparer, error) {
+	c := &comparer{options: o, sampler: newSampler(o), samples: map[string]*result.Row{}}
+	for _, of := range []*Collector{s.warmed, s.cold} {
+		c.tiers = c.tiers || len(of.below) > 0
+		for _, one := range of.top {
+			known := c.samples[one.policy]
+			if known == nil {
+				c.samples[one.policy] = one.sample
+			} else if known.Lossy != one.sample.Lossy || known.Offline != one.sample.Offline {
+				return nil, ErrNotCollected
+			}
+		}
+	}
+	c.cells = func(a, b string, cold bool) ([]*cell, error) {
+		of := s.warmed
+		if cold {
+			of = s.cold
+		}
+		cells := slice.Filter(of.top, func(one *cell) bool { return one.policy == a || one.policy == b })
+		sortCells(cells)
+		return cells, checkKinds(cells)
+	}
+	return c, nil
+}
+
+// Policies lists the policies of the rows.
+func (s *Starts) Policies() []string {
+	return text.Union(slice.Map(slices.Concat(s.warmed.top, s.warmed.below, s.cold.top, s.cold.below), func(c *cell) string { return c.policy }))
+}
+
+// Compare is the function Compare of the rows.
+func (s *Starts) Compare(a, b string, o Options) (*Comparison, error) {
+	c, err := s.comparer(o)
+	if err != nil {
+		return nil, err
+	}
+	return c.comparison(a, b)
+}
+
+// CompareAll is the function CompareAll of the rows.
+func (s *Starts) CompareAll(b string, o Options) (*Comparisons, error) {
+	c, err := s.comparer(o)
+	if err != nil {
+		return nil, err
+	}
+	return c.all(b)
 }

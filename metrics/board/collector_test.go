@@ -3,6 +3,7 @@ package board
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -127,4 +128,80 @@ func change(r *rand.Rand, rows []result.Row) []result.Row {
 		}
 	}
 	return rows
+}
+
+// starts reads rows one at a time.
+func starts(rows []result.Row) (*Starts, error) {
+	var warmed, cold Collector
+	for _, r := range rows {
+		of := &warmed
+		if r.Warmup == result.ColdStart {
+			of = &cold
+		}
+		if err := of.Add(&r, false); err != nil {
+			return nil, err
+		}
+	}
+	return NewStarts(&warmed, &cold)
+}
+
+// TestStartsCompare: rows one at a time give the comparisons of all rows, or none, as in TestCollector.
+// Some rows are of cold starts.
+func TestStartsCompare(t *testing.T) {
+	o := Options{Resamples: 50}
+	for name, rows := range collectorRows() {
+		rows = result.MergeRows(rows, nil)
+		if len(rows) > 60 {
+			rows = slices.DeleteFunc(rows, func(r result.Row) bool { return r.Trace != rows[0].Trace })
+		}
+		for _, r := range slices.Clone(rows) {
+			if r.Tier == 0 && r.Capacity != nil && *r.Capacity == "1x" {
+				r.Warmup = result.ColdStart
+				rows = append(rows, r)
+			}
+		}
+		ran := slices.Sorted(maps.Keys(newComparer(rows, o).samples))
+		made := 0
+		for seed := range uint64(60) {
+			r := rand.New(rand.NewPCG(seed, 7))
+			changed := rows
+			if seed > 0 {
+				changed = change(r, rows)
+			}
+			a, b := ran[r.IntN(len(ran))], ran[r.IntN(len(ran))]
+			var want, got any
+			var failed error
+			s, err := starts(changed)
+			switch {
+			case err != nil:
+				continue
+			case seed%2 == 0:
+				want, failed = CompareAll(changed, b, o)
+				got, err = s.CompareAll(b, o)
+			default:
+				want, failed = Compare(changed, a, b, o)
+				got, err = s.Compare(a, b, o)
+			}
+			if seed == 0 && !slices.Equal(s.Policies(), ran) {
+				t.Errorf("%s: policies %v, expected %v", name, s.Policies(), ran)
+			}
+			if err != nil {
+				continue
+			}
+			made++
+			if failed != nil {
+				t.Fatalf("%s, seed %d: a comparison, although all rows have none: %v", name, seed, failed)
+			}
+			one, err := json.Marshal(got)
+			fatal.If(t, err)
+			all, err := json.Marshal(want)
+			fatal.If(t, err)
+			if string(one) != string(all) {
+				t.Fatalf("%s, seed %d: %s against %s differs from that of all rows", name, seed, a, b)
+			}
+		}
+		if made == 0 {
+			t.Errorf("%s: no comparison", name)
+		}
+	}
 }

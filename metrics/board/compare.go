@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
@@ -109,32 +108,51 @@ func (e *UnknownPolicy) Error() string { return fmt.Sprintf("no rows of policy %
 // lossy policy. A name without rows is an *UnknownPolicy. Rows of tiers below the GPU's cache are
 // left out, because their demand is the misses of the cache above.
 func Compare(rows []result.Row, a, b string, o Options) (*Comparison, error) {
-	c, err := newComparer(rows, o).compare(a, b)
-	if err != nil {
-		return nil, err
-	}
-	return c, c.check()
+	return newComparer(rows, o).comparison(a, b)
 }
 
-// comparer keeps the rows of a comparison by policy.
+// comparer makes comparisons of the policies of rows.
 type comparer struct {
-	options  Options
-	sampler  *sampler
-	policies map[string][]*result.Row
-	tiers    bool // there are rows of tiers, which are left out
+	options Options
+	sampler *sampler
+	samples map[string]*result.Row // a row of each policy
+	// cells returns the cells of two policies, sorted, and checks their settings. They are of cold
+	// starts or of warmed caches.
+	cells func(a, b string, cold bool) ([]*cell, error)
+	tiers bool // there are rows of tiers, which are left out
 }
 
 func newComparer(rows []result.Row, o Options) *comparer {
 	top, tiers := splitTiers(result.Pointers(rows))
-	c := &comparer{o, newSampler(o), map[string][]*result.Row{}, len(tiers) > 0}
+	c := &comparer{options: o, sampler: newSampler(o), samples: map[string]*result.Row{}, tiers: len(tiers) > 0}
+	policies := map[string][]*result.Row{}
 	for _, r := range top {
-		c.policies[r.Policy] = append(c.policies[r.Policy], r)
+		if c.samples[r.Policy] == nil {
+			c.samples[r.Policy] = r
+		}
+		policies[r.Policy] = append(policies[r.Policy], r)
+	}
+	c.cells = func(a, b string, cold bool) ([]*cell, error) {
+		rows := slice.Filter(slices.Concat(policies[a], policies[b]), func(r *result.Row) bool { return (r.Warmup == result.ColdStart) == cold })
+		if err := result.CheckSettings(rows); err != nil {
+			return nil, err
+		}
+		return newCells(rows)
 	}
 	return c
 }
 
 // known lists the policies that have rows, sorted.
-func (c *comparer) known() []string { return slices.Sorted(maps.Keys(c.policies)) }
+func (c *comparer) known() []string { return slices.Sorted(maps.Keys(c.samples)) }
+
+// comparison is Compare.
+func (c *comparer) comparison(a, b string) (*Comparison, error) {
+	d, err := c.compare(a, b)
+	if err != nil {
+		return nil, err
+	}
+	return d, d.check()
+}
 
 // compare is Compare, but it accepts policies that share no cell.
 func (c *comparer) compare(a, b string) (*Comparison, error) {
@@ -144,20 +162,19 @@ func (c *comparer) compare(a, b string) (*Comparison, error) {
 	}
 	d := &Comparison{Version: ComparisonVersion, A: a, B: b,
 		Resamples: c.sampler.count, Seed: c.sampler.seed, Incomplete: c.options.Incomplete}
-	isCold := func(r *result.Row) bool { return r.Warmup == result.ColdStart }
-	cold, warmed := result.Split(slices.Concat(c.policies[a], c.policies[b]), isCold)
-	for _, part := range []struct {
-		start string
-		rows  []*result.Row
-	}{{warmedStart, warmed}, {result.ColdStart, cold}} {
-		if len(part.rows) == 0 {
-			continue
-		}
-		g, err := d.group(part.rows, c.sampler)
+	for _, start := range []string{warmedStart, result.ColdStart} {
+		cells, err := c.cells(a, b, start == result.ColdStart)
 		if err != nil {
 			return nil, wrap(err)
 		}
-		g.Start = part.start
+		if len(cells) == 0 {
+			continue
+		}
+		g, err := d.group(cells, c.sampler)
+		if err != nil {
+			return nil, wrap(err)
+		}
+		g.Start = start
 		g.Notes = append(c.options.Incomplete.Notes(), g.Notes...)
 		if c.tiers {
 			g.Notes = append(g.Notes, "Only the GPU's caches are compared. Tiers below are left out, because their demand is the misses of the cache above")
@@ -174,11 +191,11 @@ func (c *comparer) checkPair(a, b string) error {
 		return errors.New("both names are the same policy: name two policies")
 	}
 	for _, name := range []string{a, b} {
-		if len(c.policies[name]) == 0 {
+		if c.samples[name] == nil {
 			return &UnknownPolicy{name, c.known()}
 		}
 	}
-	switch lossyA, lossyB := c.policies[a][0].Lossy, c.policies[b][0].Lossy; {
+	switch lossyA, lossyB := c.samples[a].Lossy, c.samples[b].Lossy; {
 	case lossyA && lossyB:
 		return fmt.Errorf("%s and %s are lossy and have no misses: kvreplay leaderboard compares their recall", a, b)
 	case lossyA != lossyB:
@@ -215,15 +232,8 @@ func (p pair) labels() result.Labels {
 	return result.Labels{}.With(slices.Concat(result.ParseLabels(p.a.sample.Labels), result.ParseLabels(p.b.sample.Labels))...)
 }
 
-// group compares over rows of both policies that are all warmed or all cold.
-func (c *Comparison) group(rows []*result.Row, s *sampler) (g ComparedGroup, err error) {
-	if err := result.CheckSettings(rows); err != nil {
-		return g, err
-	}
-	cells, err := newCells(rows)
-	if err != nil {
-		return g, err
-	}
+// group compares over the cells of both policies, which are all warmed or all cold.
+func (c *Comparison) group(cells []*cell, s *sampler) (g ComparedGroup, err error) {
 	grid, err := newGrid(cells, s)
 	if err != nil {
 		return g, err
@@ -232,11 +242,10 @@ func (c *Comparison) group(rows []*result.Row, s *sampler) (g ComparedGroup, err
 		return g, err
 	}
 	pairs, unpaired := c.pairs(cells)
-	streams := streamMisses(rows)
 	var traces []string
 	var labels []result.Labels // of each trace
 	for _, p := range pairs {
-		contest := c.contest(grid, []pair{p}, streams)
+		contest := c.contest(grid, []pair{p})
 		contest.CellRef, contest.Labels = p.at, p.labels()
 		g.Cells = append(g.Cells, contest)
 		if !slices.Contains(traces, p.at.Trace) {
@@ -244,7 +253,7 @@ func (c *Comparison) group(rows []*result.Row, s *sampler) (g ComparedGroup, err
 		}
 	}
 	if len(pairs) > 0 {
-		pooled := c.contest(grid, pairs, streams)
+		pooled := c.contest(grid, pairs)
 		g.Pooled = &pooled
 	}
 	g.Unpaired, g.Notes, g.Labels = unpaired, c.notes(pairs, unpaired), result.SharedLabels(labels, "traces")
@@ -285,7 +294,7 @@ func (c *Comparison) pairs(cells []*cell) (pairs []pair, unpaired []CellRef) {
 }
 
 // contest computes the figures over the pairs.
-func (c *Comparison) contest(g *grid, pairs []pair, streams map[cellKey]byPart) Contest {
+func (c *Comparison) contest(g *grid, pairs []pair) Contest {
 	d := Contest{Cells: len(pairs)}
 	exchanged := make([]pair, len(pairs))
 	for i, p := range pairs {
@@ -297,7 +306,7 @@ func (c *Comparison) contest(g *grid, pairs []pair, streams map[cellKey]byPart) 
 		d.Inverse = ratioOf(g, exchanged)
 	}
 	d.Requests = vote(pairs, requestMisses)
-	d.Streams = vote(pairs, func(c *cell) byPart { return streams[cellKey{c.trace, c.policy, c.capacity}] })
+	d.Streams = vote(pairs, streamMisses)
 	if d.Requests != nil {
 		d.P = pairedP(c.Seed, pairs)
 	}
@@ -365,20 +374,15 @@ func requestMisses(c *cell) byPart {
 	return by
 }
 
-// streamMisses returns the rows of single streams, from `replay --per stream`.
-func streamMisses(rows []*result.Row) map[cellKey]byPart {
-	streams := map[cellKey]byPart{}
-	for _, r := range rows {
-		if r.RequestID == nil || r.LayerID == nil || r.Streams != 1 {
-			continue
+// streamMisses returns a cell's misses by stream, from rows of `replay --per stream`.
+func streamMisses(c *cell) byPart {
+	by := byPart{}
+	for _, n := range c.parts {
+		if n.part.Request != "" && n.alone {
+			by[n.part] = n.misses
 		}
-		k := cellKey{r.Trace, r.Policy, optional.Or(r.Capacity, "")}
-		if streams[k] == nil {
-			streams[k] = byPart{}
-		}
-		streams[k][result.PartOf(r)] = r.Misses
 	}
-	return streams
+	return by
 }
 
 // vote counts one vote for every part of the pairs, and the same part of a trace once. It returns

@@ -55,12 +55,16 @@ type ComparedPolicy struct {
 // CompareAll compares every policy of the rows with b. Rows that must not be compared are an error,
 // as in Compare. Lossy policies, and those that share no place with b, are left out with a note.
 func CompareAll(rows []result.Row, b string, o Options) (*Comparisons, error) {
-	c := newComparer(rows, o)
-	first := func(policy string) *result.Row { return c.policies[policy][0] }
+	return newComparer(rows, o).all(b)
+}
+
+// all is CompareAll.
+func (c *comparer) all(b string) (*Comparisons, error) {
+	o, first := c.options, c.samples
 	switch {
-	case c.policies[b] == nil:
+	case first[b] == nil:
 		return nil, fmt.Errorf("compare all with %s: %w", b, &UnknownPolicy{b, c.known()})
-	case first(b).Lossy:
+	case first[b].Lossy:
 		return nil, fmt.Errorf("compare all with %s: it is lossy and has no misses: kvreplay leaderboard compares recall", b)
 	}
 	groups := map[string]*ComparedPolicies{warmedStart: {Start: warmedStart}, result.ColdStart: {Start: result.ColdStart}}
@@ -69,7 +73,7 @@ func CompareAll(rows []result.Row, b string, o Options) (*Comparisons, error) {
 		switch {
 		case a == b:
 			continue
-		case first(a).Lossy:
+		case first[a].Lossy:
 			lossy = append(lossy, a)
 			continue
 		}
@@ -81,7 +85,7 @@ func CompareAll(rows []result.Row, b string, o Options) (*Comparisons, error) {
 		for _, g := range compared.Groups {
 			if g.Pooled != nil {
 				found = true
-				p := ComparedPolicy{A: a, Bound: first(a).Offline, Contest: *g.Pooled}
+				p := ComparedPolicy{A: a, Bound: first[a].Offline, Contest: *g.Pooled}
 				p.Labels = g.Labels
 				groups[g.Start].Policies = append(groups[g.Start].Policies, p)
 			}
@@ -94,7 +98,7 @@ func CompareAll(rows []result.Row, b string, o Options) (*Comparisons, error) {
 	for _, start := range []string{warmedStart, result.ColdStart} {
 		if g := groups[start]; len(g.Policies) > 0 {
 			g.finish(b, left, lossy)
-			g.Labels = g.shared(first(b).Offline)
+			g.Labels = g.shared(first[b].Offline)
 			g.Notes = append(o.Incomplete.Notes(), g.Notes...)
 			all.Groups = append(all.Groups, *g)
 		}

@@ -34,8 +34,12 @@ func wantVotes(t *testing.T, what string, v *Votes, want string) {
 // layer's row over all requests does not vote, nor does a layer's row over many heads.
 func TestStreamMisses(t *testing.T) {
 	base := rowstest.Row("a", "p", "1x", 0)
-	got := streamMisses(result.Pointers([]result.Row{rowstest.PartRow(base, "x", 0, -1, 1, 3), rowstest.PartRow(base, "x", 1, 2, 1, 5), rowstest.PartRow(base, "", 0, -1, 1, 7), rowstest.PartRow(base, "x", -1, -1, 1, 11), rowstest.PartRow(base, "x", 2, -1, 2, 13)}))
-	want := map[cellKey]byPart{{"a", "p", "1x"}: {{Request: "x", Layered: true}: 3, {Request: "x", Layer: 1, Layered: true, Head: 2, Heads: true}: 5}}
+	rows := []result.Row{rowstest.PartRow(base, "x", 0, -1, 1, 3), rowstest.PartRow(base, "x", 1, 2, 1, 5), rowstest.PartRow(base, "", 0, -1, 1, 7), rowstest.PartRow(base, "x", -1, -1, 1, 11), rowstest.PartRow(base, "x", 2, -1, 2, 13)}
+	var c cell
+	for i := range rows {
+		c.addPart(&rows[i])
+	}
+	got, want := streamMisses(&c), byPart{{Request: "x", Layered: true}: 3, {Request: "x", Layer: 1, Layered: true, Head: 2, Heads: true}: 5}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, expected %v", got, want)
 	}

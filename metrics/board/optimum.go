@@ -75,7 +75,7 @@ func (c *cell) missCounts() iter.Seq2[int, partCount] {
 			return
 		}
 		for i := range c.requests {
-			if !yield(i, partCount{result.Part{Request: c.work.ids[i]}, c.requests[i].misses}) {
+			if !yield(i, partCount{part: result.Part{Request: c.work.ids[i]}, misses: c.requests[i].misses}) {
 				return
 			}
 		}

@@ -2,6 +2,7 @@ package result_test
 
 import (
 	"bytes"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -125,6 +126,19 @@ func TestWriteParquet(t *testing.T) {
 		if !reflect.DeepEqual(row, want) {
 			t.Errorf("row %d is\n%+v, expected\n%+v", i, row, want)
 		}
+	}
+	merged, one := result.MergeRows(rows, nil), new(bytes.Buffer)
+	w := result.NewParquetWriter(one)
+	for i := range merged {
+		fatal.If(t, w.Add(&merged[i]))
+	}
+	for _, r := range merged[len(merged)-2:] { // the last row again, and one before it
+		if err := w.Add(&r); !errors.Is(err, result.ErrNotSorted) {
+			t.Errorf("a row that does not follow: %v", err)
+		}
+	}
+	if err := w.Close(); err != nil || !bytes.Equal(one.Bytes(), out.Bytes()) {
+		t.Errorf("%v, or other bytes row by row", err)
 	}
 	rows[0].Misses++
 	if err := result.WriteParquet(&out, rows); err == nil {

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -28,21 +29,61 @@ func parquetType() reflect.Type {
 // WriteParquet writes the rows as a Parquet file for DuckDB, pandas and others, in canonical order
 // and each cell once. Equal rows give equal bytes in any order. A row that fails Check is an error.
 func WriteParquet(w io.Writer, rows []Row) error {
-	p := parquet.NewWriter(w, parquet.SchemaOf(reflect.New(parquetRow).Interface()), parquet.Compression(&parquet.Zstd), parquet.CreatedBy("kvreplay", "v1", ""))
+	p := NewParquetWriter(w)
 	rows = MergeRows(rows, nil)
 	for i := range rows {
-		if err := rows[i].Check(); err != nil {
-			return fmt.Errorf("write rows: row %d: %w", i+1, err)
-		}
-		row := reflect.New(parquetRow).Elem()
-		for j, f := range rowFields {
-			row.Field(j).Set(f.value(&rows[i]))
-		}
-		if err := p.Write(row.Interface()); err != nil {
-			return fmt.Errorf("write rows: %w", err)
+		if err := p.write(&rows[i]); err != nil {
+			return err
 		}
 	}
-	if err := p.Close(); err != nil {
+	return p.Close()
+}
+
+// ParquetWriter is WriteParquet for rows that come one at a time. They have to be in the order of
+// MergeRows.
+type ParquetWriter struct {
+	file *parquet.Writer
+	rows int
+	last Row
+	row  reflect.Value
+}
+
+// ErrNotSorted means that rows are not in the order of MergeRows, or are there twice. WriteParquet
+// sorts them.
+var ErrNotSorted = errors.New("rows need to be sorted")
+
+// NewParquetWriter returns a writer to w.
+func NewParquetWriter(w io.Writer) *ParquetWriter {
+	file := parquet.NewWriter(w, parquet.SchemaOf(reflect.New(parquetRow).Interface()), parquet.Compression(&parquet.Zstd), parquet.CreatedBy("kvreplay", "v1", ""))
+	return &ParquetWriter{file: file, row: reflect.New(parquetRow).Elem()}
+}
+
+// Add writes a row. The error is ErrNotSorted if the row does not follow the last one.
+func (p *ParquetWriter) Add(r *Row) error {
+	if p.rows > 0 && CompareRows(&p.last, r) >= 0 {
+		return ErrNotSorted
+	}
+	p.last = *r
+	return p.write(r)
+}
+
+func (p *ParquetWriter) write(r *Row) error {
+	p.rows++
+	if err := r.Check(); err != nil {
+		return fmt.Errorf("write rows: row %d: %w", p.rows, err)
+	}
+	for i, f := range rowFields {
+		p.row.Field(i).Set(f.value(r))
+	}
+	if err := p.file.Write(p.row.Interface()); err != nil {
+		return fmt.Errorf("write rows: %w", err)
+	}
+	return nil
+}
+
+// Close writes the end of the file.
+func (p *ParquetWriter) Close() error {
+	if err := p.file.Close(); err != nil {
 		return fmt.Errorf("write rows: %w", err)
 	}
 	return nil

@@ -72,33 +72,33 @@ func kindsOf(rows []*Row) (kinds []*Row, ok bool) {
 	return kinds, true
 }
 
-// Kinds is CheckSettings for rows that come cell by cell. It keeps one row of each cell. The zero
-// value has no rows.
-type Kinds struct {
-	kinds  []*Row
-	memory map[string]string // of the exact rows of a place, by its key
+// Kind is a cell for CheckKinds.
+type Kind struct {
+	row    *Row
+	memory string // of its rows
 }
 
-// Add adds a cell. The rows are sorted and of the kind of the first, which Add keeps. It returns
-// false if only CheckSettings can check the rows, because the memory of a place differs.
-func (k *Kinds) Add(first *Row, rows []*Row) bool {
-	k.kinds = append(k.kinds, first)
-	if first.Lossy {
-		return true
-	}
-	if k.memory == nil {
-		k.memory = map[string]string{}
-	}
-	memory, place := memoryOf(rows), placeKey(first)
-	if known, ok := k.memory[place]; ok {
-		return known == memory
-	}
-	k.memory[place] = memory
-	return true
-}
+// KindOf returns the kind of a cell. The rows are sorted and of the kind of the first, which KindOf
+// keeps.
+func KindOf(first *Row, rows []*Row) Kind { return Kind{first, memoryOf(rows)} }
 
-// Check checks the cells.
-func (k *Kinds) Check() error { return checkSettings(k.kinds) }
+// CheckKinds is CheckSettings of the rows of cells. It returns false if only CheckSettings can check the
+// rows, because the memory of a place differs.
+func CheckKinds(kinds []Kind) (known bool, err error) {
+	memory := map[string]string{} // of the exact rows of a place, by its key
+	rows := make([]*Row, len(kinds))
+	for i, k := range kinds {
+		if rows[i] = k.row; k.row.Lossy {
+			continue
+		}
+		place := placeKey(k.row)
+		if other, ok := memory[place]; ok && other != k.memory {
+			return false, nil
+		}
+		memory[place] = k.memory
+	}
+	return true, checkSettings(rows)
+}
 
 // memoryOf returns a text that cells of equal memory share: the entries of all parts if they are
 // equal, else a digest of those of each part.

@@ -1,0 +1,61 @@
+package cli_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
+)
+
+// Commands that read rows one at a time print and write the same bytes for rows in any order. Rows of a
+// cell in several places make them read all rows at once.
+func TestOutputsOfAnyOrder(t *testing.T) {
+	code, byStream, stderr := run("replay", newsTrace, "--policy", "lru,fifo,opt", "--capacity", "1.5x,2x", "--per", "stream", "--format", "jsonl")
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	sets := map[string]string{"requests": content(t, exampleRows), "streams": byStream}
+	t.Chdir(t.TempDir())
+	for name, rows := range sets {
+		lines := strings.SplitAfter(strings.TrimSuffix(rows, "\n"), "\n")
+		lines[len(lines)-1] += "\n"
+		reversed, mixed := slices.Clone(lines), slices.Clone(lines)
+		slices.Reverse(reversed)
+		rng := rand.New(rand.NewPCG(1, 1))
+		rng.Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
+		for _, args := range [][]string{
+			{"leaderboard", "rows.jsonl", "--out", "out"}, {"leaderboard", "rows.jsonl", "--where", "capacity!=4x", "--out", "out"},
+			{"compare", "lru", "fifo", "rows.jsonl"}, {"compare", "--all", "LRU", "rows.jsonl", "--format", "json"},
+			{"compare", "lru", "none", "rows.jsonl"}, {"compare", "lru", "lru", "rows.jsonl"},
+		} {
+			var want string
+			for i, order := range [][]string{lines, reversed, mixed} {
+				fatal.If(t, os.WriteFile("rows.jsonl", []byte(strings.Join(order, "")), 0o600))
+				fatal.If(t, os.RemoveAll("out"))
+				code, stdout, stderr := run(args...)
+				got := strings.Join([]string{string(rune('0' + code)), stdout, stderr, folder(t, "out")}, "\n")
+				if i == 0 {
+					want = got
+				} else if got != want {
+					t.Errorf("%s in order %d: %s: other outputs", name, i, strings.Join(args, " "))
+				}
+			}
+		}
+	}
+}
+
+// folder returns the names and contents of the files of a folder.
+func folder(t *testing.T, dir string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, "*"))
+	fatal.If(t, err)
+	var b strings.Builder
+	for _, path := range found {
+		b.WriteString(path + "\n" + content(t, path))
+	}
+	return b.String()
+}
