@@ -149,6 +149,14 @@ func TestKept(t *testing.T) {
 	if got.H2D != 0 || got.D2H != 0 || got.Memory.Host != 0 || got.Memory.Index != 0 || !(got.Memory.Cache < want.Memory.Cache) {
 		t.Errorf("kept moves %g and %g B, with memory %+v. All KV has %g B", got.H2D, got.D2H, got.Memory, want.Memory.Cache)
 	}
+
+	// A cache of more than K tokens has room for the context if K exceeds it.
+	o.Context, same.Context = 50000, 50000
+	if o.Scaling, err = NewScaling(p, o.Model, "nearest", 60000); err != nil {
+		t.Fatal(err)
+	}
+	got, want = priced(t, p, o), priced(t, &exact, same)
+	near(t, "cache", got.Memory.Cache, want.Memory.Cache)
 	for _, c := range []struct {
 		profile  *Profile
 		schedule string
