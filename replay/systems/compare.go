@@ -72,7 +72,7 @@ func (q *Question) Compare(ctx context.Context, list []*System, traces []*trace.
 			if !errors.As(err, &unable) {
 				return nil, fmt.Errorf("system %s: %w", s.Name, err)
 			}
-			c.row.Verdict = unable.Error()
+			c.row.refuse(unable.Error())
 		}
 		rows = append(rows, c.row)
 	}

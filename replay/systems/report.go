@@ -94,6 +94,12 @@ func (r *Row) set(p *pipeline.Result) {
 	r.P50, r.P99 = p.P50/p.Accept, p.P99/p.Accept
 }
 
+// refuse sets the reason that the row has no times, and drops those that it has.
+func (r *Row) refuse(why string) {
+	r.Verdict = why
+	r.TPOT, r.P50, r.P99, r.Tokens, r.H2D, r.Running, r.Interval = 0, 0, 0, 0, nil, 0, pipeline.Interval{}
+}
+
 // take takes the figures of a measurement. cached is false if the policy only stands for a demand.
 func (r *Row) take(m *measured, cached bool) {
 	r.set(m.Result)
@@ -126,8 +132,7 @@ func (r *Row) preempt(p *pipeline.Result, batch, turn int, resume *pipeline.Resu
 	r.Interval = p.Interval.Plus(&resume.Interval, step*float64(batch), back*float64(batch))
 	*r.H2D += resume.Bytes * float64(p.Batch) / float64(turn)
 	if r.Memory.Host += hosted; r.Memory.Host > r.Memory.HostHas {
-		r.Verdict = r.Memory.HostVerdict(r.priced.options.Machine)
-		r.TPOT, r.Tokens, r.H2D, r.Running, r.Interval = 0, 0, nil, 0, pipeline.Interval{}
+		r.refuse(r.Memory.HostVerdict(r.priced.options.Machine))
 		return
 	}
 	r.Notes = append(r.Notes, fmt.Sprintf("%d of %d requests run at once; each leaves the GPU after %d tokens and comes back in %s", p.Batch, batch, turn, hardware.Seconds(resume.Seconds)))
