@@ -1,6 +1,7 @@
 package echo
 
 import (
+	"encoding/binary"
 	"math"
 	"math/bits"
 )
@@ -25,7 +26,9 @@ type calibrator struct {
 	chance             [buckets]uint32 // that a block comes back, not falling from bucket to bucket
 
 	// corrections of each feature value, in 1/256 of log2
-	ofDistance, ofAround, ofSharp, ofSlow [buckets]int32
+	ofDistance, ofSharp, ofSlow [buckets]int32
+	ofQuarter                   [8]int32
+	ofAround                    [16]int32
 
 	// blocks of the step before, not yet in noted and expected
 	noticed   [2]noticed // of blocks by turns, which do not wait for each other
@@ -33,15 +36,30 @@ type calibrator struct {
 }
 
 // noticed has the number of noted blocks by bucket of their key, and the chances of them by feature.
-type noticed struct{ keys, arounds, sharps, slowly [buckets]uint64 }
+// The blocks by bucket that are not noted come before those that are.
+type noticed struct {
+	keys           [2 * buckets]uint64
+	arounds        [2 * buckets]uint64
+	sharps, slowly [buckets]uint64
+}
 
 // aroundPlace is the place of a quarter of the candidates, 0 to 4, and a number of listed blocks,
 // 0 to 8.
-func aroundPlace(quarter uint8, around int) uint { return uint(quarter)*9 + uint(around) }
+func aroundPlace(quarter uint8, around int) uint { return uint(quarter)<<4 | uint(around) }
 
-// note has the features of a block at the step before: a 1 if it is noted, the bucket of its key, aroundPlace, the
-// sharp and the slow sum, in 6 bits each.
+// note has the features of a block at the step before, in a byte each: the slow sum, the sharp sum,
+// aroundPlace, and the bucket of its key. isNoted comes on top if it is noted.
 type note uint32
+
+const isNoted = buckets << 24
+
+func (n note) slow() int { return int(n & 255) }
+
+func (n note) sharp() int { return int(n >> 8 & 255) }
+
+func (n note) place() uint { return uint(n >> 16 & 255) }
+
+func (n note) key() int { return int(n >> 24 & (buckets - 1)) }
 
 func (c *calibrator) reset() {
 	*c = calibrator{}
@@ -62,15 +80,15 @@ func (h *history) learn(demand []int32, edge int32) {
 			continue
 		}
 		n := h.notes[h.place(x)]
-		if n>>24 == 0 {
+		if n&isNoted == 0 {
 			continue
 		}
-		c.returned[n>>18&63] += 1 << 16
+		c.returned[n.key()] += 1 << 16
 		c.observed[0][distance(edge, x)] += 1 << 16
-		c.observed[1][n>>12&63/9] += 1 << 16
-		c.observed[2][n>>12&63%9] += 1 << 16
-		c.observed[3][n>>6&63] += 1 << 16
-		c.observed[4][n&63] += 1 << 16
+		c.observed[1][n.place()>>4&63] += 1 << 16
+		c.observed[2][n.place()&15] += 1 << 16
+		c.observed[3][n.sharp()&63] += 1 << 16
+		c.observed[4][n.slow()&63] += 1 << 16
 	}
 	most := int64(0)
 	c.gather()
@@ -87,13 +105,13 @@ func (c *calibrator) gather() {
 	for i := range c.noticed {
 		n := &c.noticed[i]
 		for b := range buckets {
-			c.noted[b] += int64(n.keys[b]) << 16
+			c.noted[b] += int64(n.keys[buckets+b]) << 16
 			c.expected[3][b] += int64(n.sharps[b])
 			c.expected[4][b] += int64(n.slowly[b])
 		}
-		for place, p := range n.arounds[:5*9] {
-			c.expected[1][place/9] += int64(p)
-			c.expected[2][place%9] += int64(p)
+		for place, p := range n.arounds[:5<<4] {
+			c.expected[1][place>>4] += int64(p)
+			c.expected[2][place&15] += int64(p)
 		}
 		*n = noticed{}
 	}
@@ -111,14 +129,11 @@ func (c *calibrator) begin(edge int32, without int) {
 	for b := range mostSums {
 		c.ofSharp[b], c.ofSlow[b] = c.offset(3, b), c.offset(4, b)
 	}
-	for around := range 9 {
-		c.ofAround[around] = c.offset(2, around)
+	for quarter := range 5 {
+		c.ofQuarter[quarter] = c.offset(1, quarter)
 	}
-	for quarter := 4; quarter >= 0; quarter-- { // 0 comes last, as the others add to its places
-		offset := c.offset(1, quarter)
-		for around, ofAround := range c.ofAround[:9] {
-			c.ofAround[aroundPlace(uint8(quarter), around)] = offset + ofAround
-		}
+	for around := range 2*margin + 1 {
+		c.ofAround[around] = c.offset(2, around)
 	}
 }
 
@@ -130,7 +145,7 @@ func (c *calibrator) offset(feature, value int) int32 {
 
 // correction returns the sum of the corrections of a block's features, weighted by 180/256.
 func (c *calibrator) correction(distance int, quarter uint8, around, sharp, slow int) int32 {
-	return (c.ofDistance[distance&63] + c.ofAround[aroundPlace(quarter, around)&63] + c.ofSharp[sharp&63] + c.ofSlow[slow&63]) * 180 >> 8
+	return (c.ofDistance[distance&63] + c.ofQuarter[quarter&7] + c.ofAround[around&15] + c.ofSharp[sharp&63] + c.ofSlow[slow&63]) * 180 >> 8
 }
 
 // assess computes and notes the scores of the blocks of a group in a word.
@@ -139,32 +154,23 @@ func (h *history) assess(w int, g *group) {
 	for i, r := range h.regions[w<<2 : w<<2+4] {
 		g.regions[i&3] = r * h.rule.region >> 10
 	}
-	near, listed, at := (*[64]uint8)(h.near[w<<6:]), window(h.listed, int32(w)), g.at[:g.n]
+	at := g.at[:g.n]
 	above := uint32(h.edge) - uint32(w<<6) // distance of the first block
 	far, least := half(above-uint32(at[0])), half(above-uint32(at[len(at)-1]))
-	common := c.ofDistance[far&63]
-	for i, b := range at {
-		place := aroundPlace(near[b&63], listed.around(uint(b)))
-		g.place[i&63] = uint32(place)
-		g.correction[i&63] = c.ofAround[place&63] + common
-	}
 	if far != least {
+		g.distance = -1
 		for i, b := range at {
-			g.correction[i&63] += c.ofDistance[half(above-uint32(b))&63] - common
+			g.correction[i&63] = c.ofDistance[half(above-uint32(b))&63]
+		}
+	} else if g.distance != far {
+		g.distance = far
+		for i := range g.correction {
+			g.correction[i] = c.ofDistance[far&63]
 		}
 	}
 	g.kept = h.active[w] &^ h.demanded[w]
 	scores, notes := (*[64]int32)(h.scores[h.places[w]:]), (*[64]note)(h.notes[h.places[w]:])
-	assessGroup(g, c, scores, notes)
-	all := uint64(0)
-	for i, p := range g.chances[:g.n] {
-		f, n := notes[i&63], &c.noticed[i&1]
-		n.keys[f>>18&63] += uint64(f >> 24)
-		n.arounds[f>>12&63] += uint64(p)
-		n.sharps[f>>6&63] += uint64(p)
-		n.slowly[f&63] += uint64(p)
-		all += uint64(p)
-	}
+	all := assessGroup(g, c, scores, notes, (*[64]uint8)(h.near[w<<6:]), (*[64 + 2*margin]uint8)(h.listed[w<<6:]))
 	if far == least {
 		c.distances[far&63] += int64(all)
 		return
@@ -174,34 +180,38 @@ func (h *history) assess(w int, g *group) {
 	}
 }
 
-// assessPlain computes the scores and the notes of a group's blocks, and the chances of those that
-// are kept. A block that is not kept has a note without its highest bit and no chance.
-func assessPlain(g *group, c *calibrator, scores *[64]int32, notes *[64]note) {
+// assessPlain computes the places, the scores and the notes of a group's blocks, and the chances of those
+// that are kept. It adds the notes to those noticed, and returns the sum of the chances.
+func assessPlain(g *group, c *calibrator, scores *[64]int32, notes *[64]note, near *[64]uint8, listed *[64 + 2*margin]uint8) (all uint64) {
 	for i, b := range g.at[:g.n] {
-		i &= 63
+		i, b := i&63, b&63
+		quarter, around := near[b], around(listed[:], int32(b))
+		place := aroundPlace(quarter, around)
 		sharp, slow := uint32(ofSharp(g.sharp[i])), uint32(ofSlow(g.slow[i]))
-		corrected := (g.correction[i] + c.ofSharp[sharp] + c.ofSlow[slow]) * 180 >> 8
+		corrected := (g.correction[i] + c.ofQuarter[quarter&7] + c.ofAround[around&15] + c.ofSharp[sharp] + c.ofSlow[slow]) * 180 >> 8
 		l := logarithm(g.key[i] + g.regions[b>>regionBits&3])
-		kb, keep := uint32(l)>>7, uint32(g.kept>>(b&63)&1)
-		scores[i] = l + corrected
-		notes[i] = note(keep<<24 | kb<<18 | g.place[i]<<12 | sharp<<6 | slow)
-		g.chances[i] = min(uint32(uint64(c.chance[kb&63])*uint64(power(corrected))>>16), 64000) & -keep
+		kb, keep := uint32(l)>>7&63, uint32(g.kept>>b&1)
+		p := min(uint32(uint64(c.chance[kb])*uint64(power(corrected))>>16), 64000) & -keep
+		g.place[i], scores[i], g.chances[i] = uint8(place), l+corrected, p
+		notes[i] = note(keep*isNoted | kb<<24 | uint32(place)<<16 | sharp<<8 | slow)
+		n := &c.noticed[i&1]
+		n.keys[keep*buckets+kb]++
+		n.arounds[place&127] += uint64(p)
+		n.sharps[sharp] += uint64(p)
+		n.slowly[slow] += uint64(p)
+		all += uint64(p)
 	}
+	return all
 }
 
-// around is a window on a bitset: the words of 64 bits from the fourth bit before a word on, and
-// from the fourth bit before the next word on.
-type around struct{ here, next uint64 }
+// margin is the number of blocks on each side of a block that are around it.
+const margin = 4
 
-// window returns the window on word w of a bitset that lies behind a word of zeros.
-func window(set []uint64, w int32) around {
-	before, here, next := set[w], set[w+1], set[w+2]
-	return around{here<<4 | before>>60, next<<4 | here>>60}
-}
-
-// around returns the number of bits within 4 places of bit b, without b.
-func (a around) around(b uint) int {
-	return bits.OnesCount64((a.here>>(b&63) | a.next<<1<<(^b&63)) & 0x1ef)
+// around returns the number of listed blocks within margin places of block x, without x.
+func around(listed []uint8, x int32) int {
+	set := (*[2*margin + 1]uint8)(listed[x:])
+	others := binary.LittleEndian.Uint64(set[:]) &^ (255 << (8 * margin))
+	return int(others*bytes>>56) + int(set[2*margin])
 }
 
 // ofSharp and ofSlow return the feature values of the sharp and of the slow sum.

@@ -143,7 +143,7 @@ func (o *observer) Update(s *policies.Step) {
 				continue
 			}
 			n := h.notes[h.place(x)]
-			d := h.describe(x, h.score(x), uint(n>>12&63), int(n>>6&63), int(n&63))
+			d := h.describe(x, h.score(x), n.place(), n.sharp(), n.slow())
 			o.waiting[x] = append(o.waiting[x], len(*o.all))
 			*o.all = append(*o.all, Observed{*d, -h.t})
 		}

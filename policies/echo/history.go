@@ -1,6 +1,7 @@
 package echo
 
 import (
+	"encoding/binary"
 	"math"
 	"math/bits"
 	"slices"
@@ -28,7 +29,7 @@ type history struct {
 	events    events     // births and candidates of the current and the last 64 steps
 	other     []otherSum // by block: sums over the events, zero between steps
 	demanded  []uint64   // D_t, one bit per block
-	listed    []uint64   // D_t and the candidates with credit, behind a word of zeros
+	listed    []uint8    // by block, behind margin zeros: 1 for D_t and the candidates with credit
 	active    []uint64   // blocks to which the current step or one of the 64 before gives credit
 	near      []uint8    // by block: quarter of the candidates, 1 to 4, or 0
 	nearby    []int32    // blocks with a quarter
@@ -58,7 +59,8 @@ func (h *history) reset(blocks int, calibrate bool, r *rule) {
 		h.other = policies.Fill(h.other, words<<6, otherSum{})
 	}
 	h.near = policies.Fill(h.near, words<<6, 0)
-	h.demanded, h.listed, h.active = policies.Fill(h.demanded, words, 0), policies.Fill(h.listed, words+2, 0), policies.Fill(h.active, words, 0)
+	h.listed = policies.Fill(h.listed, words<<6+2*margin, 0)
+	h.demanded, h.active = policies.Fill(h.demanded, words, 0), policies.Fill(h.active, words, 0)
 	h.assessed, h.places = policies.Fill(h.assessed, words, 0), policies.Fill(h.places, words, 0)
 	h.scores, h.notes = policies.Fill(h.scores, (words+1)<<6, 0), policies.Fill(h.notes, (words+1)<<6, 0)
 	h.regions = policies.Fill(h.regions, words<<6>>regionBits, 0)
@@ -84,6 +86,11 @@ func (h *history) step(births, demand, candidates []int32) {
 	h.list(births, demand, candidates)
 	h.compare(demand)
 	h.rescore()
+	if h.rule.sample == 0 { // mark has added the step to the past
+		for _, x := range demand {
+			h.past[x] |= 1 << (h.t & 63)
+		}
+	}
 }
 
 // list notes the demand and the credits of the current step.
@@ -92,15 +99,16 @@ func (h *history) list(births, demand, candidates []int32) {
 		h.near[x] = 0
 	}
 	clear(h.demanded)
+	clear(h.listed)
 	for _, x := range demand {
 		h.demanded[x>>6] |= 1 << (x & 63)
+		h.listed[x+margin] = 1
 	}
 	if h.rule.trees {
 		for _, x := range demand {
 			h.uses[x]++
 		}
 	}
-	copy(h.listed[1:], h.demanded)
 	step := h.t
 	if h.rule.sample > 0 {
 		step = 0 // mark keeps the credits
@@ -120,7 +128,7 @@ func (h *history) list(births, demand, candidates []int32) {
 		h.nearby = append(h.nearby, x)
 		if v := unit * (q - i) / (q + 1); v > 0 {
 			events = append(events, newEvent(x, v))
-			h.listed[x>>6+1] |= 1 << (x & 63)
+			h.listed[x+margin] = 1
 		}
 	}
 	h.events.end(step, events)
@@ -172,15 +180,19 @@ func (h *history) compare(demand []int32) {
 	h.sums.set(h.t, known, &w, h.rule.sample > 0)
 	if h.rule.sample == 0 {
 		h.events.add(h.other, h.t, known, &w)
+		for _, x := range demand {
+			o := &h.other[x]
+			o.key, o.sharp, o.slow = o.key+w.key[0]*unit, o.sharp+w.sharp[0]*unit, o.slow+slow[0]*unit
+		}
 	}
 }
 
-// rescore computes the scores of all active blocks outside D_t, and the sums of all regions. It adds
-// D_t to the past. Short loops over the blocks of a word fit into the registers and are faster than
-// one loop.
+// rescore computes the scores of all active blocks outside D_t, and the sums of all regions. Short loops
+// over the blocks of a word fit into the registers and are faster than one loop.
 func (h *history) rescore() {
 	h.calibrator.begin(h.edge, h.rule.without)
 	g, n := &h.group, int32(0)
+	g.distance = -1
 	clear(h.assessed)
 	for w := h.t % h.turns; w < len(h.active); w += h.turns {
 		active := h.active[w]
@@ -207,25 +219,40 @@ func (h *history) rescore() {
 	}
 }
 
-// group has the active blocks of a word, and figures of each of them.
+// group has the active blocks of a word, and figures of each of them. Those behind the n-th are
+// undefined.
 type group struct {
 	n                int
-	kept             uint64 // bits of the blocks that are active and not demanded
-	at               [64]uint8
-	key, sharp, slow [64]uint32
-	before           [128]uint32 // sum of the keys of the blocks before
-	correction       [64]int32   // sum of those for the distance and for the place of a table
-	place            [64]uint32  // aroundPlace
-	chances          [64]uint32
-	regions          [8]uint32 // part of the key by region
+	kept             uint64        // bits of the blocks that are active and not demanded
+	at               [64 + 8]uint8 // numbers in the word, all below 64
+	key, sharp, slow [64]uint32    // sums
+	place            [64]uint8     // aroundPlace
+	correction       [64]int32     // that for the distance
+	distance         int           // feature value if all corrections are those of this one, or -1
+	chances          [64]uint32    // that a block comes back, or 0 if it is not kept
+	regions          [8]uint32     // part of the key by region
 }
+
+// placesOf has the places of the bits of a byte, in a byte each.
+var placesOf = func() (table [256]uint64) {
+	for set := range table {
+		n := 0
+		for b := range 8 {
+			if set>>b&1 != 0 {
+				table[set] |= uint64(b) << n
+				n += 8
+			}
+		}
+	}
+	return table
+}()
 
 // places sets the blocks of the group by a bitset of a word.
 func (g *group) places(set uint64) {
 	n := 0
-	for ; set != 0; set &= set - 1 {
-		g.at[n&63] = uint8(bits.TrailingZeros64(set))
-		n++
+	for from := uint64(0); set != 0; from, set = from+8*bytes, set>>8 {
+		binary.LittleEndian.PutUint64(g.at[n&63:], placesOf[uint8(set)]+from)
+		n += bits.OnesCount8(uint8(set))
 	}
 	g.n = n
 }
@@ -233,23 +260,16 @@ func (g *group) places(set uint64) {
 // sumUp sets the sums of the blocks, and those of the regions. Blocks without credit leave the active
 // ones.
 func (h *history) sumUp(w int, g *group) {
-	active := h.active[w]
-	past := (*[64]uint64)(h.past[w<<6:])
-	var empty uint32
+	past, regions := (*[64]uint64)(h.past[w<<6:]), (*[4]uint32)(h.regions[w<<2:])
+	other, forgotten := h.other, uint64(1)<<(h.t&63)
 	if h.rule.sample > 0 {
-		forgotten := bits.RotateLeft64(1<<mostTurns-1, h.t+1) // the steps to come until the next turn
+		forgotten = bits.RotateLeft64(1<<mostTurns-1, h.t+1) // the steps to come until the next turn
 		h.sumMild(w, g, forgotten)
-		empty = sumGroup(g, past, (*[64]otherSum)(h.other), &h.sums, forgotten, 0)
 	} else {
-		empty = sumGroup(g, past, (*[64]otherSum)(h.other[w<<6:]), &h.sums, 1<<(h.t&63), h.demanded[w])
+		other = h.other[w<<6:]
 	}
-	regions := (*[4]uint32)(h.regions[w<<2:])
-	for i, n := 0, 0; i < len(regions); i++ {
-		from := n
-		n += bits.OnesCount16(uint16(active >> (i << regionBits)))
-		regions[i] = g.before[n&127] - g.before[from&127]
-	}
-	if int32(empty) < 0 {
+	empty := sumGroup(g, past, (*[64]otherSum)(other), &h.sums, forgotten, regions)
+	if empty {
 		for i, b := range g.at[:g.n] {
 			if g.slow[i&63] == 0 {
 				h.active[w] &^= 1 << (b & 63)
@@ -274,22 +294,20 @@ func (h *history) sumMild(w int, g *group, forgotten uint64) {
 	}
 }
 
-// sumPlain sets the sums of a group's blocks, and adds the current step to their past. It clears the
-// sums over the events. The highest bit of the result is set if a block has no credit.
-func sumPlain(g *group, past *[64]uint64, other *[64]otherSum, s *sums, bit, demanded uint64) (empty uint32) {
-	total, tables := uint32(0), &s.tables
+// sumPlain sets the sums of a group's blocks and of its regions. It removes the forgotten steps from the
+// past, and clears the sums over the events. The result tells if a block has no credit.
+func sumPlain(g *group, past *[64]uint64, other *[64]otherSum, s *sums, forgotten uint64, regions *[4]uint32) (empty bool) {
+	*regions = [4]uint32{}
 	for i, b := range g.at[:g.n] {
 		i, b = i&63, b&63
-		m, o, member := past[b], &other[b], -(demanded >> b & 1)
-		packed := s.current&member + tables[0][uint8(m)] + tables[1][uint8(m>>8)] + tables[2][uint8(m>>16)] + tables[3][uint8(m>>24)] +
-			tables[4][uint8(m>>32)] + tables[5][uint8(m>>40)] + tables[6][uint8(m>>48)] + tables[7][uint8(m>>56)]
-		past[b] = m&^bit | member&bit
+		m, o := past[b], &other[b]
+		packed := s.packed(m)
+		past[b] = m &^ forgotten
 		key, slow := uint32(packed&(1<<slowShift-1))*unit+o.key, uint32(packed>>slowShift&(1<<(sharpShift-slowShift)-1))*unit+o.slow
 		g.key[i], g.sharp[i], g.slow[i] = key, uint32(packed>>sharpShift)*unit+o.sharp, slow
 		*o = otherSum{}
-		total += key
-		g.before[i+1] = total
-		empty |= slow - 1
+		regions[b>>regionBits] += key
+		empty = empty || slow == 0
 	}
 	return empty
 }
@@ -320,7 +338,7 @@ func (h *history) score(x int32) int32 {
 	if !h.calibrate {
 		return int32(key)
 	}
-	around := window(h.listed, x>>6).around(uint(x & 63))
+	around := around(h.listed, x)
 	score := logarithm(key) + h.correction(distance(h.edge, x), h.near[x], around, 0, 0)
 	if h.rule.trees {
 		return reached().score(h.describe(x, score, aroundPlace(h.near[x], around), 0, 0))
@@ -336,6 +354,6 @@ func (h *history) scoreNow(x int32) int32 {
 		s := h.sums.of(m)
 		key, sharp, slow = key+s.key*(unit/2), sharp+s.sharp*(unit/2), slow+s.slow*(unit/2)
 	}
-	around := window(h.listed, x>>6).around(uint(x & 63))
+	around := around(h.listed, x)
 	return logarithm(h.key(x, key)) + h.correction(distance(h.edge, x), h.near[x], around, ofSharp(sharp), ofSlow(slow))
 }

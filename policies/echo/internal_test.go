@@ -114,56 +114,78 @@ func TestKernels(t *testing.T) {
 		for b := range buckets {
 			c.chance[b] = random(16)
 			c.ofSharp[b], c.ofSlow[b] = int32(random(13))-1<<12, int32(random(13))-1<<12
+			c.ofQuarter[b&7], c.ofAround[b&15] = int32(random(13))-1<<12, int32(random(13))-1<<12
 		}
 		var g group
-		var sums sums
+		var recent, tables, wantTables sums
 		var past [64]uint64
 		var other [64]otherSum
+		var near [64]uint8
+		var listed [64 + 2*margin]uint8
+		for i := range listed {
+			listed[i] = uint8(r.IntN(2))
+		}
+		g.places(r.Uint64() | 1<<r.IntN(64))
+		if draw%100 == 0 {
+			g.places(1<<64 - 1)
+		}
 		for i := range past {
 			past[i] = r.Uint64() & r.Uint64()
-			g.correction[i], g.place[i] = int32(random(14))-1<<13, r.Uint32N(5*9)
+			g.correction[i], near[i] = int32(random(14))-1<<13, uint8(r.IntN(5))
 			if r.IntN(2) == 0 {
 				past[i] = 0
+				continue
+			}
+			if !slices.Contains(g.at[:g.n], uint8(i)) {
 				continue
 			}
 			other[i] = otherSum{key: random(22), sharp: random(19), slow: random(22)}
 		}
 		w := published.weigh([]uint32{0, random(11), random(11), random(11), random(11)}, 1<<11)
-		sums.set(r.IntN(1000), 4, &w, false)
+		recent.set(r.IntN(1000), 4, &w, false)
 		var weights [64]uint64
 		for i := range weights {
 			weights[i] = r.Uint64()
 		}
-		var tables, wantTables [8][256]uint64
 		fillTables(&tables, &weights)
 		fillPlain(&wantTables, &weights)
 		for i := range g.regions {
 			g.regions[i] = random(20)
 		}
-		g.places(r.Uint64() | 1<<r.IntN(64))
 		g.kept = r.Uint64()
 		var list []event
 		for range r.IntN(20) {
-			list = append(list, newEvent(int32(r.IntN(64)), 1+r.IntN(unit)))
+			list = append(list, newEvent(int32(g.at[r.IntN(g.n)]), 1+r.IntN(unit)))
 		}
 		of := [16]otherSum{1: {key: 1, sharp: 2, slow: 3}, unit: {key: random(20), sharp: random(18), slow: random(20)}}
 
-		want, wantPast, wantOther := g, past, other
+		want, wantCalibrator, wantPast, wantOther := g, c, past, other
 		var scores, wantScores [64]int32
 		var notes, wantNotes [64]note
+		var regions, wantRegions [4]uint32
 		addEvents(other[:], &of, list)
 		addPlain(wantOther[:], &of, list)
-		bit, demanded := uint64(1)<<r.IntN(64), r.Uint64()
-		empty := sumGroup(&g, &past, &other, &sums, bit, demanded)
-		wantEmpty := sumPlain(&want, &wantPast, &wantOther, &sums, bit, demanded)
-		assessGroup(&g, &c, &scores, &notes)
-		assessPlain(&want, &c, &wantScores, &wantNotes)
-		clear(g.chances[g.n:])
-		if tables != wantTables || empty != wantEmpty || g != want || past != wantPast || other != wantOther ||
+		forgotten := r.Uint64()
+		empty := sumGroup(&g, &past, &other, &recent, forgotten, &regions)
+		wantEmpty := sumPlain(&want, &wantPast, &wantOther, &recent, forgotten, &wantRegions)
+		all := assessGroup(&g, &c, &scores, &notes, &near, &listed)
+		wantAll := assessPlain(&want, &wantCalibrator, &wantScores, &wantNotes, &near, &listed)
+		g.forget()
+		if tables != wantTables || empty != wantEmpty || regions != wantRegions || all != wantAll || g != want || c != wantCalibrator ||
+			past != wantPast || other != wantOther ||
 			!slices.Equal(scores[:g.n], wantScores[:g.n]) || !slices.Equal(notes[:g.n], wantNotes[:g.n]) {
 			t.Fatalf("draw %d of %d blocks: the kernels and the plain code differ", draw, g.n)
 		}
 	}
+}
+
+// forget clears the figures behind those of the last block.
+func (g *group) forget() {
+	clear(g.key[g.n:])
+	clear(g.sharp[g.n:])
+	clear(g.slow[g.n:])
+	clear(g.place[g.n:])
+	clear(g.chances[g.n:])
 }
 
 // The table of leaves sorts a block as the splits in order do.

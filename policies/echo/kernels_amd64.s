@@ -7,10 +7,8 @@ DATA constants<>+8(SB)/4, $274
 DATA constants<>+12(SB)/4, $8
 DATA constants<>+16(SB)/4, $32512
 DATA constants<>+20(SB)/4, $180
-DATA constants<>+24(SB)/4, $255
-DATA constants<>+28(SB)/4, $256
-DATA constants<>+32(SB)/4, $23
-GLOBL constants<>(SB), RODATA|NOPTR, $36
+DATA constants<>+24(SB)/4, $23
+GLOBL constants<>(SB), RODATA|NOPTR, $28
 
 // FLOATS turns numbers below 2^31 in Y0 into float32. It first clears the tenth bit below the
 // highest, so that rounding changes none of the nine highest. It uses Y1.
@@ -19,17 +17,20 @@ GLOBL constants<>(SB), RODATA|NOPTR, $36
 	VPANDN    Y0, Y1, Y0     \
 	VCVTDQ2PS Y0, Y0
 
+// PAIR reads the values of the indices in Y0, 0 to 15, from a table. They go to a register. The sign of Y4
+// tells which are 8 or more. It uses Y3.
+#define PAIR(table, at, to) \
+	VPERMD    at(table), Y0, to       \
+	VPERMD    (at+32)(table), Y0, Y3  \
+	VBLENDVPS Y4, Y3, to, to
+
 // LOOKUP reads the values of the indices in Y0, 0 to 31, from a table. They go to Y1. It uses Y2, Y3
 // and Y4.
 #define LOOKUP(table) \
-	VPERMD    (table), Y0, Y1    \
-	VPERMD    32(table), Y0, Y2  \
-	VPSLLD    $28, Y0, Y4        \
-	VBLENDVPS Y4, Y2, Y1, Y1     \
-	VPERMD    64(table), Y0, Y2  \
-	VPERMD    96(table), Y0, Y3  \
-	VBLENDVPS Y4, Y3, Y2, Y2     \
-	VPSLLD    $27, Y0, Y4        \
+	VPSLLD    $28, Y0, Y4     \
+	PAIR(table, 0, Y1)        \
+	PAIR(table, 64, Y2)       \
+	VPSLLD    $27, Y0, Y4     \
 	VBLENDVPS Y4, Y2, Y1, Y1
 
 #define WIDE(name, value) \
@@ -43,16 +44,78 @@ WIDE(one, $0x0000000100000001)
 WIDE(lower, $0x0000001F0000001F)
 WIDE(upper, $0x0000003F0000003F)
 WIDE(most, $0x0000FA000000FA00)
+WIDE(fraction, $0x000000FF000000FF)
+WIDE(whole, $0x0000010000000100)
 
-// func assessAVX2(of *group, c *calibrator, scores *[64]int32, notes *[64]note)
-TEXT ·assessAVX2(SB), NOSPLIT, $0-32
+// AROUND counts the listed blocks around 32 blocks, beginning at the given one, and adds 16 times
+// their quarters. The results go to Y0. It uses Y1.
+#define AROUND(first) \
+	VMOVDQU first(R12), Y0          \
+	VPADDB  (first+1)(R12), Y0, Y0  \
+	VPADDB  (first+2)(R12), Y0, Y0  \
+	VPADDB  (first+3)(R12), Y0, Y0  \
+	VPADDB  (first+5)(R12), Y0, Y0  \
+	VPADDB  (first+6)(R12), Y0, Y0  \
+	VPADDB  (first+7)(R12), Y0, Y0  \
+	VPADDB  (first+8)(R12), Y0, Y0  \
+	VMOVDQU first(R11), Y1          \
+	VPSLLW  $4, Y1, Y1              \ // stays within the byte
+	VPADDB  Y1, Y0, Y0
+
+// PICK reads the bytes of 32 blocks of the group, beginning at the given one, from the 64 bytes in Y3 to
+// Y6, 16 in both halves of each. They become places of the table. It uses Y0,
+// Y1, Y2, Y7 and Y8.
+#define PICK(first) \
+	VMOVDQU   (group_at+first)(AX), Y0 \
+	VPSHUFB   Y0, Y3, Y1               \
+	VPSHUFB   Y0, Y4, Y2               \
+	VPSLLW    $3, Y0, Y7               \
+	VPBLENDVB Y7, Y2, Y1, Y1           \
+	VPSHUFB   Y0, Y5, Y2               \
+	VPSHUFB   Y0, Y6, Y8               \
+	VPBLENDVB Y7, Y8, Y2, Y2           \
+	VPSLLW    $2, Y0, Y7               \
+	VPBLENDVB Y7, Y2, Y1, Y1           \
+	VMOVDQU   Y1, (group_place+first)(AX)
+
+// COUNT adds the i-th of two notes to a table of those noticed.
+#define COUNT(i) \
+	MOVL    (group_chances+4*i)(AX)(DX*4), R9                                      \
+	ADDQ    R9, R11                                                                \
+	MOVBLZX (4*i)(R10)(DX*4), R12                                                  \
+	ADDQ    R9, (calibrator_noticed+i*noticed__size+noticed_slowly)(SI)(R12*8)     \
+	MOVBLZX (4*i+1)(R10)(DX*4), R13                                                \
+	ADDQ    R9, (calibrator_noticed+i*noticed__size+noticed_sharps)(SI)(R13*8)     \
+	MOVBLZX (4*i+2)(R10)(DX*4), R12                                                \
+	ADDQ    R9, (calibrator_noticed+i*noticed__size+noticed_arounds)(SI)(R12*8)    \
+	MOVBLZX (4*i+3)(R10)(DX*4), R13                                                \
+	INCQ    (calibrator_noticed+i*noticed__size+noticed_keys)(SI)(R13*8)
+
+// func assessAVX2(of *group, c *calibrator, scores *[64]int32, notes *[64]note, near *[64]uint8, listed *[64 + 2*margin]uint8) (all uint64)
+TEXT ·assessAVX2(SB), NOSPLIT, $0-56
 	MOVQ         of+0(FP), AX
 	MOVQ         c+8(FP), SI
 	MOVQ         scores+16(FP), R9
 	MOVQ         notes+24(FP), R10
+	MOVQ         near+32(FP), R11
+	MOVQ         listed+40(FP), R12
+	MOVQ         group_n(AX), R8
+	AROUND(32)
+	VPERM2I128   $0x00, Y0, Y0, Y5
+	VPERM2I128   $0x11, Y0, Y0, Y6
+	AROUND(0)
+	VPERM2I128   $0x00, Y0, Y0, Y3
+	VPERM2I128   $0x11, Y0, Y0, Y4
+	PICK(0)
+	CMPQ         R8, $32
+	JLE          picked
+	PICK(32)
+
+picked:
 	LEAQ         calibrator_ofSharp(SI), BX
 	LEAQ         calibrator_ofSlow(SI), CX
-	MOVQ         group_n(AX), R8
+	LEAQ         calibrator_ofAround(SI), R11
+	LEAQ         calibrator_chance(SI), R12
 	XORQ         DX, DX
 	VPBROADCASTD constants<>+0(SB), Y7
 	VPBROADCASTD constants<>+4(SB), Y8
@@ -60,16 +123,14 @@ TEXT ·assessAVX2(SB), NOSPLIT, $0-32
 	VPBROADCASTD constants<>+12(SB), Y10
 	VPBROADCASTD constants<>+16(SB), Y11
 	VPBROADCASTD constants<>+20(SB), Y12
-	VPBROADCASTD constants<>+24(SB), Y13
-	VPBROADCASTD constants<>+28(SB), Y14
-	VPBROADCASTD constants<>+32(SB), Y15
+	VPBROADCASTD constants<>+24(SB), Y15
 
 eight:
 	VPADDD    group_sharp(AX)(DX*4), Y7, Y0 // the sharp sum's bucket
 	FLOATS
 	VPSRLD    $22, Y0, Y0
 	VPSUBD    Y9, Y0, Y0
-	VPSLLD    $6, Y0, Y6
+	VPSLLD    $8, Y0, Y6
 	LOOKUP(BX)
 	VPADDD    group_correction(AX)(DX*4), Y1, Y5
 	VPADDD    group_slow(AX)(DX*4), Y8, Y0  // the slow sum's
@@ -79,6 +140,15 @@ eight:
 	VPSUBD    Y10, Y0, Y0
 	VPOR      Y0, Y6, Y6
 	LOOKUP(CX)
+	VPADDD    Y1, Y5, Y5
+	VPMOVZXBD group_place(AX)(DX*1), Y0     // the blocks around, and the quarter
+	VPSLLD    $28, Y0, Y4
+	PAIR(R11, 0, Y1)
+	VPADDD    Y1, Y5, Y5
+	VPSLLD    $16, Y0, Y1
+	VPOR      Y1, Y6, Y6
+	VPSRLD    $4, Y0, Y0
+	VPERMD    calibrator_ofQuarter(SI), Y0, Y1
 	VPADDD    Y1, Y5, Y5
 	VPMULLD   Y12, Y5, Y5                   // the correction
 	VPSRAD    $8, Y5, Y5
@@ -94,12 +164,17 @@ eight:
 	VPADDD    Y5, Y0, Y1
 	VMOVDQU   Y1, (R9)(DX*4)
 	VPSRLD    $7, Y0, Y0
-	VPCMPEQD  Y1, Y1, Y1                    // the chance of its bucket
-	VPGATHERDD Y1, calibrator_chance(SI)(Y0*4), Y3
-	VPSLLD    $18, Y0, Y0
-	VPOR      Y0, Y6, Y6
-	VMOVDQU   group_place(AX)(DX*4), Y0
-	VPSLLD    $12, Y0, Y0
+	VPSLLD    $28, Y0, Y4                   // the chance of its bucket
+	PAIR(R12, 0, Y1)
+	PAIR(R12, 64, Y2)
+	PAIR(R12, 128, Y13)
+	PAIR(R12, 192, Y14)
+	VPSLLD    $27, Y0, Y4
+	VBLENDVPS Y4, Y2, Y1, Y1
+	VBLENDVPS Y4, Y14, Y13, Y13
+	VPSLLD    $26, Y0, Y4
+	VBLENDVPS Y4, Y13, Y1, Y3
+	VPSLLD    $24, Y0, Y0
 	VPOR      Y0, Y6, Y6
 	VPMOVZXBD group_at(AX)(DX*1), Y0        // the sign tells whether it is kept
 	VPXOR     lower<>(SB), Y0, Y1
@@ -110,11 +185,11 @@ eight:
 	VPSLLVD   Y0, Y4, Y4
 	VPOR      Y2, Y4, Y4
 	VPSRLD    $31, Y4, Y0
-	VPSLLD    $24, Y0, Y0
+	VPSLLD    $30, Y0, Y0
 	VPOR      Y0, Y6, Y6
 	VMOVDQU   Y6, (R10)(DX*4)
-	VPAND     Y13, Y5, Y0                   // the power, by a shift to the left or to the right
-	VPOR      Y14, Y0, Y0
+	VPAND     fraction<>(SB), Y5, Y0                   // the power, by a shift to the left or to the right
+	VPOR      whole<>(SB), Y0, Y0
 	VPSRAD    $8, Y5, Y1
 	VPADDD    Y10, Y1, Y1
 	VPXOR     Y2, Y2, Y2
@@ -140,6 +215,24 @@ eight:
 	CMPQ      DX, R8
 	JLT       eight
 	VZEROUPPER
+	XORQ      DX, DX
+	XORQ      R11, R11                      // the sum of the chances
+	DECQ      R8
+	JEQ       last
+
+two:
+	COUNT(0)
+	COUNT(1)
+	ADDQ      $2, DX
+	CMPQ      DX, R8
+	JLT       two
+	JNE       counted
+
+last:
+	COUNT(0)
+
+counted:
+	MOVQ      R11, all+48(FP)
 	RET
 
 // DOUBLE adds the weight of bit b to the first sums of a table, size bytes of them. It writes the results
@@ -180,28 +273,51 @@ table:
 	VZEROUPPER
 	RET
 
+WIDE(twos, $0x0000000200000002)
+WIDE(threes, $0x0000000300000003)
+WIDE(eights, $0x0000000800000008)
+WIDE(keys, $0x001FFFFF001FFFFF)
+WIDE(slows, $0x003FFFFF003FFFFF)
+DATA lanes<>+0(SB)/8, $0x0000000100000000
+DATA lanes<>+8(SB)/8, $0x0000000300000002
+DATA lanes<>+16(SB)/8, $0x0000000500000004
+DATA lanes<>+24(SB)/8, $0x0000000700000006
+GLOBL lanes<>(SB), RODATA|NOPTR, $32
+
 #define TABLE(i) \
-	MOVBLZX i(R13), R14           \
+	MOVBLZX i(SI)(CX*8), R14          \
 	ADDQ    (2048*i)(BX)(R14*8), R15
 
-// func sumGroup(of *group, past *[64]uint64, other *[64]otherSum, s *sums, bit, demanded uint64) uint32
-TEXT ·sumGroup(SB), NOSPLIT, $0-52
+// OTHER reads the sums over the events of the i-th and of the fourth block after it. It leaves their
+// places in two registers.
+#define OTHER(i, first, second, to) \
+	MOVBLZX     (group_at+i)(AX)(DX*1), first     \
+	MOVBLZX     (group_at+i+4)(AX)(DX*1), second  \
+	SHLL        $4, first                         \
+	SHLL        $4, second                        \
+	VMOVDQU     (DI)(first*1), X0                 \
+	VINSERTI128 $1, (DI)(second*1), Y0, to
+
+// REGION adds the keys in Y2 of the blocks of a region to its sum. The regions are in Y0. It uses Y1.
+#define REGION(number, sum) \
+	VPCMPEQD number, Y0, Y1 \
+	VPAND    Y2, Y1, Y1     \
+	VPADDD   Y1, sum, sum
+
+// func sumAVX2(of *group, past *[64]uint64, other *[64]otherSum, s *sums, forgotten uint64, regions *[4]uint32) bool
+TEXT ·sumAVX2(SB), NOSPLIT, $512-49
 	MOVQ of+0(FP), AX
 	MOVQ past+8(FP), SI
-	MOVQ other+16(FP), DI
 	MOVQ s+24(FP), BX
-	MOVQ bit+32(FP), R8
-	NOTQ R8
-	MOVQ demanded+40(FP), R9
-	XORL R10, R10 // the result
-	XORL R12, R12 // the sum of keys
+	MOVQ forgotten+32(FP), R10
+	NOTQ R10
+	MOVQ group_n(AX), R11
 	XORQ DX, DX
-	PXOR X0, X0
 
 next:
 	MOVBLZX group_at(AX)(DX*1), CX
-	LEAQ    (SI)(CX*8), R13
-	MOVBLZX (R13), R14
+	MOVQ    (SI)(CX*8), R13
+	MOVBLZX R13, R14
 	MOVQ    (BX)(R14*8), R15
 	TABLE(1)
 	TABLE(2)
@@ -209,67 +325,137 @@ next:
 	TABLE(4)
 	TABLE(5)
 	TABLE(6)
-	TABLE(7)
-	BTQ     CX, R9
-	SBBQ    R14, R14             // all ones for a member
-	MOVQ    sums_current(BX), R11
-	ANDQ    R14, R11
-	ADDQ    R11, R15
-	ANDQ    bit+32(FP), R14
-	MOVQ    (R13), R11
-	ANDQ    R8, R11
-	ORQ     R14, R11
-	MOVQ    R11, (R13)
-	SHLQ    $4, CX
-	ADDQ    DI, CX
-	MOVL    R15, R14
-	ANDL    $0x1FFFFF, R14
-	MOVL    otherSum_key(CX), R11
-	LEAL    (R11)(R14*8), R11
-	MOVL    R11, group_key(AX)(DX*4)
-	ADDL    R11, R12
-	MOVL    R12, (group_before+4)(AX)(DX*4)
-	MOVQ    R15, R14
-	SHRQ    $21, R14
-	ANDL    $0x3FFFFF, R14
-	MOVL    otherSum_slow(CX), R11
-	LEAL    (R11)(R14*8), R11
-	MOVL    R11, group_slow(AX)(DX*4)
-	DECL    R11
-	ORL     R11, R10
-	SHRQ    $43, R15
-	MOVL    otherSum_sharp(CX), R11
-	LEAL    (R11)(R15*8), R11
-	MOVL    R11, group_sharp(AX)(DX*4)
-	MOVOU   X0, (CX)
+	MOVQ    R13, R14
+	SHRQ    $56, R14
+	ADDQ    (2048*7)(BX)(R14*8), R15
+	ANDQ    R10, R13
+	MOVQ    R13, (SI)(CX*8)
+	MOVQ    R15, packed-512(SP)(DX*8)
 	INCQ    DX
-	CMPQ    DX, group_n(AX)
+	CMPQ    DX, R11
 	JLT     next
-	MOVL    R10, ret+48(FP)
+
+	MOVQ         other+16(FP), DI
+	VMOVD        R11, X4
+	VPBROADCASTD X4, Y4
+	VPSUBD       lanes<>(SB), Y4, Y4  // the blocks that are left, for each lane
+	VMOVDQU      keys<>(SB), Y5
+	VMOVDQU      slows<>(SB), Y6
+	VPXOR        Y7, Y7, Y7
+	VPXOR        Y8, Y8, Y8           // the regions
+	VPXOR        Y9, Y9, Y9
+	VPXOR        Y10, Y10, Y10
+	VPXOR        Y11, Y11, Y11
+	VPXOR        Y12, Y12, Y12        // whether a slow sum is 0
+	XORQ         DX, DX
+
+some:
+	OTHER(0, CX, R8, Y13)
+	OTHER(1, R9, R10, Y14)
+	OTHER(2, R12, R13, Y15)
+	OTHER(3, R14, R15, Y3)
+	VMOVDQU    X7, (DI)(CX*1)
+	VMOVDQU    X7, (DI)(R8*1)
+	VMOVDQU    X7, (DI)(R9*1)
+	VMOVDQU    X7, (DI)(R10*1)
+	VMOVDQU    X7, (DI)(R12*1)
+	VMOVDQU    X7, (DI)(R13*1)
+	VMOVDQU    X7, (DI)(R14*1)
+	VMOVDQU    X7, (DI)(R15*1)
+	VPUNPCKHDQ Y14, Y13, Y0                     // the slow sums
+	VPUNPCKHDQ Y3, Y15, Y1
+	VPUNPCKLDQ Y14, Y13, Y13
+	VPUNPCKLDQ Y3, Y15, Y15
+	VPUNPCKLQDQ Y1, Y0, Y3
+	VPUNPCKHQDQ Y15, Y13, Y14                   // the sharp sums
+	VPUNPCKLQDQ Y15, Y13, Y13                   // the keys
+	VMOVDQU    packed-512(SP)(DX*8), Y0
+	VMOVDQU    packed-480(SP)(DX*8), Y1
+	VSHUFPS    $0x88, Y1, Y0, Y2                // the lower halves
+	VSHUFPS    $0xDD, Y1, Y0, Y0                // the upper halves
+	VPERMQ     $0xD8, Y2, Y2
+	VPERMQ     $0xD8, Y0, Y0
+	VPSRLD     $11, Y0, Y1
+	VPSLLD     $3, Y1, Y1
+	VPADDD     Y1, Y14, Y1
+	VMOVDQU    Y1, group_sharp(AX)(DX*4)
+	VPSLLD     $11, Y0, Y0
+	VPSRLD     $21, Y2, Y1
+	VPOR       Y0, Y1, Y0
+	VPAND      Y6, Y0, Y0
+	VPSLLD     $3, Y0, Y0
+	VPADDD     Y0, Y3, Y0
+	VMOVDQU    Y0, group_slow(AX)(DX*4)
+	VPCMPGTD   Y7, Y4, Y1                       // the lanes in use
+	VPCMPEQD   Y7, Y0, Y0
+	VPAND      Y1, Y0, Y0
+	VPOR       Y0, Y12, Y12
+	VPAND      Y5, Y2, Y2
+	VPSLLD     $3, Y2, Y2
+	VPADDD     Y2, Y13, Y2
+	VMOVDQU    Y2, group_key(AX)(DX*4)
+	VPAND      Y1, Y2, Y2
+	VPMOVZXBD  group_at(AX)(DX*1), Y0
+	VPSRLD     $4, Y0, Y0
+	REGION(Y7, Y8)
+	REGION(one<>(SB), Y9)
+	REGION(twos<>(SB), Y10)
+	REGION(threes<>(SB), Y11)
+	VPSUBD     eights<>(SB), Y4, Y4
+	ADDQ       $8, DX
+	CMPQ       DX, R11
+	JLT        some
+	VPHADDD    Y9, Y8, Y8
+	VPHADDD    Y11, Y10, Y10
+	VPHADDD    Y10, Y8, Y8
+	VEXTRACTI128 $1, Y8, X9
+	VPADDD     X9, X8, X8
+	MOVQ       regions+40(FP), DI
+	VMOVDQU    X8, (DI)
+	VMOVMSKPS  Y12, CX
+	VZEROUPPER
+	TESTL      CX, CX
+	SETNE      ret+48(FP)
 	RET
+
+// EVENT adds the sums of the i-th event.
+#define EVENT(i) \
+	MOVL  (4*i)(SI), AX     \
+	MOVL  AX, CX            \
+	ANDL  $15, CX           \
+	SHLL  $4, CX            \
+	ANDL  $-16, AX          \
+	MOVOU (DI)(AX*1), X0    \
+	MOVOU (BX)(CX*1), X1    \
+	PADDL X1, X0            \
+	MOVOU X0, (DI)(AX*1)
 
 // func addEvents(to []otherSum, of *[16]otherSum, list []event)
 TEXT ·addEvents(SB), NOSPLIT, $0-56
-	MOVQ  to_base+0(FP), DI
-	MOVQ  of+24(FP), BX
-	MOVQ  list_base+32(FP), SI
-	MOVQ  list_len+40(FP), DX
-	LEAQ  (SI)(DX*4), DX
-	JMP   test
+	MOVQ to_base+0(FP), DI
+	MOVQ of+24(FP), BX
+	MOVQ list_base+32(FP), SI
+	MOVQ list_len+40(FP), DX
+	JMP  test
 
-event:
-	MOVL  (SI), AX
-	MOVL  AX, CX
-	ANDL  $15, CX
-	SHLL  $4, CX
-	ANDL  $-16, AX
-	MOVOU (DI)(AX*1), X0
-	MOVOU (BX)(CX*1), X1
-	PADDL X1, X0
-	MOVOU X0, (DI)(AX*1)
-	ADDQ  $4, SI
+four:
+	EVENT(0)
+	EVENT(1)
+	EVENT(2)
+	EVENT(3)
+	ADDQ $16, SI
 
 test:
-	CMPQ  SI, DX
-	JLT   event
+	SUBQ $4, DX
+	JGE  four
+	ADDQ $4, DX
+	JEQ  done
+
+event:
+	EVENT(0)
+	ADDQ $4, SI
+	DECQ DX
+	JNE  event
+
+done:
 	RET

@@ -99,7 +99,7 @@ func (h *history) describe(x, score int32, place uint, sharp, slow int) *describ
 	rate := logarithm(1 + h.uses[x]<<8/uint32(max(1, h.t+1))) // a stream of a pool may have had no step
 	d := &h.described
 	d[byScore], d[byDistance] = limited(score>>5), limited(logarithm(uint32(max(0, h.edge-x)))>>4)
-	d[byQuarter], d[byAround] = uint8(place/9), uint8(place%9)
+	d[byQuarter], d[byAround] = uint8(place>>4), uint8(place&15)
 	d[bySharp], d[bySlow] = uint8(sharp), uint8(slow)
 	d[byAge], d[byGap] = uint8(age), uint8(gap)
 	d[byRate], d[byStep] = limited(rate>>5), limited(int32(h.t))
@@ -113,7 +113,7 @@ func (h *history) sort(w int, g *group, r *reach) {
 	scores, notes := (*[64]int32)(h.scores[h.places[w]:]), (*[64]note)(h.notes[h.places[w]:])
 	for i, b := range g.at[:g.n] {
 		if n := notes[i&63]; h.demanded[w]>>(b&63)&1 == 0 {
-			scores[i&63] = r.score(h.describe(int32(w<<6|int(b)), scores[i&63], uint(n>>12&63), int(n>>6&63), int(n&63)))
+			scores[i&63] = r.score(h.describe(int32(w<<6|int(b)), scores[i&63], n.place(), n.sharp(), n.slow()))
 		}
 	}
 }

@@ -99,10 +99,7 @@ func share(part, sum uint64) uint32 {
 // sums are tables from which the sum of the weights of any set of past steps is read, eight steps at
 // a time. A number has three sums, each in at least 21 bits. The weights of 65 steps add up to less
 // than 2^20, 2^17 and 2^21.
-type sums struct {
-	tables  [8][256]uint64
-	current uint64 // weights of the current step
-}
+type sums [8][256]uint64
 
 const (
 	slowShift  = 21
@@ -119,16 +116,15 @@ func (s *sums) set(t, known int, w *weights, joined bool) {
 	for l := 1; l <= known; l++ {
 		at[(t-l)&63] = pack(l)
 	}
-	s.current = pack(0)
 	if joined {
-		at[t&63], s.current = s.current, 0
+		at[t&63] = pack(0)
 	}
-	fillTables(&s.tables, &at)
+	fillTables(s, &at)
 }
 
 // fillPlain sets each sum of the tables: that of the weights of a set of eight bits. The sums of the
 // empty sets stay 0.
-func fillPlain(tables *[8][256]uint64, at *[64]uint64) {
+func fillPlain(tables *sums, at *[64]uint64) {
 	for i := range tables {
 		table := &tables[i]
 		for b, weight := range at[i<<3 : i<<3+8] {
@@ -141,11 +137,15 @@ func fillPlain(tables *[8][256]uint64, at *[64]uint64) {
 	}
 }
 
+// packed returns the number of a set of steps.
+func (s *sums) packed(m uint64) uint64 {
+	return s[0][uint8(m)] + s[1][uint8(m>>8)] + s[2][uint8(m>>16)] + s[3][uint8(m>>24)] +
+		s[4][uint8(m>>32)] + s[5][uint8(m>>40)] + s[6][uint8(m>>48)] + s[7][uint8(m>>56)]
+}
+
 // of returns the sums over a set of steps.
 func (s *sums) of(m uint64) otherSum {
-	t := &s.tables
-	packed := t[0][uint8(m)] + t[1][uint8(m>>8)] + t[2][uint8(m>>16)] + t[3][uint8(m>>24)] +
-		t[4][uint8(m>>32)] + t[5][uint8(m>>40)] + t[6][uint8(m>>48)] + t[7][uint8(m>>56)]
+	packed := s.packed(m)
 	return otherSum{
 		key:   uint32(packed & (1<<slowShift - 1)),
 		slow:  uint32(packed >> slowShift & (1<<(sharpShift-slowShift) - 1)),
