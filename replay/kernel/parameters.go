@@ -20,6 +20,7 @@ const (
 	matrixSharpness
 	matrixTilesPerSM
 	matrixSplit
+	matrixLatency
 
 	rowLaunch
 	rowMemory
@@ -110,6 +111,8 @@ var Definitions = [parameterCount]Definition{
 	matrixTilesPerSM: {"matrix_tiles", "", "tiles per SM that reach the memory's rate", 1, 1, 0.05, 4, products},
 	matrixSplit: {"matrix_split", "", "share of split sums that goes through device memory",
 		1, 0.7, 0.01, 4, products},
+	matrixLatency: {"matrix_latency", "cycles", "wait of an SM for the next 128 bytes of a tile's rows",
+		1, 500, 10, 4000, products},
 
 	rowLaunch: {"row_launch", "us", "start and end of a kernel over rows", 1e-6, 1.8e-6, 1e-7, 1e-5, rows},
 	rowMemory: {"row_memory", "", "share of the memory's rate that row kernels reach, Ada and Hopper on",

@@ -6,7 +6,7 @@ import "math"
 // the numbers of parts that they divide long sums into. The model takes the fastest combination, as
 // the heuristics of the libraries try to.
 var (
-	tiles  = [...][2]float64{{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}, {64, 32}}
+	tiles  = [...][2]float64{{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}, {64, 32}, {32, 32}}
 	splits = [...]float64{1, 2, 4, 8}
 )
 
@@ -14,8 +14,12 @@ var (
 // small tile. A faster one, of Hopper, reads one operand from shared memory, so it waits no longer.
 const fullSM = 2.5e12
 
-// shortest is the shortest sum of a split product.
-const shortest = 256
+// shortest is the shortest sum of a split product. A tile loads stepBytes of each row of weights
+// at once.
+const (
+	shortest  = 256
+	stepBytes = 128
+)
 
 // Seconds returns the time of a kernel on a device.
 func (p *Parameters) Seconds(d *Device, k *Kernel) float64 {
@@ -47,7 +51,8 @@ func (p *Parameters) product(d *Device, k *Kernel) float64 {
 	}
 	bytes := m*long*k.Bytes + (n*long+n*m)*half
 	needed := p[matrixTile] * min(1, d.Matrix/d.SMs/fullSM)
-	var ways [len(tiles) * len(splits)][2]float64
+	latency := p[matrixLatency] / d.Clock
+	var ways [len(tiles) * len(splits)]way
 	count, first := 0, 0
 	for _, tile := range tiles {
 		a, b := tile[0], tile[1]
@@ -70,28 +75,35 @@ func (p *Parameters) product(d *Device, k *Kernel) float64 {
 			if split > 1 {
 				moved += 2 * 4 * split * m * n * p[matrixSplit]
 			}
-			way := [2]float64{waves * each * long / split, moved / (memory * occupied)}
-			if max(way[0], way[1]) < max(ways[first][0], ways[first][1]) {
+			steps := math.Ceil(long / split * k.Bytes / stepBytes)
+			ways[count] = way{waves * each * long / split, waves * steps * latency, moved / (memory * occupied)}
+			if ways[count].longest() < ways[first].longest() {
 				first = count
 			}
-			ways[count] = way
 			count++
 		}
 	}
 	return p[matrixLaunch] + fastest(p[matrixSharpness], ways[:count], first)
 }
 
+// way has the times of arithmetic, of waits for loads, and of memory, for a tile and a split.
+type way [3]float64
+
+func (w *way) longest() float64 { return max(w[0], w[1], w[2]) }
+
 // fastest returns the least smooth maximum of the ways. The search begins with the way first and
 // takes few powers of fractions. A norm falls as its exponent grows, so a way is slower than best
 // if its norm with the next whole exponent is.
-func fastest(sharpness float64, ways [][2]float64, first int) float64 {
+func fastest(sharpness float64, ways []way, first int) float64 {
 	whole := int(math.Ceil(sharpness))
-	best := smooth(sharpness, ways[first][0], ways[first][1])
-	for i, way := range ways {
-		if i == first || max(way[0], way[1]) >= best || power(way[0]/best, whole)+power(way[1]/best, whole) > 1+1e-9 {
+	best := smooth(sharpness, ways[first][:]...)
+	for i := range ways {
+		w := &ways[i]
+		if i == first || w.longest() >= best ||
+			power(w[0]/best, whole)+power(w[1]/best, whole)+power(w[2]/best, whole) > 1+1e-9 {
 			continue
 		}
-		best = min(best, smooth(sharpness, way[0], way[1]))
+		best = min(best, smooth(sharpness, w[:]...))
 	}
 	return best
 }
