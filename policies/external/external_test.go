@@ -301,7 +301,7 @@ func run(t *testing.T, entry policies.Entry, options string) ([]result.Row, erro
 	defer f.Close()
 	spec, err := policies.NewTable(entry).Parse(entry.Name + ":" + options)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	o := replay.Options{Policies: []policies.Spec{spec}, Per: replay.PerStream}
 	o.Shape.BlockTokens = 4
