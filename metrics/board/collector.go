@@ -24,8 +24,8 @@ type cellName struct {
 	tier  int
 }
 
-// ErrNotCollected means that a Collector cannot make the board or comparison: a cell has its rows in
-// several places, or rows may differ in a setting. NewBoard or Compare of all rows gives the result or
+// ErrNotCollected means that a Collector cannot make the board or comparison. A cell has its rows in
+// several places, or rows may differ in a setting. NewBoard or Compare of all rows gives the result, or
 // the reason that there is none.
 var ErrNotCollected = errors.New("rows need to be read at once")
 

@@ -18,7 +18,8 @@ const (
 	// tieTolerance is the relative difference below which two statistics are equal. tieRounding is the
 	// absolute one. They hide the rounding of products and logarithms, which differs between processors.
 	tieTolerance, tieRounding = 1e-9, 1e-12
-	// mostPairs is the number of pairs that are tested at once: 0.5 MB each with random exchanges.
+	// mostPairs is the number of pairs that are tested at once. With random exchanges each takes 0.5 MB, or
+	// 1 MB if a product needs a logarithm.
 	mostPairs = 256
 	// blockSize is the number of random patterns that are made at once. Each block makes the 256
 	// changes of a byte again, so it has many more patterns.

@@ -2,7 +2,7 @@ package result
 
 import (
 	"cmp"
-	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,21 +47,30 @@ func CapacitySize(text string) (kind int, size float64) {
 	return OtherForm, 0
 }
 
-// knownCapacity reports whether a text has a form that rows have: a size above 0, sizes from steps on, or
-// the name of a peak or a plan.
-func knownCapacity(text string) bool {
+// fixedSize matches a size in the spelling of CapacityText.
+var fixedSize = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?(ctx|x|[KMGT]i?B|kB)|[0-9]+B?)$`)
+
+// KnownCapacity reports whether a text is a capacity of rows, in the spelling of CapacityText: a size
+// above 0, sizes that grow at steps, or the name of a peak or a plan.
+func KnownCapacity(text string) bool {
 	for _, prefix := range []string{PeakPrefix, "plan:"} {
 		if name, ok := strings.CutPrefix(text, prefix); ok {
-			return name != ""
+			return strings.TrimSpace(name) != ""
 		}
 	}
-	for part := range strings.SplitSeq(text, "+") {
+	form, last, from := OtherForm, 0.0, uint64(0)
+	for i, part := range strings.Split(text, "+") {
 		size, step, timed := strings.Cut(part, "@")
-		if _, err := strconv.ParseUint(step, 10, 31); timed && err != nil {
+		kind, x := CapacitySize(size)
+		if !fixedSize.MatchString(size) || !(x > 0) || x < last || i > 0 && kind != form || timed != (i > 0) {
 			return false
 		}
-		if kind, x := CapacitySize(size); kind == OtherForm || !(x > 0) || math.IsInf(x, 0) || kind == inEntries && x != math.Trunc(x) {
-			return false
+		if form, last = kind, x; timed {
+			at, err := strconv.ParseUint(step, 10, 31)
+			if err != nil || at <= from {
+				return false
+			}
+			from = at
 		}
 	}
 	return true

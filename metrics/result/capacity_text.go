@@ -42,8 +42,8 @@ func sizeText(text string) string {
 		}
 	}
 	if strings.HasSuffix(text, "B") {
-		if n, err := humanize.ParseBytes(text); err == nil {
-			return bytesSize(n)
+		if n, err := humanize.ParseBigBytes(text); err == nil && n.IsUint64() {
+			return bytesSize(n.Uint64())
 		}
 		return text
 	}

@@ -126,7 +126,7 @@ func (r *Row) checkIdentity() error {
 		return fmt.Errorf("head %d without layer_id", *r.Head)
 	case r.Capacity != nil && *r.Capacity == "":
 		return errors.New("capacity is empty; null means none")
-	case r.Capacity != nil && !knownCapacity(*r.Capacity):
+	case r.Capacity != nil && !KnownCapacity(*r.Capacity):
 		return fmt.Errorf("capacity %q: expected 1.5x, 0.2ctx, 6400, 64MiB, peak:POLICY, plan:METHOD@SIZE or 1x+2x@64", *r.Capacity)
 	case r.RequestID != nil && *r.RequestID == "":
 		return errors.New("request_id is empty; null means pooled")

@@ -36,6 +36,8 @@ func TestLossyRowsAreChecked(t *testing.T) {
 func TestCapacityTextIsChecked(t *testing.T) {
 	for text, good := range map[string]bool{
 		"1.5x": true, "0.2ctx": true, "6400": true, "64MiB": true, "peak:window:2": true, "plan:2d-greedy@2x": true, "1x+2x@64+4x@128": true,
+		"1000TB": true, "1B": true, "0B": false, "0.5B": false, "1e3": false, "1e3x": false, "1x@5": false, "1x+2x": false, "2x+1x@64": false, "1x+2ctx@3": false, "1x+2x@0": false,
+		"1x+2x@64+4x@3": false, "1x+2x@-1": false, "peak: ": false, "+": false, "4.x": false,
 		"large": false, "x": false, "0x": false, "-1x": false, "infx": false, "NaN": false, "2.5": false, "peak:": false, "plan:": false, "1x+": false, "1x+2x@": false, "2 x": false,
 	} {
 		r := rowstest.Row("a", "lru", text, 40)

@@ -115,6 +115,8 @@ func (c Capacity) bounded() error {
 		return fmt.Errorf("capacity %q keeps nothing: use policy none for an empty cache", c.text)
 	case c.form != InBytes && c.value.Compare(decimal.Int(MostEntries)) > 0:
 		return fmt.Errorf("capacity %q: %w", c.text, ErrTooLarge)
+	case !result.KnownCapacity(c.text): // too small for a float, such as 0.0…1x with 400 zeros
+		return badCapacity(c.text)
 	}
 	return nil
 }

@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/decimal"
 )
 
 // The error for an impossible capacity names the bound.
 func TestCapacityBounds(t *testing.T) {
+	tiny := "0." + strings.Repeat("0", 400) + "1x" // no float has this value
 	for text, want := range map[string]string{
 		"1073741825x":             `capacity "1073741825x": expected at most 1073741824`,
 		"99999999999ctx":          "expected at most 1073741824",
@@ -21,15 +23,16 @@ func TestCapacityBounds(t *testing.T) {
 		"1.5":                     "expected a whole number",
 		"1x+1073741825x@4":        `capacity "1073741825x": expected at most`,
 		"1e30x":                   "expected 1.5x (× K)",
+		tiny:                      "expected 1.5x (× K)",
 		"99999999999999999999999": "expected at most 1073741824",
 	} {
 		if _, err := ParseCapacity(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
-	for _, text := range []string{"1073741824", "1073741824x", "2ctx", "1023PiB"} {
-		if _, err := ParseCapacity(text); err != nil {
-			t.Error(err)
+	for _, text := range []string{"1073741824", "1073741824x", "2ctx", "1023PiB", "0.0001ZB", ".5KiB", "1,000 kB", "010x", "1KB+0.0001ZB@3", "1x+1.5x@064"} {
+		if c, err := ParseCapacity(text); err != nil || !result.KnownCapacity(c.String()) {
+			t.Errorf("%s: %v, %v: expected a text for rows", text, c, err)
 		}
 	}
 }
