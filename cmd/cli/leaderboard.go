@@ -108,7 +108,7 @@ func (f *boardFlags) run(c *call) error {
 			return err
 		}
 	}
-	of := choice{f.where.conditions, corpus.Split(f.split), isPage || f.out != ""}
+	of := choice{where: f.where.conditions, split: corpus.Split(f.split), heat: isPage || f.out != ""}
 	selected, boards, err := f.compute(c.Context(), paths, of, board.Options{Seed: f.seed, Timer: timer, By: f.time.by})
 	if err != nil {
 		return err

@@ -30,12 +30,14 @@ func TestOutputsOfAnyOrder(t *testing.T) {
 		for _, args := range [][]string{
 			{"leaderboard", "rows.jsonl", "--out", "out"}, {"leaderboard", "rows.jsonl", "--where", "capacity!=4x", "--out", "out"},
 			{"compare", "lru", "fifo", "rows.jsonl"}, {"compare", "--all", "LRU", "rows.jsonl", "--format", "json"},
+			{"plot", "heatmap", "rows.jsonl", "--policy", "LRU", "--capacity", "1.5x", "-o", "out/heads.svg"}, {"plot", "heatmap", "rows.jsonl", "--policy", "opt", "--capacity", "2x", "--value", "misses", "-o", "out/heads.svg"},
 			{"compare", "lru", "none", "rows.jsonl"}, {"compare", "lru", "lru", "rows.jsonl"},
 		} {
 			var want string
 			for i, order := range [][]string{lines, reversed, mixed} {
 				fatal.If(t, os.WriteFile("rows.jsonl", []byte(strings.Join(order, "")), 0o600))
 				fatal.If(t, os.RemoveAll("out"))
+				fatal.If(t, os.Mkdir("out", 0o700))
 				code, stdout, stderr := run(args...)
 				got := strings.Join([]string{string(rune('0' + code)), stdout, stderr, folder(t, "out")}, "\n")
 				if i == 0 {

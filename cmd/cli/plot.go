@@ -265,17 +265,24 @@ func (f *plotFlags) heatmap(c *call) error {
 	if err := f.check(c, c.args); err != nil {
 		return err
 	}
-	selected, err := readResults(c.Context(), c.args, f.where.conditions)
+	of := choice{where: f.where.conditions, split: corpus.Whole, heat: true, alone: true}
+	rows, incomplete, ok, err := collect(c.Context(), c.args, of, func(c *collected) ([]result.Row, error) {
+		if c.warmed.heat != nil && c.cold.heat != nil { // messages name cells in the order of the rows
+			return nil, board.ErrNotCollected
+		}
+		return append(c.warmed.heat, c.cold.heat...), nil
+	})
+	if err == nil && !ok {
+		var selected selection
+		selected, err = readResults(c.Context(), c.args, f.where.conditions)
+		incomplete = selected.incomplete
+		rows = slice.Filter(selected.rows, func(r result.Row) bool { return r.LayerID != nil && r.Tier == 0 })
+	}
 	if err != nil {
 		return err
 	}
-	var rows []result.Row
 	var cells []pipeline.Cell
-	for _, r := range selected.rows {
-		if r.LayerID == nil || r.Tier != 0 {
-			continue
-		}
-		rows = append(rows, r)
+	for _, r := range rows {
 		cells = slice.Add(cells, pipeline.Cell{Policy: r.Policy, Capacity: optional.Or(r.Capacity, "")})
 	}
 	if rows == nil {
@@ -299,7 +306,7 @@ func (f *plotFlags) heatmap(c *call) error {
 	if err != nil {
 		return err
 	}
-	return cmp.Or(f.draw(c, fmt.Sprintf("%s of %s by layer and head", f.y, cell), d), errorOf(selected.incomplete))
+	return cmp.Or(f.draw(c, fmt.Sprintf("%s of %s by layer and head", f.y, cell), d), errorOf(incomplete))
 }
 
 func stepsPlot(table policies.Table) command {

@@ -60,7 +60,8 @@ func readResults(ctx context.Context, paths []string, where result.Where) (s sel
 	return s, nil
 }
 
-// collected is what boards and comparisons need of rows that were read one at a time.
+// collected is the parts of rows that boards, comparisons and heat maps need. The rows were read one at
+// a time.
 type collected struct {
 	warmed, cold collectedBoard
 	incomplete   *result.Incomplete
@@ -81,10 +82,10 @@ type heatKey struct {
 
 // addHeat adds a row by layer or stream.
 func (c *collectedBoard) addHeat(r *result.Row) {
-	if r.LayerID == nil || r.Capacity == nil || r.Tier > 0 {
+	if r.LayerID == nil || r.Tier > 0 {
 		return
 	}
-	k := heatKey{r.Trace, r.Policy, *r.Capacity, *r.LayerID, optional.Or(r.Head, trace.NoHead)}
+	k := heatKey{r.Trace, r.Policy, optional.Or(r.Capacity, ""), *r.LayerID, optional.Or(r.Head, trace.NoHead)}
 	i, known := c.at[k]
 	if !known {
 		if c.at == nil {
@@ -97,11 +98,12 @@ func (c *collectedBoard) addHeat(r *result.Row) {
 	c.heat[i].Demand += r.Demand
 }
 
-// choice is the rows that boards and comparisons are made of.
+// choice is the rows that boards, comparisons and heat maps are made of.
 type choice struct {
 	where result.Where
 	split corpus.Split
-	heat  bool // the boards need heat maps
+	heat  bool // heat maps are needed
+	alone bool // heat maps are needed, and no cells
 }
 
 // collect returns use of results in little memory. If it cannot, ok is false, and readResults has to
@@ -126,7 +128,7 @@ func collectBoards(ctx context.Context, paths []string, of choice, o board.Optio
 	return collect(ctx, paths, of, func(c *collected) ([]startBoard, error) { return c.boards(o) })
 }
 
-// collectResults is readResults for boards and comparisons. It holds one row of each cell, and those of heat maps.
+// collectResults is readResults for boards, comparisons and heat maps. It holds one row of each cell, and those of heat maps.
 func collectResults(paths []string, chosen choice) (*collected, error) {
 	if len(paths) == 0 {
 		paths = []string{resultsFolder}
@@ -140,6 +142,7 @@ func collectResults(paths []string, chosen choice) (*collected, error) {
 	var cells []result.Row // one of each cell and level of detail
 	level := [2]bool{}
 	var of *collectedBoard // the last row's
+	found := false
 	err = result.EachRow(paths, func(r *result.Row, same bool) error {
 		if now := [2]bool{r.RequestID != nil, r.LayerID != nil}; requested != nil && (!same || now != level) {
 			cells, level = append(cells, *r), now
@@ -148,6 +151,7 @@ func collectResults(paths []string, chosen choice) (*collected, error) {
 			of = nil
 			return nil
 		}
+		found = true
 		to := &c.warmed
 		if r.Warmup == result.ColdStart {
 			to = &c.cold
@@ -159,12 +163,15 @@ func collectResults(paths []string, chosen choice) (*collected, error) {
 		if chosen.heat {
 			to.addHeat(r)
 		}
+		if chosen.alone {
+			return nil
+		}
 		return to.Add(r, same)
 	})
 	if err != nil {
 		return nil, err
 	}
-	if len(result.WithoutOutdated(requested, cells)) < len(cells) || c.warmed.Empty() && c.cold.Empty() || part != nil && !maps.Equal(part, c.digests) {
+	if len(result.WithoutOutdated(requested, cells)) < len(cells) || !found || part != nil && !maps.Equal(part, c.digests) {
 		return nil, board.ErrNotCollected
 	}
 	c.incomplete = result.FindIncomplete(requested, cells, chosen.where)
