@@ -108,19 +108,24 @@ type choice struct {
 
 // collect returns use of results in little memory. If it cannot, ok is false, and readResults has to
 // read the rows, and to explain errors.
-func collect[T any](ctx context.Context, paths []string, of choice, use func(*collected) (T, error)) (made T, i *result.Incomplete, ok bool, err error) {
-	made, err = unlessStopped(ctx, func() (made T, err error) {
-		c, err := collectResults(paths, of)
+func collect[T any](ctx context.Context, paths []string, chosen choice, use func(*collected) (T, error)) (made T, _ *result.Incomplete, ok bool, _ error) {
+	type used struct {
+		made       T
+		incomplete *result.Incomplete
+	}
+	of, err := unlessStopped(ctx, func() (of used, err error) {
+		c, err := collectResults(paths, chosen)
 		if err != nil {
-			return made, err
+			return of, err
 		}
-		i = c.incomplete
-		return use(c)
+		of.incomplete = c.incomplete
+		of.made, err = use(c)
+		return of, err
 	})
 	if stopped := ctx.Err(); stopped != nil {
 		return made, nil, false, stopped
 	}
-	return made, i, err == nil, nil
+	return of.made, of.incomplete, err == nil, nil
 }
 
 // collectBoards returns the boards of results as collect does.
@@ -128,7 +133,8 @@ func collectBoards(ctx context.Context, paths []string, of choice, o board.Optio
 	return collect(ctx, paths, of, func(c *collected) ([]startBoard, error) { return c.boards(o) })
 }
 
-// collectResults is readResults for boards, comparisons and heat maps. It holds one row of each cell, and those of heat maps.
+// collectResults is readResults for boards, comparisons and heat maps. It holds one row of each cell,
+// and those of heat maps.
 func collectResults(paths []string, chosen choice) (*collected, error) {
 	if len(paths) == 0 {
 		paths = []string{resultsFolder}

@@ -9,8 +9,9 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// Collector makes a board or comparisons from rows that come one at a time. It keeps the counts of requests that
-// figures need, a few bytes for each row, and one row of each cell. The zero value has no rows.
+// Collector makes a board or comparisons from rows that come one at a time. It keeps the counts of
+// requests that figures need, a few bytes for each row, and one row of each cell. The zero value has no
+// rows.
 type Collector struct {
 	rows       []result.Row // of the cell that is being read
 	top, below []*cell      // of the GPU's caches and of tiers
