@@ -45,10 +45,12 @@ func load(b *testing.B, i int) (*trace.Stream, *trace.Meta) {
 	return s, &m
 }
 
-// rules runs a benchmark on each workload, with calibration on all blocks, on a sample and with trees.
+// rules runs a benchmark on each workload, with calibration on all blocks, by fine distances, on
+// a sample and with trees.
 func rules(b *testing.B, run func(b *testing.B, w int, r *rule)) {
 	for w, c := range workloads {
 		b.Run("trace="+c.name+"/calibrate=on", func(b *testing.B) { run(b, w, &published) })
+		b.Run("trace="+c.name+"/calibrate=fine", func(b *testing.B) { run(b, w, &fine) })
 		b.Run("trace="+c.name+"/calibrate=sample", func(b *testing.B) { run(b, w, &sample) })
 		b.Run("trace="+c.name+"/calibrate=trees", func(b *testing.B) { run(b, w, &withTrees) })
 	}

@@ -8,11 +8,14 @@ import (
 
 // A block's score corrects its key by five features: its distance from the edge, its quarter of the
 // candidates, the number of listed blocks around it, its sharp sum and its slow sum. All but the
-// second and the third count halves of powers of two. The second and the third are one place of a
-// table: aroundPlace.
+// second and the third count halves of powers of two, and the distance of calibrate=fine sixteenths. The
+// second and the third are one place of a table: aroundPlace.
 
-// buckets is the number of buckets of a key, and the most values of a feature.
+// buckets is the number of buckets of a key, and the most values of a feature other than the distance.
 const buckets = 64
+
+// mostValues is the number of values of the distance, of which calibrate=fine uses the most.
+const mostValues = 512
 
 // mostSums is the number of values of the features of sums, which stay below 2^26. Larger ones are
 // not observed.
@@ -22,17 +25,18 @@ const mostSums = 26
 // are in 1/65536.
 type calibrator struct {
 	returned, noted    [buckets]int64 // blocks by bucket of their key: those that came back, and all
-	observed, expected [5][buckets]int64
+	observed, expected [5][mostValues]int64
 	chance             [buckets]uint32 // that a block comes back, not falling from bucket to bucket
 
 	// corrections of each feature value, in 1/256 of log2
-	ofDistance, ofSharp, ofSlow [buckets]int32
-	ofQuarter                   [8]int32
-	ofAround                    [16]int32
+	ofDistance      [mostValues]int32
+	ofSharp, ofSlow [buckets]int32
+	ofQuarter       [8]int32
+	ofAround        [16]int32
 
 	// blocks of the step before, not yet in noted and expected
 	noticed   [2]noticed // of blocks by turns, which do not wait for each other
-	distances [buckets]int64
+	distances [mostValues]int64
 }
 
 // noticed has the number of noted blocks by bucket of their key, and the chances of them by feature.
@@ -65,8 +69,10 @@ func (c *calibrator) reset() {
 	*c = calibrator{}
 	for b := range buckets {
 		c.returned[b], c.noted[b] = 1<<14, 1<<18
-		for f := range c.observed {
-			c.observed[f][b], c.expected[f][b] = 1<<18, 1<<18
+	}
+	for f := range c.observed {
+		for value := range c.observed[f] {
+			c.observed[f][value], c.expected[f][value] = 1<<18, 1<<18
 		}
 	}
 }
@@ -84,7 +90,7 @@ func (h *history) learn(demand []int32, edge int32) {
 			continue
 		}
 		c.returned[n.key()] += 1 << 16
-		c.observed[0][distance(edge, x)] += 1 << 16
+		c.observed[0][h.distance(edge-x)] += 1 << 16
 		c.observed[1][n.place()>>4&63] += 1 << 16
 		c.observed[2][n.place()&15] += 1 << 16
 		c.observed[3][n.sharp()&63] += 1 << 16
@@ -95,9 +101,11 @@ func (h *history) learn(demand []int32, edge int32) {
 	for b := range buckets {
 		most = max(most, c.returned[b]<<16/c.noted[b])
 		c.chance[b] = uint32(most)
-		c.expected[0][b] += c.distances[b]
 	}
-	c.distances = [buckets]int64{}
+	for d := range h.distance(max(edge, 1)) + 1 {
+		c.expected[0][d] += c.distances[d]
+		c.distances[d] = 0
+	}
 }
 
 // gather adds what was noticed to the counts.
@@ -117,14 +125,14 @@ func (c *calibrator) gather() {
 	}
 }
 
-// begin sets the corrections for the current step, which has no notes yet. One feature may correct
-// nothing.
-func (c *calibrator) begin(edge int32, without int) {
+// begin sets the corrections for the current step, which has no notes yet. distance is the largest one. One
+// feature may correct nothing.
+func (c *calibrator) begin(distance, without int) {
 	if without >= 0 {
 		c.observed[without] = c.expected[without]
 	}
-	for b := range half(uint32(max(edge, 1))) + 1 {
-		c.ofDistance[b&63] = c.offset(0, b)
+	for d := range distance + 1 {
+		c.ofDistance[d] = c.offset(0, d)
 	}
 	for b := range mostSums {
 		c.ofSharp[b], c.ofSlow[b] = c.offset(3, b), c.offset(4, b)
@@ -145,7 +153,7 @@ func (c *calibrator) offset(feature, value int) int32 {
 
 // correction returns the sum of the corrections of a block's features, weighted by 180/256.
 func (c *calibrator) correction(distance int, quarter uint8, around, sharp, slow int) int32 {
-	return (c.ofDistance[distance&63] + c.ofQuarter[quarter&7] + c.ofAround[around&15] + c.ofSharp[sharp&63] + c.ofSlow[slow&63]) * 180 >> 8
+	return (c.ofDistance[distance] + c.ofQuarter[quarter&7] + c.ofAround[around&15] + c.ofSharp[sharp&63] + c.ofSlow[slow&63]) * 180 >> 8
 }
 
 // assess computes and notes the scores of the blocks of a group in a word.
@@ -155,28 +163,28 @@ func (h *history) assess(w int, g *group) {
 		g.regions[i&3] = r * h.rule.region >> 10
 	}
 	at := g.at[:g.n]
-	above := uint32(h.edge) - uint32(w<<6) // distance of the first block
-	far, least := half(above-uint32(at[0])), half(above-uint32(at[len(at)-1]))
+	above := h.edge - int32(w<<6) // distance of the first block
+	far, least := h.distance(above-int32(at[0])), h.distance(above-int32(at[len(at)-1]))
 	if far != least {
 		g.distance = -1
 		for i, b := range at {
-			g.correction[i&63] = c.ofDistance[half(above-uint32(b))&63]
+			g.correction[i&63] = c.ofDistance[h.distance(above-int32(b))]
 		}
 	} else if g.distance != far {
 		g.distance = far
 		for i := range g.correction {
-			g.correction[i] = c.ofDistance[far&63]
+			g.correction[i] = c.ofDistance[far]
 		}
 	}
 	g.kept = h.active[w] &^ h.demanded[w]
 	scores, notes := (*[64]int32)(h.scores[h.places[w]:]), (*[64]note)(h.notes[h.places[w]:])
 	all := assessGroup(g, c, scores, notes, (*[64]uint8)(h.near[w<<6:]), (*[64 + 2*margin]uint8)(h.listed[w<<6:]))
 	if far == least {
-		c.distances[far&63] += int64(all)
+		c.distances[far] += int64(all)
 		return
 	}
 	for i, b := range at {
-		c.distances[half(above-uint32(b))&63] += int64(g.chances[i&63])
+		c.distances[h.distance(above-int32(b))] += int64(g.chances[i&63])
 	}
 }
 
@@ -219,8 +227,11 @@ func ofSharp(sum uint32) int { return (half(sum+1<<10) - 20) & 31 }
 
 func ofSlow(sum uint32) int { return (half(sum+1<<14) - 28) & 31 }
 
-// distance returns the feature value of block x below the edge.
-func distance(edge, x int32) int { return half(uint32(edge - x)) }
+// distance returns the feature value of a block that is n > 0 blocks below the edge.
+func (h *history) distance(n int32) int {
+	bits := h.rule.distance & 7
+	return (int(floatBits(uint32(n))>>(44+bits)) - 1023<<8>>bits) & (mostValues - 1)
+}
 
 // power returns 2^(c/256) in 1/65536, at most 2^32-1. Between powers of two it is linear.
 func power(c int32) uint32 {

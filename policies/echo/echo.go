@@ -31,10 +31,11 @@
 // All arithmetic is in integers. A weight is in 1/65536, a logarithm in 1/256 of log2 and linear
 // between powers of two.
 //
-// Options: calibrate=off evicts by the key alone. calibrate=trees replaces the score by that of 32
-// decision trees. They were trained on the half of the corpus on which the constants were chosen. They
-// see the score, the five features, the steps since the last two demands, the demands per step, and the
-// number of the step. A step then costs four to ten times as much. calibrate=sample scores a block only
+// Options: calibrate=off evicts by the key alone. calibrate=fine divides the distance into 16 values per
+// power of two, and not into 2. calibrate=trees replaces the score by that of 32 decision trees. They
+// were trained on the half of the corpus on which the constants were chosen. They see the score, the five
+// features, the steps since the last two demands, the demands per step, and the number of the step. A step
+// then costs four to ten times as much. calibrate=sample scores a block only
 // when it may be evicted, and observes each word of 64 blocks at one of n steps. n is |D_t| / 100,
 // rounded down to 1, 2, 4 or 8. Region sums are from the word's last turn. The history has 56 steps.
 // Credits are 8 for a member or a birth, 12 for a demanded birth, and 4 for a near miss. Overlaps count
@@ -65,7 +66,7 @@ var Entry = policies.Entry{
 	Name:    "echo",
 	Summary: "evicts blocks that did not follow past steps similar to the current one",
 	Source:  "new here, see policies/echo/README.md",
-	Usage:   "echo:calibrate=C, C is on (default), off, sample or trees",
+	Usage:   "echo:calibrate=C, C is on (default), off, fine, sample or trees",
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Stack: true, Aligned: 1 << regionBits, Memory: "43 B", Cost: "O(blocks of 64 steps) a step"},
 	New:     parse,
@@ -73,11 +74,13 @@ var Entry = policies.Entry{
 
 func parse(text string) (func() policies.Policy, string, error) {
 	calibrate := "on"
-	canonical, err := policies.ParseOptions(text, policies.Word("calibrate", &calibrate, "on", "off", "sample", "trees"))
+	canonical, err := policies.ParseOptions(text, policies.Word("calibrate", &calibrate, "on", "off", "fine", "sample", "trees"))
 	r := &published
 	switch calibrate {
 	case "sample":
 		r = &sample
+	case "fine":
+		r = &fine
 	case "trees":
 		r = &withTrees
 	}

@@ -32,6 +32,10 @@ func TestConformanceOfASample(t *testing.T) {
 	policytest.Run(t, echo.Entry, "calibrate=sample", newSample(100))
 }
 
+func TestConformanceOfFineDistances(t *testing.T) {
+	policytest.Run(t, echo.Entry, "calibrate=fine", func() policytest.Reference { return &reference{calibrate: true, fine: true} })
+}
+
 func TestConformanceOfTrees(t *testing.T) {
 	policytest.Run(t, echo.Entry, "calibrate=trees", func() policytest.Reference { return &reference{calibrate: true, trees: true} })
 }

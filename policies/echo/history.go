@@ -190,7 +190,7 @@ func (h *history) compare(demand []int32) {
 // rescore computes the scores of all active blocks outside D_t, and the sums of all regions. Short loops
 // over the blocks of a word fit into the registers and are faster than one loop.
 func (h *history) rescore() {
-	h.calibrator.begin(h.edge, h.rule.without)
+	h.calibrator.begin(h.distance(max(h.edge, 1)), h.rule.without)
 	g, n := &h.group, int32(0)
 	g.distance = -1
 	clear(h.assessed)
@@ -339,7 +339,7 @@ func (h *history) score(x int32) int32 {
 		return int32(key)
 	}
 	around := around(h.listed, x)
-	score := logarithm(key) + h.correction(distance(h.edge, x), h.near[x], around, 0, 0)
+	score := logarithm(key) + h.correction(h.distance(h.edge-x), h.near[x], around, 0, 0)
 	if h.rule.trees {
 		return reached().score(h.describe(x, score, aroundPlace(h.near[x], around), 0, 0))
 	}
@@ -355,5 +355,5 @@ func (h *history) scoreNow(x int32) int32 {
 		key, sharp, slow = key+s.key*(unit/2), sharp+s.sharp*(unit/2), slow+s.slow*(unit/2)
 	}
 	around := around(h.listed, x)
-	return logarithm(h.key(x, key)) + h.correction(distance(h.edge, x), h.near[x], around, ofSharp(sharp), ofSlow(slow))
+	return logarithm(h.key(x, key)) + h.correction(h.distance(h.edge-x), h.near[x], around, ofSharp(sharp), ofSlow(slow))
 }

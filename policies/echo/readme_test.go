@@ -186,21 +186,19 @@ type contender struct {
 }
 
 func contenders(t *testing.T) (list []contender) {
-	table := policies.NewTable(lookahead.Entry, s3fifo.Entry, nearlrfu.Entry, lrfu.Entry, echo.Entry)
 	for _, name := range []string{"lookahead", "s3-fifo", "near-lrfu", "lrfu", "near-lrfu:gamma=0.9", "echo:calibrate=off", "echo:calibrate=sample", "echo", "echo:calibrate=trees"} {
-		spec, err := table.Parse(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, contender{name, spec})
+		list = append(list, contender{name, named(t, name)})
 	}
 	return list
 }
 
-// named returns a contender's policy.
+// named returns a contender's policy, or echo with an option.
 func named(t *testing.T, name string) policies.Spec {
-	list := contenders(t)
-	return list[slices.IndexFunc(list, func(x contender) bool { return x.name == name })].spec
+	spec, err := policies.NewTable(lookahead.Entry, s3fifo.Entry, nearlrfu.Entry, lrfu.Entry, echo.Entry).Parse(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return spec
 }
 
 func bound(t *testing.T, e policies.Entry) policies.Spec {
@@ -217,7 +215,7 @@ func TestREADME(t *testing.T) {
 		t.Skip("replays the corpus with each variant of the rule")
 	}
 	c := &counter{t, map[string]missed{}, map[string]*allocate.Plan{}, map[string][]result.Row{}}
-	tables := map[string]string{"gaps": c.gaps(), "tasks": c.tasks(), "trees": c.trees(), "ablation": c.ablation(), "cells": c.cells(), "settings": c.settings(), "contexts": c.contexts(), "prefetch": c.prefetches(), "times": c.prefetchTimes()}
+	tables := map[string]string{"gaps": c.gaps(), "tasks": c.tasks(), "fine": c.beyond("echo:calibrate=fine"), "trees": c.beyond("echo:calibrate=trees"), "ablation": c.ablation(), "cells": c.cells(), "settings": c.settings(), "contexts": c.contexts(), "prefetch": c.prefetches(), "times": c.prefetchTimes()}
 	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -305,15 +303,15 @@ func (c *counter) tasks() string {
 	return b.String()
 }
 
-// trees returns the table of the points of the gap that calibrate=trees closes beyond the default.
-func (c *counter) trees() string {
+// beyond returns the table of the points of the gap that a policy closes beyond the default.
+func (c *counter) beyond(policy string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| traces | %s | pooled |\n|---|%s---:|\n", strings.Join(sizes, " | "), strings.Repeat("---:|", len(sizes)))
 	for i := range parts {
 		p := &parts[i]
 		least, most := c.of(p.files, "opt", bound(c.t, opt.Entry)), c.of(p.files, "lru", bound(c.t, lru.Entry))
-		without, with := c.of(p.files, "echo", named(c.t, "echo")), c.of(p.files, "echo:calibrate=trees", named(c.t, "echo:calibrate=trees"))
-		more := missed{} // as much less than LRU as trees miss less than the default
+		without, with := c.of(p.files, "echo", named(c.t, "echo")), c.of(p.files, policy, named(c.t, policy))
+		more := missed{} // as much less than LRU as the policy misses less than the default
 		for r, misses := range most {
 			for j := range misses {
 				more[r] = append(more[r], misses[j]-without[r][j]+with[r][j])

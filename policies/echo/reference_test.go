@@ -18,6 +18,7 @@ type reference struct {
 	calibrate bool
 	sample    int // demanded blocks per step of a turn, by calibrate=sample
 	trees     bool
+	fine      bool // 16 distances per power of two
 
 	history int             // remembered steps
 	credits []map[int32]int // by step
@@ -149,6 +150,10 @@ func (r *reference) Step(s *policytest.Step) {
 		most = max(most, (1<<14+r.back["returned "+name])*65536/(1<<18+r.back["noted "+name]))
 		chance[b] = most
 	}
+	width := 128 // of a distance, in 1/256 of log2
+	if r.fine {
+		width = 16
+	}
 	features := func(x int32) (values [5]string) {
 		around := 0
 		for y := x - 4; y <= x+4; y++ {
@@ -158,7 +163,7 @@ func (r *reference) Step(s *policytest.Step) {
 		}
 		slow := func(u int) int { return int(math.Round(65536 * math.Pow(0.95, float64(t-u)))) }
 		return [5]string{
-			bucketName("edge", min(63, lg(int(r.edge-x))/128)),
+			bucketName("edge", lg(int(r.edge-x))/width),
 			bucketName("near", near[x]),
 			bucketName("around", min(8, around)),
 			bucketName("sharp", min(40, max(0, lg(sum(x, sharp)+1024)/128-20))),

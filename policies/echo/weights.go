@@ -19,23 +19,27 @@ type weights struct{ key, sharp [lags + 1]uint32 }
 
 // rule has the constants that the ablation of README.md changes. Only published is in use.
 type rule struct {
-	history int       // remembered steps, at most lags
-	context [3]uint32 // weights of the overlaps of a step, of the step before and of the one before that
-	power   int       // of the similarity: 6, 10 or 16
-	follows uint32    // part of a weight that goes on to the next step, in 1/8
-	echo    uint32    // weight of the echoes in S
-	recent  uint32    // weight of recency in S
-	region  uint32    // part of a region's sum in the key, in 1/1024
-	birth   int       // credit of a birth
-	without int       // feature that does not correct the key, or -1
-	trees   bool      // replace the score, see trees.go
-	sample  int       // demanded blocks per step of a turn, see turns. 0 observes all blocks at each step
+	history  int       // remembered steps, at most lags
+	context  [3]uint32 // weights of the overlaps of a step, of the step before and of the one before that
+	power    int       // of the similarity: 6, 10 or 16
+	follows  uint32    // part of a weight that goes on to the next step, in 1/8
+	echo     uint32    // weight of the echoes in S
+	recent   uint32    // weight of recency in S
+	region   uint32    // part of a region's sum in the key, in 1/1024
+	birth    int       // credit of a birth
+	distance int       // one value of the distance has 2^distance logarithms, in 1/256 of log2
+	without  int       // feature that does not correct the key, or -1
+	trees    bool      // replace the score, see trees.go
+	sample   int       // demanded blocks per step of a turn, see turns. 0 observes all blocks at each step
 }
 
-var published = rule{history: lags, context: [3]uint32{4, 2, 1}, power: 10, follows: 5, echo: 3, recent: 1, region: 5, birth: unit, without: -1}
+var published = rule{history: lags, context: [3]uint32{4, 2, 1}, power: 10, follows: 5, echo: 3, recent: 1, region: 5, birth: unit, distance: 7, without: -1}
 
 // withTrees is the rule of calibrate=trees.
 var withTrees = func() rule { r := published; r.trees = true; return r }()
+
+// fine is the rule of calibrate=fine.
+var fine = func() rule { r := published; r.distance = 4; return r }()
 
 // sample is the rule of calibrate=sample.
 var sample = sampleOf(100)
