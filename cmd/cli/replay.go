@@ -168,16 +168,10 @@ func (f *replayFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	begun := false
 	if f.out != "" {
 		if o.Store, err = replay.OpenStore(f.out); err != nil {
 			return err
 		}
-		defer func() {
-			if !begun {
-				o.Store.Discard()
-			}
-		}()
 	}
 	bar := newBar(c.stderr)
 	defer bar.close()
@@ -187,7 +181,6 @@ func (f *replayFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	begun = true
 	for _, t := range tasks {
 		if err := t.job.SaveRequested(); err != nil {
 			return err

@@ -198,25 +198,6 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// A replay that fails before its first step leaves no folder, except one that was there.
-func TestReplayLeavesNothing(t *testing.T) {
-	dir, good := t.TempDir(), smallTrace(t, small)
-	for name, args := range map[string][]string{"no file": {"nowhere.parquet"}, "a second file": {good, "nowhere.parquet", "--profile"}, "K above M": {good, "--topk", "17"}} {
-		if code, _, errs := run(append([]string{"replay", "--out", filepath.Join(dir, "a", "b")}, args...)...); code != 1 {
-			t.Errorf("%s: exit code %d, %s", name, code, errs)
-		}
-		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-			t.Fatalf("%s: %v is left, %v", name, left, err)
-		}
-	}
-	if code, _, _ := run("replay", "nowhere.parquet", "--out", dir); code != 1 {
-		t.Errorf("exit code %d", code)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("%v is left, %v", left, err)
-	}
-}
-
 // A file without read permission is an error, not an empty trace.
 func TestNoPermission(t *testing.T) {
 	if os.Getuid() == 0 {

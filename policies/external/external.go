@@ -171,9 +171,11 @@ func StopAll() {
 		p.idle, p.all = nil, nil
 		p.mu.Unlock()
 	}
-	for _, c := range all {
-		c.wait()
+	var ends sync.WaitGroup
+	for _, c := range all { // a daemon of a program may keep its stderr open for graceOfMessages
+		ends.Go(c.wait)
 	}
+	ends.Wait()
 	clear(programs.of)
 }
 

@@ -47,11 +47,8 @@ const requestedFolder = "asked"
 
 // locked calls f while no other run can change the files that runs share.
 func (s *Store) locked(f func() error) error {
-	locked, folder := false, filepath.Join(s.dir, requestedFolder)
-	if err := files.MakeFolder(folder); err != nil { // a run that failed at once may have removed it
-		return fmt.Errorf("keep results: %w", err)
-	}
-	err := files.Locked(filepath.Join(folder, "lock"), func() error {
+	locked := false
+	err := files.Locked(filepath.Join(s.dir, requestedFolder, "lock"), func() error {
 		locked = true
 		return f()
 	})

@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/files"
@@ -34,43 +33,23 @@ import (
 // Every file appears whole or not at all. Files of cells and passes end in a seal, which detects
 // damage. Several runs may share a folder. A run lists only the cells of its own trace, so a start
 // does not get slower with the number of traces.
-type Store struct {
-	dir  string
-	made []string // the folders that OpenStore made, parents first
-}
+type Store struct{ dir string }
 
 // OpenStore opens the store in dir. It makes the folder if it does not exist.
 func OpenStore(dir string) (*Store, error) {
-	s := &Store{dir: dir}
-	for _, folder := range []string{dir, filepath.Join(dir, cellsFolder), filepath.Join(dir, requestedFolder)} {
-		first := len(s.made)
-		for at := folder; missing(at); at = filepath.Dir(at) {
-			s.made = slices.Insert(s.made, first, at)
-		}
-		if err := files.MakeFolder(folder); err != nil {
+	for _, made := range []string{dir, filepath.Join(dir, cellsFolder), filepath.Join(dir, requestedFolder)} {
+		if err := files.MakeFolder(made); err != nil {
 			return nil, fmt.Errorf("open results folder: %w", err)
 		}
 	}
 	for _, written := range []string{".", "profiles", requestedFolder} {
 		files.Sweep(filepath.Join(dir, written))
 	}
+	s := &Store{dir: dir}
 	if err := s.moveCells(); err != nil {
 		return nil, fmt.Errorf("open results folder: %w", err)
 	}
 	return s, nil
-}
-
-func missing(path string) bool {
-	_, err := os.Lstat(path)
-	return errors.Is(err, fs.ErrNotExist)
-}
-
-// Discard removes the folders that OpenStore made, if they are empty. A run calls it if it ends before
-// it keeps anything.
-func (s *Store) Discard() {
-	for _, folder := range slices.Backward(s.made) {
-		_ = os.Remove(folder) // fails if another run has a file in it
-	}
 }
 
 const cellsFolder = "cells"
