@@ -61,6 +61,15 @@ func New(t *testing.T) *Browser {
 	from, theirOut, err2 := os.Pipe()
 	profile, err3 := os.MkdirTemp("", "kvreplay-browser-")
 	fatal.If(t, errors.Join(err, err2, err3))
+	t.Cleanup(func() {
+		for range 100 { // processes of the browser may write after its end
+			if os.RemoveAll(profile) == nil {
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		t.Logf("%s is left", profile)
+	})
 	// Root, as in containers, has no sandbox.
 	c := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe",
 		"--no-first-run", "--disable-background-networking", "--hide-scrollbars", "--user-data-dir="+profile, "about:blank")
@@ -77,12 +86,6 @@ func New(t *testing.T) *Browser {
 		stop.Stop()
 		to.Close()
 		from.Close()
-		for range 100 { // processes of the browser may write after its end
-			if os.RemoveAll(profile) == nil {
-				break
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
 	})
 	var target struct{ TargetID string }
 	b.Call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
