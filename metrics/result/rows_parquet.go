@@ -42,7 +42,7 @@ func WriteParquet(w io.Writer, rows []Row) error {
 // ParquetWriter is WriteParquet for rows that come one at a time. They have to be in the order of
 // MergeRows.
 type ParquetWriter struct {
-	file *parquet.Writer
+	file *parquet.GenericWriter[any]
 	rows int
 	last Row
 	row  reflect.Value
@@ -54,7 +54,7 @@ var ErrNotSorted = errors.New("rows need to be sorted")
 
 // NewParquetWriter returns a writer to w.
 func NewParquetWriter(w io.Writer) *ParquetWriter {
-	file := parquet.NewWriter(w, parquet.SchemaOf(reflect.New(parquetRow).Interface()), parquet.Compression(&parquet.Zstd), parquet.CreatedBy("kvreplay", "v1", ""))
+	file := parquet.NewGenericWriter[any](w, parquet.SchemaOf(reflect.New(parquetRow).Interface()), parquet.Compression(&parquet.Zstd), parquet.CreatedBy("kvreplay", "v1", ""))
 	return &ParquetWriter{file: file, row: reflect.New(parquetRow).Elem()}
 }
 
@@ -75,7 +75,7 @@ func (p *ParquetWriter) write(r *Row) error {
 	for i, f := range rowFields {
 		p.row.Field(i).Set(f.value(r))
 	}
-	if err := p.file.Write(p.row.Interface()); err != nil {
+	if _, err := p.file.Write([]any{p.row.Interface()}); err != nil {
 		return fmt.Errorf("write rows: %w", err)
 	}
 	return nil
