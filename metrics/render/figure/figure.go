@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"fmt"
 	"image/color"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -65,8 +66,9 @@ type Drawing interface {
 	draw(c draw.Canvas) error
 }
 
-// Panels are drawings one above the other.
-type Panels []Drawing
+// Panels are plots one above the other. Their areas lie at the same place and share the axis of X,
+// which covers all points. Its text, marks and scale are those of the last plot.
+type Panels []*Lines
 
 func (p Panels) height(width vg.Length) (sum vg.Length) {
 	for _, d := range p {
@@ -76,14 +78,29 @@ func (p Panels) height(width vg.Length) (sum vg.Length) {
 }
 
 func (p Panels) draw(c draw.Canvas) error {
-	size := c.Max.Sub(c.Min)
-	top, share := c.Max.Y, size.Y/p.height(size.X)
-	for _, d := range p {
-		panel := c
-		panel.Max.Y, panel.Min.Y = top, top-share*d.height(size.X)
-		if err := d.draw(panel); err != nil {
+	x := [2]float64{math.Inf(1), math.Inf(-1)}
+	for _, l := range p {
+		own, _ := l.span()
+		x = [2]float64{min(x[0], own[0]), max(x[1], own[1])}
+	}
+	var plots []*linePlot
+	var most margins
+	for _, l := range p {
+		shared, last := *l, p[len(p)-1]
+		shared.X, shared.Ticks, shared.LogX = last.X, last.Ticks, last.LogX
+		plot, err := shared.plot(x)
+		if err != nil {
 			return err
 		}
+		plots = append(plots, plot)
+		most = margins{max(most.left, plot.left), max(most.right, plot.right)}
+	}
+	size := c.Max.Sub(c.Min)
+	top, share := c.Max.Y, size.Y/p.height(size.X)
+	for i, l := range p {
+		panel := c
+		panel.Max.Y, panel.Min.Y = top, top-share*l.height(size.X)
+		plots[i].drawWithin(panel, most)
 		top = panel.Min.Y
 	}
 	return nil

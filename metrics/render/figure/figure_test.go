@@ -11,10 +11,12 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
 )
@@ -30,7 +32,7 @@ func drawings() map[string]Drawing {
 		"lines":        lines,
 		"one point":    &Lines{X: "x", Y: "y", Lines: []Line{{Name: "a", Points: []Point{{3, 1, 1, 1}}}}},
 		"log":          &Lines{LogX: true, Ticks: []float64{1, 4}, Lines: []Line{{Name: "a", Bare: true, Points: []Point{{1, 1, 1, 1}, {4, 2, 2, 2}}}}},
-		"panels":       Panels{lines, &Lines{Lines: []Line{{Name: "a", Points: []Point{{1, 1, 1, 1}}}}}},
+		"panels":       Panels{lines, {Lines: []Line{{Name: "a", Points: []Point{{1, 1, 1, 1}}}}}},
 		"dots":         &Dots{X: "x", Rows: []Row{{hostile, "1.0 a", 1, 0.9, 1.1, false}, {"b", "1.2 b", 1.2, 1.2, 1.2, true}, {"far", "9 c", 9, 8, 10, false}}, Marks: []Row{{Name: "OPT", Value: 0.8}}},
 		"points":       &Points{X: "GB", Y: "ms", LogY: true, Groups: []string{"one", "two"}, Points: []Mark{{Point{1, 2, 1, 3}, hostile, 0, true}, {Point{2, 1, 1, 1}, "b", 0, true}, {Point{2, 5, 4, 6}, "c", 1, false}}},
 		"heat":         &Heat{X: "layer", Y: "head", Scale: "misses", Columns: []string{"0", "1"}, Rows: []string{hostile}, Values: [][]float64{{1, math.NaN()}}},
@@ -60,7 +62,7 @@ func TestDrawings(t *testing.T) {
 			}
 		}
 	}
-	for _, d := range []Drawing{&Lines{}, &Dots{}, &Points{}, &Heat{}, Panels{&Lines{}}} {
+	for _, d := range []Drawing{&Lines{}, &Dots{}, &Points{}, &Heat{}, Panels{{}}} {
 		if _, err := (&Figure{Drawing: d, Size: Column}).Draw(".svg"); err == nil {
 			t.Errorf("%T without data has a figure", d)
 		}
@@ -168,6 +170,43 @@ func TestClip(t *testing.T) {
 	}
 	if svg, err := f.Draw(".svg"); err != nil || strings.Contains(string(svg), "(9)") {
 		t.Errorf("without Clip a name has a value (%v)", err)
+	}
+}
+
+// Equal values of X stand below each other in all panels, although names, values of Y and the points'
+// ends differ. All texts lie within the figure. One panel is its plot.
+func TestPanelsAlign(t *testing.T) {
+	small := []Line{{Name: "a", Points: []Point{{1, 0.1, 0.1, 0.1}, {4, 0.3, 0.3, 0.3}}}}
+	large := []Line{{Name: "a longer name", Points: []Point{{2, 10001, 10001, 10001}, {8, 10002, 10002, 10002}}}}
+	wide := &Lines{X: "x", Y: "y", LogX: true, Ticks: []float64{1, 2, 4, 8}, Lines: large}
+	text := regexp.MustCompile(`<text x="([^"]+)"[^>]*>([^<]+)<`)
+	for _, p := range []Panels{{{X: "own", Lines: small}, wide}, {{Y: "y", Lines: large}, {X: "x", LogX: true, Ticks: wide.Ticks, Lines: small}}} {
+		svg, err := (&Figure{Drawing: p, Size: Column}).Draw(".svg")
+		fatal.If(t, err)
+		at := map[string][]float64{}
+		for _, m := range text.FindAllStringSubmatch(string(svg), -1) {
+			x, err := strconv.ParseFloat(m[1], 64)
+			fatal.If(t, err)
+			if end := vg.Length(x) + textStyle(draw.XLeft, draw.YCenter).Width(m[2]); m[2] != "y" && (x < 0 || end > vg.Length(Column.Width)*vg.Millimeter) {
+				t.Errorf("%s stands from %v to %v", m[2], x, end)
+			}
+			at[m[2]] = append(at[m[2]], x)
+		}
+		for _, mark := range []string{"x", "1", "2", "4", "8"} {
+			if x := at[mark]; len(x) != 2 || x[0] != x[1] {
+				t.Errorf("%s stands at %v, expected twice the same", mark, x)
+			}
+		}
+		if at["own"] != nil {
+			t.Error("the panels have different axes of X")
+		}
+	}
+	single, err := (&Figure{Drawing: wide, Size: Column}).Draw(".svg")
+	fatal.If(t, err)
+	panel, err := (&Figure{Drawing: Panels{wide}, Size: Column}).Draw(".svg")
+	fatal.If(t, err)
+	if !bytes.Equal(single, panel) {
+		t.Error("one panel differs from its plot")
 	}
 }
 

@@ -80,10 +80,34 @@ func (l *Lines) span() (x, y [2]float64) {
 	return x, [2]float64{low, y[1] + room}
 }
 
+// margins are the widths next to a plot's area: on the left for the axis of Y, on the right for names.
+type margins struct{ left, right vg.Length }
+
+// linePlot is a plot of lines with the margins that it needs.
+type linePlot struct {
+	*plot.Plot
+	margins
+}
+
 func (l *Lines) draw(c draw.Canvas) error {
-	x, y := l.span()
-	if x[0] > x[1] {
-		return errors.New("no points to draw")
+	x, _ := l.span()
+	p, err := l.plot(x)
+	if err == nil {
+		p.drawWithin(c, p.margins)
+	}
+	return err
+}
+
+// drawWithin draws the plot with margins that are at least its own.
+func (p *linePlot) drawWithin(c draw.Canvas, m margins) {
+	p.Draw(draw.Crop(c, m.left-p.left, -m.right, 0, -vg.Millimeter))
+}
+
+// plot returns the plot with an axis of X from x[0] to x[1].
+func (l *Lines) plot(x [2]float64) (*linePlot, error) {
+	own, y := l.span()
+	if own[0] > own[1] {
+		return nil, errors.New("no points to draw")
 	}
 	for _, line := range l.Lines { // the bound of all is shown if it is near
 		for _, p := range line.Points {
@@ -117,8 +141,8 @@ func (l *Lines) draw(c draw.Canvas) error {
 		widest = max(widest, textStyle(draw.XLeft, draw.YCenter).Width(shown(line.Name)))
 	}
 	p.Add(chart.Grid(), &lineDrawer{named})
-	p.Draw(draw.Crop(c, 0, -1.05*widest-4*labelGap, 0, -vg.Millimeter))
-	return nil
+	left := p.DataCanvas(draw.Canvas{Rectangle: vg.Rectangle{Max: vg.Point{X: vg.Inch, Y: vg.Inch}}}).Min.X
+	return &linePlot{p, margins{left, 1.05*widest + 4*labelGap}}, nil
 }
 
 // bareIntervals is about the number of intervals of a bare line.
