@@ -7,6 +7,7 @@ package figure
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"image/color"
 	"math"
@@ -244,32 +245,33 @@ var (
 	glyphs = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}}
 )
 
-// spread moves positions apart, so that neighbours have at least the distance gap, within low and
-// high. It keeps their order.
+// spread moves positions apart by the least sum of squares, so that neighbours have at least the
+// distance gap, within low and high. It keeps their order. Positions that touch lie around the mean of
+// theirs, unless an end of the range moves them.
 func spread(at []vg.Length, gap, low, high vg.Length) []vg.Length {
 	order := slice.Indices(len(at))
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case at[a] < at[b]:
-			return -1
-		case at[a] > at[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(at[a], at[b]) })
 	if n := vg.Length(len(at) - 1); n > 0 && gap*n > high-low {
 		gap = (high - low) / n
 	}
-	moved := slices.Clone(at)
-	floor := low
-	for _, i := range order {
-		moved[i] = max(moved[i], floor)
-		floor = moved[i] + gap
+	// A group begins with the position of rank first. The mean of its positions puts that one at mean.
+	type group struct{ first, mean, n vg.Length }
+	var groups []group
+	for k, i := range order {
+		g := group{vg.Length(k), at[i], 1}
+		for len(groups) > 0 && groups[len(groups)-1].mean+gap*groups[len(groups)-1].n > g.mean {
+			last := groups[len(groups)-1]
+			g = group{last.first, (last.mean*last.n + (g.mean-gap*last.n)*g.n) / (last.n + g.n), last.n + g.n}
+			groups = groups[:len(groups)-1]
+		}
+		groups = append(groups, g)
 	}
-	ceiling := high
-	for _, i := range slices.Backward(order) {
-		moved[i] = min(moved[i], ceiling)
-		ceiling = moved[i] - gap
+	moved := slices.Clone(at)
+	for _, g := range groups {
+		begin := min(max(g.mean, low+gap*g.first), high-gap*(vg.Length(len(at)-1)-g.first))
+		for k := range int(g.n) {
+			moved[order[int(g.first)+k]] = begin + gap*vg.Length(k)
+		}
 	}
 	return moved
 }

@@ -117,6 +117,11 @@ func TestSpread(t *testing.T) {
 		const gap, low, high = 5, 10, 90
 		moved := spread(at, gap, low, high)
 		room := min(gap, (high-low)/max(1, vg.Length(len(at)-1)))
+		for i, want := range spreadSlowly(slices.Sorted(slices.Values(at)), room, low, high) {
+			if have := slices.Sorted(slices.Values(moved))[i]; math.Abs(float64(have-want)) > 1e-9 {
+				t.Fatalf("%v moved to %v, expected %v at place %d", at, moved, want, i)
+			}
+		}
 		for i := range at {
 			if moved[i] < low-1e-9 || moved[i] > high+1e-9 {
 				t.Fatalf("%v moved to %v, beyond %d to %d", at, moved, low, high)
@@ -128,10 +133,39 @@ func TestSpread(t *testing.T) {
 			}
 		}
 	}
+	for _, c := range [][2][]vg.Length{
+		{{50, 50, 50}, {45, 50, 55}}, // around their mean
+		{{50, 20, 53}, {49, 20, 54}},
+		{{1, 2}, {0, 5}}, // at an end
+		{{97, 98, 99, 40}, {90, 95, 100, 40}},
+	} {
+		if moved := spread(c[0], 5, 0, 100); !slices.Equal(moved, c[1]) {
+			t.Errorf("%v moved to %v, expected %v", c[0], moved, c[1])
+		}
+	}
 	far := []vg.Length{20, 40, 60}
 	if moved := spread(far, 5, 0, 100); !slices.Equal(moved, far) {
 		t.Errorf("labels with room moved to %v", moved)
 	}
+}
+
+// spreadSlowly spreads sorted positions by the formula of isotonic regression: less k gaps, the k-th
+// is the largest of the least means of ranges that hold it.
+func spreadSlowly(at []vg.Length, gap, low, high vg.Length) (moved []vg.Length) {
+	for k := range at {
+		most := vg.Length(math.Inf(-1))
+		for first := range k + 1 {
+			least, sum := vg.Length(math.Inf(1)), vg.Length(0)
+			for last := first; last < len(at); last++ {
+				if sum += at[last] - gap*vg.Length(last); last >= k {
+					least = min(least, sum/vg.Length(last-first+1))
+				}
+			}
+			most = max(most, least)
+		}
+		moved = append(moved, min(max(most, low), high-gap*vg.Length(len(at)-1))+gap*vg.Length(k))
+	}
+	return moved
 }
 
 // The axis of lines fits the contenders. A bound that is far away does not press them together.
