@@ -150,9 +150,9 @@ func closed(requests []string, lru, opt, of missed) (gaps []float64) {
 // pooled returns the last of the gaps.
 func pooled(gaps []float64) float64 { return gaps[len(gaps)-1] }
 
-// interval returns the 95 % interval of the pooled gap closed: percentiles of a bootstrap over
-// requests, or nothing for fewer than five.
-func interval(requests []string, lru, opt, of missed) string {
+// interval returns the 95 % interval of the pooled gap closed with some digits: percentiles of a bootstrap
+// over requests, or nothing for fewer than five.
+func interval(digits int, requests []string, lru, opt, of missed) string {
 	if len(requests) < 5 {
 		return ""
 	}
@@ -166,7 +166,7 @@ func interval(requests []string, lru, opt, of missed) string {
 		gaps = append(gaps, pooled(closed(drawn, lru, opt, of)))
 	}
 	slices.Sort(gaps)
-	return fmt.Sprintf(" [%.0f, %.0f]", gaps[50], gaps[1949])
+	return fmt.Sprintf(" [%.*f, %.*f]", digits, gaps[50], digits, gaps[1949])
 }
 
 // requestsOf lists the requests of a part.
@@ -265,7 +265,7 @@ func (c *counter) gaps() string {
 			for _, gap := range gaps[:len(sizes)] {
 				fmt.Fprintf(&b, " %.1f |", gap)
 			}
-			fmt.Fprintf(&b, " %.1f%s |\n", gaps[len(sizes)], interval(requests, most, least, of))
+			fmt.Fprintf(&b, " %.1f%s |\n", gaps[len(sizes)], interval(0, requests, most, least, of))
 			title = ""
 		}
 	}
@@ -323,7 +323,7 @@ func (c *counter) beyond(policy string) string {
 		for _, gap := range gaps[:len(sizes)] {
 			fmt.Fprintf(&b, " %+.1f |", gap)
 		}
-		fmt.Fprintf(&b, " %+.1f%s |\n", pooled(gaps), interval(requests, most, least, more))
+		fmt.Fprintf(&b, " %+.1f%s |\n", pooled(gaps), interval(1, requests, most, least, more))
 	}
 	return b.String()
 }

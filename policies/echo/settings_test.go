@@ -105,7 +105,7 @@ func (c *counter) settings() string {
 			for _, name := range []string{"lrfu", "near-lrfu:gamma=0.9", "echo:calibrate=sample"} {
 				fmt.Fprintf(&b, " %.1f |", closed(requests, all["lru"], all["opt"], all[name])[0])
 			}
-			fmt.Fprintf(&b, " %.1f%s |\n", closed(requests, all["lru"], all["opt"], all["echo"])[0], interval(requests, all["lru"], all["opt"], all["echo"]))
+			fmt.Fprintf(&b, " %.1f%s |\n", closed(requests, all["lru"], all["opt"], all["echo"])[0], interval(0, requests, all["lru"], all["opt"], all["echo"]))
 		}
 	}
 	return b.String()
