@@ -61,6 +61,8 @@ func TestSystemsRefuses(t *testing.T) {
 		"context of 0":      {[]string{trace, "--model", "llama-3-8b", "--context", "0"}, 2, "--context 0: expected at least 1"},
 		"K of 0":            {[]string{trace, "--model", "llama-3-8b", "--topk", "0"}, 2, "--topk 0: expected at least 1"},
 		"layer map":         {[]string{trace, "--model", "llama-3-8b", "--systems", "dense-gpu,ess", "--layer-map", "foo"}, 1, `layer map foo: "foo": expected nearest, stretch`},
+		"dense layer map":   {[]string{trace, "--model", "llama-3-8b", "--systems", "dense-gpu", "--layer-map", "foo"}, 1, `layer map foo: "foo": expected nearest, stretch`},
+		"long layer map":    {[]string{trace, "--model", "llama-3-8b", "--systems", "dense-gpu", "--layer-map", "0-32=5"}, 1, "layers 0 to 31"},
 		"layer map of none": {[]string{trace, "--model", "llama-3-8b", "--systems", "dense-gpu,ess", "--layer-map", "0-31=99"}, 1, "layer 99 is not profiled"},
 		"accept too much":   {[]string{trace, "--model", "llama-3-8b", "--mtp", "1", "--accept", "2"}, 2, "--accept 2"},
 		"no model":          {[]string{trace}, 2, "--model missing"},
@@ -79,6 +81,20 @@ func TestSystemsRefuses(t *testing.T) {
 		if code != c.code || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: exit %d, %q; expected %d and %q", name, code, stderr, c.code, c.want)
 		}
+	}
+}
+
+// A layer map that suits the traces of some systems leaves the others without times.
+func TestSystemsMapOfSomeTraces(t *testing.T) {
+	corpus := filepath.Join("..", "..", "datasets", "corpus")
+	out := must(t, "systems", filepath.Join(corpus, "wide_questions.parquet"), filepath.Join(corpus, "selectors_qa_text.quest.parquet"),
+		"--model", "llama-3-8b", "--context", "32768", "--systems", "dense-gpu,sparse-gpu,quest-gpu", "--layer-map", "0-31=15", "--format", "json")
+	var rows []systems.Row
+	if err := json.Unmarshal([]byte(out), &rows); err != nil || len(rows) != 3 {
+		t.Fatal(out, err)
+	}
+	if rows[0].Verdict != "" || rows[1].Verdict != "" || !strings.Contains(rows[2].Verdict, "layer 15 is not profiled: choose among 5, 20") {
+		t.Errorf("verdicts %q, %q, %q", rows[0].Verdict, rows[1].Verdict, rows[2].Verdict)
 	}
 }
 

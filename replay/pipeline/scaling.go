@@ -53,7 +53,7 @@ func NewScaling(p *Profile, m *hardware.Model, layerMap string, topk int) (*Scal
 		return nil, fmt.Errorf("top-k %d, expected 1 to %d, or 0 for the profile's K", topk, mostContext)
 	}
 	var err error
-	if s.LayerOf, err = mapLayers(p.Layers, layers, layerMap); err != nil {
+	if s.LayerOf, err = MapLayers(p.Layers, layers, layerMap); err != nil {
 		return nil, fmt.Errorf("layer map %s: %w", layerMap, err)
 	}
 	for _, what := range needs {
@@ -121,8 +121,8 @@ func listed(layers []int32) string {
 	return strings.Join(texts, ", ")
 }
 
-// mapLayers reads a layer map.
-func mapLayers(profiled []int32, layers int, text string) ([]int, error) {
+// MapLayers reads a layer map of NewScaling. It returns the index in profiled for each of a model's layers.
+func MapLayers(profiled []int32, layers int, text string) ([]int, error) {
 	layerOf := make([]int, layers)
 	switch text {
 	case "nearest":

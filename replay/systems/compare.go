@@ -56,7 +56,7 @@ const (
 // Compare replays and prices systems on traces. It returns a row for each system, in their order.
 // A system that no trace serves, or that does not fit, has a row with the reason.
 func (q *Question) Compare(ctx context.Context, list []*System, traces []*trace.File) ([]*Row, error) {
-	if err := q.complete(); err != nil {
+	if err := q.complete(traces); err != nil {
 		return nil, err
 	}
 	recorded := newRecordings(traces)
@@ -83,10 +83,22 @@ func (q *Question) Compare(ctx context.Context, list []*System, traces []*trace.
 	return rows, nil
 }
 
-// complete fills in the defaults of the question.
-func (q *Question) complete() error {
+// complete fills in the defaults of the question, and checks it. A layer map may name any layer of the
+// traces. A system whose traces lack it has a verdict.
+func (q *Question) complete(traces []*trace.File) error {
 	if q.Context < 1 {
 		return errors.New("systems need a context: state the tokens of a request")
+	}
+	q.LayerMap = cmp.Or(q.LayerMap, "stretch")
+	var layers []int32
+	for _, f := range traces {
+		for _, s := range f.Streams() {
+			layers = append(layers, s.Layer)
+		}
+	}
+	slices.Sort(layers)
+	if _, err := pipeline.MapLayers(slices.Compact(layers), int(q.Model.Layers.Value), q.LayerMap); err != nil {
+		return fmt.Errorf("layer map %s: %w", q.LayerMap, err)
 	}
 	if q.TopK == 0 {
 		q.TopK = int(q.Context / 64)

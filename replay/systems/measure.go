@@ -1,7 +1,6 @@
 package systems
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -107,8 +106,8 @@ func (c *comparison) measure(ctx context.Context, o pipeline.Options, capacities
 		if err != nil {
 			return nil, err
 		}
-		if o.Scaling, err = pipeline.NewScaling(p, o.Model, cmp.Or(c.LayerMap, "stretch"), c.tokens); err != nil {
-			return nil, err // of the layer map
+		if o.Scaling, err = pipeline.NewScaling(p, o.Model, c.LayerMap, c.tokens); err != nil {
+			return nil, unable("%v", err)
 		}
 		o.Positions = 0 // those of the profile
 		m.priced = priced{p, o}

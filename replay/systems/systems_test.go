@@ -417,7 +417,7 @@ func TestEqualRecall(t *testing.T) {
 func TestPlansFromOtherRequests(t *testing.T) {
 	c := &comparison{Question: question(t, "l20", 122880, 4), system: found(t, "kvdrive"), policy: "lookahead"}
 	c.row, c.traces = newRow(c.system), open(t, "selectors_*.kvdrive.parquet")
-	fatal.If(t, c.complete())
+	fatal.If(t, c.complete(c.traces))
 	plain := *c.system
 	plain.Keep.Warmup = "" // needs scores
 	c.system = &plain
