@@ -398,12 +398,15 @@ func WriteCSV(w io.Writer, rows []*Row) error {
 			}
 			return number(v)
 		}
-		m, k := &r.Memory, ""
-		if r.K > 0 {
-			k = strconv.Itoa(r.K)
+		count := func(n int) string {
+			if n == 0 {
+				return ""
+			}
+			return strconv.Itoa(n)
 		}
-		t.Add(r.Name, r.Kind, strings.Join(r.Traces, " "), r.Policy, k, optional(r.Capacity), optional(r.Recall), optional(r.Mass), optional(r.Kept), optional(r.HitRate), optional(r.TimesOPT),
-			timed(float64(r.Running)), timed(r.TPOT), timed(r.Interval.Low), timed(r.Interval.High), timed(r.P50), timed(r.P99), timed(r.Tokens), optional(r.Gain), r.Pareto, r.MissesSLO, optional(r.H2D),
+		m := &r.Memory
+		t.Add(r.Name, r.Kind, strings.Join(r.Traces, " "), r.Policy, count(r.K), optional(r.Capacity), optional(r.Recall), optional(r.Mass), optional(r.Kept), optional(r.HitRate), optional(r.TimesOPT),
+			count(r.Running), timed(r.TPOT), timed(r.Interval.Low), timed(r.Interval.High), timed(r.P50), timed(r.P99), timed(r.Tokens), optional(r.Gain), r.Pareto, r.MissesSLO, optional(r.H2D),
 			number(m.Weights), number(m.Index), number(m.Cache), number(m.Staging), number(m.Reserve), number(m.GPU), number(m.Host), number(m.SSD), r.Verdict, strings.Join(r.Approximates, "; "))
 	}
 	return t.CSV(w)

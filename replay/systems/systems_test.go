@@ -339,9 +339,9 @@ func TestForms(t *testing.T) {
 		t.Errorf("CSV: %q, %v", records, err)
 	}
 	lines.Reset()
-	fatal.If(t, WriteCSV(&lines, []*Row{{Name: "=1+1"}}))
-	if records, err := csv.NewReader(&lines).ReadAll(); err != nil || records[1][0] != "'=1+1" {
-		t.Errorf("CSV: %q, %v: a spreadsheet computes the name", records, err)
+	fatal.If(t, WriteCSV(&lines, []*Row{{Name: "=1+1", Running: 1e6}}))
+	if records, err := csv.NewReader(&lines).ReadAll(); err != nil || records[1][0] != "'=1+1" || records[1][11] != "1000000" {
+		t.Errorf("CSV: %q, %v: expected text that no spreadsheet computes, and 1000000 requests", records, err)
 	}
 	var back []Row
 	if err := json.Unmarshal(object.Bytes(), &back); err != nil || len(back) != 3 || back[0].TPOT != rows[0].TPOT || !back[0].MissesSLO {
