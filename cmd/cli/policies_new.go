@@ -71,18 +71,11 @@ Lossy policies have another contract, which policies/LOSSY.md describes.`,
 	}
 }
 
-// pythonNames are keywords of Python and the modules that the package imports, also through NumPy. Python
-// would import the policy's file in the place of such a module.
-var pythonNames = strings.Fields(`
-	abc and argparse as assert ast async await break builtins bz2 class codecs collections contextlib contextvars
-	continue copy copyreg ctypes dataclasses datetime def del dis elif else encodings enum errno except fcntl
-	finally fnmatch for from functools genericpath global hashlib if import importlib in inspect io ipaddress is
-	itertools json keyword kvreplay lambda linecache locale lzma marshal math nonlocal not ntpath numbers numpy
-	opcode operator or os pandas pass pathlib pickle platform posix posixpath psutil pyarrow pytest raise random
-	re reprlib return secrets select selectors shlex shutil signal site stat struct subprocess sys sysconfig
-	tempfile textwrap threading time token tokenize torch tqdm transformers try types typing urllib warnings
-	weakref while with yield zipimport zlib
-`)
+// pythonNames are keywords of Python, the modules of its standard library (3.11 to 3.14), and packages that
+// policies import. Python would import the policy's file in the place of such a module.
+//
+//go:embed python_names.txt
+var pythonNames string
 
 // newPython writes the skeleton of a policy in Python.
 func newPython(c *call, dir string, register bool) error {
@@ -94,7 +87,7 @@ func newPython(c *call, dir string, register bool) error {
 		return usagef("policy name %q: expected lower case words with hyphens, as in lru or opt-bypass", name)
 	}
 	module := strings.ReplaceAll(name, "-", "_")
-	if slices.Contains(pythonNames, module) {
+	if slices.Contains(strings.Fields(pythonNames), module) {
 		return usagef("policy name %q: %s has another meaning in Python: choose another name", name, module)
 	}
 	file := filepath.Join(dir, module+".py")

@@ -39,7 +39,7 @@ func TestPoliciesNewWorks(t *testing.T) {
 func TestPoliciesNewPythonNames(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(pythonPackage, "kvreplay", "*.py"))
 	fatal.If(t, err)
-	names := []string{"kvreplay", "select", "class", "lambda"}
+	names := []string{"kvreplay", "select", "class", "lambda", "bisect", "heapq", "uuid", "dateutil", "cython-runtime"}
 	for _, file := range append(files, filepath.Join("skeleton", "policy.py.tmpl")) {
 		text, err := os.ReadFile(file)
 		fatal.If(t, err)
@@ -50,12 +50,38 @@ func TestPoliciesNewPythonNames(t *testing.T) {
 	if len(names) < 20 {
 		t.Fatalf("imports: %v", names)
 	}
+	refusePythonNames(t, names)
+}
+
+// refusePythonNames checks that no policy in Python can have these names.
+func refusePythonNames(t *testing.T, names []string) {
+	t.Helper()
 	dir := t.TempDir()
 	for _, name := range names {
-		if code, _, errs := run("policies", "new", name, "--python", "--dir", dir); code != 2 || !strings.Contains(errs, name+" has another meaning in Python: choose another name") {
+		want := strings.ReplaceAll(name, "-", "_") + " has another meaning in Python: choose another name"
+		if code, _, errs := run("policies", "new", name, "--python", "--dir", dir); code != 2 || !strings.Contains(errs, want) {
 			t.Errorf("%s: exit code %d: %s", name, code, errs)
 		}
 	}
+}
+
+// A policy in Python has no name of the standard library, and none of a module that NumPy or the package
+// loads.
+func TestPoliciesNewPythonModules(t *testing.T) {
+	list := exec.Command(withPackage(t), "-c", `
+import keyword, sys
+import numpy.random, kvreplay.results
+for name in {*keyword.kwlist, *sys.stdlib_module_names, *(m.partition(".")[0] for m in sys.modules)}:
+    print(name.replace("_", "-"))`)
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`(?m)^[a-z][a-z0-9]*(-[a-z0-9]+)*$`).FindAllString(string(out), -1)
+	if len(names) < 200 {
+		t.Fatalf("names: %v", names)
+	}
+	refusePythonNames(t, names)
 }
 
 // The example of a policy in its own module is the whole program with that policy.
