@@ -315,7 +315,7 @@ func (f *serveFlags) page(c *call, results []*serving.Result, report *table.Repo
 		figures = append(figures, render.PageFigure{Title: p[0], Drawing: plots[i]})
 	}
 	for _, r := range results {
-		var ttft, tpot [][]int64 // of the seeds that have them
+		var ttft, tpot [][]int64
 		var spans [][]serving.Span
 		most := 0
 		for _, run := range r.Curves {
@@ -326,6 +326,9 @@ func (f *serveFlags) page(c *call, results []*serving.Result, report *table.Repo
 			run.Timeline.Widen(width)
 			spans = append(spans, run.Timeline.Spans())
 			most = max(most, len(spans[len(spans)-1]))
+		}
+		if len(tpot) < len(ttft) { // plots are means over all seeds
+			tpot = nil
 		}
 		// over returns a value over time. A run that has ended has only the weights.
 		over := func(at func(s *serving.Span) float64) func(seed, i int) (x, y float64) {
@@ -382,7 +385,7 @@ func meanLine(name string, seeds, points int, at func(seed, i int) (x, y float64
 }
 
 // compare compares all systems with the first one over the seeds. Requests are the same for all, so
-// that a figure is undefined for all systems or none.
+// that a figure is undefined for all systems or none. A figure that some seed lacks is not compared.
 func (f *serveFlags) compare(results []*serving.Result) {
 	for i, name := range serving.SeedFigures {
 		all := make([][]float64, len(results))
@@ -394,7 +397,7 @@ func (f *serveFlags) compare(results []*serving.Result) {
 			}
 		}
 		pairs := make([]board.Pair, len(results)-1)
-		if len(all[0]) > 0 {
+		if len(all[0]) == len(results[0].Seeds) {
 			pairs = board.Pairs(all[0], all[1:], f.options.Seed)
 		}
 		for k, p := range pairs {

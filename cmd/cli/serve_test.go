@@ -18,6 +18,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/kvreplay/kvreplay/internal/browsertest"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/serving"
 )
 
@@ -312,6 +313,33 @@ func TestServeUndefined(t *testing.T) {
 	}
 	if c := seeded[1].Compared[2]; c != (serving.Compared{Figure: "tpot_s"}) {
 		t.Errorf("compared TPOT: %+v", c)
+	}
+}
+
+// If only some seeds have a TPOT, it is neither compared nor plotted, because both are over all seeds.
+func TestServeUndefinedInSomeSeeds(t *testing.T) {
+	dir := t.TempDir()
+	arrivals, lengths := filepath.Join(dir, "arrivals.csv"), filepath.Join(dir, "lengths.csv")
+	text := "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.0,900,1\n2023-11-16 18:15:47.0,900,1\n"
+	fatal.If(t, os.WriteFile(arrivals, []byte(text), 0o600))
+	fatal.If(t, os.WriteFile(lengths, []byte(text+"2023-11-16 18:15:48.0,900,1\n2023-11-16 18:15:49.0,900,9\n"), 0o600))
+	args := []string{"serve", arrivals, "--lengths", lengths, "--model", "llama-3-8b", "--systems", "vllm-recompute,hcache", "--repeats", "6", "--format"}
+	var results []serving.Result
+	fatal.If(t, json.Unmarshal([]byte(must(t, append(args, "json")...)), &results))
+	have := 0
+	for _, s := range results[1].Seeds {
+		if s.Figures[2] != nil {
+			have++
+		}
+	}
+	if have == 0 || have == 6 {
+		t.Fatalf("%d seeds have a TPOT, expected 1 to 5", have)
+	}
+	if c := results[1].Compared[2]; c != (serving.Compared{Figure: "tpot_s"}) {
+		t.Errorf("%d of 6 seeds have a TPOT, but it is compared: %+v", have, c)
+	}
+	if page := must(t, append(args, "html")...); !strings.Contains(page, "Time to the first token") || strings.Contains(page, "Time per output token") {
+		t.Errorf("%d of 6 seeds have a TPOT, but it is plotted as a mean over 6", have)
 	}
 }
 

@@ -53,7 +53,8 @@ func NewSeed(seed uint64, s *Summary) Seed {
 }
 
 // Compared is a figure ÷ that of the first system, over all seeds. Low and High are its 95 % interval,
-// and P is that of a paired permutation test. They are nil if they are undefined.
+// and P is that of a paired permutation test. They are nil if they are undefined,
+// and if a seed lacks the figure.
 type Compared struct {
 	Figure string   `json:"figure"`
 	Ratio  *float64 `json:"ratio"`
