@@ -3,6 +3,7 @@ package result_test
 import (
 	"bytes"
 	"errors"
+	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -139,6 +140,16 @@ func TestWriteParquet(t *testing.T) {
 	}
 	if err := w.Close(); err != nil || !bytes.Equal(one.Bytes(), out.Bytes()) {
 		t.Errorf("%v, or other bytes row by row", err)
+	}
+	cold := slices.Clone(rows)
+	for i := range cold {
+		cold[i].Warmup = result.ColdStart
+	}
+	w = result.NewParquetWriter(io.Discard)
+	for i, r := range result.MergeRows(rows, cold) {
+		if err := w.Add(&r); err != nil {
+			t.Fatalf("row %d of warmed and cold rows: %v", i, err)
+		}
 	}
 	rows[0].Misses++
 	if err := result.WriteParquet(&out, rows); err == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
 )
@@ -60,8 +61,14 @@ func NewParquetWriter(w io.Writer) *ParquetWriter {
 
 // Add writes a row. The error is ErrNotSorted if the row does not follow the last one.
 func (p *ParquetWriter) Add(r *Row) error {
-	if p.rows > 0 && CompareRows(&p.last, r) >= 0 {
-		return ErrNotSorted
+	if p.rows > 0 {
+		c := CompareRows(&p.last, r)
+		if c == 0 {
+			c = strings.Compare(p.last.CellID(), r.CellID())
+		}
+		if c >= 0 {
+			return ErrNotSorted
+		}
 	}
 	p.last = *r
 	return p.write(r)
