@@ -71,7 +71,7 @@ func (f *compareFlags) run(c *call, table policies.Table) error {
 		wanted, paths = slices.Clone(c.args[:2]), c.args[2:]
 	}
 	f.view.Defaults = defaultsOf(table)
-	compared, incomplete, ok, err := collect(c.Context(), paths, choice{where: f.where.conditions, split: corpus.Whole}, func(of *collected) (any, error) {
+	compared, from, err := collect(c.Context(), paths, choice{where: f.where.conditions, split: corpus.Whole}, func(of *collected) (any, error) {
 		rows, err := board.NewStarts(&of.warmed.Collector, &of.cold.Collector)
 		if err != nil {
 			return nil, err
@@ -81,8 +81,8 @@ func (f *compareFlags) run(c *call, table policies.Table) error {
 	if err != nil {
 		return err
 	}
-	if ok {
-		return cmp.Or(f.render(c, compared), errorOf(incomplete))
+	if from != nil {
+		return cmp.Or(f.render(c, compared), errorOf(from.incomplete))
 	}
 	selected, err := readResults(c.Context(), paths, f.where.conditions)
 	if err != nil {

@@ -128,9 +128,9 @@ func (f *boardFlags) run(c *call) error {
 		return cmp.Or(f.writePage(c.stderr, boards), errorOf(selected.incomplete))
 	}
 	if f.out != "" {
-		rows := func(w io.Writer) error { return result.WriteParquet(w, selected.rows) }
-		if selected.rows == nil {
-			rows = func(w io.Writer) error { return of.writeParquet(c.Context(), w, paths) }
+		rows := func(w *bytes.Buffer) error { return result.WriteParquet(w, selected.rows) }
+		if selected.files != nil {
+			rows = func(w *bytes.Buffer) error { return of.writeParquet(c.Context(), w, selected.files) }
 		}
 		if err := f.write(c.stderr, boards, rows, paths); err != nil {
 			return err
@@ -142,12 +142,15 @@ func (f *boardFlags) run(c *call) error {
 	return cmp.Or(f.renderAll(c.stdout, boards, f.format), errorOf(selected.incomplete))
 }
 
-// compute returns the boards of the results. The selection has no rows if the boards were made from rows
-// one at a time.
+// compute returns the boards of the results. The selection has files instead of rows if the boards were
+// made from rows one at a time.
 func (f *boardFlags) compute(ctx context.Context, paths []string, of choice, o board.Options) (s selection, boards []startBoard, err error) {
-	boards, incomplete, ok, err := collectBoards(ctx, paths, of, o)
-	if ok || err != nil {
-		return selection{incomplete: incomplete}, boards, err
+	boards, from, err := collectBoards(ctx, paths, of, o)
+	if err != nil {
+		return s, nil, err
+	}
+	if from != nil {
+		return selection{incomplete: from.incomplete, files: from.files}, boards, nil
 	}
 	if s, err = readResults(ctx, paths, f.where.conditions); err != nil {
 		return s, nil, err
@@ -314,25 +317,25 @@ func defaultsOf(table policies.Table) func(string) string {
 }
 
 // write writes every rendering, the curves and rows.parquet into the folder. Each file is whole or
-// missing, and none replaces a file of rows.
-func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows func(io.Writer) error, inputs []string) error {
+// missing, and none replaces a file of rows. If one cannot be rendered, none is written.
+func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows func(*bytes.Buffer) error, inputs []string) error {
 	type boardFile struct {
 		name   string
-		render func(io.Writer) error
+		render func(*bytes.Buffer) error
 	}
 	outputs := []boardFile{
-		{"leaderboard.md", func(w io.Writer) error { return f.renderAll(w, boards, "markdown") }},
-		{"leaderboard.html", func(w io.Writer) error { return f.renderAll(w, boards, "html") }},
+		{"leaderboard.md", func(w *bytes.Buffer) error { return f.renderAll(w, boards, "markdown") }},
+		{"leaderboard.html", func(w *bytes.Buffer) error { return f.renderAll(w, boards, "html") }},
 		{"rows.parquet", rows},
 	}
 	var curves, rankings []string
 	for _, b := range boards {
 		for _, format := range []string{"csv", "json"} {
-			outputs = append(outputs, boardFile{"leaderboard" + b.suffix + "." + format, func(w io.Writer) error { return f.render(w, b.Board, format) }})
+			outputs = append(outputs, boardFile{"leaderboard" + b.suffix + "." + format, func(w *bytes.Buffer) error { return f.render(w, b.Board, format) }})
 		}
 		names := render.CurveNames(b.Board, b.suffix, curves)
 		for _, trace := range render.CurveTraces(b.Board) {
-			outputs = append(outputs, boardFile{names[trace], func(w io.Writer) error { return render.Curves(w, b.Board, trace, f.view) }})
+			outputs = append(outputs, boardFile{names[trace], func(w *bytes.Buffer) error { return render.Curves(w, b.Board, trace, f.view) }})
 			curves = append(curves, names[trace])
 		}
 		if !render.HasRankingPlot(b.Board) {
@@ -340,7 +343,7 @@ func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows func(io
 		}
 		for _, scheme := range []string{"", "-dark"} {
 			name := "ranking" + b.suffix + scheme + ".svg"
-			outputs = append(outputs, boardFile{name, func(w io.Writer) error { return render.RankingPlot(w, b.Board, f.view, scheme != "") }})
+			outputs = append(outputs, boardFile{name, func(w *bytes.Buffer) error { return render.RankingPlot(w, b.Board, f.view, scheme != "") }})
 			rankings = append(rankings, name+", ")
 		}
 	}
@@ -349,12 +352,14 @@ func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows func(io
 			return err
 		}
 	}
-	for _, o := range outputs {
-		var text bytes.Buffer
-		if err := o.render(&text); err != nil {
+	texts := make([]bytes.Buffer, len(outputs))
+	for i, o := range outputs {
+		if err := o.render(&texts[i]); err != nil {
 			return fmt.Errorf("leaderboard: %s: %w", o.name, err)
 		}
-		if err := files.Write(filepath.Join(f.out, o.name), text.Bytes()); err != nil {
+	}
+	for i, o := range outputs {
+		if err := files.Write(filepath.Join(f.out, o.name), texts[i].Bytes()); err != nil {
 			return fmt.Errorf("leaderboard: %w", err)
 		}
 	}

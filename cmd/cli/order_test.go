@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // Commands that read rows one at a time print and write the same bytes for rows in any order. Rows of a
@@ -27,6 +29,10 @@ func TestOutputsOfAnyOrder(t *testing.T) {
 		slices.Reverse(reversed)
 		rng := rand.New(rand.NewPCG(1, 1))
 		rng.Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
+		read, err := result.DecodeRows(strings.NewReader(rows), "rows")
+		fatal.If(t, err)
+		var sorted bytes.Buffer
+		fatal.If(t, result.WriteJSONL(&sorted, result.MergeRows(read, nil)))
 		for _, args := range [][]string{
 			{"leaderboard", "rows.jsonl", "--out", "out"}, {"leaderboard", "rows.jsonl", "--where", "capacity!=4x", "--out", "out"},
 			{"compare", "lru", "fifo", "rows.jsonl"}, {"compare", "--all", "LRU", "rows.jsonl", "--format", "json"},
@@ -34,7 +40,7 @@ func TestOutputsOfAnyOrder(t *testing.T) {
 			{"compare", "lru", "none", "rows.jsonl"}, {"compare", "lru", "lru", "rows.jsonl"},
 		} {
 			var want string
-			for i, order := range [][]string{lines, reversed, mixed} {
+			for i, order := range [][]string{lines, reversed, mixed, {sorted.String()}} {
 				fatal.If(t, os.WriteFile("rows.jsonl", []byte(strings.Join(order, "")), 0o600))
 				fatal.If(t, os.RemoveAll("out"))
 				fatal.If(t, os.Mkdir("out", 0o700))

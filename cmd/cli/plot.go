@@ -102,16 +102,22 @@ func (f *plotFlags) draw(c *call, title string, d figure.Drawing) error {
 // board reads the rows of the arguments, which must make one board.
 func (f *plotFlags) board(c *call) (*board.Board, *result.Incomplete, error) {
 	o := board.Options{Seed: f.seed}
-	boards, incomplete, ok, err := collectBoards(c.Context(), c.args, choice{where: f.where.conditions, split: corpus.Whole}, o)
-	if err == nil && !ok {
-		var selected selection
-		if selected, err = readResults(c.Context(), c.args, f.where.conditions); err == nil {
-			boards, err = selected.boards(c.Context(), o)
-			incomplete = selected.incomplete
-		}
-	}
+	boards, from, err := collectBoards(c.Context(), c.args, choice{where: f.where.conditions, split: corpus.Whole}, o)
 	if err != nil {
 		return nil, nil, err
+	}
+	var incomplete *result.Incomplete
+	if from != nil {
+		incomplete = from.incomplete
+	} else {
+		selected, err := readResults(c.Context(), c.args, f.where.conditions)
+		if err != nil {
+			return nil, nil, err
+		}
+		if boards, err = selected.boards(c.Context(), o); err != nil {
+			return nil, nil, err
+		}
+		incomplete = selected.incomplete
 	}
 	if len(boards) > 1 {
 		return nil, nil, usagef("the rows make two boards: add --where warmup=cold or --where warmup!=cold")
@@ -266,13 +272,18 @@ func (f *plotFlags) heatmap(c *call) error {
 		return err
 	}
 	of := choice{where: f.where.conditions, split: corpus.Whole, heat: true, alone: true}
-	rows, incomplete, ok, err := collect(c.Context(), c.args, of, func(c *collected) ([]result.Row, error) {
+	rows, from, err := collect(c.Context(), c.args, of, func(c *collected) ([]result.Row, error) {
 		if c.warmed.heat != nil && c.cold.heat != nil { // messages name cells in the order of the rows
 			return nil, board.ErrNotCollected
 		}
 		return append(c.warmed.heat, c.cold.heat...), nil
 	})
-	if err == nil && !ok {
+	var incomplete *result.Incomplete
+	switch {
+	case err != nil:
+	case from != nil:
+		incomplete = from.incomplete
+	default:
 		var selected selection
 		selected, err = readResults(c.Context(), c.args, f.where.conditions)
 		incomplete = selected.incomplete

@@ -32,6 +32,7 @@ type selection struct {
 	rows, all  []result.Row
 	where      result.Where
 	incomplete *result.Incomplete // nil if the folders have all requested cells
+	files      *result.Files      // of rows that were read one at a time, without rows
 }
 
 // readResults reads the rows of all paths, or of the results folder if there are none, and
@@ -66,6 +67,7 @@ type collected struct {
 	warmed, cold collectedBoard
 	incomplete   *result.Incomplete
 	digests      map[string]string // by trace
+	files        *result.Files
 }
 
 // collectedBoard is a board, and the rows of its heat maps.
@@ -106,30 +108,30 @@ type choice struct {
 	alone bool // heat maps are needed, and no cells
 }
 
-// collect returns use of results in little memory. If it cannot, ok is false, and readResults has to
-// read the rows, and to explain errors.
-func collect[T any](ctx context.Context, paths []string, chosen choice, use func(*collected) (T, error)) (made T, _ *result.Incomplete, ok bool, _ error) {
-	type used struct {
-		made       T
-		incomplete *result.Incomplete
+// collect returns use of results in little memory, and the results. If it cannot, they are nil, and
+// readResults has to read the rows, and to explain errors.
+func collect[T any](ctx context.Context, paths []string, of choice, use func(*collected) (T, error)) (made T, from *collected, err error) {
+	type both struct {
+		made T
+		from *collected
 	}
-	of, err := unlessStopped(ctx, func() (of used, err error) {
-		c, err := collectResults(paths, chosen)
-		if err != nil {
-			return of, err
+	b, err := unlessStopped(ctx, func() (b both, err error) {
+		if b.from, err = collectResults(paths, of); err == nil {
+			b.made, err = use(b.from)
 		}
-		of.incomplete = c.incomplete
-		of.made, err = use(c)
-		return of, err
+		return b, err
 	})
 	if stopped := ctx.Err(); stopped != nil {
-		return made, nil, false, stopped
+		return made, nil, stopped
 	}
-	return of.made, of.incomplete, err == nil, nil
+	if err != nil {
+		return made, nil, nil
+	}
+	return b.made, b.from, nil
 }
 
 // collectBoards returns the boards of results as collect does.
-func collectBoards(ctx context.Context, paths []string, of choice, o board.Options) ([]startBoard, *result.Incomplete, bool, error) {
+func collectBoards(ctx context.Context, paths []string, of choice, o board.Options) ([]startBoard, *collected, error) {
 	return collect(ctx, paths, of, func(c *collected) ([]startBoard, error) { return c.boards(o) })
 }
 
@@ -143,13 +145,17 @@ func collectResults(paths []string, chosen choice) (*collected, error) {
 	if err != nil {
 		return nil, err
 	}
+	from, err := result.NewFiles(paths...)
+	if err != nil {
+		return nil, err
+	}
 	part := digestsOf(chosen.split)
-	c := &collected{digests: map[string]string{}}
+	c := &collected{digests: map[string]string{}, files: from}
 	var cells []result.Row // one of each cell and level of detail
 	level := [2]bool{}
 	var of *collectedBoard // the last row's
 	found := false
-	err = result.EachRow(paths, func(r *result.Row, same bool) error {
+	err = from.Each(func(r *result.Row, same bool) error {
 		if now := [2]bool{r.RequestID != nil, r.LayerID != nil}; requested != nil && (!same || now != level) {
 			cells, level = append(cells, *r), now
 		}
@@ -189,36 +195,39 @@ func (c *choice) selects(r *result.Row, part map[string]string) bool {
 	return c.where.Selects(r) && (part == nil || part[r.Trace] != "")
 }
 
-// writeParquet writes the chosen rows of boards that collectBoards made. It holds one row if they are
-// sorted, as those of replays are.
-func (c *choice) writeParquet(ctx context.Context, w io.Writer, paths []string) error {
-	if len(paths) == 0 {
-		paths = []string{resultsFolder}
-	}
-	part := digestsOf(c.split)
+// writeParquet writes the chosen rows of boards that collectBoards made from the files. It holds the
+// encoded file, and all rows if they are not sorted. Each file of a replay is.
+func (c *choice) writeParquet(ctx context.Context, w *bytes.Buffer, from *result.Files) error {
 	_, err := unlessStopped(ctx, func() (any, error) {
-		var sorted bytes.Buffer
-		p := result.NewParquetWriter(&sorted)
-		err := result.EachRow(paths, func(r *result.Row, _ bool) error {
-			if !c.selects(r, part) {
-				return nil
-			}
-			return p.Add(r)
-		})
-		if errors.Is(err, result.ErrNotSorted) {
-			rows, err := result.ReadRows(paths...)
-			if err != nil {
-				return nil, err
-			}
-			return nil, result.WriteParquet(w, slices.DeleteFunc(rows, func(r result.Row) bool { return !c.selects(&r, part) }))
-		}
-		if err := cmp.Or(err, p.Close()); err != nil {
+		if err := c.writeSorted(w, from); !errors.Is(err, result.ErrNotSorted) {
 			return nil, err
 		}
-		_, err = sorted.WriteTo(w)
-		return nil, err
+		w.Reset()
+		rows, err := from.All()
+		if err != nil {
+			return nil, err
+		}
+		part := digestsOf(c.split)
+		return nil, result.WriteParquet(w, slices.DeleteFunc(rows, func(r result.Row) bool { return !c.selects(&r, part) }))
 	})
 	return err
+}
+
+// writeSorted is writeParquet of rows one at a time. The error is result.ErrNotSorted if they are not
+// sorted.
+func (c *choice) writeSorted(w io.Writer, from *result.Files) error {
+	part := digestsOf(c.split)
+	p := result.NewParquetWriter(w)
+	err := from.Each(func(r *result.Row, _ bool) error {
+		if !c.selects(r, part) {
+			return nil
+		}
+		return p.Add(r)
+	})
+	if err != nil {
+		return err
+	}
+	return p.Close()
 }
 
 // digestsOf returns the digests of the traces of a part of the latest corpus, by name, nil for all traces.

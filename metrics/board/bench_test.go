@@ -43,7 +43,9 @@ func BenchmarkRows(b *testing.B) {
 		before, c := heap(), new(Collector)
 		for b.Loop() {
 			c = new(Collector)
-			fatal.If(b, result.EachRow([]string{path}, c.Add))
+			rows, err := result.NewFiles(path)
+			fatal.If(b, err)
+			fatal.If(b, rows.Each(c.Add))
 		}
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(rows)), "ns/row")
 		b.ReportMetric((heap()-before)/float64(len(rows)), "held-B/row")

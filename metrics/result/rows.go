@@ -3,6 +3,7 @@ package result
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"os"
 	"path/filepath"
@@ -37,39 +38,67 @@ func ReadRows(paths ...string) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	var c collector
-	d := decoder{use: c.add}
+	return (&Files{names: names}).All()
+}
+
+// Files are files of rows that can be read several times. Each time they have the same rows, or an
+// error says that one was changed.
+type Files struct {
+	names   []string
+	hash    maphash.Hash
+	digests []uint64 // of the files that were read to the end, in the order of names
+}
+
+// NewFiles lists the files that ReadRows reads. All must be regular.
+func NewFiles(paths ...string) (*Files, error) {
+	names, err := allRowFiles(paths)
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range names {
+		if err := files.CheckInput(name); err != nil {
+			return nil, fmt.Errorf("read rows: %w", err)
+		}
+	}
+	return &Files{names: names}, nil
+}
+
+// Each reads rows as ReadRows does, but holds only one. use receives each row, which is valid
+// until use returns. same is true if the row is known to be of the kind of the row before
+// (SameKind). An error of use ends the reading.
+func (f *Files) Each(use func(r *Row, same bool) error) error {
+	return f.read(func(row *Row, same bool, _ int64) error { return use(row, same) })
+}
+
+// All returns the rows of ReadRows.
+func (f *Files) All() ([]Row, error) {
+	var c collector
+	for _, name := range f.names {
 		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
 			c.left += info.Size()
 		}
 	}
-	for _, name := range names {
-		if err := d.file(name); err != nil {
-			return nil, err
-		}
+	if err := f.read(c.add); err != nil {
+		return nil, err
 	}
 	return c.rows, nil
 }
 
-// EachRow reads rows as ReadRows does, but holds only one. use receives each row, which is valid
-// until use returns. same is true if the row is known to be of the kind of the row before
-// (SameKind). An error of use ends the reading. All files must be regular, so that the caller can
-// read them again.
-func EachRow(paths []string, use func(r *Row, same bool) error) error {
-	names, err := allRowFiles(paths)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if err := files.CheckInput(name); err != nil {
-			return fmt.Errorf("read rows: %w", err)
-		}
-	}
-	d := decoder{use: func(row *Row, same bool, _ int64) error { return use(row, same) }}
-	for _, name := range names {
+// read reads the files in order. It compares each with the digest of the first time.
+func (f *Files) read(use func(row *Row, same bool, size int64) error) error {
+	d := decoder{use: use, hash: &f.hash}
+	for i, name := range f.names {
+		f.hash.Reset()
 		if err := d.file(name); err != nil {
 			return err
+		}
+		digest := f.hash.Sum64()
+		if i == len(f.digests) {
+			f.digests = append(f.digests, digest)
+		}
+		if f.digests[i] != digest {
+			return fmt.Errorf("read rows: %s: was changed while kvreplay read it, expected the same rows to the end. "+
+				"Run again when no program writes to it", name)
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 // decoder reads the rows of several inputs.
 type decoder struct {
 	texts texts
+	hash  io.Writer // of the bytes of files
 	// use receives each row, which took size bytes. The row is valid until use returns. same is true
 	// if it is known to be of the kind of the row before (SameKind).
 	use func(row *Row, same bool, size int64) error
@@ -39,7 +40,7 @@ func (d *decoder) file(path string) error {
 		return fmt.Errorf("read rows: %w", err)
 	}
 	defer f.Close()
-	return d.decode(f, path)
+	return d.decode(io.TeeReader(f, d.hash), path)
 }
 
 func (d *decoder) decode(r io.Reader, name string) error {
