@@ -54,7 +54,7 @@ func NewScaling(p *Profile, m *hardware.Model, layerMap string, topk int) (*Scal
 	}
 	var err error
 	if s.LayerOf, err = MapLayers(p.Layers, layers, layerMap); err != nil {
-		return nil, fmt.Errorf("layer map %s: %w", layerMap, err)
+		return nil, err
 	}
 	for _, what := range needs {
 		s.Notes = append(s.Notes, "scaled: "+what)
@@ -145,12 +145,12 @@ func MapLayers(profiled []int32, layers int, text string) ([]int, error) {
 	}
 	for item := range strings.SplitSeq(text, ",") {
 		if err := mapItem(profiled, layerOf, item); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("layer map %s: %w", text, err)
 		}
 	}
 	for i, j := range layerOf {
 		if j < 0 {
-			return nil, fmt.Errorf("layer %d of %d has no profiled layer", i, layers)
+			return nil, fmt.Errorf("layer map %s: layer %d of %d has no profiled layer", text, i, layers)
 		}
 	}
 	return layerOf, nil

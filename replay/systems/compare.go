@@ -98,7 +98,7 @@ func (q *Question) complete(traces []*trace.File) error {
 	}
 	slices.Sort(layers)
 	if _, err := pipeline.MapLayers(slices.Compact(layers), int(q.Model.Layers.Value), q.LayerMap); err != nil {
-		return fmt.Errorf("layer map %s: %w", q.LayerMap, err)
+		return err
 	}
 	if q.TopK == 0 {
 		q.TopK = int(q.Context / 64)

@@ -391,19 +391,19 @@ func WriteCSV(w io.Writer, rows []*Row) error {
 		}
 		return number(*v)
 	}
+	timed := func(v float64) string { // no time of a row is 0
+		if v == 0 {
+			return ""
+		}
+		return number(v)
+	}
+	count := func(n int) string {
+		if n == 0 {
+			return ""
+		}
+		return strconv.Itoa(n)
+	}
 	for _, r := range rows {
-		timed := func(v float64) string { // no time of a row is 0
-			if v == 0 {
-				return ""
-			}
-			return number(v)
-		}
-		count := func(n int) string {
-			if n == 0 {
-				return ""
-			}
-			return strconv.Itoa(n)
-		}
 		m := &r.Memory
 		t.Add(r.Name, r.Kind, strings.Join(r.Traces, " "), r.Policy, count(r.K), optional(r.Capacity), optional(r.Recall), optional(r.Mass), optional(r.Kept), optional(r.HitRate), optional(r.TimesOPT),
 			count(r.Running), timed(r.TPOT), timed(r.Interval.Low), timed(r.Interval.High), timed(r.P50), timed(r.P99), timed(r.Tokens), optional(r.Gain), r.Pareto, r.MissesSLO, optional(r.H2D),
