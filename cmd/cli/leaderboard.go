@@ -109,7 +109,7 @@ func (f *boardFlags) run(c *call) error {
 		}
 	}
 	of := choice{where: f.where.conditions, split: corpus.Split(f.split), heat: isPage || f.out != ""}
-	selected, boards, err := f.compute(c.Context(), paths, of, board.Options{Seed: f.seed, Timer: timer, By: f.time.by})
+	selected, boards, err := of.readBoards(c.Context(), paths, board.Options{Seed: f.seed, Timer: timer, By: f.time.by})
 	if err != nil {
 		return err
 	}
@@ -142,20 +142,20 @@ func (f *boardFlags) run(c *call) error {
 	return cmp.Or(f.renderAll(c.stdout, boards, f.format), errorOf(selected.incomplete))
 }
 
-// compute returns the boards of the results. The selection has files instead of rows if the boards were
+// readBoards returns the boards of results. The selection has files instead of rows if the boards were
 // made from rows one at a time.
-func (f *boardFlags) compute(ctx context.Context, paths []string, of choice, o board.Options) (s selection, boards []startBoard, err error) {
-	boards, from, err := collectBoards(ctx, paths, of, o)
+func (c *choice) readBoards(ctx context.Context, paths []string, o board.Options) (s selection, boards []startBoard, err error) {
+	boards, from, err := collectBoards(ctx, paths, *c, o)
 	if err != nil {
 		return s, nil, err
 	}
 	if from != nil {
 		return selection{incomplete: from.incomplete, files: from.files}, boards, nil
 	}
-	if s, err = readResults(ctx, paths, f.where.conditions); err != nil {
+	if s, err = readResults(ctx, paths, c.where); err != nil {
 		return s, nil, err
 	}
-	if o.Corpus, err = f.splitRows(&s); err != nil {
+	if o.Corpus, err = c.splitRows(&s); err != nil {
 		return s, nil, err
 	}
 	boards, err = s.boards(ctx, o)
@@ -164,16 +164,16 @@ func (f *boardFlags) compute(ctx context.Context, paths []string, of choice, o b
 
 // splitRows keeps the rows of the part of the corpus that --split names. It returns the version and part
 // of the corpus that the remaining rows are of, empty for other traces.
-func (f *boardFlags) splitRows(s *selection) (string, error) {
+func (c *choice) splitRows(s *selection) (string, error) {
 	digests := map[string]string{}
 	for i := range s.rows {
 		digests[s.rows[i].Trace] = s.rows[i].TraceDigest
 	}
-	if part := digestsOf(corpus.Split(f.split)); part != nil {
+	if part := digestsOf(c.split); part != nil {
 		latest := corpus.Latest()
-		for _, name := range latest.Part(corpus.Split(f.split)) {
+		for _, name := range latest.Part(c.split) {
 			if digests[name] != part[name] {
-				return "", fmt.Errorf("--split %s: the rows lack %s of corpus version %d: run make leaderboard, or remove --split", f.split, name, latest.Number)
+				return "", fmt.Errorf("--split %s: the rows lack %s of corpus version %d: run make leaderboard, or remove --split", c.split, name, latest.Number)
 			}
 		}
 		s.rows = slices.DeleteFunc(slices.Clone(s.rows), func(r result.Row) bool { return part[r.Trace] == "" })

@@ -101,28 +101,15 @@ func (f *plotFlags) draw(c *call, title string, d figure.Drawing) error {
 
 // board reads the rows of the arguments, which must make one board.
 func (f *plotFlags) board(c *call) (*board.Board, *result.Incomplete, error) {
-	o := board.Options{Seed: f.seed}
-	boards, from, err := collectBoards(c.Context(), c.args, choice{where: f.where.conditions, split: corpus.Whole}, o)
+	of := choice{where: f.where.conditions, split: corpus.Whole}
+	selected, boards, err := of.readBoards(c.Context(), c.args, board.Options{Seed: f.seed})
 	if err != nil {
 		return nil, nil, err
-	}
-	var incomplete *result.Incomplete
-	if from != nil {
-		incomplete = from.incomplete
-	} else {
-		selected, err := readResults(c.Context(), c.args, f.where.conditions)
-		if err != nil {
-			return nil, nil, err
-		}
-		if boards, err = selected.boards(c.Context(), o); err != nil {
-			return nil, nil, err
-		}
-		incomplete = selected.incomplete
 	}
 	if len(boards) > 1 {
 		return nil, nil, usagef("the rows make two boards: add --where warmup=cold or --where warmup!=cold")
 	}
-	return boards[0].Board, incomplete, nil
+	return boards[0].Board, selected.incomplete, nil
 }
 
 // ofBoard is a plot of a board.
@@ -267,10 +254,8 @@ requests of the rows. It needs rows of kvreplay replay --per stream.`,
 	}
 }
 
-func (f *plotFlags) heatmap(c *call) error {
-	if err := f.check(c, c.args); err != nil {
-		return err
-	}
+// heatRows reads the rows of layers and streams.
+func (f *plotFlags) heatRows(c *call) ([]result.Row, *result.Incomplete, error) {
 	of := choice{where: f.where.conditions, split: corpus.Whole, heat: true, alone: true}
 	rows, from, err := collect(c.Context(), c.args, of, func(c *collected) ([]result.Row, error) {
 		if c.warmed.heat != nil && c.cold.heat != nil { // messages name cells in the order of the rows
@@ -278,17 +263,21 @@ func (f *plotFlags) heatmap(c *call) error {
 		}
 		return append(c.warmed.heat, c.cold.heat...), nil
 	})
-	var incomplete *result.Incomplete
-	switch {
-	case err != nil:
-	case from != nil:
-		incomplete = from.incomplete
-	default:
-		var selected selection
-		selected, err = readResults(c.Context(), c.args, f.where.conditions)
-		incomplete = selected.incomplete
-		rows = slice.Filter(selected.rows, func(r result.Row) bool { return r.LayerID != nil && r.Tier == 0 })
+	if err != nil {
+		return nil, nil, err
 	}
+	if from != nil {
+		return rows, from.incomplete, nil
+	}
+	selected, err := readResults(c.Context(), c.args, f.where.conditions)
+	return slice.Filter(selected.rows, func(r result.Row) bool { return isHeat(&r) }), selected.incomplete, err
+}
+
+func (f *plotFlags) heatmap(c *call) error {
+	if err := f.check(c, c.args); err != nil {
+		return err
+	}
+	rows, incomplete, err := f.heatRows(c)
 	if err != nil {
 		return err
 	}

@@ -82,9 +82,12 @@ type heatKey struct {
 	layer, head             int32
 }
 
-// addHeat adds a row by layer or stream.
+// isHeat reports whether a row is of a layer or stream of the GPU's cache, as heat maps need.
+func isHeat(r *result.Row) bool { return r.LayerID != nil && r.Tier == 0 }
+
+// addHeat adds a row if heat maps need it.
 func (c *collectedBoard) addHeat(r *result.Row) {
-	if r.LayerID == nil || r.Tier > 0 {
+	if !isHeat(r) {
 		return
 	}
 	k := heatKey{r.Trace, r.Policy, optional.Or(r.Capacity, ""), *r.LayerID, optional.Or(r.Head, trace.NoHead)}
