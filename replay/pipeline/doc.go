@@ -15,8 +15,8 @@
 //     when its dependencies have ended and its resource is free, in program order.
 //
 // A Schedule (schedule.go) places the operations of a step. Each family has a file (schedule_*.go)
-// with its steps, its paper and section, and a closed form. A test compares the closed form with
-// the timeline. layer.go has the steps that schedules share.
+// with its steps, its paper and section. Tests compare the timeline with closed forms
+// (closed_test.go). layer.go has the steps that schedules share.
 //
 // Boards price rows in the place of profiles (row_pricer.go). Package board takes these times as
 // linear in the misses of a request. Package transfer has the formula for fetches from several

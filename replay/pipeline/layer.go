@@ -93,9 +93,6 @@ type Dense struct {
 	ActivationBytes float64 // activations of one position of all requests
 }
 
-// computing returns the time of all operators after the selection.
-func (l *Layer) computing() float64 { return l.pre() + l.Attend + l.finishing() }
-
 // finishing returns the time after the attention: output projection, FFN, and exchange of experts.
 func (l *Layer) finishing() float64 { return l.Post + l.Dispatch + l.Combine }
 

@@ -123,15 +123,15 @@ func TestParseSelection(t *testing.T) {
 	_, deepseek := parts(t, "h100", "deepseek-v3.2")
 	_, llama := parts(t, "h100", "llama-3-8b")
 	s, err := ParseSelection("auto", deepseek)
-	if err != nil || s.String() != "indexer" || s.IndexBytes(deepseek) != 132 {
-		t.Errorf("auto is %v with %g B a token: %v", s, s.IndexBytes(deepseek), err)
+	if err != nil || s.String() != "indexer" || s.cost(deepseek).token != 132 {
+		t.Errorf("auto is %v with %g B a token: %v", s, s.cost(deepseek).token, err)
 	}
 	// A vector of a KV head has 256 B. For 120K tokens, Quest keeps 2 vectors and ShadowKV 1 per
 	// chunk of 8. KVDrive keeps 1 per 16 tokens. The ratio is 4 : 2 : 1.
 	for text, want := range map[string]float64{"minmax:tokens=8": 30720, "mean": 15360, "centroids": 7680} {
 		s, err := ParseSelection(text, llama)
 		fatal.If(t, err)
-		near(t, text, s.IndexBytes(llama)*122880/8/256, want)
+		near(t, text, s.cost(llama).token*122880/8/256, want)
 	}
 	for text, want := range map[string]string{"indexer": "has no indexer", "means": "known: auto, indexer", "mean:tokens=0": "between 1", "keys:tokens=2": "unknown option", "mean:rank=160": "unknown option", "lsh:bits=0": "between 1",
 		"partial:share=0": "no column", "partial:share=0.005": "no column", "pq:parts=3": "no 3 equal parts"} {

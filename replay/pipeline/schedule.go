@@ -23,14 +23,6 @@ type Schedule interface {
 	Place(t *Timeline, s *Step)
 }
 
-// Closed is a schedule with a closed form of its step time. A test compares it with the timeline.
-type Closed interface {
-	Schedule
-	// Closed returns the step's time in seconds if only the stages of the formula take time.
-	// Write-back hides, except for the SMs that its kernel takes. Copy engines fetch.
-	Closed(s *Step) float64
-}
-
 // Traits are the properties of a schedule that its timeline does not show.
 type Traits struct {
 	Serves  Serves

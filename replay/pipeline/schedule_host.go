@@ -134,31 +134,6 @@ func (h *Host) begin(t *Timeline, l *Layer, layer, part int, last, weights Op) (
 	return last, returned
 }
 
-// Closed returns the sum of the stages above for a whole batch. With a cache on the GPU, its
-// attention runs next to the CPU's. The form then holds if fetches are short. Weights add the load of
-// the first layer. The outputs of the CPU also wait for those of the next layer.
-func (h *Host) Closed(s *Step) (seconds float64) {
-	if h.Weights {
-		seconds = s.Whole[0].Dense.Weights
-	}
-	for i := range s.Whole {
-		l := &s.Whole[i]
-		before, gpu, host := l.Project+l.Pre, l.Scatter*l.Store, l.Host.Send+l.Host.Attend
-		switch h.Attends {
-		case AttendsDemand:
-			before += l.Select
-		case AttendsMissed:
-			before += l.Select + l.LookupGPU
-			gpu += l.Attend * (1 - l.Missed)
-		}
-		if h.Weights && i+1 < len(s.Whole) {
-			host = max(host, s.Whole[i+1].Dense.Weights-before)
-		}
-		seconds += before + max(gpu, host+l.Host.Return) + l.finishing()
-	}
-	return seconds + s.Output
-}
-
 // HostAttention holds the times of a layer's attention on the CPU, in seconds.
 type HostAttention struct {
 	Send, Attend, Return float64 // queries to the host, attention, outputs to the GPU

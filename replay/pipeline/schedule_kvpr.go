@@ -197,53 +197,6 @@ func (k *KVPR) loadLate(t *Timeline, d *Dense, layer int, kv Op) (w weightOps) {
 	return w
 }
 
-// Closed returns, row by row, the sum of the layers' forms, each by itself. Column by column it
-// returns the link's time plus the time of the last layer of the last batch after its transfers.
-// The latter holds if the link never waits for computation.
-func (k *KVPR) Closed(s *Step) float64 {
-	sum, parts, split := s.Output, s.parts(), k.split(s)
-	for i := range s.Whole {
-		for p := range parts {
-			l := &parts[p][i]
-			n := k.recomputed(&l.Dense, split)
-			if !k.Column || i == len(s.Whole)-1 && p == len(parts)-1 {
-				sum += k.alone(l, n, p == 0)
-			} else {
-				sum += k.link(l, n, p == 0)
-			}
-		}
-	}
-	return sum
-}
-
-// link returns the time of the transfers of a part that recomputes n positions. The first part also
-// moves the layer's weights.
-func (k *KVPR) link(l *Layer, n int, first bool) float64 {
-	sum := float64(n)*l.Dense.Activations + l.Dense.rest(n)
-	if first && k.Weights {
-		sum += l.Dense.Weights
-	}
-	return sum
-}
-
-// alone returns the time of a part that recomputes n positions, on idle resources.
-func (k *KVPR) alone(l *Layer, n int, first bool) float64 {
-	d := &l.Dense
-	x, rest, recomputed := float64(n)*d.Activations, d.rest(n), float64(n)*d.Recompute
-	dequantize, project := float64(d.Positions-n)*d.Dequantize, l.Project+d.Quantize+l.pre()
-	loaded := k.link(l, n, first)
-	if !first || k.Load == WeightsFirst {
-		return loaded - rest + max(recomputed+project, rest) + dequantize + d.Attend + l.finishing()
-	}
-	attention := x + rest + d.Weights*d.AttentionShare // attention also waits for its weights
-	recompute := attention
-	if k.Load == WeightsFine {
-		recompute = x + rest + d.Weights*d.KeyValueShare
-	}
-	recomputed += max(x+rest+dequantize, recompute)
-	return max(max(recomputed, attention)+project+d.Attend, loaded) + l.finishing()
-}
-
 // RecomputeTime is KVPR's Eq. 10. It returns the time of a layer's KV in seconds, if the first l
 // positions are recomputed from activations while the others move:
 //

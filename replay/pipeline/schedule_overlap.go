@@ -10,11 +10,6 @@ type DA struct{ wholeBatch }
 // Place adds a step.
 func (DA) Place(t *Timeline, s *Step) { placeOverlapped(t, s, func(*Layer) *DBA { return nil }) }
 
-// Closed returns the computation plus the exposed part of the fetch.
-func (DA) Closed(s *Step) float64 {
-	return s.sum(func(l *Layer) float64 { return l.hidden() + ExposedDA(l) })
-}
-
 // DBA divides the selection along the batch. The fetch for the first 1 − Phi of the requests runs
 // during the selection for the others (ESS, section 3.3, DualBatch-Attention). Everything else
 // equals DA. No request's fetch begins before its own selection. The paper's closed form lets the
@@ -39,11 +34,6 @@ func parseDBA(options string) (Schedule, error) { return newDBA("dba", options) 
 // Place adds a step.
 func (d *DBA) Place(t *Timeline, s *Step) { placeOverlapped(t, s, func(*Layer) *DBA { return d }) }
 
-// Closed returns the computation plus the overhead and the exposed part of the fetch.
-func (d *DBA) Closed(s *Step) float64 {
-	return s.sum(func(l *Layer) float64 { return l.hidden() + d.Exposed(l) })
-}
-
 // Layerwise takes DA or DBA for each layer, the one that exposes less (ESS, section 3.3: DBA pays
 // if a layer misses much). Here DBA has two fetches, each with its launch and after its own
 // selection.
@@ -64,11 +54,6 @@ func (w *Layerwise) Place(t *Timeline, s *Step) {
 	})
 }
 
-// Closed adds the smaller exposure of every layer.
-func (w *Layerwise) Closed(s *Step) float64 {
-	return s.sum(func(l *Layer) float64 { return l.hidden() + min(ExposedDA(l), w.exposedApart(l)) })
-}
-
 // ExposedDA returns the seconds of a layer's fetch that DA does not hide:
 //
 //	max(0, F − W_pre − W_attn·(1 − missed))
@@ -78,27 +63,14 @@ func ExposedDA(l *Layer) float64 {
 	return max(l.gathering(1), l.fetching(1)-l.pre()-l.Attend*(1-l.Missed))
 }
 
-// Exposed returns the seconds of a layer's fetch that DBA does not hide, and its overhead:
-//
-//	delta + max(0, F − W_pre − W_attn·(1 − missed) − phi·W_select)
-//
-// W_select includes the lookup, which ESS does not state separately. The gather kernel counts as in
-// ExposedDA.
-func (d *DBA) Exposed(l *Layer) float64 {
-	return d.Delta + max(l.gathering(1), l.fetching(1)-l.pre()-l.Attend*(1-l.Missed)-d.Phi*(l.Select+l.LookupGPU))
-}
-
-// exposedApart is Exposed with each part's fetch after its own selection. The first fetch also
-// delays the second.
+// exposedApart returns the seconds of a layer's fetch that DBA does not hide, and its overhead. Each
+// part's fetch follows its own selection, and the first fetch also delays the second.
 func (d *DBA) exposedApart(l *Layer) float64 {
 	second := d.Phi * (l.Select + l.LookupGPU)
 	first := l.gathering(1 - d.Phi)
 	end := max(l.fetching(1-d.Phi), first+second) + l.fetching(d.Phi)
 	return d.Delta + max(first+l.gathering(d.Phi), end-second-l.pre()-l.Attend*(1-l.Missed))
 }
-
-// hidden returns the time of a layer whose fetch is hidden.
-func (l *Layer) hidden() float64 { return l.Project + l.Select + l.LookupGPU + l.computing() }
 
 // placeOverlapped adds a step. split returns the division of each layer's selection, or nil to
 // leave it whole.
@@ -186,29 +158,4 @@ func (p *Prefetch) fetchLayer(t *Timeline, l *Layer, layer int, k Kind, after ..
 	op := t.Add(Select, layer, 0, l.Select, after...)
 	op = t.Add(LookupGPU, layer, 0, l.LookupGPU, op)
 	return t.fetch(k, l, layer, 0, 1, op)
-}
-
-// Closed returns the sum of the steady state. The first layer's projections, selection and fetch
-// come before it. The last layer's computation comes after it, and its projections run while its
-// fetch ends. The formula holds if the prediction is right.
-func (p *Prefetch) Closed(s *Step) float64 {
-	sum, waits := s.Output, 0. // waits is the rest of a fetch when a layer begins
-	for i := range s.Whole {
-		l := &s.Whole[i]
-		early, rest := l.pre(), l.Attend+l.finishing()
-		if i > 0 {
-			early += l.Project
-		} else {
-			sum += l.Project + l.Select + l.LookupGPU
-			waits = l.fetching(1)
-		}
-		if i+1 == len(s.Whole) {
-			sum += max(waits, early) + rest
-			continue
-		}
-		next := &s.Whole[i+1]
-		sum += waits + next.Select + next.LookupGPU + early + rest
-		waits = max(0, next.fetching(1)-early-rest)
-	}
-	return sum
 }

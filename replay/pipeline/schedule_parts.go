@@ -60,23 +60,6 @@ func (c *SFC) Place(t *Timeline, s *Step) {
 	})
 }
 
-// Closed returns the recurrence above, layer after layer.
-func (c *SFC) Closed(s *Step) float64 {
-	sum, parts := s.Output, s.parts()
-	for i := range s.Whole {
-		var a, b, d float64
-		for p := range parts {
-			m := &parts[p][i]
-			a += m.Select
-			b = max(a, b) + m.LookupCPU
-			d = max(b, d) + m.fetching(1)
-		}
-		l := &s.Whole[i]
-		sum += l.Project + d + max(l.computing(), l.Update)
-	}
-	return sum
-}
-
 // calibrate sets SFC's number of micro-batches to the divisor of the batch with the least time over
 // some steps (KVDrive, section 5.3).
 func (r *runner) calibrate() error {

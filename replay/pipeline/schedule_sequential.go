@@ -34,17 +34,6 @@ func (q *Sequential) Place(t *Timeline, s *Step) {
 	})
 }
 
-// Closed returns the sum of all stages.
-func (q *Sequential) Closed(s *Step) float64 {
-	return s.sum(func(l *Layer) float64 {
-		sum := l.Project + l.Select + l.fetching(1) + l.computing()
-		if q.CPU {
-			return sum + l.LookupCPU + l.Update
-		}
-		return sum + l.LookupGPU
-	})
-}
-
 // OnGPU keeps all KV on the GPU, so nothing moves. Attention is sparse: it reads the Top-K that the
 // selection finds. With Dense there is no selection, and attention reads the whole context. A model
 // with dense attention gives other answers than one that attends to its Top-K. So the two are
@@ -84,16 +73,6 @@ func (g OnGPU) Place(t *Timeline, s *Step) {
 	})
 }
 
-// Closed returns the sum of all operators.
-func (g OnGPU) Closed(s *Step) float64 {
-	return s.Embed + s.Gather + s.sum(func(l *Layer) float64 {
-		if g.Dense {
-			return l.Project + l.Pre + l.Dense.Attend + l.finishing() + 2*l.Reduce
-		}
-		return l.Project + l.Select + l.Pre + l.Attend + l.finishing() + 2*l.Reduce
-	})
-}
-
 // Kept attends to the entries that a lossy policy keeps (H2O, SnapKV, StreamingLLM and others). All
 // of them are on the GPU. Nothing is selected, and nothing moves. The work of the policy itself is
 // not counted.
@@ -104,6 +83,3 @@ func (Kept) Traits() Traits { return Traits{Serves: Compressed, Moves: MovesDrop
 
 // Place adds a step.
 func (Kept) Place(t *Timeline, s *Step) { OnGPU{}.Place(t, s) }
-
-// Closed returns the sum of all operators.
-func (Kept) Closed(s *Step) float64 { return OnGPU{}.Closed(s) }

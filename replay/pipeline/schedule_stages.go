@@ -50,17 +50,6 @@ func (g *inStages) Place(t *Timeline, s *Step) {
 	t.Add(WaitStage, len(s.Whole)-1, longest, max(0, period-g.passes(s, longest)), last)
 }
 
-// Closed returns the formula above.
-func (g *inStages) Closed(s *Step) (seconds float64) {
-	for p := range s.Parts {
-		seconds = max(seconds, g.passes(s, p))
-	}
-	for stage := range g.stages {
-		seconds = max(seconds, g.works(s, stage))
-	}
-	return seconds
-}
-
 // layers returns the first layer of a stage and the one after its last.
 func (g *inStages) layers(s *Step, stage int) (from, to int) {
 	n := len(s.Whole)
@@ -173,5 +162,3 @@ func (r *runner) ofStage(mem *Memory) {
 	mem.Weights = embedding + share*(mem.Weights-embedding)
 	mem.Cache, mem.kv = mem.Cache*share, mem.kv*share
 }
-
-var _ Closed = (*inStages)(nil)

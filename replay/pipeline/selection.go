@@ -191,9 +191,6 @@ func (s Selection) cost(m *hardware.Model) cost {
 	return cost{}
 }
 
-// IndexBytes returns the bytes of a token in a layer's index on the GPU, all heads.
-func (s Selection) IndexBytes(m *hardware.Model) float64 { return s.cost(m).token }
-
 // indexerCost is that of the model's own indexer, whose heads share a key (DeepSeek-V3.2-Exp).
 func indexerCost(_ Selection, m *hardware.Model) cost {
 	entry := float64(m.Indexer.Entry.Value)
