@@ -112,7 +112,7 @@ func (k *keyRows) read(f *File, g int) error {
 		if err != nil {
 			return err
 		}
-		if c.column == colHead && count(*c.dst, nullHead) != cur.Rows.Nulls {
+		if c.column == colHead && slice.Count(*c.dst, func(v int32) bool { return v == nullHead }) != cur.Rows.Nulls {
 			return fileError(f.path, RuleKey, "column %s: %d, expected 0 or more, or null", l.Name, nullHead)
 		}
 		if cur.Rows.Nulls > 0 && c.column != colHead {
@@ -120,11 +120,6 @@ func (k *keyRows) read(f *File, g int) error {
 		}
 	}
 	return nil
-}
-
-// count returns the number of values equal to x.
-func count(values []int32, x int32) (n int) {
-	return slice.Count(values, func(v int32) bool { return v == x })
 }
 
 // addGroup adds the streams of row group g. It returns false if report asked to stop.

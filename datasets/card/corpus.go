@@ -108,10 +108,6 @@ func (x *set) tasks() []group[string] {
 	return groups(x.streams, func(s *stream) string { return s.task }, strings.Compare)
 }
 
-func (x *set) files() []group[string] {
-	return groups(x.streams, func(s *stream) string { return strings.TrimSuffix(s.source.name, ".parquet") }, strings.Compare)
-}
-
 func (x *set) layers() []group[int32] {
 	return groups(x.streams, func(s *stream) int32 { return s.info.Layer }, cmp.Compare[int32])
 }
@@ -423,9 +419,6 @@ func (f *facts) hits(cell int) share {
 	return ratio(f.cells[cell].demand-f.cells[cell].misses, f.cells[cell].demand)
 }
 func (f *facts) predicted() share { return ratio(f.predictedHits, f.predictedOf) }
-
-// missesAStep returns a stream's misses per step.
-func (f *facts) missesAStep(cell int) share { return ratio(f.cells[cell].misses, f.cells[cell].steps) }
 
 func (f *facts) mass() share {
 	if f.massRows == 0 {

@@ -162,7 +162,7 @@ func (c *corpus) missProfile() comparison {
 		Paper: fmt.Sprintf("LRU at Sparse Memory Ratio 0.2, Top-%d: %.2f to %d misses per batch over the layers, a factor of %.0f", essTopK, essFewest, essMost, paper)}
 	x := c.deepest()
 	layers := x.layers()
-	least, most := extremes(layers, func(f *facts) share { return f.missesAStep(lruESS) })
+	least, most := extremes(layers, func(f *facts) share { return ratio(f.cells[lruESS].misses, f.cells[lruESS].steps) })
 	if len(layers) < 2 || !least.ok {
 		p.Verdict, p.Here, p.Why = undecided, "one layer", "layers cannot be compared"
 		return p

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -97,7 +98,8 @@ func (x *set) lruLayers() *chart.Chart {
 // eachFile adds one line for every trace of the sets.
 func (c *corpus) eachFile(ch *chart.Chart, points func(x *set, f *facts) plotter.XYs) *chart.Chart {
 	for _, x := range c.sets {
-		files := x.files()
+		file := func(s *stream) string { return strings.TrimSuffix(s.source.name, ".parquet") }
+		files := groups(x.streams, file, strings.Compare)
 		for i := range files {
 			if p := points(x, &files[i].facts); len(p) > 0 {
 				ch.Lines = append(ch.Lines, chart.Line{Name: files[i].key, Points: p})

@@ -151,7 +151,7 @@ func (s *goSet) double() *questions {
 		gold = append(gold, rest[:min(len(rest), hotpotDocs-len(gold))]...)
 		set.list = append(set.list, question{
 			text:    fmt.Sprintf("In Go's package %s, which method of the type that %s %s?", e.Package, s.entries[t].does(), does),
-			answers: s.answers(i, s.alike(t)...), gold: gold,
+			answers: s.answers(i, s.answers(t, "")...), gold: gold,
 		})
 	}
 	set.list = mixed(set.list)
@@ -171,9 +171,6 @@ func (s *goSet) answers(entry int, types ...string) []string {
 	}
 	return names
 }
-
-// alike returns the names of the types of a package with the same purpose.
-func (s *goSet) alike(entry int) []string { return s.answers(entry, "") }
 
 // without returns the documents that are not taken.
 func without(docs []int, taken ...int) []int {

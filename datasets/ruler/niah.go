@@ -112,7 +112,7 @@ func (h *hunt) draw(r *rand.Rand, k kind) string {
 	return unused(h.seen, func() string {
 		switch k {
 		case words:
-			return h.words.pair(r)
+			return h.words.adjectives[r.IntN(len(h.words.adjectives))] + "-" + h.words.nouns[r.IntN(len(h.words.nouns))]
 		case numbers:
 			return strconv.Itoa(1_000_000 + r.IntN(9_000_000))
 		}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -181,11 +180,6 @@ func loadWords() (*wordLists, []byte) {
 }
 
 func lines(text []byte) []string { return strings.Split(strings.TrimSpace(string(text)), "\n") }
-
-// pair returns an adjective and a noun joined by a hyphen.
-func (w *wordLists) pair(r *rand.Rand) string {
-	return w.adjectives[r.IntN(len(w.adjectives))] + "-" + w.nouns[r.IntN(len(w.nouns))]
-}
 
 // essay is running text in which needles are hidden.
 type essay struct {

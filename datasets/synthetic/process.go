@@ -82,7 +82,8 @@ func (p *process) draw(e extent, dials *Locality, r *random) {
 	born := bornOf(dials)
 	clock, debt := 0.0, 0.0
 	for t := 1; t < p.steps; t++ {
-		unseen := p.unseen(clock)
+		// The share of gaps longer than clock.
+		unseen := 1 - (1-p.dials.Drift)*float64(p.laws.gaps.under(clock))/quantiles
 		pace := math.Exp(-variance/2 + deviation*p.rand.NormFloat64())
 		clock += pace
 		plan := churn * pace
@@ -134,11 +135,6 @@ func (p *process) reset() {
 	p.left, p.gone = slices.Grow(p.left[:0], leaving), append(p.gone[:0], 0)
 }
 
-// unseen returns the share of gaps longer than time.
-func (p *process) unseen(time float64) float64 {
-	return 1 - (1-p.dials.Drift)*float64(p.laws.gaps.under(time))/quantiles
-}
-
 // step draws the demand of step t, at time clock, and returns the number of blocks that it
 // exchanged. Blocks that are due come back, and the newest token enters unless it is skipped.
 //
@@ -157,7 +153,9 @@ func (p *process) step(t int, clock, plan, unseen, surplus float64) int {
 	switch {
 	case surplus > mostDebt && missing < 0:
 		returning = max(0, int(plan-float64(born)+chance))
-		p.forgetAll(p.coming[returning:])
+		for _, x := range p.coming[returning:] { // they never come back
+			p.blocks[x].state = waiting - int32(len(p.back.end))
+		}
 		p.coming, fresh = p.coming[:returning], 0
 	case surplus < -mostDebt:
 		fresh = max(0, missing+chance)
@@ -197,28 +195,16 @@ func (p *process) leave(t, tick int) {
 		due[i] = min(int32(tick)+gaps[q&(quantiles-1)], last)
 	}
 	if p.never > 0 {
-		p.forget(due, last)
+		for i := range due {
+			if uint32(p.random.Uint64()>>44) < p.never {
+				due[i] = last
+			}
+		}
 	}
 	p.back.putAll(left, due)
 	blocks := p.blocks
 	for i, x := range left {
 		blocks[x].state = waiting - due[i]
-	}
-}
-
-// forget makes some returns never happen.
-func (p *process) forget(due []int32, last int32) {
-	for i := range due {
-		if uint32(p.random.Uint64()>>44) < p.never {
-			due[i] = last
-		}
-	}
-}
-
-// forgetAll makes due blocks never come back.
-func (p *process) forgetAll(blocks []int32) {
-	for _, x := range blocks {
-		p.blocks[x].state = waiting - int32(len(p.back.end))
 	}
 }
 
@@ -352,15 +338,11 @@ func (p *process) fresh(newest int32) int32 {
 // early picks a block that is away and would come back soon, and takes it out of its queue.
 func (p *process) early(x, newest int32) int32 {
 	x = p.nextAway(x, newest)
-	if b := &p.blocks[x]; p.isWaiting(b.state) {
+	// A state of waiting or less is a place in the queue of returning blocks.
+	if b := &p.blocks[x]; b.state <= waiting && int(waiting-b.state) < len(p.back.end) {
 		p.back.remove(x, int(waiting-b.state))
 	}
 	return x
-}
-
-// isWaiting reports whether a block in that state is in the queue of returning blocks.
-func (p *process) isWaiting(state int32) bool {
-	return state <= waiting && int(waiting-state) < len(p.back.end)
 }
 
 // behind returns a never-seen block after a span of demanded blocks. A block of the span entered at

@@ -94,7 +94,8 @@ func (d *Dials) place(i int) (request, layer, head int) {
 // info describes the i-th stream.
 func (d *Dials) info(i int) trace.StreamInfo {
 	request, layer, head := d.place(i)
-	key := trace.Key{Request: requestID(request, d.Requests), Layer: d.layerID(layer), Head: trace.NoHead}
+	name := fmt.Sprintf("synthetic-%0*d", len(fmt.Sprint(d.Requests-1)), request) // names sort as numbers do
+	key := trace.Key{Request: name, Layer: d.layerID(layer), Head: trace.NoHead}
 	if d.Heads > 0 {
 		key.Head = int32(head)
 	}
@@ -131,11 +132,6 @@ func (g *Source) row(s *trace.Stream) {
 	g.step++
 	s.Indices = s.Indices[:from+m]
 	s.Offsets[s.Rows] = int32(from + m)
-}
-
-// requestID names the i-th of n requests. Names sort as numbers do.
-func requestID(i, n int) string {
-	return fmt.Sprintf("synthetic-%0*d", len(fmt.Sprint(n-1)), i)
 }
 
 // Meta returns the metadata of the trace that d describes.

@@ -102,7 +102,8 @@ func (r *runner) writeBack(t *sums, entry float64, l *Layer, traffic *Traffic) {
 // or directly. Only the missed blocks of an extent go on to the GPU, unless the
 // SSD writes there.
 func (r *runner) moveMisses(t *sums, l *Layer, traffic *Traffic) {
-	dram := r.pieces(t, t.Misses-t.SSDMisses, hostRuns(t.Runs, t.SSDRuns), t.Moved-t.SSDMoved)
+	runs := max(t.Runs-t.SSDRuns, t.SSDRuns-t.Runs) // the least, because between two SSD runs there is a host run
+	dram := r.pieces(t, t.Misses-t.SSDMisses, runs, t.Moved-t.SSDMoved)
 	drive := r.pieces(t, t.SSDMisses, t.SSDRuns, t.SSDMoved)
 	read := r.reads(t, drive)
 	if r.Ahead.Direct { // whole extents reach the GPU
@@ -159,10 +160,6 @@ func (r *runner) pieces(t *sums, blocks, runs, entries int64) pieces {
 	return pieces{float64(count*fragments) * s.Factor, float64(entries) * s.Factor * r.moved,
 		transfer.Alignment(int64(r.moved) / fragments), t.requests * s.Heads, float64(t.SeqLen) / t.requests * r.moved}
 }
-
-// hostRuns returns the least number of runs of the misses in host memory. All misses have runs
-// runs, and those on the SSD have ssd runs. Between two SSD runs there is a host run.
-func hostRuns(runs, ssd int64) int64 { return max(runs-ssd, ssd-runs) }
 
 // cost returns the cost of one launch on a path. It is linear between whole numbers of pieces of
 // equal size.

@@ -165,8 +165,8 @@ func (r *runner) prepare() error {
 		r.note("%s", r.Machine.Note)
 	}
 	if m := r.Model; m.FromConfig() {
-		r.note("model %s is derived from its config.json: %s parameters of %s (%s), entries of %s (%s)", m.Name, billions(float64(m.Parameters.Value)),
-			m.BytesPerParameter.Value, m.BytesPerParameter.Note, m.Entry.Value, m.Entry.Note)
+		r.note("model %s is derived from its config.json: %.3g B parameters of %s (%s), entries of %s (%s)", m.Name,
+			float64(m.Parameters.Value)/1e9, m.BytesPerParameter.Value, m.BytesPerParameter.Note, m.Entry.Value, m.Entry.Note)
 	}
 	if limit := int64(r.Model.Context.Value); r.Context > limit {
 		r.note("a context of %d tokens exceeds the %d of %s", r.Context, limit, r.Model.Name)
@@ -216,9 +216,6 @@ func (r *runner) prepare() error {
 	r.noteExchange(missing)
 	return r.choosePaths()
 }
-
-// billions formats a number of parameters.
-func billions(n float64) string { return fmt.Sprintf("%.3g B", n/1e9) }
 
 func (r *runner) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))

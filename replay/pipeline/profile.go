@@ -327,7 +327,7 @@ func ReadPlaced(ctx context.Context, path string, cells []Cell, layout *Layout) 
 	}
 	err = p.each(ctx, func(r *replay.ProfileRow) error {
 		for i, c := range cells {
-			if r.Tier == 0 && cellOf(r) == c || r.Tier > 0 && above(r.Above, c) {
+			if r.Tier == 0 && cellOf(r) == c || r.Tier > 0 && (r.Above == c.Policy || r.Above == c.Policy+"@"+c.Capacity) {
 				if err := gatherers[i].add(r); err != nil {
 					return err
 				}
@@ -345,11 +345,6 @@ func ReadPlaced(ctx context.Context, path string, cells []Cell, layout *Layout) 
 		profiles = append(profiles, g.profile)
 	}
 	return profiles, nil
-}
-
-// above reports whether the caches above a tier are the cell, in the text that replay writes.
-func above(text string, c Cell) bool {
-	return text == c.Policy || text == c.Policy+"@"+c.Capacity
 }
 
 type streamKey struct {

@@ -39,7 +39,7 @@ func (c Config) units(tokens int) (all []unit) {
 // unitOf returns the block that holds an entry.
 func (c Config) unitOf(entry int32) int32 {
 	if c.all == nil {
-		return entry / int32(c.entries())
+		return entry / int32(max(1, c.Entries))
 	}
 	return int32(slices.IndexFunc(c.all, func(u unit) bool { return slices.Contains(u.tokens, entry) }))
 }

@@ -80,11 +80,6 @@ func sortedKeys(set map[int32]bool) (keys []int32) {
 	return keys
 }
 
-// there reports whether a block can be attended to.
-func (x *lossyCell) there(b int32, row int) bool {
-	return x.held[b] || x.pinned(b, x.stream.SeqLen(row))
-}
-
 // attend adds the attention of a row's list to the state of h2o. In a window all blocks are held.
 // It returns the masses.
 func (x *lossyCell) attend(row int, window bool) (kept, covered float64) {
@@ -93,7 +88,7 @@ func (x *lossyCell) attend(row int, window bool) (kept, covered float64) {
 	given := x.Attention(x.stream, row)
 	rank := 0
 	for i, b := range list {
-		there := window || x.there(b, row)
+		there := window || x.held[b] || x.pinned(b, x.stream.SeqLen(row))
 		if x.Masses {
 			covered += float64(given[i])
 		}

@@ -116,7 +116,6 @@ func (c Config) mergePredicted(parts []part) (blocks []int32) {
 }
 
 func (c Config) positions() int { return max(1, c.StepTokens) }
-func (c Config) entries() int   { return max(1, c.Entries) }
 
 // sameSteps reports heads that cannot share a cache.
 func sameSteps(heads []*trace.Stream) error {

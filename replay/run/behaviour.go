@@ -28,7 +28,7 @@ func behaviourOf(spec policies.Spec) behaviour { return behaviour{spec.Name(), F
 // divide the memory again. A predictor that prefetches follows. For a tier, the policies of the caches
 // above it follow.
 func (p *plan) behaviours(c *cellPlan) (all []behaviour) {
-	if p.plansWindows(c) {
+	if p.opt.Allocation != nil && p.opt.Allocation.Family == allocate.Windows && c.capacity == nil {
 		all = p.plannedWindows(c)
 	} else {
 		all = []behaviour{behaviourOf(c.spec)}
@@ -62,11 +62,6 @@ var predictor = func() policies.Spec {
 	}
 	return policies.Spec{Entry: &echo.Entry, Options: options, Make: make}
 }()
-
-// plansWindows reports whether an allocation sets the windows of the cell's policy.
-func (p *plan) plansWindows(c *cellPlan) bool {
-	return p.opt.Allocation != nil && p.opt.Allocation.Family == allocate.Windows && c.capacity == nil
-}
 
 // plannedWindows returns two behaviours of a cell with allocated windows. The first has the window
 // that the policy's entry gives as its example. Rows state this fingerprint, because it is the

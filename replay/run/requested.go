@@ -37,8 +37,6 @@ func Stem(trace string) string {
 // RowsName returns the name of the file with the rows of a trace.
 func RowsName(trace string) string { return Stem(trace) + ".rows.jsonl" }
 
-func (s *Store) rowsPath(trace string) string { return filepath.Join(s.dir, RowsName(trace)) }
-
 func (s *Store) requestedPath(trace string) string {
 	return filepath.Join(s.dir, requestedFolder, Stem(trace)+".json")
 }
@@ -174,7 +172,7 @@ func Requested(dir string) ([]result.Row, error) {
 // after Run.
 func (j *Job) WriteRows() (notes []string, err error) {
 	p, s := j.plan, j.plan.opt.Store
-	path := s.rowsPath(p.file.Path())
+	path := filepath.Join(s.dir, RowsName(p.file.Path()))
 	err = s.locked(func() error {
 		newer, err := j.finished()
 		if err != nil {

@@ -94,7 +94,7 @@ func (p *plan) readColumns() (columns trace.Columns) {
 	if p.opt.Prefetch.Source == setting.PrefetchPredicted {
 		columns |= trace.ReadPredicted
 	}
-	if p.hasLossy() {
+	if slices.ContainsFunc(p.cells, func(c cellPlan) bool { return c.spec.Entry.Traits.Lossy }) {
 		columns |= trace.ReadScores | trace.ReadMasses | trace.ReadPromptMass
 	}
 	for _, t := range p.opt.Tiers {
@@ -129,11 +129,6 @@ func (p *plan) checksJoined() bool {
 // newJoiner returns a joiner that makes the rows of the plan's layout.
 func (p *plan) newJoiner() *demand.Joiner {
 	return &demand.Joiner{Layout: p.layout, K: p.topk, M: p.m, Ranks: p.ranks, Pins: p.pins, Checks: p.checksJoined()}
-}
-
-// hasLossy reports whether a cell of the plan has a lossy policy.
-func (p *plan) hasLossy() bool {
-	return slices.ContainsFunc(p.cells, func(c cellPlan) bool { return c.spec.Entry.Traits.Lossy })
 }
 
 // attention returns the source of the attention of listed blocks in the trace.

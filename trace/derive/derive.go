@@ -208,8 +208,6 @@ func (s *Steps) String() string {
 	return from + ":" + to
 }
 
-func (s *Steps) has(t int32) bool { return s == nil || t >= s.From && t < s.To }
-
 // String returns the options as flags of `kvreplay derive`, in a fixed order with sorted lists.
 func (o *Options) String() string {
 	var flags []string

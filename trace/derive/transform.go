@@ -14,7 +14,7 @@ func (d *derivation) transform(in, out *trace.Stream) {
 	shorter := d.cut < d.from.Candidates
 	ratio := int32(d.meta.BlockTokens / d.from.BlockTokens)
 	for i, step := range in.Steps {
-		if !d.o.Steps.has(step) {
+		if d.o.Steps != nil && (step < d.o.Steps.From || step >= d.o.Steps.To) {
 			continue
 		}
 		row := rowOf(in, i, d.cut)

@@ -171,9 +171,6 @@ func (f *fenwick) add(i, n int) {
 	}
 }
 
-// between returns the sum over from ≤ i < to.
-func (f *fenwick) between(from, to int) int { return f.sum(to) - f.sum(from) }
-
 // sum returns the sum over the steps before i.
 func (f *fenwick) sum(i int) (n int) {
 	for ; i > 0; i -= i & -i {

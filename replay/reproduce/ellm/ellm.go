@@ -47,7 +47,7 @@ type bench struct {
 
 func study(s *reproduce.Study) {
 	b := &bench{Study: s, machine: s.Machine("a100-80"), model: s.Model("llama-2-13b")}
-	b.shape = shapeOf(b.model)
+	b.shape = shape{float64(b.model.Layers.Value), float64(b.model.Hidden.Value), float64(b.model.Vocabulary.Value)}
 	s.Compute(b.equations, "equations")
 	s.Compute(b.layers, "layers")
 	s.Compute(b.blocks, "blocks")

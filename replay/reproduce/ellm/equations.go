@@ -2,16 +2,10 @@ package ellm
 
 import (
 	"math"
-
-	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
 // shape is a model in the equations' terms: L, h and V.
 type shape struct{ layers, hidden, vocabulary float64 }
-
-func shapeOf(m *hardware.Model) shape {
-	return shape{float64(m.Layers.Value), float64(m.Hidden.Value), float64(m.Vocabulary.Value)}
-}
 
 // batch holds sums over requests: their number, tokens, tokens².
 type batch struct{ requests, tokens, squares float64 }
