@@ -70,7 +70,6 @@ func (d *Digester) rows(s *Stream) {
 	}
 }
 
-// end ends the stream.
 func (d *Digester) end() {
 	d.row.Write(d.buf)
 	d.buf = d.buf[:0]

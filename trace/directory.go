@@ -71,7 +71,6 @@ type keyRows struct {
 	layer, head, prompt, step, seqLen []int32
 }
 
-// key returns the key of row i.
 func (k *keyRows) key(i int) Key {
 	key := Key{Request: k.request[i], Layer: k.layer[i], Head: k.head[i]}
 	if key.Head == nullHead {
@@ -202,7 +201,6 @@ func (f *File) keepSteps(first int, k *keyRows) {
 	}
 }
 
-// appendSteps appends the step numbers of stream i.
 func (f *File) appendSteps(dst []int32, i int) []int32 {
 	if steps, ok := f.sparse[i]; ok {
 		return append(dst, steps...)

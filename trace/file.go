@@ -201,7 +201,6 @@ func (f *File) openParquet() (err error) {
 	return nil
 }
 
-// checkMagic checks the first bytes of the file.
 func (f *File) checkMagic() error {
 	begin := make([]byte, len(parquet.Magic))
 	if _, err := f.source.ReadAt(begin, 0); storage.Unread(err) {

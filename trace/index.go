@@ -130,7 +130,6 @@ func (f *File) compareKeys(g int, trust bool) error {
 	return nil
 }
 
-// ofGroup returns the streams of row group g.
 func (f *File) ofGroup(g int) []StreamInfo {
 	find := func(g int) int {
 		i, _ := slices.BinarySearchFunc(f.streams, g, func(s StreamInfo, g int) int { return s.RowGroup - g })

@@ -264,7 +264,6 @@ func checkValue(dec *json.Decoder, known []string, depth int) error {
 	return err
 }
 
-// checkField consumes the name of a field.
 func checkField(dec *json.Decoder, known []string, seen map[string]bool) error {
 	t, err := dec.Token()
 	if err != nil {

@@ -109,7 +109,6 @@ func (r *Reader) all() [6]placed {
 	return [...]placed{&r.indices, &r.scores, &r.covered, &r.attention, &r.predicted, &r.prompt}
 }
 
-// leaves returns the columns that the reader decodes.
 func (r *Reader) leaves() (list []*parquet.Leaf) {
 	for _, l := range []*parquet.Leaf{r.indices.leaf, r.scores.leaf, r.covered.leaf, r.attention.leaf, r.predicted.leaf, r.prompt.leaf} {
 		if l != nil {

@@ -19,7 +19,6 @@ var rowGroupIndices = 4 << 20
 // pageBytes is the size of a data page before compression. Tests make it smaller.
 var pageBytes = 512 << 10
 
-// writerOptions returns the library options that shape the file.
 func writerOptions() []parquet.WriterOption {
 	return []parquet.WriterOption{parquet.PageBufferSize(pageBytes), parquet.DataPageStatistics(false), parquet.CreatedBy("kvreplay", "v1", "")}
 }
@@ -296,7 +295,6 @@ func (w *Writer) admitPart(s *Stream, first bool, step int32) error {
 // such write if a page is full.
 const RowsPerWrite = 64
 
-// write writes the rows of s, a few at a time.
 func (w *Writer) write(s *Stream) error {
 	for from := 0; from < s.Rows; from += RowsPerWrite {
 		w.fileRows(s, from, min(from+RowsPerWrite, s.Rows))

@@ -168,7 +168,6 @@ func noteOf(m *trace.Meta, key string) string {
 // exact is the name of the selector that the others imitate.
 const exact = "exact"
 
-// readSource opens and measures the trace at path.
 func readSource(ctx context.Context, path string) (*source, error) {
 	f, err := trace.Open(path)
 	if err != nil {
@@ -251,7 +250,6 @@ func taskOf(note, request, stem string) string {
 	return stem
 }
 
-// measure counts the lists of every stream.
 func (s *source) measure(ctx context.Context, f *trace.File) error {
 	columns := trace.Columns(0)
 	if f.HasCoveredMass() {

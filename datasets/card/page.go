@@ -642,7 +642,6 @@ func ranges(values []int32) string {
 // them, but all text between them is escaped too.
 const codeBegins, codeEnds = "\x0e", "\x0f"
 
-// code marks a text of a cell as code.
 func code(s string) string { return codeBegins + s + codeEnds }
 
 // cell returns the Markdown of a cell. Only code is markup.

@@ -82,7 +82,6 @@ func (c *corpus) Papers() []comparison {
 	return []comparison{c.similarity(), c.missProfile(), c.windows(), c.nextStep(), c.hitLevel(), c.lookaheadGain(), c.selectorOrder()}
 }
 
-// comparisons returns the comparisons as Markdown.
 func (c *corpus) comparisons() string {
 	var b strings.Builder
 	for _, p := range c.Papers() {

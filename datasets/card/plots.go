@@ -14,7 +14,6 @@ import (
 	"github.com/kvreplay/kvreplay/trace/locality"
 )
 
-// plots draws all plots that have figures.
 func (c *corpus) plots() (map[string][]byte, error) {
 	plots := map[string][]byte{}
 	deepest := c.deepest()
@@ -63,7 +62,6 @@ func (x *set) layerTicks() plot.ConstantTicks {
 	return chart.Ticks(at...)
 }
 
-// only returns the streams for which is returns true, as a set.
 func (x *set) only(is func(*stream) bool) *set {
 	y := *x
 	y.streams = nil

@@ -60,7 +60,6 @@ func (e *Entry) Verify(ctx context.Context, folder string) ([]Check, error) {
 	return checks, nil
 }
 
-// compare reads the file and sets the state.
 func (c *Check) compare(ctx context.Context, want *File) {
 	err := c.read()
 	switch {
@@ -77,7 +76,6 @@ func (c *Check) compare(ctx context.Context, want *File) {
 	}
 }
 
-// read hashes the bytes.
 func (c *Check) read() error {
 	f, err := os.Open(c.Path)
 	if err != nil {
@@ -125,7 +123,6 @@ func (c *Check) bytes(want *File) string {
 	return fmt.Sprintf("%d bytes with SHA-256 %s, expected %d with %s", c.Bytes, c.SHA256, want.Bytes, want.SHA256)
 }
 
-// remedy returns the remedy of a fault.
 func (e *Entry) remedy(c *Check) string {
 	again := fmt.Sprintf("`kvreplay datasets describe %s` shows how to make it again", e.Name)
 	if e.Bundled != "" {

@@ -197,7 +197,6 @@ func oneOf(what, value string, known []string) error {
 	return fmt.Errorf("unknown %s %q%s, expected one of %s", what, value, names.Nearest(value, known), strings.Join(known, ", "))
 }
 
-// fileV2 returns the file of a source.
 func fileV2(ctx context.Context, path string) (*file, error) {
 	info, err := os.Stat(path)
 	if err != nil {

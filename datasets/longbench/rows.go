@@ -107,7 +107,6 @@ func parseRow(text []byte) (*Row, error) {
 	return row, nil
 }
 
-// blank reports whether a text is only white space.
 func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
 // fields are the keys of a row.
@@ -376,7 +375,6 @@ func (s *scanner) gap() int64 {
 	return int64(len(rest) - len(bytes.TrimLeft(rest, " \t\r\n,")))
 }
 
-// close checks that the file ends after its rows.
 func (s *scanner) close() error {
 	if s.array {
 		switch _, err := s.d.Token(); {

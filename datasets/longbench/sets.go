@@ -109,12 +109,10 @@ func allTasks(e bool) (list []task) {
 	return list
 }
 
-// taskNames are all names that a task can have.
 func taskNames() []string {
 	return slice.Map(append(allTasks(false), allTasks(true)...), func(t task) string { return t.name() })
 }
 
-// checkTask returns an error for a name that no task has.
 func checkTask(name string) error {
 	if _, ok := Lookup(name); ok {
 		return nil

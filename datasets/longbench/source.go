@@ -125,7 +125,6 @@ func (l *library) addFolder(ctx context.Context, folder string) error {
 	return fmt.Errorf("%s: no set of LongBench in this folder, expected <set>.jsonl, data/<set>.jsonl or data.zip", folder)
 }
 
-// addZip adds the files in a zip with names of sets, as in LongBench's data.zip.
 func (l *library) addZip(path_ string) error {
 	z, err := zip.OpenReader(path_)
 	if err != nil {

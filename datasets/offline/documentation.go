@@ -267,7 +267,6 @@ func (t *goTree) twoHops(r *rand.Rand, h hop, all []*decl) *prompts.Sample {
 	}
 }
 
-// passage returns a declaration with its documentation.
 func (d *decl) passage() string {
 	return d.qualified() + "\n" + strings.TrimSpace(d.doc) + "\n" + strings.TrimSpace(d.signature)
 }

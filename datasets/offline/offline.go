@@ -251,10 +251,8 @@ func redrawn(seed uint64, name string, i, again int) *rand.Rand {
 	return random(seed, name, i)
 }
 
-// pick returns one element.
 func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
 
-// shuffled returns the elements in a random order.
 func shuffled[T any](r *rand.Rand, from []T) []T {
 	to := make([]T, len(from))
 	for i, j := range r.Perm(len(from)) {

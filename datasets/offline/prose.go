@@ -63,7 +63,6 @@ func (t *text) which(x section, from, n int) string {
 	return fmt.Sprintf(" where it occurs for time %d of %d", place, count)
 }
 
-// excerpt returns n lines.
 func (t *text) excerpt(from, n int) string {
 	return strings.TrimRight(strings.Join(t.lines[from:from+n], ""), "\n")
 }

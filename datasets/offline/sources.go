@@ -82,7 +82,6 @@ func newSources(ctx context.Context, p Places) *sources {
 // errNoPython marks an absent Python. All other tasks can be made.
 var errNoPython = errors.New("no standard library of Python")
 
-// goRoot returns the folder of the Go distribution.
 func (p Places) goRoot() (string, error) {
 	root, from := p.GoRoot, "given"
 	if root == "" {
@@ -100,7 +99,6 @@ func (p Places) goRoot() (string, error) {
 	return root, nil
 }
 
-// pythonLibrary returns the folder of Python's standard library.
 func (p Places) pythonLibrary() (string, error) {
 	folder := p.Python
 	if folder == "" {
@@ -268,7 +266,6 @@ func long[T any](list []T, bytes, fewest int, size func(T) int) []T {
 // text of that many bytes per token therefore fills the prompt.
 const bytesPerToken = 5
 
-// lines splits text into lines with their newlines.
 func lines(text string) []string { return slices.Collect(strings.Lines(text)) }
 
 // goTree is the standard library of a Go distribution.
@@ -420,7 +417,6 @@ func (d *decl) qualified() string {
 	return name + d.name
 }
 
-// decls lists the declarations of a file.
 func (f *goFile) decls(p *goPackage) (list []*decl) {
 	for _, d := range f.syntax.Decls {
 		switch d := d.(type) {
@@ -471,7 +467,6 @@ func begin(doc *ast.CommentGroup, pos token.Pos) token.Pos {
 	return pos
 }
 
-// receiver returns the name of a receiver's type.
 func receiver(list *ast.FieldList) string {
 	x := list.List[0].Type
 	for {
@@ -490,7 +485,6 @@ func receiver(list *ast.FieldList) string {
 	}
 }
 
-// between returns the source between two positions.
 func (f *goFile) between(from, to token.Pos) string {
 	return f.text[f.offset(from):f.offset(to)]
 }

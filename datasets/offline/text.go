@@ -73,7 +73,6 @@ var (
 	markEnd   = regexp.MustCompile(`(?m)^\*\*\* ?END OF .*$`)
 )
 
-// parseText finds paragraphs and headings.
 func parseText(content []byte) (*text, error) {
 	if !utf8.Valid(content) {
 		return nil, errors.New("not UTF-8")
@@ -96,7 +95,6 @@ func parseText(content []byte) (*text, error) {
 	return t, nil
 }
 
-// split finds the paragraphs.
 func (t *text) split() (list []paragraph) {
 	from := 0
 	end := func(to int) {
@@ -217,7 +215,6 @@ func endsSentence(before, after string) bool {
 	return utf8.RuneCountInString(word) != 1 && !slices.Contains(abbreviations, word)
 }
 
-// complete reports whether a sentence has its end.
 func complete(sentence string) bool {
 	sentence = strings.TrimRight(sentence, closing)
 	return sentence != "" && strings.ContainsAny(sentence[len(sentence)-1:], ".?!")
@@ -226,10 +223,8 @@ func complete(sentence string) bool {
 // squeeze replaces white space by single blanks.
 func squeeze(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// wordCount returns the number of words.
 func wordCount(text string) int { return len(strings.Fields(text)) }
 
-// paragraphs splits a text at empty lines.
 func paragraphs(text string) (list []string) {
 	var current []string
 	end := func() {

@@ -34,7 +34,6 @@ type azureRows struct {
 	first  time.Time
 }
 
-// newAzureRows reads the header.
 func newAzureRows(r io.Reader) (*azureRows, error) {
 	a := &azureRows{csv: csv.NewReader(r), line: 1}
 	a.csv.ReuseRecord = true
@@ -117,7 +116,6 @@ func (a *azureRows) arrival(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// begin takes the first timestamp.
 func (a *azureRows) begin(text string) error {
 	for _, layout := range azureTimes {
 		if t, err := time.Parse(layout, text); err == nil {
@@ -128,7 +126,6 @@ func (a *azureRows) begin(text string) error {
 	return fmt.Errorf("TIMESTAMP %q, expected one as 2023-11-16 18:17:03.9799600", text)
 }
 
-// tokens reads a length.
 func tokens(name, text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || n > maxTokens {

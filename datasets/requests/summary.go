@@ -150,7 +150,6 @@ func spread(values, weights []float64) Spread {
 	return Spread{Min: &least, Mean: &mean, P50: at(0.5), P90: at(0.9), P99: at(0.99), Max: &most}
 }
 
-// times returns the distribution in another unit.
 func (s Spread) times(factor float64) Spread {
 	for _, v := range []**float64{&s.Min, &s.Mean, &s.P50, &s.P90, &s.P99, &s.Max} {
 		if *v != nil {
@@ -292,7 +291,6 @@ func (s *Summary) Text(w io.Writer) error {
 	return err
 }
 
-// facts returns a text about the arrivals.
 func (s *Summary) facts() string {
 	a := &s.Arrivals
 	return pairs([][]any{
@@ -316,7 +314,6 @@ func pairs(rows [][]any) string {
 	return t.Text()
 }
 
-// spreads returns the distributions, one per row.
 func (s *Summary) spreads() string {
 	t := table.New("", "min", "mean", "p50", "p90", "p99", "max", "total").RightFrom(1)
 	row := func(name string, s Spread, digits, meanDigits int, total ...any) {

@@ -35,7 +35,6 @@ func distinct(r *rand.Rand, n, k int) []int {
 	return list
 }
 
-// shuffle puts a list in random order.
 func shuffle[T any](r *rand.Rand, list []T) {
 	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 }

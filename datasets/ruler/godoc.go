@@ -67,7 +67,6 @@ func (e *goEntry) says(does string) bool {
 	return ok && !unicode.IsLetter(next) && !unicode.IsDigit(next)
 }
 
-// document returns the entry as a paragraph with a title.
 func (e *goEntry) document() string {
 	switch e.Kind {
 	case "package":
@@ -172,7 +171,6 @@ func (s *goSet) answers(entry int, types ...string) []string {
 	return names
 }
 
-// without returns the documents that are not taken.
 func without(docs []int, taken ...int) []int {
 	return slices.DeleteFunc(slices.Clone(docs), func(d int) bool { return slices.Contains(taken, d) })
 }

@@ -168,10 +168,8 @@ func (q *question) checkIn(context string) error {
 	return nil
 }
 
-// blank reports whether a text is only white space.
 func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// check rejects a set without a question.
 func (s *questions) check() error {
 	if len(s.list) == 0 {
 		return errors.New("no question with an answer")

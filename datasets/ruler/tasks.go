@@ -193,7 +193,6 @@ func cweDraft(list []string, r repeats, d draws, kind string) prompts.Draft {
 	return prompts.Draft{Input: fill(cweTemplate.input, "context", numbered(all)), Prefix: cweTemplate.prefix, Outputs: common}
 }
 
-// numbered returns "1. a 2. b 3. c".
 func numbered(list []string) string {
 	var text strings.Builder
 	for i, w := range list {
@@ -223,7 +222,6 @@ const (
 
 const zeta2 = math.Pi * math.Pi / 6
 
-// newFrequent draws the words by rank.
 func newFrequent(_ *maker, length, _ int, d draws) (prompts.Sample, error) {
 	words := []string{"..."}
 	r := d.stream("words", 0)

@@ -187,7 +187,6 @@ type essay struct {
 	ends  []bool   // the word ends a sentence
 }
 
-// newEssay splits text into words and sentences.
 func newEssay(text string) *essay {
 	e := &essay{words: strings.Fields(text)}
 	e.ends = make([]bool, len(e.words))

@@ -363,7 +363,6 @@ const (
 	mostCompany = 0.02 // limit of the fit: more makes short traces depend on luck
 )
 
-// calibrate returns the dials of a layer.
 func calibrate(d *Dials, m *measure) Locality {
 	standard := Default()
 	target := m.estimate(&standard.Locality)

@@ -138,7 +138,6 @@ func (m *measure) enter(s *trace.Stream, t int, a arrival) {
 	b.start, b.born = int32(t), newest
 }
 
-// exit ends a run at row t.
 func (m *measure) exit(t int, b *state) {
 	switch {
 	case b.start < 0:

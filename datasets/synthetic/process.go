@@ -93,7 +93,6 @@ func (p *process) draw(e extent, dials *Locality, r *random) {
 	}
 }
 
-// mark ends a step.
 func (p *process) mark() {
 	p.first, p.gone = append(p.first, int32(len(p.runs))), append(p.gone, int32(len(p.left)))
 }
@@ -242,7 +241,6 @@ func quantile(bits uint32, heat, own, chance, other int32) int32 {
 // pick returns a if sign is negative, otherwise b.
 func pick(sign, a, b int32) int32 { return b ^ (a^b)&(sign>>31) }
 
-// enterAll begins a run of each of the blocks at step t.
 func (p *process) enterAll(t int, entering []int32) {
 	n, from := len(entering), len(p.runs)
 	due := p.own(entering)
@@ -264,7 +262,6 @@ func (p *process) enterAll(t int, entering []int32) {
 	p.ending += n
 }
 
-// enter begins a run of block x at step t.
 func (p *process) enter(t int, x int32) {
 	q := quantile(uint32(p.random.Uint64()), p.heat, quantiles-1-int32(p.blocks[x].heat), 0, 0)
 	p.begun(t, x, p.laws.runs.ticks[q])
@@ -277,7 +274,6 @@ func (p *process) begun(t int, x int32, length int32) {
 	p.ending++
 }
 
-// demand begins a run without end.
 func (p *process) demand(t int, x int32) {
 	b := &p.blocks[x]
 	b.state, b.seen = demanded, true
@@ -444,10 +440,8 @@ func (r run) bucket(now int) uint8 {
 	return bucketOf(uint16(now+1)-r.enter(), r.exit()-uint16(now))
 }
 
-// from returns the run that begins at step enter.
 func (r run) from(enter int) run { return r&^(forever<<32) | run(uint16(enter))<<32 }
 
-// until returns the run that ends before step exit.
 func (r run) until(exit int) run { return r&^(forever<<48) | run(uint16(exit))<<48 }
 
 // quantiles is the resolution of laws: a law is a table of its quantiles at
@@ -575,7 +569,6 @@ func (q *queue) reset(steps int) {
 	q.pool, q.spare, q.at = append(q.pool[:0], make([]int32, chunk)...), q.spare[:0], 0
 }
 
-// put adds one element.
 func (q *queue) put(x, bucket int32) { q.putAll([]int32{x}, []int32{bucket}) }
 
 // putAll adds elements, each to its bucket, from q.at on. Behind the last bucket there is none: an

@@ -117,7 +117,6 @@ func (k *ranker) demand(list []int32) {
 	}
 }
 
-// advance goes to the next step.
 func (k *ranker) advance() {
 	entering := k.follow()
 	k.forget()
@@ -162,7 +161,6 @@ func (k *ranker) forget() {
 // more returns 1 if a exceeds b, otherwise 0.
 func more(a, b uint16) int { return int((uint32(b) - uint32(a)) >> 31) }
 
-// sort sorts the demand.
 func (k *ranker) sort() {
 	k.lead(uint16(k.now))
 	before, moving := k.moving, resized(k.before, len(k.moving))

@@ -62,7 +62,6 @@ func (g *Source) Stream(i int, s *trace.Stream) {
 	g.rows(info, info.Rows, s)
 }
 
-// begin begins to draw the i-th stream.
 func (g *Source) begin(i int) trace.StreamInfo {
 	g.draw(i)
 	g.ranker.begin(&g.process, g.lead())
@@ -73,7 +72,6 @@ func (g *Source) begin(i int) trace.StreamInfo {
 	return g.dials.info(i)
 }
 
-// draw draws the process of the i-th stream.
 func (g *Source) draw(i int) {
 	d := g.dials
 	request, layer, head := d.place(i)
@@ -91,7 +89,6 @@ func (d *Dials) place(i int) (request, layer, head int) {
 	return i / heads / d.Layers, i / heads % d.Layers, i % heads
 }
 
-// info describes the i-th stream.
 func (d *Dials) info(i int) trace.StreamInfo {
 	request, layer, head := d.place(i)
 	name := fmt.Sprintf("synthetic-%0*d", len(fmt.Sprint(d.Requests-1)), request) // names sort as numbers do
@@ -102,7 +99,6 @@ func (d *Dials) info(i int) trace.StreamInfo {
 	return trace.StreamInfo{Key: key, PromptLen: int32(d.Context), Rows: d.Windows + d.Steps}
 }
 
-// rows fills s with the next n rows of the stream.
 func (g *Source) rows(info trace.StreamInfo, n int, s *trace.Stream) {
 	s.Reset(info)
 	s.Indices = slices.Grow(s.Indices, n*g.dials.Candidates)

@@ -156,7 +156,6 @@ func parseFile(text []byte) (Tokenizer, error) {
 	return t, nil
 }
 
-// readModel reads vocabulary and merges.
 func (t *bpe) readModel(m *hfModel) error {
 	if m.Type != "BPE" && m.Type != "" || len(m.Vocab) == 0 || m.Vocab[0] != '{' {
 		return fmt.Errorf("model of type %q, expected BPE", m.Type)

@@ -66,7 +66,6 @@ func (s *suite) deterministic() error {
 	return err
 }
 
-// compare replays two settings with an instance each.
 func (s *suite) compare(a, b *setting, first, second string) error {
 	x, _, err1 := replayEngine(a, s.fresh())
 	y, _, err2 := replayEngine(b, s.fresh())
@@ -170,7 +169,6 @@ func (s *suite) forgetsOther() error {
 	})
 }
 
-// refereed compares every step with the reference.
 func (s *suite) refereed() error { return s.seeds(referenceStreams, s.refereedOn) }
 
 func (s *suite) refereedOn(c *setting) error {
@@ -218,7 +216,6 @@ func (s *suite) online() error {
 	})
 }
 
-// firstRows returns a copy of the first rows of a stream.
 func firstRows(whole *trace.Stream, rows int) *trace.Stream {
 	stream := new(trace.Stream)
 	stream.Reset(whole.StreamInfo)
@@ -272,7 +269,6 @@ func (r *script) interleave(other *script, s *suite) (err error) {
 	return nil
 }
 
-// stepOf returns the step of a call.
 func (r *script) stepOf(call int) int32 {
 	for ; call >= 0; call-- {
 		if r.calls[call].kind == callUpdate {

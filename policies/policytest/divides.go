@@ -11,7 +11,6 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 )
 
-// divides checks a Divider's answers on random requests.
 func (s *suite) divides() error {
 	if _, ok := s.make().(policies.Divider); !ok {
 		return nil

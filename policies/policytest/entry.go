@@ -42,7 +42,6 @@ func (s *suite) entryHolds() error {
 // lossyNeeds are the columns that a lossy policy may need.
 const lossyNeeds = policies.NeedCandidates | policies.NeedAttention | policies.NeedPromptMass | policies.NeedWindows
 
-// ruleFits checks that the policy has the suite's miss rule.
 func (s *suite) ruleFits() error {
 	_, prompt := s.make().(policies.Lossy)
 	switch lossy := s.entry.Traits.Lossy; {
@@ -75,7 +74,6 @@ func (s *suite) optionsParseBack() error {
 	return nil
 }
 
-// traitsFit checks that the traits agree with the methods.
 func (s *suite) traitsFit() error {
 	a, b := s.make(), s.make()
 	if a == nil || b == nil {

@@ -111,7 +111,6 @@ type history struct {
 	want     []step
 }
 
-// read reads a line.
 func (h *history) read(line string) error {
 	columns, words := strings.Split(line, "|"), strings.Fields(line)
 	switch {
@@ -158,7 +157,6 @@ func (h *history) read(line string) error {
 	return nil
 }
 
-// row reads a step's list.
 func (h *history) row(words []string) error {
 	row := trace.Row{Step: int32(len(h.rows) - h.settings["windows"])}
 	for _, w := range words {
@@ -181,7 +179,6 @@ func (h *history) row(words []string) error {
 	return nil
 }
 
-// setting builds the stream.
 func (h *history) setting() *setting {
 	sink, tokens, prompt := 0, 1, h.settings["prompt"]
 	if prompt == 0 {

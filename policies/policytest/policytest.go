@@ -211,7 +211,6 @@ func (s *suite) results(wanted func(check) bool) iter.Seq2[string, error] {
 	}
 }
 
-// parse makes the policy from its entry and options.
 func (s *suite) parse() error {
 	spec, err := policies.NewTable(s.entry).Parse(s.text())
 	if err != nil {

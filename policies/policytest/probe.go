@@ -60,7 +60,6 @@ func lendList[E comparable](name string, list *[]E, garbage E) lent[E] {
 	return lent[E]{name, room, slices.Clone(room)}
 }
 
-// changed reports whether the policy wrote to the list.
 func (l *lent[E]) changed() bool { return !slices.Equal(l.list, l.copy) }
 
 func (l *lent[E]) spoil(garbage E) {
@@ -374,7 +373,6 @@ func (l *lentPrompt) changed() string {
 	return ""
 }
 
-// spoil overwrites the lent lists.
 func (l *lentPrompt) spoil() {
 	l.mass.spoil(float32(math.NaN()))
 	for _, d := range l.demands {

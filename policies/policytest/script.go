@@ -86,7 +86,6 @@ func (r *script) begin(p policies.Policy) {
 	}
 }
 
-// steps returns the number of the script's updates.
 func (r *script) steps() (n int) {
 	for i := range r.calls {
 		if r.calls[i].kind == callUpdate {

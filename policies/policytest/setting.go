@@ -122,7 +122,6 @@ func (c *setting) inBlocks(entries int) {
 	c.blockTokens *= entries
 }
 
-// blockOf returns the block of an entry of a list.
 func (c *setting) blockOf(x int32) int32 { return x / int32(max(1, c.entries)) }
 
 func (c *setting) replayedWindows() int {

@@ -131,7 +131,6 @@ func (s *suite) shifted() error {
 	})
 }
 
-// raise draws a constant.
 func (c *setting) raise() int {
 	if bits := c.seed / 2 % 20; bits >= 7 { // of small streams and of larger ones
 		return max(1, 1<<bits-c.blocks(c.stream.MaxSeqLen())/2)
@@ -139,7 +138,6 @@ func (c *setting) raise() int {
 	return 1 + int(c.seed%7)
 }
 
-// shift returns the setting with every block's index raised.
 func (c *setting) shift(blocks int) *setting {
 	tokens := blocks * c.blockTokens
 	raised := *c

@@ -34,7 +34,6 @@ const (
 	Windows Family = "window"
 )
 
-// text formats a size.
 func (f Family) text(size int) string {
 	if f == Windows {
 		return fmt.Sprintf("%s%d", windowPrefix, size)

@@ -118,7 +118,6 @@ func (p *Plan) Covers(units Units, keys []Key) error {
 	return nil
 }
 
-// extent formats the layers and heads of the plan.
 func (p *Plan) extent() string {
 	var layers []string
 	heads := map[int32]bool{}
@@ -277,7 +276,6 @@ func (s *shareFile) share(f Family) (Share, error) {
 	return share, nil
 }
 
-// check reports values that no plan can have.
 func (p *Plan) check() error {
 	switch {
 	case p.Family != Capacities && p.Family != Windows:

@@ -95,7 +95,6 @@ func (c *Rows) sizes(requests []Request, key Key) (sizes []int) {
 	return sizes
 }
 
-// point pools the rows of a size.
 func (c *Rows) point(requests []Request, key Key, size int, cost CostOf) Point {
 	pt := Point{Size: size, Cost: int64(size)}
 	var resident, steps, peak int64
@@ -125,7 +124,6 @@ func moved(r *result.Row) int64 {
 	return r.MovedEntries
 }
 
-// rest fills in the fields other than curves.
 func (c *Rows) rest(p *Profile) {
 	c.capacityTexts(p)
 	p.kEntries = c.entriesOfK()

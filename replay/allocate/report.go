@@ -163,7 +163,6 @@ func (p *Profile) outcome(t Totals) Outcome {
 	return o
 }
 
-// layers fills in the lines of the layers.
 func (r *Report) layers(profile, judge *Profile, even, sizes []int) error {
 	total, err := profile.Totals(sizes)
 	if err != nil {

@@ -80,7 +80,6 @@ func run(rows []result.Row, o Options) ([]*Report, error) {
 	return c.run(o, profiled, judged)
 }
 
-// split selects the requests to profile and to judge on.
 func (c *Rows) split(o Options) (profiled, judged []Request, err error) {
 	excluded, err := c.Select(o.Exclude)
 	if err != nil {
@@ -104,7 +103,6 @@ func (c *Rows) split(o Options) (profiled, judged []Request, err error) {
 	return profiled, judged, nil
 }
 
-// run makes a report for each method.
 func (c *Rows) run(o Options, profiled, judged []Request) ([]*Report, error) {
 	whole, err := c.Pool(profiled, o.Cost)
 	if err != nil {

@@ -29,7 +29,6 @@ func WriteText(w io.Writer, reports []*Report, layout func(header []string, rows
 	return err
 }
 
-// head writes the divided memory and the requests.
 func (r *Report) head(b *strings.Builder) {
 	sizes := fmt.Sprintf("capacities from %s to %s entries", comma(r.sizes[0]), comma(r.sizes[1]))
 	if r.Family == Windows {
@@ -59,7 +58,6 @@ func (s *Side) line(b *strings.Builder, what string) {
 	fmt.Fprintf(b, "%s %d request%s of %s, %s steps: %s\n", what, len(s.Requests), plural, names.Some(traces), comma64(s.Steps), names.Some(idsOf(s.Requests)))
 }
 
-// methodTable compares the methods with uniform.
 func methodTable(reports []*Report) (header []string, rows [][]string) {
 	r := reports[0]
 	header = []string{"method"}
@@ -117,7 +115,6 @@ func (r *Report) bound(b *strings.Builder) {
 	}
 }
 
-// layerTable returns the table of the plan's layers.
 func (r *Report) layerTable() (header []string, rows [][]string) {
 	size := "entries"
 	if r.Family == Windows {

@@ -105,7 +105,6 @@ func (c *Clusters) read(path string) error {
 	return nil
 }
 
-// decodeClusters reads the clusters of each stream.
 func decodeClusters(text []byte) (map[trace.Key][]int32, error) {
 	streams := map[trace.Key][]int32{}
 	for n := 1; len(text) > 0; n++ {

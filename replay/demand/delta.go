@@ -116,7 +116,6 @@ func brokenList(s *trace.Stream, check *trace.Checker) error {
 	panic("demand: Delta rejected a list that the trace checker accepts")
 }
 
-// reset starts a stream without rows.
 func (d *Delta) reset(s *trace.Stream, o *Options) {
 	d.stream, d.pins, d.meta, d.first, d.whole = s, o.Pins, o.Meta, s.Windows-o.Windows, o.whole
 	d.recorded = recorded{s, o.K, o.M}

@@ -120,7 +120,6 @@ func (c *config) fail(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf("%s: "+format, append([]any{c.file}, args...)...))
 }
 
-// model reads the shape.
 func (c *config) model() *Model {
 	kind, _ := c.text("model_type")
 	fam, ok := families[kind]
@@ -226,7 +225,6 @@ func (c *config) indexer(m *Model) {
 // section 3.3.2).
 func scales(n float64) float64 { return 4 * math.Ceil(n/128) }
 
-// weights sets the bytes of a parameter.
 func (c *config) weights(m *Model) {
 	bits, note := 0., ""
 	if q, ok := c.value("quantization_config").(map[string]any); ok {

@@ -71,7 +71,6 @@ func File(it Item) string { return it.header().file }
 // Head returns the header that all items have.
 func Head(it Item) *Header { return it.header() }
 
-// newItem returns an empty item of a kind.
 func newItem(kind Kind) Item {
 	switch kind {
 	case KindGPU:

@@ -27,7 +27,6 @@ func Parse(file string, text []byte) (Item, error) {
 	return itemOf(file, root)
 }
 
-// decode returns the mapping of a file's text.
 func decode(file string, text []byte) (*yaml.Node, error) {
 	var doc, more yaml.Node
 	documents := yaml.NewDecoder(bytes.NewReader(text))
@@ -46,7 +45,6 @@ func decode(file string, text []byte) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// itemOf reads the mapping of a file.
 func itemOf(file string, root *yaml.Node) (Item, error) {
 	b := &binder{faults: faults{file: file, lines: map[string]int{}}}
 	kind, node := b.prepare(root)
@@ -128,7 +126,6 @@ func (b *binder) citation(n *yaml.Node, key, path string) string {
 	return ""
 }
 
-// inherit fills in the file's defaults.
 func (b *binder) inherit(status, source *string) {
 	if b.defaults == nil {
 		return
@@ -195,7 +192,6 @@ func (b *binder) sequence(n *yaml.Node, v reflect.Value, opts fieldOptions) {
 	}
 }
 
-// texts reads a map of texts.
 func (b *binder) texts(n *yaml.Node, v reflect.Value, path string) {
 	if n.Kind != yaml.MappingNode {
 		b.fail(n, "%s: expected a mapping of names to texts", path)

@@ -36,7 +36,6 @@ func (r *runner) basis() basis {
 // machineLines holds the numbers of a machine's files.
 type machineLines struct{ gpu, link, host, drive []hardware.Line }
 
-// notes returns the notes of a result about its basis.
 func (b basis) notes(machine string) (notes []string) {
 	if b.assumed != "" {
 		notes = append(notes, fmt.Sprintf("assumed, because no source states it (details: kvreplay hardware show %s): %s", machine, b.assumed))

@@ -192,13 +192,11 @@ func (e Entry) restore(r *Roofline, a arrivals) (early, late float64) {
 	return early, late
 }
 
-// note describes the entry of a model for results.
 func (e Entry) note(m *hardware.Model) string {
 	return fmt.Sprintf("entry: %s moves %.4g B per token and layer, K and V are %s",
 		e, e.Bytes(m), hardware.Bytes(m.Entry.Value))
 }
 
-// valueBytes returns the bytes of V.
 func valueBytes(_ Entry, m *hardware.Model) float64 { return halfBytes * keyNumbers(m) }
 
 // factors returns the bytes of K's factors: rank numbers per token, and rank numbers per column of K
@@ -227,7 +225,6 @@ func (e Entry) rebuild(r *Roofline, a arrivals) float64 {
 // rotary returns the seconds to apply the rotary embedding to some numbers.
 func (r *Roofline) rotary(numbers float64) float64 { return r.at(0, 1, 3*halfBytes*numbers) }
 
-// hiddenBytes returns the bytes of a layer's input.
 func hiddenBytes(_ Entry, m *hardware.Model) float64 { return halfBytes * float64(m.Hidden.Value) }
 
 // project returns the seconds to compute K and V of fetched tokens from a layer's input: a product
@@ -266,7 +263,6 @@ func (o *Options) entry() Entry {
 	return o.Entry
 }
 
-// chooseEntry sets the entry and its bytes.
 func (r *runner) chooseEntry() {
 	if r.Entry != r.entry() {
 		r.note("entry: auto, because the schedule moves no misses")

@@ -91,7 +91,6 @@ func (r *runner) stepFactor() float64 {
 // Uncertainty holds the factor of each submodel.
 type Uncertainty [submodels]float64
 
-// uncertainty returns the factors of the runner's models.
 func (r *runner) uncertainty() Uncertainty {
 	u := Uncertainty{kernelFactor, selectFactor, lookupFactor, linkFactor, driveFactor, networkFactor, FirstTokens.Factor()}
 	computer := r.computer
@@ -244,10 +243,8 @@ func (v *Interval) text(s float64) string {
 	return fmt.Sprintf("%s ±%.0f %%", seconds(s), 100*v.HalfWidth(s))
 }
 
-// tpot returns TPOT with its interval.
 func (r *Result) tpot() string { return r.Interval.text(r.TPOT) }
 
-// ttft returns TTFT with its interval.
 func (r *Result) ttft() string { return r.TTFTInterval.text(r.TTFT) }
 
 // uses reports whether an operation of a submodel takes time.

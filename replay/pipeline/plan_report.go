@@ -170,7 +170,6 @@ func (p *Planned) WriteTable(w io.Writer) error {
 	return err
 }
 
-// heading returns the heading of a candidate's group.
 func (c *Candidate) heading() string {
 	switch {
 	case c.Oracle:
@@ -268,7 +267,6 @@ func (p *Planned) droppedLines() (lines []string) {
 // planDigits is the number of significant digits in a plan's table.
 const planDigits = 3
 
-// digits rounds a figure to planDigits.
 func digits(v float64) float64 { return roundedTo(planDigits, v) }
 
 // ratio formats a share, "-" if it is nil.

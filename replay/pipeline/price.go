@@ -280,7 +280,6 @@ func (r *runner) choosePaths() error {
 	return nil
 }
 
-// run prices all steps.
 func (r *runner) run() (*Result, error) {
 	result := &Result{Machine: r.Machine.Name, Model: r.Model.Name, Cell: r.profile.Cell, Batch: r.Batch, Steps: r.batch.Steps, Experts: r.Experts, TensorParallel: r.TensorParallel, PipelineParallel: r.PipelineParallel, Accept: r.Accept}
 	var times []float64
@@ -396,7 +395,6 @@ func (r *runner) place(step int) error {
 	return nil
 }
 
-// placePriced places the priced step on the timeline.
 func (r *runner) placePriced() {
 	if f, ok := r.Schedule.(*Prefetch); ok {
 		for i := 1; i < len(r.whole.traffic); i++ { // every layer except the first is predicted

@@ -92,7 +92,6 @@ func writeOne(w io.Writer, r *Result) error {
 	return writeNotes(w, []*Result{r})
 }
 
-// writeNotes writes the notes of results.
 func writeNotes(w io.Writer, results []*Result) error {
 	for _, n := range notes(results) {
 		if _, err := fmt.Fprintln(w, n); err != nil {

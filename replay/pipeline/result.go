@@ -88,7 +88,6 @@ func (r *Result) distribution(times []float64) {
 // addition differ in further digits. Equal input must give equal output on all of them.
 const resultDigits = 12
 
-// round rounds all figures.
 func (r *Result) round() {
 	c, m := &r.Causes, &r.Memory
 	for _, v := range []*float64{
@@ -140,7 +139,6 @@ func (r *runner) labels(b basis) result.Labels {
 	return result.Labels{}.With(labels...)
 }
 
-// sharedLabels returns the labels of several results together.
 func sharedLabels(results []*Result) result.Labels {
 	labels := slice.Map(results, func(r *Result) result.Labels { return r.Labels })
 	return result.SharedLabels(labels, "lines")

@@ -81,7 +81,6 @@ func (s *Scaling) heads(p *Profile, m *hardware.Model) (needs []string) {
 	return needs
 }
 
-// budget scales to another K.
 func (s *Scaling) budget(p *Profile, m *hardware.Model, topk int) {
 	unit := p.Meta.ListTokens
 	if unit == 0 {

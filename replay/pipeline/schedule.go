@@ -155,7 +155,6 @@ func ScheduleList() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// names returns the name with its aliases.
 func (e entry) names() names.Name { return names.Name{Name: e.name, Aliases: e.aliases} }
 
 // find returns the line of a table that a user names.

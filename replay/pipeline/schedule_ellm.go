@@ -102,7 +102,6 @@ func (e *ELLM) hosted() float64 {
 // swapped reports whether a layer's KV moves. Otherwise the layer is run again.
 func (e *ELLM) swapped(layer int) bool { return layer%(e.Swap+e.Recompute) >= e.Recompute }
 
-// groups returns the layers of a step by group.
 func (e *ELLM) groups(layers []Layer) (groups [][]Layer) {
 	for n := e.Swap + e.Recompute; len(layers) > 0; layers = layers[min(n, len(layers)):] {
 		groups = append(groups, layers[:min(n, len(layers))])

@@ -175,7 +175,6 @@ func (s Selection) String() string {
 	return s.Method + ":" + text
 }
 
-// note describes the selection for results.
 func (s Selection) note() string {
 	if s.Method == "lsh" {
 		return s.String() + ". The GPU waits for the host's search, with keys assumed evenly in buckets"
@@ -284,7 +283,6 @@ func keyHeads(m *hardware.Model) float64 {
 	return float64(m.KVHeads.Value)
 }
 
-// keyDim returns the width of a key.
 func keyDim(m *hardware.Model) float64 {
 	if m.Latent != nil {
 		return float64(m.Latent.KVRank.Value + m.Latent.Rope.Value)

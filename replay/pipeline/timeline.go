@@ -141,7 +141,6 @@ func (t *Timeline) begin(e *Event, after []Op) {
 	}
 }
 
-// ended notes the end of an event.
 func (t *Timeline) ended(op Op) {
 	e := &t.Events[op]
 	if r := e.Kind.Resource(); e.seconds > 0 {
@@ -196,7 +195,6 @@ type simulation struct {
 	slowed  [resources]bool
 }
 
-// queue lists the operations by resource.
 func (m *simulation) queue(t *Timeline) {
 	for r := range m.waiting {
 		m.waiting[r] = m.waiting[r][:0]
@@ -226,7 +224,6 @@ func (m *simulation) crowded(t *Timeline, s *Step) bool {
 	return false
 }
 
-// run places everything anew.
 func (m *simulation) run(t *Timeline, s *Step) {
 	m.done = append(m.done[:0], make([]bool, len(t.Events))...)
 	t.free, t.end, t.final = [resources]float64{}, 0, None
@@ -255,7 +252,6 @@ func (m *simulation) start(t *Timeline) (active bool) {
 	return active
 }
 
-// needs returns the dependencies of an operation.
 func (t *Timeline) needs(op Op) []Op {
 	end := len(t.after)
 	if int(op)+1 < len(t.Events) {

@@ -111,7 +111,6 @@ func (x *lossyCell) attend(row int, window bool) (kept, covered float64) {
 	return min(kept, 1), min(covered, 1)
 }
 
-// step replays a counted row.
 func (x *lossyCell) step(row int) LossyCounts {
 	s := x.stream
 	seqLen := s.SeqLen(row)

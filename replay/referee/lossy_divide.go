@@ -88,7 +88,6 @@ func (c *LossyConfig) pyramid(streams []*trace.Stream) []int {
 	return c.topUp(budgets, streams, left)
 }
 
-// ada divides like AdaKV, layer by layer.
 func (c *LossyConfig) ada(streams []*trace.Stream) []int {
 	var budgets []int
 	for from := 0; from < len(streams); {
@@ -144,7 +143,6 @@ func (c *LossyConfig) adaLayer(heads []*trace.Stream) []int {
 	return c.topUp(budgets, heads, left)
 }
 
-// duo divides like DuoAttention.
 func (c *LossyConfig) duo(streams []*trace.Stream) []int {
 	far := make([]float64, len(streams))
 	order := make([]int, len(streams))

@@ -36,7 +36,6 @@ func (x *cell) outliersOf(stream, n, promptLen int) []int32 {
 	return blocks[:min(n, len(blocks))]
 }
 
-// pinnedBlocks returns the number of blocks that are pinned at a row.
 func (x *cell) pinnedBlocks(row int) (n int) {
 	if x.all != nil {
 		for token := range int32(x.rows[row].seqLen) {

@@ -163,7 +163,6 @@ func (x *cell) swap(row int, out *StepCounts) (late []int32) {
 	return late
 }
 
-// evict evicts a victim from the cache.
 func (x *cell) evict(b int32, out *StepCounts) {
 	if x.resident[b].swapped {
 		out.Prefetched.Useless++

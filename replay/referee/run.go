@@ -200,7 +200,6 @@ func (x *cell) step(row int, first bool) StepCounts {
 	return x.count(out, len(demand))
 }
 
-// residents returns the resident blocks of a row's stream.
 func (x *cell) residents(row int) (blocks []int32) {
 	for b := range x.resident {
 		if int(b/x.stride) == row%x.width {

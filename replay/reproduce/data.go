@@ -125,7 +125,6 @@ func parse(file, text string) (*document, error) {
 	return d, d.account()
 }
 
-// read reads the lines of a section.
 func (o *outline) read(file string) error {
 	seen := map[string]bool{}
 	for i := range o.Lines {
@@ -176,7 +175,6 @@ func (l *spec) limited() bool {
 	return l.Above != nil || l.Below != nil || l.AtLeast != nil || l.AtMost != nil
 }
 
-// holds reports whether our figure is within the limits of a statement.
 func (l *spec) holds(ours float64) bool {
 	return (l.Above == nil || ours > *l.Above) && (l.Below == nil || ours < *l.Below) &&
 		(l.AtLeast == nil || ours >= *l.AtLeast) && (l.AtMost == nil || ours <= *l.AtMost)

@@ -215,7 +215,6 @@ func (p *printer) lines(s *Section) *table.Table {
 	return t
 }
 
-// text escapes a text in Markdown.
 func (p *printer) text(text string) string {
 	if p.markdown {
 		return escape(text)
@@ -272,7 +271,6 @@ func (s *Section) references() (texts []string) {
 	return texts
 }
 
-// byKind is the table of kinds.
 func (r *Report) byKind() *table.Table {
 	t := table.New("kind", "figures", "within", "known misses", "past", "meaning").Right(1, 2, 3, 4)
 	for _, s := range split(r.lines()) {
@@ -340,7 +338,6 @@ func (r *Report) gaps() string {
 	return "Not covered: " + strings.Join(parts, ", ") + "."
 }
 
-// text returns the gap as a sentence.
 func (g *Gap) text() string {
 	text := g.Place + ": " + g.Shows
 	if len(g.Prints) > 0 {
@@ -383,7 +380,6 @@ func plain(v float64, digits int) string {
 	return text
 }
 
-// percent formats a share of 1.
 func percent(v Number, signed bool) string {
 	format := "%.1f %%"
 	switch a := math.Abs(float64(v)); {

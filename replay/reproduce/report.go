@@ -233,7 +233,6 @@ func split(lines []Line) (list []Split) {
 	return list
 }
 
-// lines returns those of all sections.
 func (p *Reproduced) lines() (all []Line) {
 	for _, s := range p.Sections {
 		all = append(all, s.Lines...)
@@ -241,7 +240,6 @@ func (p *Reproduced) lines() (all []Line) {
 	return all
 }
 
-// lines returns those of all papers.
 func (r *Report) lines() (all []Line) {
 	for i := range r.Papers {
 		all = append(all, r.Papers[i].lines()...)

@@ -132,7 +132,6 @@ func (s *Study) Close() {
 	os.RemoveAll(s.folder)
 }
 
-// file returns the path of a temporary file.
 func (s *Study) file(name string) string {
 	if s.folder == "" {
 		s.folder = Must(os.MkdirTemp("", "kvreplay-"+s.paper.Name+"-"))

@@ -16,7 +16,6 @@ func PlannedCapacity(p *allocate.Plan) setting.Capacity {
 	return setting.Planned("plan:" + p.Method + "@" + p.Memory)
 }
 
-// checkAllocation checks that the allocation covers the selected streams.
 func (p *plan) checkAllocation() error {
 	a := p.opt.Allocation
 	if a == nil {

@@ -100,7 +100,6 @@ func dependsOn(others []behaviour) string {
 	return strings.Join(texts, " ")
 }
 
-// behaviourDigest returns a digest of the behaviours of all cells.
 func (p *plan) behaviourDigest() string {
 	names := make([]string, len(p.cells))
 	for i, k := range p.keys() {

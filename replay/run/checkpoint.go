@@ -151,7 +151,6 @@ func (ps *pass) pool(c *Checkpoint, total [][]tally) error {
 	return nil
 }
 
-// checkpoint returns the counts of some units.
 func (ps *pass) checkpoint(units []int, tallies [][]tally) *Checkpoint {
 	c := &Checkpoint{Policies: ps.of, Units: units, Cells: ps.todo}
 	for i := range tallies {

@@ -236,7 +236,6 @@ func (f *fingerprinter) divisions() {
 	}
 }
 
-// look digests a step.
 func (f *fingerprinter) look(r *cache.StepReport) {
 	f.list(r.Misses)
 	f.list(r.Victims)

@@ -58,7 +58,6 @@ type dice struct{ *rand.PCG }
 
 func (d dice) below(n int) int { return int(d.Uint64() % uint64(n)) }
 
-// meta is the metadata of a trace that holds the stream.
 func (p *pattern) meta() *trace.Meta {
 	m := &trace.Meta{Version: trace.Version, Order: trace.OrderRank, TopK: p.k, Candidates: p.m, BlockTokens: p.tokens,
 		Sink: &p.sink, Local: &p.local, ScoreKind: "logit"}
@@ -68,7 +67,6 @@ func (p *pattern) meta() *trace.Meta {
 	return m
 }
 
-// draw draws the n-th stream.
 func (p *pattern) draw(n int) *trace.Stream {
 	d := dice{rand.NewPCG(uint64(n), 1)}
 	s := new(trace.Stream)

@@ -55,10 +55,8 @@ func (p *plan) kinds(c *setting.Capacity) []setting.Mechanism {
 	return all
 }
 
-// checkCombination refuses mechanisms of a run that do not combine.
 func (p *plan) checkCombination() error { return setting.Combine(p.used()...) }
 
-// checkOutliers checks the outliers against the trace.
 func (p *plan) checkOutliers() error {
 	selector, _, _ := strings.Cut(p.meta.Selector, ":")
 	if p.opt.Outliers.Source == setting.OutliersUnlisted && selector != "shadowkv" {
@@ -78,7 +76,6 @@ func (p *plan) checkOutliers() error {
 	return nil
 }
 
-// checkPrefetch checks the prefetcher against the trace.
 func (p *plan) checkPrefetch() error {
 	f := p.opt.Prefetch
 	switch {
@@ -99,7 +96,6 @@ func (p *plan) checkPrefetch() error {
 
 func newPredictor() policies.Predictor { return new(echo.Predictor) }
 
-// checkClusters checks the clusters against the trace.
 func (p *plan) checkClusters() error {
 	c := p.opt.Clusters
 	if c == nil {
@@ -114,7 +110,6 @@ func (p *plan) checkClusters() error {
 	return c.Check(p.meta, keys)
 }
 
-// checkTiers checks the policy and the name of every tier.
 func (p *plan) checkTiers() error {
 	if len(p.opt.Tiers) == 0 {
 		return nil

@@ -201,7 +201,6 @@ func (p *plan) planCells() error {
 	return nil
 }
 
-// addTiers appends the tiers of every cell.
 func (p *plan) addTiers() {
 	for i := range p.cells {
 		p.cells[i].top = i

@@ -146,7 +146,6 @@ func (p *Profile) bind(pl *plan) {
 	}
 }
 
-// checkProfile checks that a profile can be made of every cell.
 func (p *plan) checkProfile() error {
 	if p.opt.Profile == nil {
 		return nil
@@ -185,7 +184,6 @@ func (r recording) observer(c int) cache.Observer {
 	return func(report *cache.StepReport) { own[report.Stream](report) }
 }
 
-// observer records the counted steps of cell c.
 func (s *profileSteps) observer(c int) cache.Observer {
 	info, plan := s.plan.selected(s.stream), &s.plan.cells[c]
 	row := ProfileRow{RequestID: info.Request, LayerID: info.Layer, Policy: plan.spec.Name(), Tier: int32(plan.tier), Above: plan.above}
@@ -277,7 +275,6 @@ func (p *Profile) fail(err error) {
 	}
 }
 
-// errorOf adds the name of the file to an error.
 func (p *Profile) errorOf(err error) error { return fmt.Errorf("write profile %s: %w", p.path, err) }
 
 // stop wakes the waiting workers after a failure.
@@ -343,7 +340,6 @@ func (p *plan) having(trait func(policies.Traits) bool) (names []string) {
 	return names
 }
 
-// policyFingerprints returns the fingerprints of the policies of all cells.
 func (p *plan) policyFingerprints() map[string]string {
 	all := map[string]string{}
 	for i := range p.cells {

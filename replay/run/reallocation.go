@@ -10,7 +10,6 @@ import (
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
-// checkReallocation checks that the plan allows --reallocate.
 func (p *plan) checkReallocation() error {
 	r := p.opt.Reallocation
 	switch {

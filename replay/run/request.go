@@ -238,7 +238,6 @@ func (p *plan) divide(i int) (from int, cells map[int][]int, err error) {
 	return from, cells, nil
 }
 
-// checkDivision checks the budgets of a Divider.
 func checkDivision(budgets []int, streams, total int) error {
 	if len(budgets) != streams {
 		return fmt.Errorf("policy divides memory among %d streams, expected the %d of the request", len(budgets), streams)

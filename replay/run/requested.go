@@ -104,7 +104,6 @@ func mergeRequested(newer, older []requestedCell) []requestedCell {
 	return slice.Map(slices.Sorted(maps.Keys(cells)), func(id string) requestedCell { return cells[id] })
 }
 
-// encodeRequested writes a line for each cell.
 func encodeRequested(cells []requestedCell) ([]byte, error) {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
@@ -256,7 +255,6 @@ func decodeSettings(path string) ([]result.Row, error) {
 	return decodeAll[result.Row](text)
 }
 
-// decodeAll decodes the JSON values of a text.
 func decodeAll[V any](text []byte) (all []V, err error) {
 	for dec := json.NewDecoder(bytes.NewReader(text)); ; {
 		var v V

@@ -34,7 +34,6 @@ func (p *plan) checkTexts() error {
 	return nil
 }
 
-// resolveLists sets K and M.
 func (p *plan) resolveLists() error {
 	p.topk, p.m = p.opt.TopK, p.opt.Candidates
 	if p.topk == 0 {

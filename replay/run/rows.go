@@ -61,7 +61,6 @@ func (p *plan) labels(c *cellPlan) result.Labels {
 	return labels
 }
 
-// traceLabels returns the labels of all policies.
 func (p *plan) traceLabels() (labels result.Labels) {
 	if p.meta.Synthetic() {
 		labels = labels.With(result.LabelSynthetic)
@@ -129,7 +128,6 @@ func (p *plan) sizeWarnings(c *cellPlan, t *tally) (warnings []string) {
 	return warnings
 }
 
-// losses fills the columns of lossy policies.
 func (p *plan) losses(r *result.Row, n *cache.Counts) {
 	if !r.Lossy {
 		return

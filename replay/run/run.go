@@ -193,7 +193,6 @@ func (j *Job) Run(ctx context.Context) (*Result, error) {
 	return r, nil
 }
 
-// newResult returns the result without its rows.
 func (j *Job) newResult() *Result {
 	p := j.plan
 	r := &Result{FromStore: len(p.cells) - len(p.todo), Notes: p.notes, LeftOut: p.leftOut}

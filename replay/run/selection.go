@@ -13,7 +13,6 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// selectStreams applies the layer and request selections.
 func (p *plan) selectStreams() error {
 	layers, requests := map[int32]bool{}, map[string]bool{}
 	for _, s := range p.file.Streams() {
@@ -118,7 +117,6 @@ func (p *plan) shareCaches() error {
 	return nil
 }
 
-// joins reports whether two streams share a cache.
 func joins(p setting.Pool, a, b trace.Key) bool {
 	return p == setting.PoolRequest && a.Request == b.Request || p == setting.PoolLayer && sameLayer(a, b)
 }

@@ -105,7 +105,6 @@ func (p *plan) key(c *cellPlan) cellKey {
 	return k
 }
 
-// keys returns the keys of all cells of the plan.
 func (p *plan) keys() []cellKey {
 	keys := make([]cellKey, len(p.cells))
 	for c := range p.cells {
@@ -201,7 +200,6 @@ func unsealRows(path string, text []byte) []result.Row {
 	return rows
 }
 
-// save keeps the rows of a finished cell.
 func (s *Store) save(k cellKey, rows []result.Row) error {
 	var text bytes.Buffer
 	if err := result.WriteJSONL(&text, rows); err != nil {

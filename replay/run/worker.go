@@ -126,7 +126,6 @@ func (p *plan) checksJoined() bool {
 	return !p.layout.Plain() && !p.layout.Clustered && p.m == p.meta.Candidates
 }
 
-// newJoiner returns a joiner that makes the rows of the plan's layout.
 func (p *plan) newJoiner() *demand.Joiner {
 	return &demand.Joiner{Layout: p.layout, K: p.topk, M: p.m, Ranks: p.ranks, Pins: p.pins, Checks: p.checksJoined()}
 }
@@ -265,7 +264,6 @@ func (w *worker) mayFollow(c *cellPlan) bool {
 	return err == nil && (room > 0 || room == 0 && needs&policies.NeedNext != 0 || policies.Tracks(policy) && lacks <= list/2)
 }
 
-// view returns the demand of the cache.
 func (w *worker) view() demand.Recorded {
 	if w.plan.opt.Pool != setting.PoolNone {
 		return &w.pool

@@ -35,7 +35,6 @@ func (c cell) work() string {
 	return strings.Join([]string{c.capacity, string(c.per), s.Key()}, "\x00")
 }
 
-// key returns a text that is equal for equal cells.
 func (c cell) key() string { return c.policy + "\x00" + c.work() }
 
 // topOf returns the policy and the capacity of the GPU's cache. For a tier's row it is the first of

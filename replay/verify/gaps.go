@@ -54,7 +54,6 @@ func (g *group) gaps(rows []result.Row, f finding) (gaps []Gap) {
 // mostListed is the largest number of parts in a line.
 const mostListed = 8
 
-// text returns the missing parts, without the cell's name.
 func (g *Gap) text() string {
 	var names []string
 	for _, p := range g.Lacks {

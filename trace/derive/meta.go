@@ -75,7 +75,6 @@ func (d *derivation) measurements() {
 	})
 }
 
-// budget sets K and M.
 func (d *derivation) budget() error {
 	k, m := d.from.TopK, d.from.Candidates
 	if d.o.TopK < 0 || d.o.Candidates < 0 {
@@ -123,7 +122,6 @@ func (d *derivation) blocks() error {
 	return nil
 }
 
-// union changes the metadata for a union of heads.
 func (d *derivation) union(f *trace.File) error {
 	if !d.o.Union {
 		return nil

@@ -103,7 +103,6 @@ type unionOf struct {
 	out   trace.Stream
 }
 
-// add adds a copy of the next head.
 func (u *unionOf) add(s *trace.Stream) error {
 	var c trace.Stream
 	c.Reset(trace.StreamInfo{Key: s.Key, PromptLen: s.PromptLen})

@@ -199,7 +199,6 @@ func checkArrowType(column int, typ arrow.DataType) error {
 	return checkKind(column, k, typ)
 }
 
-// fill puts row i of a batch into the cells.
 func (t *arrowTable) fill(c *cells, batch arrow.Record, i int) error {
 	for column, field := range t.fields {
 		if field < 0 {

@@ -57,7 +57,6 @@ func (c *collector) close() {
 	c.spill.close()
 }
 
-// where returns the name of a place.
 func (c *collector) where(p place) string { return c.sources[p.source].at(p.at) }
 
 // state records the metadata that the open source states for the whole trace.
@@ -99,7 +98,6 @@ func (c *collector) add(s *source, r *record) error {
 // tellEvery is the number of records between two checks of ctx, each with a progress report.
 const tellEvery = 256
 
-// tell reports progress.
 func (c *collector) tell(written int64) {
 	if c.opts.Progress != nil {
 		c.opts.Progress(c.read, written)

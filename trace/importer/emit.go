@@ -225,7 +225,6 @@ func newResult(c *collector, m *trace.Meta) *Result {
 	return r
 }
 
-// count adds a stream to the result.
 func (r *Result) count(s *trace.Stream) {
 	if r.Streams == 0 {
 		r.First, r.Last = s.FirstStep, s.LastStep

@@ -59,7 +59,6 @@ func checkOutput(out string, paths []string) error {
 	return os.Remove(probe.Name())
 }
 
-// readSource opens, detects and decodes one file into the collector.
 func (c *collector) readSource(path string) error {
 	s, err := openSource(path, c.opts)
 	if err != nil {

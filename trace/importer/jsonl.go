@@ -61,7 +61,6 @@ func replacements(b []byte) int {
 	return bytes.Count(b, []byte("\ufffd")) + bytes.Count(bytes.ToLower(b), []byte(`\ufffd`))
 }
 
-// decodeJSONL reads one record per line.
 func decodeJSONL(s *source, c *collector) error {
 	s.unit = "line"
 	r, err := s.reader()

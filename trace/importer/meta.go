@@ -121,7 +121,6 @@ func (c *collector) findTopK(m *trace.Meta) error {
 	return nil
 }
 
-// findPrompts finds every request's prompt length.
 func (c *collector) findPrompts() error {
 	given := int32(c.opts.PromptLen)
 	for _, id := range slices.Sorted(maps.Keys(c.requests)) {

@@ -53,7 +53,6 @@ func decodeParquet(s *source, c *collector) error {
 	return nil
 }
 
-// addGroup adds the rows of a row group.
 func (t *table) addGroup(group parquet.RowGroup, leaves []parquetLeaf) error {
 	rows := group.Rows()
 	defer rows.Close()
@@ -210,7 +209,6 @@ func parquetKind(t parquet.Type, element *format.SchemaElement) kind {
 	return others
 }
 
-// fillParquet sets the cells to the values of a row.
 func (c *cells) fillParquet(row parquet.Row, leaves []parquetLeaf) error {
 	for _, v := range row {
 		leaf := &leaves[v.Column()]

@@ -136,7 +136,6 @@ func (s *source) errorAt(n int64, format string, args ...any) error {
 	return fmt.Errorf("%s: %w", s.at(n), fmt.Errorf(format, args...))
 }
 
-// explain adds the path to an error that lacks it.
 func (s *source) explain(err error) error {
 	if strings.HasPrefix(err.Error(), s.path+":") {
 		return err

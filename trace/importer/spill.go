@@ -57,7 +57,6 @@ func (s *spill) overflow() (err error) {
 	return err
 }
 
-// finish ends appending.
 func (s *spill) finish() error {
 	if s.file == nil {
 		return nil
@@ -82,7 +81,6 @@ func (s *spill) read(offset int64, n int, buf []byte) ([]byte, error) {
 	return buf[:n], nil
 }
 
-// close removes the temporary file.
 func (s *spill) close() {
 	s.mem = nil
 	if s.file != nil {

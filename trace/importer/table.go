@@ -32,10 +32,8 @@ var columnNames = [numColumns]string{"request_id", "layer_id", "head", "prompt_l
 // metaKey is the key of the trace's metadata in the metadata of a table.
 const metaKey = "kvreplay"
 
-// isList reports whether the rows of a column hold lists.
 func isList(column int) bool { return column >= colIndices && column <= colPromptMass }
 
-// isOptional reports whether a source may lack a column.
 func isOptional(column int) bool {
 	return column == colHead || column == colSeqLen || column >= colScores
 }

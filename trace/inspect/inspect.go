@@ -143,7 +143,6 @@ func (r *Report) columns(f *trace.File) {
 	}
 }
 
-// distinct returns the distinct values of a key, ascending, without NoHead.
 func distinct(f *trace.File, key func(*trace.StreamInfo) int32) []int32 {
 	values := []int32{}
 	for i := range f.Streams() {
@@ -155,7 +154,6 @@ func distinct(f *trace.File, key func(*trace.StreamInfo) int32) []int32 {
 	return slices.Compact(values)
 }
 
-// locality measures the streams one by one.
 func (r *Report) locality(ctx context.Context, f *trace.File, layers bool) error {
 	f.ExpectAll(0)
 	reader := f.NewReader(0)

@@ -143,7 +143,6 @@ const (
 	maxPageRatio  = 1 << 16 // uncompressed to compressed bytes: zstd reaches 2¹⁵
 )
 
-// checkPage checks the numbers in one page header.
 func checkPage(c *format.ColumnMetaData, l *Leaf, p *pageHead) error {
 	plain, packed := int64(p.UncompressedPageSize), int64(p.CompressedPageSize)
 	v2 := &p.DataPageHeaderV2.V

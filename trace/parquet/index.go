@@ -225,7 +225,6 @@ func (f *File) CheckFooter() (err error) {
 	})
 }
 
-// checkRange checks that a chunk lies in the file.
 func (f *File) checkRange(c *format.ColumnMetaData) error {
 	if at, end := chunkRange(c); at < 4 || c.TotalCompressedSize < 0 || end > f.Size() {
 		return fmt.Errorf("column chunk at bytes %d to %d of a file of %d", at, end, f.Size())

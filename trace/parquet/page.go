@@ -302,7 +302,6 @@ func (p *pages) jump(row int64) (found bool, err error) {
 	return found, err
 }
 
-// next reads the next data page.
 func (p *pages) next() error {
 	p.levels = 0
 	if err := p.advance(); err != nil {
@@ -377,7 +376,6 @@ func (p *pages) counted() error {
 	return p.file.sawPage(p.group, p.leaf, p.head.at, p.head.values())
 }
 
-// read reads a page and checks its CRC.
 func (p *pages) read(head *pageHead) ([]byte, error) {
 	b, n := p.buffers, int(head.CompressedPageSize)
 	b.packed = slices.Grow(b.packed[:0], n+bitpack.PaddingInt32)[:n]

@@ -100,7 +100,6 @@ func compare(s *reproduce.Study) {
 	}
 }
 
-// priceAll prices the results of all sections.
 func priceAll(s *reproduce.Study) *bench {
 	b := &bench{s, map[string]outcome{}, map[string][]priced{}}
 	for _, g := range groups {
@@ -113,7 +112,6 @@ func priceAll(s *reproduce.Study) *bench {
 	return b
 }
 
-// price prices the results of a section.
 func (b *bench) price(name string) {
 	for _, row := range b.Rows(name) {
 		p := priced{row, map[string]*pipeline.Result{}}
@@ -188,7 +186,6 @@ func (b *bench) gains(name string) {
 	}
 }
 
-// outcome returns a result by its id.
 func (b *bench) outcome(id string) outcome {
 	o, ok := b.known[id]
 	if !ok {

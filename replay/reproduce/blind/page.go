@@ -67,7 +67,6 @@ func results(s *reproduce.Section) (list []result) {
 	return list
 }
 
-// note returns the notes of both lines.
 func (r *result) note() string {
 	one, other := r.lines[roofline].Note, r.lines[fitted].Note
 	switch {
@@ -134,7 +133,6 @@ type page struct {
 	markdown bool
 }
 
-// render writes the page.
 func render(w io.Writer, r *reproduce.Reproduced, markdown bool) error {
 	p := &page{markdown: markdown}
 	if markdown {
@@ -252,7 +250,6 @@ func within(list []result) string {
 	return fmt.Sprintf("%d of %d", inside, all)
 }
 
-// sectionOf returns a section by its name.
 func sectionOf(p *reproduce.Reproduced, name string) *reproduce.Section {
 	i := slices.IndexFunc(p.Sections, func(s reproduce.Section) bool { return s.Name == name })
 	if i < 0 {
@@ -261,7 +258,6 @@ func sectionOf(p *reproduce.Reproduced, name string) *reproduce.Section {
 	return &p.Sections[i]
 }
 
-// details is the table of a section.
 func details(s *reproduce.Section) *table.Table {
 	t := table.New("setting", "printed", "roofline", "error", "fitted", "error", "note")
 	t.Right(1, 2, 3, 4, 5).Wrap(6, 40)
@@ -280,7 +276,6 @@ func details(s *reproduce.Section) *table.Table {
 	return t
 }
 
-// gaps is the table of results without a figure of ours.
 func gaps(p *reproduce.Reproduced) *table.Table {
 	t := table.New("source", "shows", "printed", "reason").Wrap(0, 34).Wrap(1, 30).Wrap(2, 30).Wrap(3, 34)
 	for _, g := range p.Gaps {

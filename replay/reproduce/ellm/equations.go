@@ -10,7 +10,6 @@ type shape struct{ layers, hidden, vocabulary float64 }
 // batch holds sums over requests: their number, tokens, tokens².
 type batch struct{ requests, tokens, squares float64 }
 
-// and returns the batch with one more request.
 func (b batch) and(tokens float64) batch {
 	return batch{b.requests + 1, b.tokens + tokens, b.squares + tokens*tokens}
 }

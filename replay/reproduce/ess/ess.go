@@ -75,7 +75,6 @@ const short, long = 32 << 10, 128 << 10
 // seconds returns the time of a step, in which a request gets accept tokens.
 func (r *row) seconds() float64 { return r.accept * gpus * float64(r.batch) / r.throughput }
 
-// find returns the row of a setting.
 func (b *bench) find(context, mtp int, accept float64, batch int) *row {
 	for _, r := range b.table2 {
 		if r.context == context && r.mtp == mtp && r.accept == accept && r.batch == batch {
@@ -103,7 +102,6 @@ func (b *bench) headlines() (list []headline) {
 	return list
 }
 
-// identities compares the numbers of Table 2 with each other.
 func (b *bench) identities() {
 	d := b.Section("table-2-identities")
 	for _, r := range b.table2 {

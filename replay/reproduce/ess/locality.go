@@ -45,7 +45,6 @@ type misses struct {
 	steps  []float64 // by decode step, up to the end of the shortest request
 }
 
-// pool returns the pooled misses of a profile.
 func pool(p *pipeline.Profile) *misses {
 	steps := len(p.Requests[0].Steps[0])
 	for i := range p.Requests {
@@ -220,7 +219,6 @@ func (g *group) mean(choose func(t *traced) *misses) (points plotter.XYs) {
 func warm(t *traced) *misses { return t.at[middle] }
 func cold(t *traced) *misses { return t.cold }
 
-// similarity computes Fig. 2.
 func (o *observed) similarity(d *reproduce.Draft) {
 	late := func(t *traced) (mean, spread float64) {
 		mean, spread = stat.MeanStdDev(t.at[middle].steps[min(16, len(t.at[middle].steps)/2):], nil)
@@ -239,7 +237,6 @@ func (o *observed) similarity(d *reproduce.Draft) {
 	d.Draw("ess-fig-2", lines)
 }
 
-// warmup computes Fig. 4.
 func (o *observed) warmup(d *reproduce.Draft) {
 	o.both(d, "first step", func(t *traced) (float64, bool, bool) { // relative to the later half
 		cold := t.cold.steps
@@ -386,7 +383,6 @@ func (o *observed) layersByContext(d *reproduce.Draft) {
 	d.Draw("ess-fig-8", lines)
 }
 
-// contexts computes Fig. 9.
 func (o *observed) contexts(d *reproduce.Draft) {
 	fewer := true
 	for _, r := range ratios {

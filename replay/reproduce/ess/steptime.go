@@ -192,7 +192,6 @@ func (m *model) priced(r *row, computing step) *pipeline.Result {
 	return m.pricedWith(r, computing, schedule)
 }
 
-// pricedWith prices a row's batch with a schedule.
 func (m *model) pricedWith(r *row, computing step, schedule string) *pipeline.Result {
 	if r.ratio == 1 {
 		schedule = allOnTheGPU
@@ -200,7 +199,6 @@ func (m *model) pricedWith(r *row, computing step, schedule string) *pipeline.Re
 	return m.price(&setting{m.profiles[r.ratio], schedule, r.batch, m.context, r.mtp, r.accept, computing})
 }
 
-// with returns the model with another profile for a row.
 func (m *model) with(r *row, p *pipeline.Profile) *model {
 	other := *m
 	other.profiles = map[float64]*pipeline.Profile{r.ratio: p}
@@ -234,7 +232,6 @@ func (b *bench) calibration() map[int][]*row {
 	}
 }
 
-// plain returns the cells without offloading.
 func (b *bench) plain() []*row {
 	return []*row{b.find(short, 2, 1.7, 52), b.find(short, 4, 2.8, 52)}
 }
@@ -360,7 +357,6 @@ func (m *model) spread(d *reproduce.Draft, used *fitted) {
 	}
 }
 
-// throughputs draws Table 2.
 func (b *bench) throughputs(d *reproduce.Draft, ours map[*row]float64) {
 	var lines []chart.Line
 	for _, x := range []struct {

@@ -98,7 +98,6 @@ func (b *bench) exactNear(budget float64) []*source {
 	})
 }
 
-// which returns the traces that meet a condition.
 func (b *bench) which(holds func(*source) bool) (found []*source) {
 	return slice.Filter(b.traces, func(f *source) bool { return holds(f) })
 }
@@ -108,7 +107,6 @@ func (f *source) ranked() bool {
 	return f.Meta().Order == trace.OrderRank && f.Meta().Candidates > f.Meta().TopK
 }
 
-// requests returns the requests of a trace in order.
 func (f *source) requests() (ids []string) {
 	for _, info := range f.Streams() {
 		if id := info.Key.Request; len(ids) == 0 || ids[len(ids)-1] != id {
@@ -162,7 +160,6 @@ func (b *bench) typical(d *reproduce.Draft) *source {
 // count sums rows of one policy.
 type count struct{ demand, misses int64 }
 
-// hit returns the resident share of the demand.
 func (c count) hit() float64 { return 1 - float64(c.misses)/float64(c.demand) }
 
 // counts replays traces and pools their counts by policy.

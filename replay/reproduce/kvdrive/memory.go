@@ -197,7 +197,6 @@ func (b *bench) elsewhere(d *reproduce.Draft, f *source) {
 	}
 }
 
-// breakdown computes Fig. 4.
 func (b *bench) breakdown() {
 	d := b.Section("fig-4")
 	f := b.typical(d)

@@ -97,7 +97,6 @@ func (c overheadOnly) Layer(layer int, l *pipeline.Load) (o pipeline.Operators, 
 // Output returns 0.
 func (overheadOnly) Output(float64) (float64, error) { return 0, nil }
 
-// seconds returns the time to decode a setting.
 func (b *bench) seconds(s setting, r rates) float64 { return b.price(s, r).Mean * s.steps() }
 
 // tokens returns tokens/s of a setting that takes once more seconds.
@@ -124,5 +123,4 @@ func (b *bench) predict(
 	return ours(result)
 }
 
-// tokensPerSecond returns the throughput of all requests.
 func tokensPerSecond(r *pipeline.Result) float64 { return r.Tokens }

@@ -57,7 +57,6 @@ const (
 	kvprBatches    = "kvpr:order=column,batches=8,weights=host,recompute=paper"
 )
 
-// fit finds the constants.
 func (b *bench) fit() *constants {
 	var c constants
 	table4, table2, table5 := b.Rows("table-4"), b.Rows("table-2"), b.Rows("table-5")

@@ -67,7 +67,6 @@ func (b *bench) table2(c *constants) {
 	d.Holds("hiding", reproduce.None, same)
 }
 
-// let gives a section the rates.
 func (r *rates) let(d *reproduce.Draft) {
 	d.Let("link", r.link/1e9)
 	d.Let("overhead", r.overhead*1e3)

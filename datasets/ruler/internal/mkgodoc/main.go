@@ -92,7 +92,6 @@ func skipped(folder string) bool {
 	return strings.HasPrefix(folder, "_") || strings.HasPrefix(folder, ".")
 }
 
-// collect writes the entries of one package.
 func collect(out *json.Encoder, path, dir string) error {
 	context := build.Default
 	context.GOOS, context.GOARCH, context.CgoEnabled = "linux", "amd64", false
