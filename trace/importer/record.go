@@ -3,7 +3,6 @@ package importer
 import (
 	"cmp"
 	"encoding/binary"
-	"math"
 	"slices"
 	"sort"
 
@@ -45,103 +44,57 @@ func (r *record) dropPadding() {
 	r.pick(at)
 }
 
-// Flags of a stored record: which optional columns it has.
-const (
-	hasScores = 1 << iota
-	hasAttention
-	hasCovered
-	hasPredicted
-	hasPromptMass
-	hasStep
-)
+// stored is the fixed part of a record's stored form. The lists follow, each after its length. Key and
+// context are in the index entry.
+type stored struct {
+	Source, Step                             int32
+	At                                       int64
+	Covered                                  float32
+	States, HasCovered, Predicted, EmptyMass bool
+}
 
-// encode appends the stored form: flags, source, at, lengths and lists. If the source states the
-// prompt length, it also stores the step. Key and context are in the index entry.
+// encode appends the stored form.
 func (r *record) encode(dst []byte, source int32) []byte {
-	flags, covered := byte(0), float32(0)
-	if len(r.scores) > 0 {
-		flags |= hasScores
-	}
-	if len(r.attention) > 0 {
-		flags |= hasAttention
-	}
+	h := stored{Source: source, Step: r.step, At: r.at, States: r.states, HasCovered: r.covered != nil,
+		Predicted: r.predicted != nil, EmptyMass: r.emptyMass}
 	if r.covered != nil {
-		flags, covered = flags|hasCovered, *r.covered
+		h.Covered = *r.covered
 	}
-	if r.predicted != nil {
-		flags |= hasPredicted
-	}
-	if len(r.promptMass) > 0 || r.emptyMass {
-		flags |= hasPromptMass
-	}
-	if r.states {
-		flags |= hasStep
-	}
-	le := binary.LittleEndian
-	dst = append(dst, flags)
-	dst = le.AppendUint32(dst, uint32(source))
-	dst = le.AppendUint64(dst, uint64(r.at))
-	dst = le.AppendUint32(dst, uint32(len(r.indices)))
-	dst = le.AppendUint32(dst, uint32(len(r.predicted)))
-	dst = le.AppendUint32(dst, math.Float32bits(covered))
-	if r.states {
-		dst = le.AppendUint32(dst, uint32(r.step))
-	}
-	dst = appendList(dst, r.indices)
-	dst = appendList(dst, r.scores)
-	dst = appendList(dst, r.attention)
-	dst = appendList(dst, r.predicted)
-	if flags&hasPromptMass != 0 {
-		dst = appendList(le.AppendUint32(dst, uint32(len(r.promptMass))), r.promptMass)
-	}
-	return dst
+	dst, _ = binary.Append(dst, binary.LittleEndian, &h) // sizes are fixed here and below, so this cannot fail
+	dst = appendList(appendList(dst, r.indices), r.predicted)
+	return appendList(appendList(appendList(dst, r.scores), r.attention), r.promptMass)
 }
 
 // decode reads the stored form into r, reusing its slices, and returns the source.
 func (r *record) decode(b []byte) (source int32) {
-	le := binary.LittleEndian
-	flags := b[0]
-	source, r.at = int32(le.Uint32(b[1:])), int64(le.Uint64(b[5:]))
-	n, predicted := int(le.Uint32(b[13:])), int(le.Uint32(b[17:]))
-	covered := math.Float32frombits(le.Uint32(b[21:]))
-	b = b[25:]
-	if r.states = flags&hasStep != 0; r.states {
-		r.step, b = int32(le.Uint32(b)), b[4:]
+	var h stored
+	n, _ := binary.Decode(b, binary.LittleEndian, &h)
+	r.step, r.at, r.states, r.emptyMass, r.covered = h.Step, h.At, h.States, h.EmptyMass, nil
+	if h.HasCovered {
+		r.covered = &h.Covered
 	}
-	r.indices, b = cutList(r.indices, b, n)
-	r.scores, r.attention = r.scores[:0], r.attention[:0]
-	if flags&hasScores != 0 {
-		r.scores, b = cutList(r.scores, b, n)
+	r.indices, b = cutList(r.indices, b[n:])
+	if r.predicted, b = cutList([]int32{}, b); !h.Predicted {
+		r.predicted = nil
 	}
-	if flags&hasAttention != 0 {
-		r.attention, b = cutList(r.attention, b, n)
-	}
-	r.covered = nil
-	if flags&hasCovered != 0 {
-		r.covered = &covered
-	}
-	r.predicted = nil
-	if flags&hasPredicted != 0 {
-		r.predicted, b = cutList([]int32{}, b, predicted)
-	}
-	r.promptMass = r.promptMass[:0]
-	if flags&hasPromptMass != 0 {
-		r.promptMass, _ = cutList(r.promptMass, b[4:], int(le.Uint32(b)))
-	}
-	r.emptyMass = flags&hasPromptMass != 0 && len(r.promptMass) == 0
-	return source
+	r.scores, b = cutList(r.scores, b)
+	r.attention, b = cutList(r.attention, b)
+	r.promptMass, _ = cutList(r.promptMass, b)
+	return h.Source
 }
 
 func appendList[T int32 | float32](dst []byte, list []T) []byte {
-	dst, _ = binary.Append(dst, binary.LittleEndian, list) // the size is fixed, so this cannot fail
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(list)))
+	dst, _ = binary.Append(dst, binary.LittleEndian, list)
 	return dst
 }
 
-// cutList decodes n values into the memory of dst and returns the remaining bytes.
-func cutList[T int32 | float32](dst []T, b []byte, n int) ([]T, []byte) {
+// cutList decodes a list into the memory of dst and returns the remaining bytes.
+func cutList[T int32 | float32](dst []T, b []byte) ([]T, []byte) {
+	n := int(binary.LittleEndian.Uint32(b))
 	dst = slices.Grow(dst[:0], n)[:n]
-	_, _ = binary.Decode(b, binary.LittleEndian, dst) // the size is fixed, so this cannot fail
-	return dst, b[4*n:]
+	_, _ = binary.Decode(b[4:], binary.LittleEndian, dst)
+	return dst, b[4+4*n:]
 }
 
 // rank sorts a list by descending scores at the precision of the source. Ties keep list order.
