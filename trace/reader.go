@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/trace/parquet"
 )
 
@@ -109,13 +110,9 @@ func (r *Reader) all() [6]placed {
 	return [...]placed{&r.indices, &r.scores, &r.covered, &r.attention, &r.predicted, &r.prompt}
 }
 
-func (r *Reader) leaves() (list []*parquet.Leaf) {
-	for _, l := range []*parquet.Leaf{r.indices.leaf, r.scores.leaf, r.covered.leaf, r.attention.leaf, r.predicted.leaf, r.prompt.leaf} {
-		if l != nil {
-			list = append(list, l)
-		}
-	}
-	return list
+func (r *Reader) leaves() []*parquet.Leaf {
+	all := []*parquet.Leaf{r.indices.leaf, r.scores.leaf, r.covered.leaf, r.attention.leaf, r.predicted.leaf, r.prompt.leaf}
+	return slice.Filter(all, func(l *parquet.Leaf) bool { return l != nil })
 }
 
 // Read decodes stream i of the directory into s and checks it. The first broken rule is returned as

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/render/chart"
 	"github.com/kvreplay/kvreplay/trace"
 	"github.com/kvreplay/kvreplay/trace/locality"
@@ -64,12 +65,7 @@ func (x *set) layerTicks() plot.ConstantTicks {
 
 func (x *set) only(is func(*stream) bool) *set {
 	y := *x
-	y.streams = nil
-	for _, s := range x.streams {
-		if is(s) {
-			y.streams = append(y.streams, s)
-		}
-	}
+	y.streams = slice.Filter(x.streams, is)
 	return &y
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,15 +68,11 @@ const heldOutShare = 3. / 7
 // Part returns the file names of a part, sorted. A hash of version and name chooses the held-out
 // traces, so that another version holds out others.
 func (v *Version) Part(s Split) []string {
-	var names []string
-	for name := range v.Digests {
-		names = append(names, name)
-	}
 	order := func(name string) []byte {
 		sum := sha256.Sum256(fmt.Appendf(nil, "kvreplay corpus %d %s", v.Number, name))
 		return sum[:]
 	}
-	slices.SortFunc(names, func(a, b string) int { return bytes.Compare(order(a), order(b)) })
+	names := slices.SortedFunc(maps.Keys(v.Digests), func(a, b string) int { return bytes.Compare(order(a), order(b)) })
 	held := int(float64(len(names))*heldOutShare + 0.5)
 	switch s {
 	case HeldOut:

@@ -89,12 +89,7 @@ func (t *tree) targets(all []string, enough int) (at []int) {
 // says reports whether a line has more than a comment or brackets.
 func (t *tree) says(line string) bool {
 	line = strings.TrimSpace(line)
-	letters := 0
-	for _, r := range line {
-		if unicode.IsLetter(r) {
-			letters++
-		}
-	}
+	letters := slice.Count([]rune(line), unicode.IsLetter)
 	return letters >= 4 && !strings.HasPrefix(line, t.comment)
 }
 
@@ -123,17 +118,10 @@ func lineUsing(t *goTree, budget int) (generator, error) {
 	var rest []*decl
 	for _, p := range t.packages {
 		for _, f := range p.files {
-			for _, u := range t.firstUses(f, maxBytes(budget)) {
-				if len(f.before(u.line, budget)) <= 2*budget { // half of the prompt
-					uses = append(uses, u)
-				}
-			}
+			short := func(u use) bool { return len(f.before(u.line, budget)) <= 2*budget } // half of the prompt
+			uses = append(uses, slice.Filter(t.firstUses(f, maxBytes(budget)), short)...)
 		}
-		for _, d := range p.decls {
-			if len(d.source) <= maxBytes(budget) {
-				rest = append(rest, d)
-			}
-		}
+		rest = append(rest, slice.Filter(p.decls, func(d *decl) bool { return len(d.source) <= maxBytes(budget) })...)
 	}
 	if len(uses) == 0 {
 		return nil, errors.New("no file uses another package's declaration")

@@ -498,10 +498,7 @@ func (d *Dials) without(said map[string]any) Dials {
 
 // checkKeys returns an error for an unknown key, which offers the nearest key.
 func checkKeys(said map[string]any) error {
-	known := slices.Clone(extentKeys)
-	for i := range LocalityDials {
-		known = append(known, LocalityDials[i].Name)
-	}
+	known := append(slices.Clone(extentKeys), slice.Map(LocalityDials, func(d Dial) string { return d.Name })...)
 	for _, key := range slices.Sorted(maps.Keys(said)) {
 		if !slices.Contains(known, key) {
 			return fmt.Errorf("unknown key %q%s", key, names.Nearest(key, known))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"runtime"
 	"slices"
@@ -85,11 +86,7 @@ func extentOf(f *trace.File) (*Dials, error) {
 	d.Requests, d.Layers, d.Heads = len(requests), len(layers), len(headsOf(f))
 	d.Context, d.Steps, d.Windows = middle(prompts), middle(steps), middle(windows)
 	d.TopK, d.Candidates, d.Order, d.EntryBytes = m.TopK, m.Candidates, m.Order, m.EntryBytes
-	ids := make([]int32, 0, len(layers))
-	for id := range layers {
-		ids = append(ids, id)
-	}
-	if slices.Sort(ids); int(ids[len(ids)-1]) != len(ids)-1 {
+	if ids := slices.Sorted(maps.Keys(layers)); int(ids[len(ids)-1]) != len(ids)-1 {
 		d.LayerIDs = ids
 	}
 	d.Locality = Locality{RunShape: 1, GapMedian: 1, GapShape: 1}

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
 )
@@ -54,10 +55,7 @@ func (s *suite) dividesOn(r *rand.Rand) error {
 	if !reflect.DeepEqual(given, streams) {
 		return errors.New("policy's Divide changes its argument, which later calls need: copy it first")
 	}
-	sum := 0
-	for _, b := range budgets {
-		sum += b
-	}
+	sum := slice.Sum(budgets, func(b int) int { return b })
 	switch {
 	case len(budgets) != len(streams):
 		return fmt.Errorf("policy's Divide returns %d budgets for %d streams", len(budgets), len(streams))

@@ -2,8 +2,10 @@ package policytest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/referee"
 	"github.com/kvreplay/kvreplay/trace"
@@ -83,13 +85,8 @@ func (m *model) demand(row int) []int32 {
 }
 
 // picked returns the number of entries of a block that the row demands.
-func (m *model) picked(b int32, row int) (n int) {
-	for _, x := range head(m.stream.List(row), m.topK) {
-		if m.blockOf(x) == b {
-			n++
-		}
-	}
-	return n
+func (m *model) picked(b int32, row int) int {
+	return slice.Count(head(m.stream.List(row), m.topK), func(x int32) bool { return m.blockOf(x) == b })
 }
 
 func head[T any](list []T, n int) []T { return list[:min(n, len(list))] }
@@ -200,12 +197,7 @@ func (m *model) remove(verb string, blocks []int32, least int, from []int32) ([]
 }
 
 func (m *model) residents() []int32 {
-	all := make([]int32, 0, len(m.resident))
-	for x := range m.resident {
-		all = append(all, x)
-	}
-	slices.Sort(all)
-	return all
+	return slices.Sorted(maps.Keys(m.resident))
 }
 
 func (m *model) time(row int) int32 { return int32(row - m.stream.Windows) }

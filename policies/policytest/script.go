@@ -3,6 +3,7 @@ package policytest
 import (
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/policies"
 )
 
@@ -86,11 +87,6 @@ func (r *script) begin(p policies.Policy) {
 	}
 }
 
-func (r *script) steps() (n int) {
-	for i := range r.calls {
-		if r.calls[i].kind == callUpdate {
-			n++
-		}
-	}
-	return n
+func (r *script) steps() int {
+	return slice.Count(r.calls, func(c call) bool { return c.kind == callUpdate })
 }

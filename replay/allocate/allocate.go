@@ -107,13 +107,8 @@ func (p *Problem) From(floor int) (*Problem, error) {
 		if err != nil {
 			return nil, fmt.Errorf("floor: %v: %w", c.Key, err)
 		}
-		points := []Point{first}
-		for _, pt := range c.Points {
-			if pt.Size > floor {
-				points = append(points, pt)
-			}
-		}
-		from.Curves = append(from.Curves, Curve{c.Key, points})
+		larger := slice.Filter(c.Points, func(pt Point) bool { return pt.Size > floor })
+		from.Curves = append(from.Curves, Curve{c.Key, append([]Point{first}, larger...)})
 	}
 	return from, nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"path"
 	"slices"
@@ -211,12 +212,7 @@ func (r Request) matches(pattern string) bool {
 
 // Requests returns all requests, by trace and then id.
 func (c *Rows) Requests() []Request {
-	var all []Request
-	for r := range c.parts {
-		all = append(all, r)
-	}
-	slices.SortFunc(all, compareRequests)
-	return all
+	return slices.SortedFunc(maps.Keys(c.parts), compareRequests)
 }
 
 // Select returns the requests that any of the patterns matches: an id, a trace's file name or
@@ -225,13 +221,8 @@ func (c *Rows) Select(patterns []string) ([]Request, error) {
 	all := c.Requests()
 	var selected []Request
 	for _, pattern := range patterns {
-		before := len(selected)
-		for _, r := range all {
-			if r.matches(pattern) {
-				selected = append(selected, r)
-			}
-		}
-		if len(selected) == before {
+		found := slice.Filter(all, func(r Request) bool { return r.matches(pattern) })
+		if selected = append(selected, found...); len(found) == 0 {
 			ids := idsOf(all)
 			return nil, fmt.Errorf("no rows of request %q%s; the rows have %s", pattern, names.Nearest(pattern, ids), names.Some(ids))
 		}

@@ -190,13 +190,9 @@ func (lib *Library) Item(kind Kind, name string) (Item, error) {
 // spellings returns the names of a kind with their aliases.
 func (lib *Library) spellings(kind Kind) (list []names.Name) {
 	for _, it := range lib.Items(kind) {
-		n := names.Name{Name: it.header().Name}
-		for _, s := range lib.order[kind] {
-			if s != n.Name && lib.items[kind][s] == it {
-				n.Aliases = append(n.Aliases, s)
-			}
-		}
-		list = append(list, n)
+		name := it.header().Name
+		aliases := slice.Filter(lib.order[kind], func(s string) bool { return s != name && lib.items[kind][s] == it })
+		list = append(list, names.Name{Name: name, Aliases: aliases})
 	}
 	return list
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -118,10 +119,7 @@ func (b *binder) citation(n *yaml.Node, key, path string) string {
 	if text, ok := b.sources[key]; ok {
 		return text
 	}
-	var known []string
-	for k := range b.sources {
-		known = append(known, k)
-	}
+	known := slices.Collect(maps.Keys(b.sources))
 	b.fail(n, "%s: source %q is not one of the file's sources%s", path, key, names.Nearest(key, known))
 	return ""
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
@@ -61,27 +62,19 @@ func NewIterations(ctx context.Context, o Options, fused bool) (*Iterations, err
 }
 
 // kinds returns the layers of a model by shape: the dense ones first, then those with experts.
-func (r *runner) kinds() (kinds []layerKind) {
+func (r *runner) kinds() []layerKind {
 	dense, layers := 0, int(r.Model.Layers.Value)
 	if m := r.Model.MoE; m != nil {
 		dense = int(m.DenseLayers.Value)
 	}
-	for _, k := range []layerKind{{dense, 0}, {layers - dense, layers - 1}} {
-		if k.number > 0 {
-			kinds = append(kinds, k)
-		}
-	}
-	return kinds
+	kinds := []layerKind{{dense, 0}, {layers - dense, layers - 1}}
+	return slice.Filter(kinds, func(k layerKind) bool { return k.number > 0 })
 }
 
 // Notes returns the assumptions.
-func (it *Iterations) Notes() (notes []string) {
-	for _, n := range slices.Concat(it.r.notes, it.r.computer.Notes()) {
-		if !strings.HasPrefix(n, noMisses) { // no iteration has any
-			notes = append(notes, n)
-		}
-	}
-	return notes
+func (it *Iterations) Notes() []string {
+	notes := slices.Concat(it.r.notes, it.r.computer.Notes())
+	return slice.Filter(notes, func(n string) bool { return !strings.HasPrefix(n, noMisses) }) // no iteration has any
 }
 
 // Seconds returns the time of an iteration. Tokens that are made again follow ELLM, with the

@@ -20,6 +20,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/optional"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
@@ -266,17 +267,14 @@ func Oracles(path string) ([]string, error) {
 // Choose finds the only cell with this policy and capacity. Either may be empty if the other
 // identifies the cell.
 func Choose(cells []Cell, policy, capacity string) (Cell, error) {
-	var fit []Cell
 	var known, ran []string
 	for _, c := range cells {
 		known, ran = append(known, c.String()), append(ran, c.Policy)
 	}
 	policy, capacity = policies.Named(policy, ran), result.CapacityText(capacity)
-	for _, c := range cells {
-		if (policy == "" || c.Policy == policy) && (capacity == "" || result.CapacityText(c.Capacity) == capacity) {
-			fit = append(fit, c)
-		}
-	}
+	fit := slice.Filter(cells, func(c Cell) bool {
+		return (policy == "" || c.Policy == policy) && (capacity == "" || result.CapacityText(c.Capacity) == capacity)
+	})
 	if len(fit) == 1 {
 		return fit[0], nil
 	}

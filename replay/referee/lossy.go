@@ -2,8 +2,10 @@ package referee
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -72,14 +74,6 @@ func (x *lossyCell) compress() {
 	x.drop()
 }
 
-func sortedKeys(set map[int32]bool) (keys []int32) {
-	for b := range set {
-		keys = append(keys, b)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
 // attend adds the attention of a row's list to the state of h2o. In a window all blocks are held.
 // It returns the masses.
 func (x *lossyCell) attend(row int, window bool) (kept, covered float64) {
@@ -127,17 +121,13 @@ func (x *lossyCell) step(row int) LossyCounts {
 		}
 	}
 	list := s.List(row)
-	for _, b := range list[:min(len(list), x.TopK)] {
-		if !x.pinned(b, seqLen) && !x.held[b] {
-			out.Lost = append(out.Lost, b)
-		}
-	}
+	out.Lost = slice.Filter(list[:min(len(list), x.TopK)], func(b int32) bool { return !x.pinned(b, seqLen) && !x.held[b] })
 	slices.Sort(out.Lost)
 	out.Kept, out.Covered = x.attend(row, false)
 	if c := x.LossyConfig; c.Covered && !c.Masses {
 		out.Covered = float64(s.CoveredMass[row])
 	}
 	out.Dropped = x.drop()
-	out.Held = sortedKeys(x.held)
+	out.Held = slices.Sorted(maps.Keys(x.held))
 	return out
 }

@@ -1,6 +1,7 @@
 package referee
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -17,13 +18,9 @@ func (c *LossyConfig) most(s *trace.Stream) int { return len(c.open(s.MaxSeqLen(
 
 // observed returns the number of blocks of the observation window that are not pinned at the
 // prompt's end.
-func (c *LossyConfig) observed(s *trace.Stream) (n int) {
-	for _, b := range c.open(before(s)) {
-		if int(b) >= c.promptBlocks(s)-int(c.option("window")) {
-			n++
-		}
-	}
-	return n
+func (c *LossyConfig) observed(s *trace.Stream) int {
+	first := c.promptBlocks(s) - int(c.option("window"))
+	return slice.Count(c.open(before(s)), func(b int32) bool { return int(b) >= first })
 }
 
 // topUp gives one block to each of the first streams with room, repeatedly.
@@ -90,15 +87,10 @@ func (c *LossyConfig) pyramid(streams []*trace.Stream) []int {
 
 func (c *LossyConfig) ada(streams []*trace.Stream) []int {
 	var budgets []int
-	for from := 0; from < len(streams); {
-		to := from
-		for to < len(streams) && streams[to].Layer == streams[from].Layer {
-			to++
-		}
+	for _, heads := range slice.Runs(streams, func(a, b *trace.Stream) bool { return a.Layer == b.Layer }) {
 		layer := *c
-		layer.Capacities = c.Capacities[from:to]
-		budgets = append(budgets, layer.adaLayer(streams[from:to])...)
-		from = to
+		layer.Capacities = c.Capacities[len(budgets) : len(budgets)+len(heads)]
+		budgets = append(budgets, layer.adaLayer(heads)...)
 	}
 	return budgets
 }
@@ -118,15 +110,7 @@ func (c *LossyConfig) adaLayer(heads []*trace.Stream) []int {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b scored) int {
-		switch {
-		case a.score > b.score:
-			return -1
-		case a.score < b.score:
-			return 1
-		}
-		return a.head - b.head
-	})
+	slices.SortStableFunc(all, func(a, b scored) int { return cmp.Or(cmp.Compare(b.score, a.score), a.head-b.head) })
 	window = max(1, min(window, c.total()/len(heads)))
 	rest := c.total() - window*len(heads)
 	own := make([]int, len(heads))
@@ -152,15 +136,7 @@ func (c *LossyConfig) duo(streams []*trace.Stream) []int {
 		budgets[i] = max(1, min(c.most(s), c.part("stream", c.Capacities[i])))
 		left -= budgets[i]
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case far[a] > far[b]:
-			return -1
-		case far[a] < far[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(far[b], far[a]) })
 	for _, i := range order[:c.part("full", len(streams))] {
 		more := max(0, c.most(streams[i])-budgets[i])
 		if more > left {
@@ -170,12 +146,7 @@ func (c *LossyConfig) duo(streams []*trace.Stream) []int {
 		left -= more
 	}
 	for left > 0 { // an equal amount for each head that is not whole
-		open := 0
-		for i, s := range streams {
-			if budgets[i] < c.most(s) {
-				open++
-			}
-		}
+		open := slice.Count(slice.Indices(len(streams)), func(i int) bool { return budgets[i] < c.most(streams[i]) })
 		if open == 0 || left < open {
 			break
 		}

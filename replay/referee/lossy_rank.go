@@ -1,6 +1,7 @@
 package referee
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/kvreplay/kvreplay/trace"
@@ -9,7 +10,7 @@ import (
 // drop removes the blocks that exceed the budget: the least by rank, and the lowest index among
 // equals.
 func (x *lossyCell) drop() []int32 {
-	order := sortedKeys(x.held)
+	order := slices.Sorted(maps.Keys(x.held))
 	rank := map[int32][2]float64{}
 	for newer := range order {
 		b := order[len(order)-1-newer]

@@ -2,6 +2,7 @@ package referee
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -26,11 +27,7 @@ func (x *cell) outliersOf(stream, n, promptLen int) []int32 {
 			}
 		}
 	}
-	var blocks []int32
-	for b := range demanding {
-		blocks = append(blocks, b)
-	}
-	slices.SortFunc(blocks, func(a, b int32) int {
+	blocks := slices.SortedFunc(maps.Keys(demanding), func(a, b int32) int {
 		return cmp.Or(cmp.Compare(demanding[b], demanding[a]), cmp.Compare(a, b))
 	})
 	return blocks[:min(n, len(blocks))]

@@ -177,12 +177,8 @@ func (x *cell) step(row int, first bool) StepCounts {
 
 	if prefetches {
 		fetched := x.serve(out.Missed, crowded, &out)
-		for _, b := range out.Missed {
-			if !slices.Contains(fetched, b) {
-				out.Hit = append(out.Hit, b)
-			}
-		}
-		out.Missed = fetched
+		hit := slice.Filter(out.Missed, func(b int32) bool { return !slices.Contains(fetched, b) })
+		out.Hit, out.Missed = append(out.Hit, hit...), fetched
 	}
 	demanded := setOf(demand)
 	for _, b := range x.leaving(row, demand) {

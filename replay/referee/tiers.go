@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -165,12 +166,8 @@ func (x *lowerTier) byOrder(row int, demand, ahead []int32) []int32 {
 		}
 		return cmp.Or(x.offeredLast(a)-x.offeredLast(b), int(a-b))
 	})
-	ranked := []int32{} // members of demand in list order
-	for _, b := range x.demand(row) {
-		if slices.Contains(demand, b) {
-			ranked = append(ranked, b)
-		}
-	}
+	// Members of demand in list order.
+	ranked := slice.Filter(x.demand(row), func(b int32) bool { return slices.Contains(demand, b) })
 	for _, b := range ahead {
 		if slices.Contains(demand, b) && !slices.Contains(ranked, b) {
 			ranked = append(ranked, b)

@@ -158,9 +158,7 @@ func Requested(dir string) ([]result.Row, error) {
 		if err != nil {
 			return nil, err
 		}
-		for i := range cells {
-			rows = append(rows, cells[i].Row)
-		}
+		rows = append(rows, slice.Map(cells, func(c requestedCell) result.Row { return c.Row })...)
 	}
 	return rows, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
 )
@@ -106,11 +107,7 @@ func (g *group) replay(ctx context.Context, r *result.Row, ts *traces, o *Option
 	case err != nil:
 		return finding{verdict: Unverifiable, reason: err.Error()}, nil
 	}
-	for _, row := range replayed.Rows {
-		if row.Tier > 0 || row.Policy == own {
-			f.replayed = append(f.replayed, row)
-		}
-	}
+	f.replayed = slice.Filter(replayed.Rows, func(row result.Row) bool { return row.Tier > 0 || row.Policy == own })
 	f.twins = make(map[twinKey]*result.Row, len(f.replayed))
 	for i := range f.replayed {
 		f.twins[twinKeyOf(&f.replayed[i])] = &f.replayed[i]
