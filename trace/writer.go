@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"math"
@@ -53,9 +54,7 @@ type Writer struct {
 //   - ScoreMantissaBits nil means DefaultMantissaBits. Scores, attention masses and prompt
 //     masses are rounded to this precision.
 func Create(path string, meta Meta) (*Writer, error) {
-	if meta.Version == 0 {
-		meta.Version = Version
-	}
+	meta.Version = cmp.Or(meta.Version, Version)
 	checked := meta
 	if meta.TopK == 0 && meta.Candidates == 0 {
 		checked.TopK = 1
@@ -69,9 +68,7 @@ func Create(path string, meta Meta) (*Writer, error) {
 	}
 	w := &Writer{path: path, meta: meta, file: file, digest: NewDigester(), parquet: parquet.NewGenericWriter[fileRow](file, writerOptions()...)}
 	limits := meta
-	if limits.Candidates == 0 {
-		limits.Candidates = 1 << 30
-	}
+	limits.Candidates = cmp.Or(limits.Candidates, 1<<30)
 	w.check = NewChecker(path, &limits)
 	return w, nil
 }
@@ -120,8 +117,7 @@ func (w *Writer) WriteParts(info StreamInfo, parts iter.Seq2[*Stream, error]) (e
 			if w.last == nil {
 				w.columns, w.covered = s.columns(), len(s.CoveredMass) > 0
 			}
-			key := s.Key
-			w.last = &key
+			w.last = new(s.Key)
 		}
 		if rows == 0 {
 			w.streams = append(w.streams, StreamInfo{Key: s.Key, PromptLen: s.PromptLen, RowGroup: w.groups, FirstStep: s.Steps[0]})
@@ -190,8 +186,7 @@ func (w *Writer) finish() error {
 		w.meta.TopK = w.meta.Candidates
 	}
 	if w.scored && w.meta.ScoreMantissaBits == nil {
-		bits := DefaultMantissaBits
-		w.meta.ScoreMantissaBits = &bits
+		w.meta.ScoreMantissaBits = new(DefaultMantissaBits)
 	}
 	if err := w.meta.validateLists(); err != nil {
 		return err

@@ -82,8 +82,7 @@ func Summarise(ctx context.Context, path string) (*Summary, error) {
 	a := &s.Arrivals
 	a.DurationSeconds = a.last.Seconds()
 	if a.last > 0 {
-		rate := float64(len(a.gaps)) / a.DurationSeconds
-		a.RatePerSecond = &rate
+		a.RatePerSecond = new(float64(len(a.gaps)) / a.DurationSeconds)
 	}
 	a.Simultaneous, a.GapCV = zeroShare(a.gaps), variation(a.gaps)
 	a.Gap = spread(a.gaps, nil).times(1 / float64(time.Second))

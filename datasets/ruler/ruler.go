@@ -264,8 +264,7 @@ func (m *maker) row(t task, length, index, guess int) (*prompts.Row, int, error)
 		MaxLength: length, MaxNewTokens: t.newTokens, ChatTemplate: true, Substitute: m.substitute(t),
 	}
 	if t.located {
-		position := m.Count(f.Input[:strings.Index(f.Input, f.Outputs[0])])
-		row.TokenPositionAnswer = &position
+		row.TokenPositionAnswer = new(m.Count(f.Input[:strings.Index(f.Input, f.Outputs[0])]))
 	}
 	return row, f.Units, nil
 }

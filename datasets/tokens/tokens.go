@@ -6,6 +6,7 @@
 package tokens
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -35,9 +36,7 @@ type Tokenizer interface {
 // Open returns the tokenizer of a name: "" for Default, a built-in vocabulary, or the path of a
 // tokenizer.json or of its folder.
 func Open(name string) (Tokenizer, error) {
-	if name == "" {
-		name = Default
-	}
+	name = cmp.Or(name, Default)
 	if t := builtin(name); t != nil {
 		return t, nil
 	}

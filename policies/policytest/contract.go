@@ -146,10 +146,7 @@ func (s *suite) forgetsMany(c *setting, streams int) (err error) {
 func (s *suite) forgetsOther() error {
 	var last *setting
 	return s.seeds(agreeStreams, func(a *setting) error {
-		if last == nil {
-			last = a
-		}
-		b := last
+		b := cmp.Or(last, a)
 		last = a
 		want, _, err := replayEngine(a, s.fresh())
 		if err != nil {

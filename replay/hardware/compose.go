@@ -1,6 +1,7 @@
 package hardware
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -34,9 +35,7 @@ func (lib *Library) Compose(p Parts) (*Machine, error) {
 		return nil, err
 	}
 	m := *base
-	if p.GPUs == 0 {
-		p.GPUs = base.GPUs
-	}
+	p.GPUs = cmp.Or(p.GPUs, base.GPUs)
 	sockets := 1
 	if base.GPUs > 1 && p.GPUs == mostSockets*base.GPUs {
 		sockets = mostSockets

@@ -128,12 +128,8 @@ func (b *binder) inherit(status, source *string) {
 	if b.defaults == nil {
 		return
 	}
-	if *status == "" {
-		*status = b.defaults.Status
-	}
-	if *source == "" {
-		*source = b.defaults.Source
-	}
+	*status = cmp.Or(*status, b.defaults.Status)
+	*source = cmp.Or(*source, b.defaults.Source)
 }
 
 // value reads a node of any kind into v.

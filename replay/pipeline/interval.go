@@ -141,8 +141,7 @@ func (r *runner) interval(result *Result, first *prompts) error {
 		return r.timeline.stretched(again, &r.step, m, factor)
 	})
 	if first != nil {
-		v := r.factors.of(first.seconds)
-		result.TTFTInterval = &v
+		result.TTFTInterval = new(r.factors.of(first.seconds))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -119,10 +120,7 @@ func (r *runner) reserve() float64 {
 // feed-forward's last matrix. With tensor parallelism each GPU has all logits. eLLM runs layers
 // again over its uncached tokens, which need as much per token.
 func (r *runner) activations() float64 {
-	positions := r.Positions
-	if positions == 0 {
-		positions = max(1, r.profile.Meta.StepTokens)
-	}
+	positions := cmp.Or(r.Positions, max(1, r.profile.Meta.StepTokens))
 	queries, again := float64(len(r.batch.Drawn)*positions), 0.
 	if e := r.ellm; e != nil {
 		again = e.Uncached * r.tokens()

@@ -125,10 +125,7 @@ func (o *Options) check(p *Profile) error {
 	if err := o.Bounds(); err != nil {
 		return err
 	}
-	positions := o.Positions
-	if positions == 0 {
-		positions = max(1, p.Meta.StepTokens)
-	}
+	positions := cmp.Or(o.Positions, max(1, p.Meta.StepTokens))
 	switch parts := o.Schedule.Parts(); {
 	case parts > o.Batch:
 		return fmt.Errorf("schedule %s divides a batch of %d requests into %d parts", o.Schedule.Name(), o.Batch, parts)

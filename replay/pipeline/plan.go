@@ -248,8 +248,7 @@ func (o *PlanOptions) ratios(c *Candidate, options *Options) {
 		return
 	case MovesUncached:
 		if s, err := ParseSchedule(c.Schedule); err == nil { // with its chosen options
-			cached := 1 - s.(*ELLM).Uncached
-			c.Ratio = &cached
+			c.Ratio = new(1 - s.(*ELLM).Uncached)
 		}
 		return
 	}

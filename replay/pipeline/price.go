@@ -125,9 +125,7 @@ const noMisses = "no misses are priced: "
 
 // prepare completes the options and computes the values that follow from them.
 func (r *runner) prepare() error {
-	if r.Accept == 0 {
-		r.Accept = 1
-	}
+	r.Accept = cmp.Or(r.Accept, 1)
 	r.traits = r.Schedule.Traits()
 	r.kvpr, _ = r.Schedule.(*KVPR)
 	r.host, _ = r.Schedule.(*Host)
@@ -446,8 +444,7 @@ func (r *runner) priceStep(step int) error {
 		return err
 	}
 	if r.kvpr != nil {
-		split := r.kvpr.fastest(&r.step, r.timeline)
-		r.step.split = &split
+		r.step.split = new(r.kvpr.fastest(&r.step, r.timeline))
 		for _, n := range r.kvpr.splits(&r.step) {
 			r.recomputed = max(r.recomputed, float64(n))
 		}

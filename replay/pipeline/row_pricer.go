@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,9 +55,7 @@ func (p *RowPricer) Price(ctx context.Context, r *result.Row) (*Result, error) {
 	if o.Selection, err = ParseSelection(p.Selection, o.Model); err != nil {
 		return nil, err
 	}
-	if o.Context == 0 {
-		o.Context = min(RowContext, int64(o.Model.Context.Value))
-	}
+	o.Context = cmp.Or(o.Context, min(RowContext, int64(o.Model.Context.Value)))
 	profile, scaling := meanStep(r, o.Model)
 	o.Scaling, o.Steps = scaling, 1
 	return Price(ctx, profile, o)

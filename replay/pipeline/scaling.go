@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -82,10 +83,7 @@ func (s *Scaling) heads(p *Profile, m *hardware.Model) (needs []string) {
 }
 
 func (s *Scaling) budget(p *Profile, m *hardware.Model, topk int) {
-	unit := p.Meta.ListTokens
-	if unit == 0 {
-		unit = p.Meta.BlockTokens
-	}
+	unit := cmp.Or(p.Meta.ListTokens, p.Meta.BlockTokens)
 	k := p.Meta.TopK * max(1, unit)
 	if s.TopK = topk; topk == 0 {
 		s.TopK = k

@@ -11,9 +11,7 @@ import (
 // Placed returns the blocks that an importance or staging warm-up places before the first counted
 // step, ascending. For other kinds it returns nothing (S8).
 func Placed(s *trace.Stream, c Config) ([]int32, error) {
-	if c.Policy == "" {
-		c.Policy = "lru" // any policy with a capacity
-	}
+	c.Policy = cmp.Or(c.Policy, "lru") // any policy with a capacity
 	_, placed, err := newCell([][]*trace.Stream{{s}}, true, c)
 	return placed, err
 }

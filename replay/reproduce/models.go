@@ -152,9 +152,7 @@ func (s *Study) useDefaults(o *pipeline.Options) {
 		o.Kernels = s.Kernels
 	}
 	o.Network = s.network
-	if o.Engine == nil {
-		o.Engine = s.Engine(pipeline.DefaultEngine)
-	}
+	o.Engine = cmp.Or(o.Engine, s.Engine(pipeline.DefaultEngine))
 }
 
 // Request is one decode step of each layer of one request, for papers that state counts instead of

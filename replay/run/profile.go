@@ -191,8 +191,7 @@ func (s *profileSteps) observer(c int) cache.Observer {
 		row.Head = &info.Head
 	}
 	if plan.capacity != nil {
-		text := plan.capacity.String()
-		row.Capacity = &text
+		row.Capacity = new(plan.capacity.String())
 	}
 	clustered, picked := s.plan.layout.Clustered, s.plan.layout.HasPicked()
 	return func(r *cache.StepReport) {

@@ -35,13 +35,7 @@ func (p *plan) checkTexts() error {
 }
 
 func (p *plan) resolveLists() error {
-	p.topk, p.m = p.opt.TopK, p.opt.Candidates
-	if p.topk == 0 {
-		p.topk = p.meta.TopK
-	}
-	if p.m == 0 {
-		p.m = p.meta.Candidates
-	}
+	p.topk, p.m = cmp.Or(p.opt.TopK, p.meta.TopK), cmp.Or(p.opt.Candidates, p.meta.Candidates)
 	switch {
 	case p.topk < 0 || p.m < 0:
 		return fmt.Errorf("top-k %d and candidates %d, expected at least 1 each", p.topk, p.m)
@@ -62,9 +56,7 @@ func (p *plan) resolveShape() (err error) {
 
 func (p *plan) resolveWarmup() (err error) {
 	w := p.opt.Warmup
-	if w.Kind == "" {
-		w.Kind = setting.WarmupAuto
-	}
+	w.Kind = cmp.Or(w.Kind, setting.WarmupAuto)
 	infos := make([]trace.StreamInfo, len(p.streams))
 	for i := range p.streams {
 		infos[i] = *p.selected(i)

@@ -42,8 +42,7 @@ func (p *plan) settingRow(c *cellPlan) result.Row {
 		Labels: p.labels(c).String(), Warnings: slices.Clone(p.warnings),
 	}
 	if c.capacity != nil {
-		text := c.capacity.String()
-		r.Capacity = &text
+		r.Capacity = new(c.capacity.String())
 	}
 	if r.SelectorRecall != nil && p.topk != p.meta.TopK {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("selector_recall was measured at K = %d, not at %d", p.meta.TopK, p.topk))
@@ -86,8 +85,7 @@ func (p *plan) row(r result.Row, c *cellPlan, at *part, t *tally) result.Row {
 		r.ResidentMean = float64(n.ResidentSum) / float64(n.Steps)
 	}
 	if c.capacity != nil && t.minEntries == t.maxEntries {
-		entries := t.minEntries
-		r.CapacityEntries = &entries
+		r.CapacityEntries = new(t.minEntries)
 	}
 	if p.entryBytes != nil {
 		in := n.Moved * int64(*p.entryBytes)
@@ -140,12 +138,10 @@ func (p *plan) losses(r *result.Row, n *cache.Counts) {
 	}
 	a, steps := p.attention(), cache.MassUnit*float64(n.Steps)
 	if (a.Masses || a.Covered) && n.Steps > 0 {
-		covered := float64(n.CoveredMass) / steps
-		r.CoveredMass = &covered
+		r.CoveredMass = new(float64(n.CoveredMass) / steps)
 	}
 	if a.Masses && n.Steps > 0 {
-		kept := float64(n.KeptMass) / steps
-		r.KeptMass = &kept
+		r.KeptMass = new(float64(n.KeptMass) / steps)
 	}
 }
 
@@ -164,7 +160,6 @@ func (p *plan) entries(c *cellPlan, r *result.Row, n *cache.Counts) {
 	}
 	r.DemandEntries, r.MissedEntries = &picked, &missed
 	if missed > 0 && n.Prefetched == 0 {
-		amplification := float64(n.Moved) / float64(missed)
-		r.ReadAmplification = &amplification
+		r.ReadAmplification = new(float64(n.Moved) / float64(missed))
 	}
 }

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/kvreplay/kvreplay/policies"
@@ -37,12 +38,7 @@ type Engine struct {
 // rule of the stream's lists, and that s has the columns that p needs. Unlike Run, it accepts a
 // lossy policy that needs prompt windows if the warm-up replays none.
 func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o StreamOptions) (cache.Counts, error) {
-	if o.TopK == 0 {
-		o.TopK = m.TopK
-	}
-	if o.Candidates == 0 {
-		o.Candidates = m.Candidates
-	}
+	o.TopK, o.Candidates = cmp.Or(o.TopK, m.TopK), cmp.Or(o.Candidates, m.Candidates)
 	if o.Warmup.Scope != setting.ScopeStream {
 		return cache.Counts{}, fmt.Errorf("replay stream: warm-up %v needs a whole request, expected one of the stream", o.Warmup)
 	}

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 
@@ -17,9 +18,7 @@ func sample(rows []result.Row, among []int, k int, seed uint64) []int {
 	if k == All || k >= len(among) {
 		return among
 	}
-	if k == 0 {
-		k = DefaultSample
-	}
+	k = cmp.Or(k, DefaultSample)
 	r := rand.New(rand.NewPCG(seed, sampleStream))
 	var drawn []int
 	strata := shuffled(rows, among, r)

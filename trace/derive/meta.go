@@ -1,6 +1,7 @@
 package derive
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -31,8 +32,7 @@ func (d *derivation) derivedMeta(f *trace.File) error {
 	}
 	// The writer rounds scores and masses of no stated precision. Keep them as they are.
 	if d.meta.ScoreMantissaBits == nil && !d.o.Union && (f.HasScores() || f.HasAttentionMass() || f.HasPromptMass()) {
-		exact := 23
-		d.meta.ScoreMantissaBits = &exact
+		d.meta.ScoreMantissaBits = new(23)
 	}
 	d.drops(f)
 	digest, err := f.Digest()
@@ -49,10 +49,7 @@ func (d *derivation) derivedMeta(f *trace.File) error {
 	if before != "" {
 		before += "; then "
 	}
-	done := d.o.String()
-	if done == "" {
-		done = "copying"
-	}
+	done := cmp.Or(d.o.String(), "copying")
 	d.meta.Notes[NoteDerived] = before + "from " + digest + " by " + done
 	return nil
 }

@@ -12,6 +12,7 @@
 package importer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -150,9 +151,7 @@ func (o *Options) Validate() error {
 	}
 	probe := o.Meta
 	probe.Version, probe.TopK, probe.BlockTokens = trace.Version, max(probe.TopK, 1), max(probe.BlockTokens, 1)
-	if probe.Order == "" {
-		probe.Order = trace.OrderRank
-	}
+	probe.Order = cmp.Or(probe.Order, trace.OrderRank)
 	if err := probe.Validate(); err != nil {
 		return fmt.Errorf("import: %w", err)
 	}

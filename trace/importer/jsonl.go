@@ -3,6 +3,7 @@ package importer
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -145,8 +146,7 @@ func (l *jsonLine) record(text []byte, o *Options) (record, error) {
 // complete checks that the line has every field, and adds fields that flags state.
 func (l *jsonLine) complete(text []byte, o *Options) error {
 	if l.Request == nil && o.RequestID != "" {
-		id := jsonID(o.RequestID)
-		l.Request = &id
+		l.Request = new(jsonID(o.RequestID))
 	}
 	if l.HeadID != nil {
 		if l.Head != nil && *l.Head != *l.HeadID {
@@ -281,7 +281,7 @@ func jsonCause(err error) error {
 
 // typeCause returns an error that names the field with a value of a wrong type.
 func typeCause(e *json.UnmarshalTypeError) error {
-	field, want := e.Field, "a whole number that int32 holds, with neither point nor exponent"
+	field, want := cmp.Or(e.Field, "the value"), "a whole number that int32 holds, with neither point nor exponent"
 	switch e.Type.Kind() {
 	case reflect.Slice:
 		want = "a list of numbers"
@@ -291,9 +291,6 @@ func typeCause(e *json.UnmarshalTypeError) error {
 		want = "a number that a double holds"
 	case reflect.Int, reflect.Int64:
 		want = "a whole number"
-	}
-	if field == "" {
-		field = "the value"
 	}
 	return fmt.Errorf("%s: found %s, expected %s", field, e.Value, want)
 }

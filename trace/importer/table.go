@@ -160,8 +160,7 @@ func (c *cells) put(column int, n numeric) error {
 		}
 		return nil
 	case colCovered:
-		v := float32(n.real)
-		c.covered = &v
+		c.covered = new(float32(n.real))
 		return nil
 	}
 	if n.kind == doubles {
