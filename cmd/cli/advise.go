@@ -20,7 +20,6 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// adviseFlags are the flags of `kvreplay advise` as typed.
 type adviseFlags struct {
 	timeFlags
 	table            policies.Table

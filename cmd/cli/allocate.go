@@ -14,7 +14,6 @@ import (
 	"github.com/kvreplay/kvreplay/replay/allocate"
 )
 
-// allocateFlags are the flags of `kvreplay allocate` as typed.
 type allocateFlags struct {
 	options      allocate.Options
 	methods      []string

@@ -60,10 +60,18 @@ func (f *shardFlags) defineParallel(fl *flagSet) {
 	fl.positive("parallel")
 }
 
+// submission returns the way to start the shards of a batch file. It names files by whole paths.
+func (f *shardFlags) submission(path string, cores int, image string) batch.Submission {
+	s := batch.Submission{Batch: absolute(path), Cores: cores, Image: image}
+	if f.packs != "" {
+		s.Packs = absolute(f.packs)
+	}
+	return s
+}
+
 // packsOf returns the folder of the packs.
 func (f *shardFlags) packsOf(path string) string { return cmp.Or(f.packs, path+".packs") }
 
-// batchPlanFlags are the flags of `kvreplay batch plan` as typed.
 type batchPlanFlags struct {
 	replayFlags
 	shardFlags
@@ -159,7 +167,7 @@ func (f *batchPlanFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	s := f.submission()
+	s := f.submission(f.batchFile, f.cpus, f.image)
 	if f.kubernetes {
 		if far := farFolders(p, s); len(far) > 0 {
 			mounts := "mounts only the folder of " + s.Batch
@@ -273,15 +281,6 @@ func (f *batchPlanFlags) cluster() (c batch.Cluster, err error) {
 	return c, nil
 }
 
-// submission returns the way to start the shards. It names files by whole paths.
-func (f *batchPlanFlags) submission() batch.Submission {
-	s := batch.Submission{Batch: absolute(f.batchFile), Cores: f.cpus, Image: f.image}
-	if f.packs != "" {
-		s.Packs = absolute(f.packs)
-	}
-	return s
-}
-
 // absolute returns the whole path, or the path itself if it is a URL.
 func absolute(path string) string {
 	if storage.IsURL(path) {
@@ -344,7 +343,7 @@ func coreHours(h float64) string {
 func stored(ctx context.Context, table policies.Table, b *batch.Batch, workers int) (replay.Options, error) {
 	f := replayFlags{table: table, checkpoint: replay.DefaultCheckpoint}
 	var o replay.Options
-	d := command{use: "replay", next: last, flags: func(fl *flagSet) {
+	d := command{use: "replay", flags: func(fl *flagSet) {
 		f.defineCommon(fl)
 		f.defineMore(fl)
 	}, run: func(c *call) (err error) {
@@ -361,7 +360,6 @@ func stored(ctx context.Context, table policies.Table, b *batch.Batch, workers i
 	return o, nil
 }
 
-// batchRunFlags are the flags of `kvreplay batch run` as typed.
 type batchRunFlags struct {
 	shardFlags
 	table         policies.Table
@@ -427,7 +425,6 @@ func (f *batchRunFlags) run(c *call) error {
 // shardVariables hold the number of a shard, in the order of their precedence.
 var shardVariables = []string{"KVREPLAY_SHARD", "SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"}
 
-// number returns the number of the shard.
 func (f *batchRunFlags) number(c *call) (int, error) {
 	if c.changed("shard") {
 		return f.shard + f.offset, nil
@@ -477,17 +474,12 @@ The exit code is 1 while a shard is missing. A damaged pack counts as missing.`,
 			if err != nil {
 				return err
 			}
-			s := batch.Submission{Batch: absolute(c.args[0]), Cores: cpus}
-			if f.packs != "" {
-				s.Packs = absolute(f.packs)
-			}
-			return cmp.Or(status.Write(c.stdout, s), status.Err())
+			return cmp.Or(status.Write(c.stdout, f.submission(c.args[0], cpus, "")), status.Err())
 		},
 		next: withArgs("batch", "merge"),
 	}
 }
 
-// batchMergeFlags are the flags of `kvreplay batch merge` as typed.
 type batchMergeFlags struct {
 	shardFlags
 	table policies.Table

@@ -125,7 +125,6 @@ func versionCommand() command {
 			_, err := fmt.Fprintf(c.stdout, "%s version %s\n", c.Root().DisplayName(), c.Root().Version)
 			return err
 		},
-		next: last,
 	}
 }
 

@@ -27,8 +27,8 @@ type command struct {
 	args     cobra.PositionalArgs // nil: no arguments, or the name of one of the commands below
 	values   []string             // arguments that shells complete
 	flags    func(*flagSet)
-	run      func(*call) error // nil: prints the help
-	next     func(*call) []string
+	run      func(*call) error    // nil: prints the help
+	next     func(*call) []string // nil: the output is used elsewhere
 	commands []command
 	groups   []group // of the commands below, instead of commands
 }
@@ -55,9 +55,6 @@ func (c *call) out() string { return c.Flags().Lookup(outFlag).Value.String() }
 
 // cobra makes the command that cobra runs, with those below it.
 func (d command) cobra() *cobra.Command {
-	if d.next == nil {
-		panic("a bug: no next command of " + d.use)
-	}
 	c := &cobra.Command{Use: d.use, Short: d.short, Long: d.long, Example: d.example, Args: d.args, ValidArgs: d.values, Hidden: d.hidden,
 		Annotations: map[string]string{detailsKey: d.details}}
 	switch {
@@ -132,7 +129,6 @@ func exactlyOne(what string) cobra.PositionalArgs {
 	}
 }
 
-// noArguments refuses arguments.
 func noArguments(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usagef("%s: unexpected argument %q; usage: %s", commandName(c), args[0], c.UseLine())
@@ -209,9 +205,6 @@ func always(next ...string) func(*call) []string {
 	return func(*call) []string { return next }
 }
 
-// last is the next command of commands that have none: their output is used elsewhere.
-func last(*call) []string { return nil }
-
 // withArgs returns a next command on the same arguments.
 func withArgs(next ...string) func(*call) []string {
 	return func(c *call) []string { return slices.Concat(next, c.args) }
@@ -240,7 +233,7 @@ func (c *call) printNext(next func(*call) []string) {
 		}
 	}
 	words := c.suggested
-	if words == nil {
+	if words == nil && next != nil {
 		words = next(c)
 	}
 	if words != nil {

@@ -19,7 +19,6 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// compareFlags are the flags of `kvreplay compare` as typed.
 type compareFlags struct {
 	all, format string
 	where       where

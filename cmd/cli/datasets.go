@@ -32,7 +32,6 @@ func datasetsCommand() command {
 			{
 				use:   "make",
 				short: "Make prompts or a synthetic trace",
-				next:  last,
 				commands: []command{
 					longbenchCommand(), longbenchV2Command(), offlineCommand(), rulerCommand(), syntheticCommand(),
 				},
@@ -129,8 +128,7 @@ is no error. The exit code is 1 if a file differs or is missing, and a line says
 			fl.StringVar(&folder, "dir", "", "look in this `FOLDER`, or checkout (default: the checkout here, or the current folder)")
 			fl.format(&format, " (one object per file)", "text", "json")
 		},
-		run:  func(c *call) error { return verifyDatasets(c, folder, format) },
-		next: last,
+		run: func(c *call) error { return verifyDatasets(c, folder, format) },
 	}
 }
 
@@ -305,8 +303,7 @@ Equal traces give equal bytes. datasets/card/README.md describes how traces are 
 		flags: func(fl *flagSet) {
 			fl.needOut(&out, "CARD.md; the plots go into a folder next to it", "write the card to this Markdown `FILE`")
 		},
-		run:  func(c *call) error { return writeCard(c, out) },
-		next: last,
+		run: func(c *call) error { return writeCard(c, out) },
 	}
 }
 
@@ -366,7 +363,6 @@ func tracesIn(args []string) ([]string, error) {
 	return paths, nil
 }
 
-// parquetIn lists the *.parquet of a folder by name.
 func parquetIn(folder string) (paths []string, err error) {
 	entries, err := os.ReadDir(folder)
 	for _, e := range entries {

@@ -15,7 +15,6 @@ import (
 	"github.com/kvreplay/kvreplay/trace/derive"
 )
 
-// deriveFlags are the flags of `kvreplay derive` as typed.
 type deriveFlags struct {
 	options       derive.Options
 	out, steps    string

@@ -61,7 +61,6 @@ func (fl *flagSet) annotate() {
 	})
 }
 
-// out adds --out.
 func (fl *flagSet) out(value *string, usage string) { fl.StringVarP(value, outFlag, "o", "", usage) }
 
 // needOut adds --out to a command that cannot do without. what names the kind of the output.
@@ -153,7 +152,6 @@ type where struct {
 	conditions result.Where
 }
 
-// where adds --where.
 func (fl *flagSet) where(w *where) {
 	fl.Var(w, "where", "use only rows with `KEY=VALUE` or KEY!=VALUE (repeatable, the values of a key are alternatives)")
 }

@@ -44,7 +44,6 @@ replace them by name. replay/hardware/README.md describes the format.`,
 	}
 }
 
-// define adds --hardware-dir.
 func (f *hardwareFlags) define(fl *pflag.FlagSet) {
 	fl.StringVar(&f.dir, "hardware-dir", "",
 		"read further YAML files from this `FOLDER` (default $"+hardware.DirVariable+")")
@@ -108,7 +107,6 @@ type listedItem struct {
 	Numbers int      `json:"numbers"`
 }
 
-// head returns an item for a list.
 func head(it hardware.Item) listedItem {
 	h := hardware.Head(it)
 	return listedItem{h.Kind, h.Name, h.Aliases, h.Title, hardware.File(it), len(hardware.Lines(it))}
@@ -272,20 +270,24 @@ replay/kernel/README.md describes the model, replay/collective/README.md that of
 			fl.format(&f.format, "", "table", "json", "csv")
 		},
 		run: func(c *call) error {
-			switch {
-			case each && collectives:
+			if each && collectives {
 				return usagef("--each-operator is for kernels, --collectives for communication: remove one")
-			case len(c.args) == 0 && collectives:
-				return f.judgeCollectives(c)
-			case len(c.args) == 0:
-				return f.judgeKernels(c, each)
 			}
 			for _, name := range []string{"each-operator", "collectives", "format"} {
-				if c.changed(name) {
+				if c.changed(name) && len(c.args) > 0 {
 					return usagef("--%s is for the errors of models: remove it, or the files", name)
 				}
 			}
-			return f.checkFiles(c)
+			lib, err := f.load()
+			switch {
+			case err != nil:
+				return err
+			case len(c.args) > 0:
+				return checkFiles(c, lib)
+			case collectives:
+				return f.judgeCollectives(c, lib)
+			}
+			return f.judgeKernels(c, lib, each)
 		},
 		next: func(c *call) []string {
 			if len(c.args) == 0 {
@@ -296,11 +298,7 @@ replay/kernel/README.md describes the model, replay/collective/README.md that of
 	}
 }
 
-func (f *hardwareFlags) checkFiles(c *call) error {
-	lib, err := f.load()
-	if err != nil {
-		return err
-	}
+func checkFiles(c *call, lib *hardware.Library) error {
 	items, err := lib.AddFiles(c.args) // a machine may be made of parts in other files
 	if err != nil {
 		return err

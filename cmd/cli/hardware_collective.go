@@ -7,14 +7,11 @@ import (
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/replay/collective"
+	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
 // judgeCollectives prints the errors of all-reduces that fits leave out.
-func (f *hardwareFlags) judgeCollectives(c *call) error {
-	lib, err := f.load()
-	if err != nil {
-		return err
-	}
+func (f *hardwareFlags) judgeCollectives(c *call, lib *hardware.Library) error {
 	all, err := collective.Judge(lib)
 	if err != nil {
 		return err
@@ -80,7 +77,6 @@ replay/collective/README.md describes the model and its errors.`,
 	}
 }
 
-// pricedCollectives prices each size.
 func pricedCollectives(n *collective.Network, gpus int, texts []string) (all []pricedCollective, err error) {
 	for _, t := range texts {
 		size, err := parseSize(t)

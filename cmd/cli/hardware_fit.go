@@ -16,7 +16,6 @@ import (
 	"github.com/kvreplay/kvreplay/replay/transfer/fit"
 )
 
-// curveFlags are the flags of `kvreplay hardware fit` as typed.
 type curveFlags struct {
 	from      []string
 	inline    bool
@@ -63,7 +62,6 @@ with them.`,
 			}
 			return f.fitFile(c, h)
 		},
-		next: last,
 	}
 }
 
@@ -150,8 +148,10 @@ func (f *curveFlags) fitFile(c *call, h *hardwareFlags) error {
 	if h.format == "yaml" {
 		return usagef("--format yaml is the curve of a link, but %s has kernels: choose table or json", c.args[0])
 	}
-	if err := refuseCurveFlags(c); err != nil {
-		return err
+	for _, name := range []string{"from", "link", "path", "batch", "translate", "inline", "source"} {
+		if c.changed(name) {
+			return usagef("--%s is for links, but %s has kernels: remove it", name, strings.TrimSpace(c.args[0]))
+		}
 	}
 	return h.fitKernels(c, data, c.args[0])
 }
@@ -245,7 +245,6 @@ The table has the error, the error without the point in the fit, and the reason 
 			}
 			return fit.WriteComparisons(c.stdout, rows)
 		},
-		next: last,
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
@@ -14,11 +13,7 @@ import (
 )
 
 // judgeKernels prints the errors of the kernel model on the measurements that its fits leave out.
-func (f *hardwareFlags) judgeKernels(c *call, each bool) error {
-	lib, err := f.load()
-	if err != nil {
-		return err
-	}
+func (f *hardwareFlags) judgeKernels(c *call, lib *hardware.Library, each bool) error {
 	points, err := kernel.Bundled(lib)
 	if err != nil {
 		return err
@@ -135,7 +130,6 @@ func fitDevice(mine []kernel.Point, shared kernel.Parameters, lib *hardware.Libr
 	return r, nil
 }
 
-// measuredIn reports whether a measurement is one of points.
 func measuredIn(points []kernel.Point, p kernel.Point) bool {
 	return slices.ContainsFunc(points, func(q kernel.Point) bool {
 		same := *q.Measurement
@@ -155,14 +149,4 @@ func (r *fittedKernels) print(w io.Writer) error {
 	}
 	fmt.Fprintln(w)
 	return printTable(w, kernel.ErrorTable(r.Errors))
-}
-
-// refuseCurveFlags refuses flags of links for a file of kernels.
-func refuseCurveFlags(c *call) error {
-	for _, name := range []string{"from", "link", "path", "batch", "translate", "inline", "source"} {
-		if c.changed(name) {
-			return usagef("--%s is for links, but %s has kernels: remove it", name, strings.TrimSpace(c.args[0]))
-		}
-	}
-	return nil
 }

@@ -17,7 +17,6 @@ import (
 // copyThreads is the number of threads of the host that copy within its memory.
 const copyThreads = 8
 
-// priceFlags are the flags of `kvreplay hardware price` as typed.
 type priceFlags struct {
 	machine      string
 	parts        machineParts

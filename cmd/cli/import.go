@@ -13,7 +13,6 @@ import (
 	"github.com/kvreplay/kvreplay/trace/importer"
 )
 
-// importFlags are the flags of `kvreplay import` as typed.
 type importFlags struct {
 	options     importer.Options
 	out         string
@@ -87,7 +86,10 @@ func (f *importFlags) run(c *call) error {
 	}
 	result, err := importer.Import(c.Context(), f.options, f.out, c.args...)
 	if err != nil {
-		return withImportExample(err, c.args)
+		if missing := (*importer.MissingError)(nil); errors.As(err, &missing) {
+			err = fmt.Errorf("%w; for example: `%s`", err, importLine(missing.Format, c.args[0]))
+		}
+		return err
 	}
 	bar.close()
 	return result.Summary(c.stderr)
@@ -195,15 +197,6 @@ func importLine(f importer.Format, path string) string {
 		args = append(args, "--request-id", stem, "--order", "rank")
 	}
 	return commandLine(args...)
-}
-
-// withImportExample adds a complete command to the error of a source that needs more options.
-func withImportExample(err error, paths []string) error {
-	var missing *importer.MissingError
-	if !errors.As(err, &missing) || len(paths) == 0 {
-		return err
-	}
-	return fmt.Errorf("%w; for example: `%s`", err, importLine(missing.Format, paths[0]))
 }
 
 // outputMissing returns the error of an import without --out. It also names the other flags

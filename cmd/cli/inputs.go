@@ -11,6 +11,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/trace"
 )
 
 // inputFiles returns the named files, those of the model and the kernels, and the user's files of
@@ -32,6 +33,23 @@ func (f *timeFlags) inputFiles(named []string, systems string) ([]string, error)
 		info, err := os.Stat(path)
 		return err != nil || !info.Mode().IsRegular()
 	}), nil
+}
+
+// openTraces opens traces. The returned function closes those that were opened.
+func openTraces(ctx context.Context, paths []string) (traces []*trace.File, closeAll func(), err error) {
+	closeAll = func() {
+		for _, t := range traces {
+			t.Close()
+		}
+	}
+	for _, path := range paths {
+		t, err := trace.OpenContext(ctx, path)
+		if err != nil {
+			return traces, closeAll, err
+		}
+		traces = append(traces, t)
+	}
+	return traces, closeAll, nil
 }
 
 // addDigests adds a footnote with the digest of each file.

@@ -27,7 +27,6 @@ import (
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 )
 
-// boardFlags are the flags of `kvreplay leaderboard` as typed.
 type boardFlags struct {
 	format, out string
 	where       where
@@ -81,7 +80,6 @@ and selections.`,
 			f.view.Defaults, f.table = defaultsOf(table), table
 			return f.run(c)
 		},
-		next:     last,
 		commands: []command{verifyCommand(table)},
 	}
 }
@@ -119,7 +117,7 @@ func (f *boardFlags) run(c *call) error {
 	}
 	if isPage || f.out != "" {
 		for i := range boards {
-			if boards[i].steps, err = timelines(c, paths, boards[i].Board, f.table); err != nil {
+			if boards[i].Steps, err = timelines(c, paths, boards[i].Board, f.table); err != nil {
 				return err
 			}
 		}
@@ -144,7 +142,7 @@ func (f *boardFlags) run(c *call) error {
 
 // readBoards returns the boards of results. The selection has files instead of rows if the boards were
 // made from rows one at a time.
-func (c *choice) readBoards(ctx context.Context, paths []string, o board.Options) (s selection, boards []startBoard, err error) {
+func (c *choice) readBoards(ctx context.Context, paths []string, o board.Options) (s selection, boards []render.PageBoard, err error) {
 	boards, from, err := collectBoards(ctx, paths, *c, o)
 	if err != nil {
 		return s, nil, err
@@ -190,20 +188,9 @@ func corpusName(v *corpus.Version, part corpus.Split) string {
 	return fmt.Sprintf("version %d, %s", v.Number, part)
 }
 
-// startBoard is the board of the warmed rows or that of the cold rows, which are never pooled
-// (SEMANTICS S8).
-type startBoard struct {
-	*board.Board
-	title  string       // empty for the only board
-	suffix string       // of its files
-	rows   []result.Row // at least those of heat maps
-	steps  []render.PageFigure
-}
-
-// boards computes the boards of the selected rows.
-func (s *selection) boards(ctx context.Context, o board.Options) ([]startBoard, error) {
+func (s *selection) boards(ctx context.Context, o board.Options) ([]render.PageBoard, error) {
 	o.Incomplete = s.incomplete
-	boards, err := unlessStopped(ctx, func() ([]startBoard, error) { return newBoards(s.rows, o) })
+	boards, err := unlessStopped(ctx, func() ([]render.PageBoard, error) { return newBoards(s.rows, o) })
 	if stopped := ctx.Err(); stopped != nil {
 		return nil, stopped // cells without times are no board
 	}
@@ -213,46 +200,44 @@ func (s *selection) boards(ctx context.Context, o board.Options) ([]startBoard, 
 	return boards, err
 }
 
-func newBoards(rows []result.Row, o board.Options) ([]startBoard, error) {
+func newBoards(rows []result.Row, o board.Options) ([]render.PageBoard, error) {
 	warmed, cold := result.SplitCold(rows)
-	parts := []struct {
-		rows          []result.Row
-		title, suffix string
-	}{{warmed, warmedTitle, ""}, {cold, coldTitle, "-cold"}}
-	var boards []startBoard
-	for _, p := range parts {
-		if len(p.rows) == 0 {
-			continue
+	return startBoards(func(isCold bool, title string) (*board.Board, []result.Row, error) {
+		own := warmed
+		if isCold {
+			own = cold
 		}
-		b, err := board.NewBoard(p.rows, o)
-		if err != nil && len(p.rows) < len(rows) {
+		if len(own) == 0 {
+			return nil, nil, nil
+		}
+		b, err := board.NewBoard(own, o)
+		if err != nil && len(own) < len(rows) {
 			err = fmt.Errorf("cold starts (%d of %d rows) have a board of their own, and one of the two boards fails: %s: %w: "+
-				"choose with --where warmup=cold or --where warmup!=cold", len(cold), len(rows), strings.ToLower(p.title), err)
+				"choose with --where warmup=cold or --where warmup!=cold", len(cold), len(rows), strings.ToLower(title), err)
 		}
-		if err != nil {
-			return nil, err
-		}
-		boards = append(boards, startBoard{Board: b, title: p.title, suffix: p.suffix, rows: p.rows})
-	}
-	return titled(boards), nil
+		return b, own, err
+	})
 }
 
-// The titles of two boards.
-const (
-	warmedTitle = "Warmed caches"
-	coldTitle   = "Cold starts"
-)
-
-// titled removes the title of an only board.
-func titled(boards []startBoard) []startBoard {
-	if len(boards) == 1 {
-		boards[0].title, boards[0].suffix = "", ""
+// startBoards makes the boards of the warmed and of the cold rows, which are never pooled (SEMANTICS S8).
+// of returns a board with the rows of its heat maps, or nil without rows. An only board has no title.
+func startBoards(of func(cold bool, title string) (*board.Board, []result.Row, error)) (boards []render.PageBoard, err error) {
+	for _, p := range []render.PageBoard{{Title: "Warmed caches"}, {Title: "Cold starts", Suffix: "-cold"}} {
+		if p.Board, p.Rows, err = of(p.Suffix != "", p.Title); err != nil {
+			return nil, err
+		}
+		if p.Board != nil {
+			boards = append(boards, p)
+		}
 	}
-	return boards
+	if len(boards) == 1 {
+		boards[0].Title, boards[0].Suffix = "", ""
+	}
+	return boards, nil
 }
 
 // bestOf returns the two policies that lead the first board, fewer if it ranks fewer.
-func bestOf(boards []startBoard) (best []string) {
+func bestOf(boards []render.PageBoard) (best []string) {
 	for _, t := range boards[0].Tables {
 		for _, line := range t.Ranked[:min(2, len(t.Ranked))] {
 			best = append(best, line.Policy)
@@ -262,15 +247,13 @@ func bestOf(boards []startBoard) (best []string) {
 }
 
 // renderAll writes the boards one after the other, with titles if there are two. A page holds all.
-func (f *boardFlags) renderAll(w io.Writer, boards []startBoard, format string) error {
+func (f *boardFlags) renderAll(w io.Writer, boards []render.PageBoard, format string) error {
 	if format == "html" {
-		return render.Page(w, slice.Map(boards, func(b startBoard) render.PageBoard {
-			return render.PageBoard{Board: b.Board, Title: b.title, Suffix: b.suffix, Rows: b.rows, Steps: b.steps}
-		}), f.source, f.view)
+		return render.Page(w, boards, f.source, f.view)
 	}
 	for i, b := range boards {
-		if title := map[string]string{"markdown": "# %s\n\n", "latex": "%% %s\n", "table": "=== %s ===\n\n"}[format]; b.title != "" && title != "" {
-			fmt.Fprintf(w, title, b.title)
+		if title := map[string]string{"markdown": "# %s\n\n", "latex": "%% %s\n", "table": "=== %s ===\n\n"}[format]; b.Title != "" && title != "" {
+			fmt.Fprintf(w, title, b.Title)
 		}
 		if err := f.render(w, b.Board, format); err != nil {
 			return err
@@ -318,7 +301,7 @@ func defaultsOf(table policies.Table) func(string) string {
 
 // write writes every rendering, the curves and rows.parquet into the folder. Each file is whole or
 // missing, and none replaces a file of rows. If one cannot be rendered, none is written.
-func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows func(*bytes.Buffer) error, inputs []string) error {
+func (f *boardFlags) write(progress io.Writer, boards []render.PageBoard, rows func(*bytes.Buffer) error, inputs []string) error {
 	type boardFile struct {
 		name   string
 		render func(*bytes.Buffer) error
@@ -331,9 +314,9 @@ func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows func(*b
 	var curves, rankings []string
 	for _, b := range boards {
 		for _, format := range []string{"csv", "json"} {
-			outputs = append(outputs, boardFile{"leaderboard" + b.suffix + "." + format, func(w *bytes.Buffer) error { return f.render(w, b.Board, format) }})
+			outputs = append(outputs, boardFile{"leaderboard" + b.Suffix + "." + format, func(w *bytes.Buffer) error { return f.render(w, b.Board, format) }})
 		}
-		names := render.CurveNames(b.Board, b.suffix, curves)
+		names := render.CurveNames(b.Board, b.Suffix, curves)
 		for _, trace := range render.CurveTraces(b.Board) {
 			outputs = append(outputs, boardFile{names[trace], func(w *bytes.Buffer) error { return render.Curves(w, b.Board, trace, f.view) }})
 			curves = append(curves, names[trace])
@@ -342,7 +325,7 @@ func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows func(*b
 			continue
 		}
 		for _, scheme := range []string{"", "-dark"} {
-			name := "ranking" + b.suffix + scheme + ".svg"
+			name := "ranking" + b.Suffix + scheme + ".svg"
 			outputs = append(outputs, boardFile{name, func(w *bytes.Buffer) error { return render.RankingPlot(w, b.Board, f.view, scheme != "") }})
 			rankings = append(rankings, name+", ")
 		}
@@ -368,7 +351,7 @@ func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows func(*b
 }
 
 // writePage writes the page of the boards. The file is whole or missing.
-func (f *boardFlags) writePage(progress io.Writer, boards []startBoard) error {
+func (f *boardFlags) writePage(progress io.Writer, boards []render.PageBoard) error {
 	var page bytes.Buffer
 	if err := f.renderAll(&page, boards, "html"); err != nil {
 		return fmt.Errorf("leaderboard: %s: %w", f.out, err)

@@ -27,7 +27,6 @@ func manCommands() []command {
 		hidden: true,
 		flags:  func(fl *flagSet) { fl.needOut(&out, "FOLDER", "write the pages to this `FOLDER`") },
 		run:    func(c *call) error { return writeManual(c.Root(), out) },
-		next:   last,
 	}}
 }
 

@@ -44,7 +44,6 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// close flushes the output and returns the first error.
 func (o *output) close() error {
 	if o.text != nil && o.err == nil {
 		o.err = o.text.Flush()
@@ -185,7 +184,6 @@ func (b *bar) note(format string, args ...any) {
 	fmt.Fprintf(b.w, format+"\n", args...)
 }
 
-// close removes the bar.
 func (b *bar) close() {
 	if b.bar != nil {
 		_ = b.bar.Finish()

@@ -14,7 +14,6 @@ import (
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 )
 
-// planFlags are the flags of `kvreplay plan` as typed.
 type planFlags struct {
 	timeFlags
 	machine  string
@@ -58,25 +57,15 @@ see the future are left out unless --policy names them. Configurations without a
 			f.define(fl)
 			fl.positive("max-batch")
 		},
-		run:  f.run,
-		next: last,
+		run: f.run,
 	}
 }
 
 func (f *planFlags) run(c *call) error {
-	if err := checkMemory(c, f.memory); err != nil {
+	f.names, f.options.Batch = joinOptions(f.names), 1
+	if err := f.checkOne(c, f.machine, f.memory); err != nil {
 		return err
 	}
-	f.names = joinOptions(f.names)
-	f.machines, f.options.Batch = []string{f.machine}, 1
-	if err := f.check(c); err != nil {
-		return err
-	}
-	machine, err := f.library.Machine(f.machineNames[0])
-	if err != nil {
-		return errUsage{err}
-	}
-	f.options.Machine = withMemory(machine, f.memory)
 	path, err := profileIn(c.args[0])
 	if err != nil {
 		return err
@@ -118,6 +107,23 @@ func checkMemory(c *call, bytes int64) error {
 	if c.changed(memoryFlag) && bytes < 1e6 {
 		return usagef("--%s %d: expected at least 1MB, with a unit, as in 48GB", memoryFlag, bytes)
 	}
+	return nil
+}
+
+// checkOne is check for a command with one machine, whose GPU has memory bytes, or its own with 0.
+func (f *timeFlags) checkOne(c *call, name string, memory int64) error {
+	if err := checkMemory(c, memory); err != nil {
+		return err
+	}
+	f.machines = []string{name}
+	if err := f.check(c); err != nil {
+		return err
+	}
+	machine, err := f.library.Machine(f.machineNames[0])
+	if err != nil {
+		return errUsage{err}
+	}
+	f.options.Machine = withMemory(machine, memory)
 	return nil
 }
 

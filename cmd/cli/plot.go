@@ -26,7 +26,6 @@ import (
 	"github.com/kvreplay/kvreplay/replay/systems"
 )
 
-// plotFlags are the flags of the commands of `kvreplay plot` as typed.
 type plotFlags struct {
 	table       policies.Table
 	figure      figure.Figure
@@ -48,7 +47,6 @@ examples.`,
 		example: `  kvreplay plot ranking results -o ranking.pdf
   kvreplay plot curve results --policies lru,fifo,opt --y miss-ratio -o curve.svg`,
 		commands: kinds,
-		next:     last,
 	}
 }
 
@@ -62,7 +60,6 @@ func (f *plotFlags) define(fl *flagSet) {
 	fl.BoolVar(&f.figure.White, "white", false, "fill the background with white")
 }
 
-// ofRows adds the flags of plots of rows.
 func (f *plotFlags) ofRows(fl *flagSet) {
 	fl.StringSliceVar(&f.policies, "policy", nil, "show these `POLICIES` in this order, or all (default: the five best, lru and opt)")
 	fl.where(&f.where)
@@ -112,7 +109,6 @@ func (f *plotFlags) board(c *call) (*board.Board, *result.Incomplete, error) {
 	return boards[0].Board, selected.incomplete, nil
 }
 
-// ofBoard is a plot of a board.
 func ofBoard(f *plotFlags, title string, drawing func(*board.Board, render.View) (figure.Drawing, error)) func(*call) error {
 	return func(c *call) error {
 		if err := f.check(c, c.args); err != nil {
@@ -148,7 +144,6 @@ the rows have no others. ROWS are those of kvreplay leaderboard.`,
 		run: ofBoard(f, "Ranking of policies", func(b *board.Board, v render.View) (figure.Drawing, error) {
 			return render.RankingFigure(b, f.policies, v)
 		}),
-		next: last,
 	}
 }
 
@@ -171,7 +166,6 @@ and OPT are shown, unless --policies names others.`,
 		run: ofBoard(f, "Policies over capacity", func(b *board.Board, v render.View) (figure.Drawing, error) {
 			return render.CurveFigure(b, f.y, f.policies, v)
 		}),
-		next: last,
 	}
 }
 
@@ -209,7 +203,6 @@ outputs of kvreplay systems --format json, for example at several --gpu-memory.`
 			}
 			return f.draw(c, "GPU memory against time per token", d)
 		},
-		next: last,
 	}
 }
 
@@ -249,8 +242,7 @@ requests of the rows. It needs rows of kvreplay replay --per stream.`,
 			fl.enum(&f.y, "value", "hit-rate", "draw `hit-rate` or misses", "hit-rate", "misses")
 			f.define(fl)
 		},
-		run:  f.heatmap,
-		next: last,
+		run: f.heatmap,
 	}
 }
 
@@ -324,8 +316,7 @@ with one.`,
 			fl.StringVar(&f.capacity, "capacity", "", "draw this `CAPACITY` (default: all)")
 			f.define(fl)
 		},
-		run:  f.steps,
-		next: last,
+		run: f.steps,
 	}
 }
 

@@ -134,7 +134,6 @@ func listed(none string, words ...word) string {
 	return strings.Join(texts, ", ")
 }
 
-// writePolicies prints a table.
 func writePolicies(w io.Writer, lines []policyLine) error {
 	t := table.New("policy", "traits", "needs", "memory", "cost a change", "evicts").Wrap(5, 60)
 	for _, exact := range []bool{true, false} {
@@ -310,7 +309,6 @@ func withPrograms(table policies.Table) policies.Table {
 	return policies.NewTable(append(slices.Clone(table), external.Entry)...)
 }
 
-// everyPolicy lists the policies of a group.
 func everyPolicy(table policies.Table, group string) []string {
 	var names []string
 	for _, e := range table {

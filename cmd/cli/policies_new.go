@@ -67,7 +67,6 @@ Lossy policies have another contract, which policies/LOSSY.md describes.`,
 			fmt.Fprint(c.stdout, s.advice(register && err == nil))
 			return err
 		},
-		next: last,
 	}
 }
 

@@ -108,7 +108,6 @@ func (l promptLengths) print(w io.Writer, path string, m *prompts.Manifest) {
 	}
 }
 
-// longbenchFlags are the flags of `make longbench` and `make longbench-v2` as typed.
 type longbenchFlags struct {
 	promptsFlags
 	options longbench.Options
@@ -123,15 +122,18 @@ func (f *longbenchFlags) define(fl *flagSet, tasks string) {
 	fl.positive("samples", "length")
 }
 
-// complete turns the flags into options.
-func (f *longbenchFlags) complete(c *call) error {
+// run makes the prompts of the sources.
+func (f *longbenchFlags) run(c *call, make func(ctx context.Context, write func(*prompts.Row) error) (*prompts.Manifest, error)) error {
 	if c.changed("seed") {
 		if f.options.Samples == 0 {
 			return usagef("--seed needs --samples")
 		}
 		f.options.Seed = &f.seed
 	}
-	return nil
+	return f.write(c, setFiles(c.args), func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error) {
+		f.options.Tokenizer = t
+		return make(ctx, write)
+	})
 }
 
 func longbenchCommand() command {
@@ -151,15 +153,10 @@ template are those of the benchmark.`,
 			f.define(fl, "make prompts of these `SETS`, of all in the source, or of all_e")
 		},
 		run: func(c *call) error {
-			if err := f.complete(c); err != nil {
-				return err
-			}
-			return f.write(c, setFiles(c.args), func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error) {
-				f.options.Tokenizer = t
+			return f.run(c, func(ctx context.Context, write func(*prompts.Row) error) (*prompts.Manifest, error) {
 				return longbench.Make(ctx, f.options, c.args, write)
 			})
 		},
-		next: last,
 	}
 }
 
@@ -181,15 +178,10 @@ the reference answer is the letter of the right choice.`, longbench.RowsV2),
 			fl.StringVar(&f.options.Context, "context", "", "make prompts of only the short, medium or long contexts")
 		},
 		run: func(c *call) error {
-			if err := f.complete(c); err != nil {
-				return err
-			}
-			return f.write(c, setFiles(c.args), func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error) {
-				f.options.Tokenizer = t
+			return f.run(c, func(ctx context.Context, write func(*prompts.Row) error) (*prompts.Manifest, error) {
 				return longbench.MakeV2(ctx, f.options, c.args[0], write)
 			})
 		},
-		next: last,
 	}
 }
 
@@ -206,7 +198,6 @@ func setNames() []string {
 	return slice.Map(longbench.Sets(), func(s longbench.Set) string { return s.Name })
 }
 
-// offlineFlags are the flags of `make offline` as typed.
 type offlineFlags struct {
 	promptsFlags
 	options offline.Options
@@ -236,8 +227,7 @@ that it is a substitute. The same options and sources give the same prompts.`,
 			fl.StringArrayVar(&o.Places.Texts, "text", nil, "use this plain text `FILE` in the _text tasks (repeatable) (default: Newton's Opticks)")
 			fl.positive("samples", "length")
 		},
-		run:  f.run,
-		next: last,
+		run: f.run,
 	}
 }
 
@@ -276,7 +266,6 @@ func offlineTasks() string {
 	return b.String()
 }
 
-// rulerFlags are the flags of `make ruler` as typed.
 type rulerFlags struct {
 	promptsFlags
 	options ruler.Options
@@ -306,8 +295,7 @@ replace the benchmark's, and rows and manifest say so.`,
 			fl.StringVar(&o.Squad, "squad", "", "questions of qa_1, dev-v2.0.json of SQuAD (default: from Go's documentation)")
 			fl.StringVar(&o.HotpotQA, "hotpotqa", "", "questions of qa_2, hotpot_dev_distractor_v1.json (default: from Go's documentation)")
 		},
-		run:  f.run,
-		next: last,
+		run: f.run,
 	}
 }
 

@@ -26,7 +26,6 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// replayFlags are the flags of `kvreplay replay` as typed.
 type replayFlags struct {
 	table                policies.Table
 	policies, capacities []string

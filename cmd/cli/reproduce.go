@@ -17,7 +17,6 @@ import (
 	"github.com/kvreplay/kvreplay/replay/reproduce/papers"
 )
 
-// reproduceFlags are the flags of `kvreplay reproduce` as typed.
 type reproduceFlags struct {
 	hardware string // folder
 	traces   []string

@@ -18,6 +18,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/board"
+	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
@@ -134,8 +135,8 @@ func collect[T any](ctx context.Context, paths []string, of choice, use func(*co
 }
 
 // collectBoards returns the boards of results as collect does.
-func collectBoards(ctx context.Context, paths []string, of choice, o board.Options) ([]startBoard, *collected, error) {
-	return collect(ctx, paths, of, func(c *collected) ([]startBoard, error) { return c.boards(o) })
+func collectBoards(ctx context.Context, paths []string, of choice, o board.Options) ([]render.PageBoard, *collected, error) {
+	return collect(ctx, paths, of, func(c *collected) ([]render.PageBoard, error) { return c.boards(o) })
 }
 
 // collectResults is readResults for boards, comparisons and heat maps. It holds one row of each cell,
@@ -245,24 +246,19 @@ func digestsOf(split corpus.Split) map[string]string {
 	return digests
 }
 
-// boards computes the boards of the rows.
-func (c *collected) boards(o board.Options) (boards []startBoard, err error) {
-	v, part := corpus.Find(c.digests)
-	o.Incomplete, o.Corpus = c.incomplete, corpusName(v, part)
-	for _, p := range []struct {
-		rows          *collectedBoard
-		title, suffix string
-	}{{&c.warmed, warmedTitle, ""}, {&c.cold, coldTitle, "-cold"}} {
-		if p.rows.Empty() {
-			continue
+func (c *collected) boards(o board.Options) ([]render.PageBoard, error) {
+	o.Incomplete, o.Corpus = c.incomplete, corpusName(corpus.Find(c.digests))
+	return startBoards(func(cold bool, _ string) (*board.Board, []result.Row, error) {
+		of := &c.warmed
+		if cold {
+			of = &c.cold
 		}
-		b, err := p.rows.Board(o)
-		if err != nil {
-			return nil, err
+		if of.Empty() {
+			return nil, nil, nil
 		}
-		boards = append(boards, startBoard{Board: b, title: p.title, suffix: p.suffix, rows: p.rows.heat})
-	}
-	return titled(boards), nil
+		b, err := of.Board(o)
+		return b, of.heat, err
+	})
 }
 
 // readRequested reads the requested cells of the folders among the paths.
@@ -333,7 +329,6 @@ func (s *selection) missing(err error, policy string) error {
 	return fmt.Errorf("--where excludes the %s of policy %s, which this command needs: %s", count(removed, "row"), policy, remedy)
 }
 
-// policiesOf lists the policy of every row.
 func policiesOf(rows []result.Row) []string {
 	return slice.Map(rows, func(r result.Row) string { return r.Policy })
 }

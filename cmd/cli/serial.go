@@ -8,10 +8,8 @@ import (
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/serial"
-	"github.com/kvreplay/kvreplay/trace"
 )
 
-// serialFlags are the flags of `kvreplay serial` as typed.
 type serialFlags struct {
 	policies, capacities, layers, requests []string
 	warmup, format                         string
@@ -58,14 +56,10 @@ func (f *serialFlags) run(c *call) error {
 	if err := checkNames(c.args, "by a command"); err != nil {
 		return err
 	}
-	var traces []*trace.File
-	for _, path := range c.args { // all of them before the first is replayed
-		file, err := trace.OpenContext(c.Context(), path)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		traces = append(traces, file)
+	traces, closeTraces, err := openTraces(c.Context(), c.args) // all of them before the first is replayed
+	defer closeTraces()
+	if err != nil {
+		return err
 	}
 	var rows []serial.Row
 	for _, file := range traces {

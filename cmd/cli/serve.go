@@ -30,10 +30,8 @@ import (
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/serving"
 	"github.com/kvreplay/kvreplay/replay/systems"
-	"github.com/kvreplay/kvreplay/trace"
 )
 
-// serveFlags are the flags of `kvreplay serve` as typed.
 type serveFlags struct {
 	timeFlags
 	machine, folder string
@@ -160,7 +158,6 @@ func (s *slos) tpot() int64 {
 	return least
 }
 
-// read reads limits.
 func (s *slos) read(text string) error {
 	var slo serving.SLO
 	s.text = text
@@ -408,7 +405,7 @@ func (f *serveFlags) compare(results []*serving.Result) {
 
 // prepare reads all that the systems share.
 func (f *serveFlags) prepare(c *call) error {
-	f.machines, f.schedules, f.selection, f.entry = []string{f.machine}, []string{"dense"}, "auto", "auto"
+	f.schedules, f.selection, f.entry = []string{"dense"}, "auto", "auto"
 	f.options.Fragments, f.options.Batch = 1, 1
 	if c.changed("goodput") && !(f.goodput > 0 && f.goodput <= 1) {
 		return usagef("--goodput %g: expected a share above 0, at most 1", f.goodput)
@@ -425,22 +422,12 @@ func (f *serveFlags) prepare(c *call) error {
 	if f.limit && f.slo.tpot() == 0 {
 		return usagef("--limit-batch needs a tpot in --slo, as in tpot=50ms")
 	}
-	if err := checkMemory(c, f.memory); err != nil {
+	if err := f.checkOne(c, f.machine, f.memory); err != nil {
 		return err
-	}
-	reserve := f.options.Reserve
-	if err := f.check(c); err != nil {
-		return err
-	}
-	f.options.Reserve = reserve
-	machine, err := f.library.Machine(f.machineNames[0])
-	if err != nil {
-		return errUsage{err}
 	}
 	if err := f.findModel(f.model); err != nil {
 		return err
 	}
-	f.options.Machine = withMemory(machine, f.memory)
 	if err := f.readRequests(c.Context(), c.args[0]); err != nil {
 		return err
 	}
@@ -588,18 +575,10 @@ func (f *serveFlags) sparse(ctx context.Context, s *systems.System, moves pipeli
 	if len(f.traces) == 0 {
 		return nil, nil, errors.New("it selects entries, so its misses come from a replay: name traces with --traces")
 	}
-	var traces []*trace.File
-	defer func() {
-		for _, t := range traces {
-			t.Close()
-		}
-	}()
-	for _, path := range f.traces {
-		t, err := trace.Open(path)
-		if err != nil {
-			return nil, nil, err
-		}
-		traces = append(traces, t)
+	traces, closeTraces, err := openTraces(ctx, f.traces)
+	defer closeTraces()
+	if err != nil {
+		return nil, nil, err
 	}
 	q := &systems.Question{Options: f.options, Table: f.table, TopK: f.topk, Turn: 1}
 	q.Batch, q.Context = f.cacheBatch, cmp.Or(f.options.Context, min(usualContext, int64(f.shape.Context.Value)))
@@ -632,7 +611,6 @@ func (f *serveFlags) sparse(ctx context.Context, s *systems.System, moves pipeli
 	return sparse, notes, nil
 }
 
-// serve runs one system.
 func (f *serveFlags) serve(ctx context.Context, path string, s *systems.System) (*serving.Result, error) {
 	described, notes, err := f.describe(ctx, s)
 	if err != nil {

@@ -47,7 +47,6 @@ If a step fails, the clone is left as it was. policies/SHARE.md describes the ca
 		example:  "  kvreplay submit ../mine/mine\n  kvreplay submit check",
 		args:     exactlyOne("folder of a policy"),
 		run:      func(c *call) error { return submit(c, known) },
-		next:     last,
 		commands: []command{checkSubmissionsCommand(known)},
 	}
 }
@@ -226,7 +225,6 @@ func (s *submitted) copy() error {
 	})
 }
 
-// checkFlags are the flags of `kvreplay submit check` as typed.
 type checkFlags struct {
 	table          policies.Table
 	traces, format string
@@ -249,8 +247,7 @@ something does not hold.`,
 			fl.BoolVar(&f.write, "write", false, "write the rows of the replay in the place of those of the folders")
 			fl.format(&f.format, "", "table", "markdown", "json", "html")
 		},
-		run:  f.run,
-		next: last,
+		run: f.run,
 	}
 }
 
@@ -302,7 +299,6 @@ func (f *checkFlags) run(c *call) error {
 	return nil
 }
 
-// check replays a submission.
 func (f *checkFlags) check(c *call, folder string) (*checkedSubmission, error) {
 	card, err := submission.ReadCard(folder)
 	if err != nil {
@@ -400,7 +396,6 @@ func dateOfCommit() string {
 	return ""
 }
 
-// print writes the report in the format of --format.
 func (f *checkFlags) print(c *call, all []*checkedSubmission) error {
 	if f.format == "json" {
 		return text.WriteJSON(c.stdout, all)
@@ -419,7 +414,7 @@ func (f *checkFlags) print(c *call, all []*checkedSubmission) error {
 			case v.P != nil:
 				p = fmt.Sprintf("%.3f", *v.P)
 			}
-			claims.Add(s.Policy, v.Claim.String(), interval(v.Ratio), p, yesNo(v.Holds))
+			claims.Add(s.Policy, v.Claim.String(), interval(v.Ratio), p, map[bool]string{true: "yes", false: "no"}[v.Holds])
 			if v.Holds {
 				good++
 			}
@@ -453,11 +448,4 @@ func interval(f *board.Figure) string {
 		return fmt.Sprintf("%.3f [%.3f, %.3f]", f.Value, *f.Low, *f.High)
 	}
 	return fmt.Sprintf("%.3f", f.Value)
-}
-
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// sweepFlags are the flags of `kvreplay sweep-options` as typed.
 type sweepFlags struct {
 	table       policies.Table
 	capacities  []string
@@ -44,8 +43,7 @@ combinations. To claim a result, choose options on other traces than those of th
 			fl.out(&f.out, "draw × OPT over the values to this `FILE` (.pdf, .svg, .png), for one option of numbers")
 			fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap (default 0)")
 		},
-		run:  f.run,
-		next: last,
+		run: f.run,
 	}
 }
 

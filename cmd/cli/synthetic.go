@@ -70,7 +70,6 @@ of synthetic traces.`,
 	}
 }
 
-// flagOf returns the flag of a dial.
 func flagOf(d *synthetic.Dial) string { return strings.ReplaceAll(d.Name, "_", "-") }
 
 // mostOverlapError is the error of the overlap above which a warning is printed.
@@ -187,7 +186,6 @@ func (f *syntheticFlags) override(fl *pflag.FlagSet, d *synthetic.Dials) error {
 	return nil
 }
 
-// fitFlags are the flags of `datasets fit` as typed.
 type fitFlags struct {
 	out   string
 	check bool
@@ -250,7 +248,12 @@ func (f *fitFlags) run(c *call) error {
 		fmt.Fprintf(c.stderr, "warning: the twin's misses are off by up to %s (%s at %s), more than %.0f %%: do not use the twin for the trace there\n",
 			errorText(worst), worst.Policy, worst.Capacity, 100*twin.Most)
 	}
-	return printTwin(c.stdout, rows)
+	t := table.New("policy", "capacity", "misses", "twin", "error").Right(2, 3)
+	for _, r := range rows {
+		t.Add(r.Policy, r.Capacity, r.Original, r.Twin, errorText(r))
+	}
+	_, err = io.WriteString(c.stdout, "\nMisses of the trace and of its synthetic twin\n"+t.Text())
+	return err
 }
 
 // printDials prints the mean of each dial and its range over the layers.
@@ -277,14 +280,4 @@ func errorText(r twin.Row) string {
 		return "+∞"
 	}
 	return fmt.Sprintf("%+.1f %%", 100*r.Error())
-}
-
-// printTwin prints the misses on both traces.
-func printTwin(w io.Writer, rows []twin.Row) error {
-	t := table.New("policy", "capacity", "misses", "twin", "error").Right(2, 3)
-	for _, r := range rows {
-		t.Add(r.Policy, r.Capacity, r.Original, r.Twin, errorText(r))
-	}
-	_, err := io.WriteString(w, "\nMisses of the trace and of its synthetic twin\n"+t.Text())
-	return err
 }

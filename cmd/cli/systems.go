@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,10 +18,8 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/systems"
-	"github.com/kvreplay/kvreplay/trace"
 )
 
-// systemsFlags are the flags of `kvreplay systems` as typed.
 type systemsFlags struct {
 	timeFlags
 	machine, folder string
@@ -120,28 +119,17 @@ func (f *systemsFlags) run(c *call) error {
 	if c.changed("recall") && !(f.recall > 0 && f.recall <= 1) {
 		return usagef("--recall %g: expected a share above 0, at most 1", f.recall)
 	}
-	if err := checkMemory(c, f.memory); err != nil {
-		return err
-	}
 	q, err := f.question(c)
 	if err != nil {
 		return err
 	}
-	var traces []*trace.File
-	defer func() {
-		for _, t := range traces {
-			t.Close()
-		}
-	}()
 	if err := checkNames(c.args, "into a folder"); err != nil {
 		return err
 	}
-	for _, path := range c.args {
-		t, err := trace.Open(path)
-		if err != nil {
-			return err
-		}
-		traces = append(traces, t)
+	traces, closeTraces, err := openTraces(c.Context(), c.args)
+	defer closeTraces()
+	if err != nil {
+		return err
 	}
 	bar := newBar(c.stderr)
 	defer bar.close()
@@ -173,12 +161,10 @@ func (f *systemsFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range rows {
-		if r.Fits() {
-			return nil
-		}
+	if !slices.ContainsFunc(rows, (*systems.Row).Fits) {
+		return errors.New("no system has times: the last column says why")
 	}
-	return errors.New("no system has times: the last column says why")
+	return nil
 }
 
 // page writes the page of a comparison. If no system fits, it has no plot.
@@ -217,19 +203,13 @@ func writeTimelines(c *call, folder string, rows []*systems.Row) error {
 
 // question turns the flags into the facts that all systems share.
 func (f *systemsFlags) question(c *call) (*systems.Question, error) {
-	f.machines, f.schedules, f.selection, f.entry = []string{f.machine}, []string{"dense"}, "auto", "auto"
-	f.options.Fragments = 1
-	if err := f.check(c); err != nil {
+	f.schedules, f.selection, f.entry, f.options.Fragments = []string{"dense"}, "auto", "auto", 1
+	if err := f.checkOne(c, f.machine, f.memory); err != nil {
 		return nil, err
-	}
-	machine, err := f.library.Machine(f.machineNames[0])
-	if err != nil {
-		return nil, errUsage{err}
 	}
 	if err := f.findModel(f.model); err != nil {
 		return nil, err
 	}
-	f.options.Machine = withMemory(machine, f.memory)
 	if f.options.Context == 0 {
 		f.options.Context = int64(f.shape.Context.Value)
 	}

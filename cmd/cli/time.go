@@ -20,7 +20,6 @@ import (
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 )
 
-// timeFlags are the flags of `kvreplay time` as typed.
 type timeFlags struct {
 	hardware            hardwareFlags
 	machines, schedules []string

@@ -17,7 +17,6 @@ import (
 	"github.com/kvreplay/kvreplay/replay/verify"
 )
 
-// verifyFlags are the flags of `kvreplay leaderboard verify` as typed.
 type verifyFlags struct {
 	table          policies.Table
 	traces         []string
@@ -74,13 +73,7 @@ func (f *verifyFlags) run(c *call) error {
 	}
 	bar := newBar(c.stderr)
 	defer bar.close()
-	o.Progress = func(done, cells int) {
-		if done == 0 {
-			bar.start(int64(cells), "verify", "cells")
-		} else {
-			bar.add(1)
-		}
-	}
+	o.Progress = bar.counts("verify", "cells")
 	report, err := verify.Rows(c.Context(), rows, o)
 	if err != nil {
 		return fmt.Errorf("leaderboard verify: %w", err)
