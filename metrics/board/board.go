@@ -112,7 +112,7 @@ func newBoard(cells, below []*cell, o Options) (*Board, error) {
 	}
 	b := &Board{Version: BoardVersion, Resamples: s.count, Seed: s.seed, RankedBy: key.Name,
 		Incomplete: o.Incomplete, Corpus: o.Corpus, Traces: g.traces(), Tiers: tiers}
-	b.Labels = b.labels()
+	b.Labels = result.SharedLabels(slice.Map(b.Traces, func(t TraceInfo) result.Labels { return t.Labels }), "traces")
 	if t := g.ranking(key); t != nil {
 		b.Tables = []Ranking{*t}
 	}
@@ -152,12 +152,6 @@ func (b *Board) Rankings() (all []*Ranking) {
 		all = append(all, b.Lossy)
 	}
 	return all
-}
-
-// labels returns the labels of all traces of the board together.
-func (b *Board) labels() result.Labels {
-	of := slice.Map(b.Traces, func(t TraceInfo) result.Labels { return t.Labels })
-	return result.SharedLabels(of, "traces")
 }
 
 // LabelsOn returns the labels of the figures on one trace.

@@ -34,6 +34,7 @@ type work struct {
 	tasks []task
 }
 
+// task is the counts of a request, or of a cell, that no policy can change.
 type task struct{ streams, steps, demand int64 }
 
 func (w *work) equal(o *work) bool {
@@ -130,7 +131,7 @@ func (c *cell) addRequests(rows []*result.Row) (tallies []tally, err error) {
 			return nil, err
 		}
 		c.requests = append(c.requests, counts{t.misses, t.lost})
-		c.work.ids, c.work.tasks = append(c.work.ids, id), append(c.work.tasks, task{t.streams, t.steps, t.demand})
+		c.work.ids, c.work.tasks = append(c.work.ids, id), append(c.work.tasks, t.task)
 		tallies = append(tallies, t)
 	}
 	c.requests = slices.Clip(slices.Clone(c.requests))
@@ -202,8 +203,9 @@ func (c *cell) agree(where string, levels []level) (tally, error) {
 
 // tally is the counts that can be pooled, as sums over streams.
 type tally struct {
-	streams, steps, demand, hits, misses, prefetched, moved int64
-	bytes, written                                          *int64 // host to device, and back. Nil without entry_bytes
+	task
+	hits, misses, prefetched, moved int64
+	bytes, written                  *int64 // host to device, and back. Nil without entry_bytes
 
 	residentSum  float64 // resident_mean × steps
 	residentPeak int64
@@ -218,7 +220,7 @@ type tally struct {
 
 func tallyOf(r *result.Row) tally {
 	t := tally{
-		streams: r.Streams, steps: r.Steps, demand: r.Demand, hits: r.Hits, misses: r.Misses,
+		task: task{r.Streams, r.Steps, r.Demand}, hits: r.Hits, misses: r.Misses,
 		prefetched: r.Prefetched, moved: r.MovedEntries, bytes: r.HostToDeviceBytes, written: r.DeviceToHostBytes,
 		residentSum: r.ResidentMean * float64(r.Steps), residentPeak: r.ResidentPeak,
 	}
@@ -283,7 +285,7 @@ func addKnown(a, b *int64) *int64 {
 
 // differs names the first count in which two tallies of the same work differ, or "".
 func (t tally) differs(u tally) string {
-	if what := t.workDiffers(&u); what != "" {
+	if what := t.task.differs(u.task); what != "" {
 		return what
 	}
 	return firstDifference(
@@ -306,11 +308,6 @@ func firstDifference(counts ...twoCounts) string {
 	}
 	return ""
 }
-
-// workDiffers compares the counts that no policy can change: streams, steps and demand.
-func (t *tally) workDiffers(u *tally) string { return t.task().differs(u.task()) }
-
-func (t *tally) task() task { return task{t.streams, t.steps, t.demand} }
 
 func (t task) differs(u task) string {
 	return firstDifference(twoCounts{"streams", t.streams, u.streams}, twoCounts{"steps", t.steps, u.steps}, twoCounts{"demand", t.demand, u.demand})

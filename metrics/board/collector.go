@@ -100,7 +100,6 @@ func (c *Collector) Board(o Options) (*Board, error) {
 	return newBoard(c.top, c.below, o)
 }
 
-// checkKinds checks the settings of the cells of a Collector.
 func checkKinds(cells []*cell) error {
 	known, err := result.CheckKinds(slice.Map(cells, func(c *cell) result.Kind { return c.kind }))
 	if !known {

@@ -227,11 +227,6 @@ type pair struct {
 
 func (p pair) hasRatio() bool { return p.a.total.misses > 0 && p.b.total.misses > 0 }
 
-// labels returns those of both cells of the pair, with that of an oracle policy.
-func (p pair) labels() result.Labels {
-	return result.Labels{}.With(slices.Concat(result.ParseLabels(p.a.sample.Labels), result.ParseLabels(p.b.sample.Labels))...)
-}
-
 // group compares over the cells of both policies, which are all warmed or all cold.
 func (c *Comparison) group(cells []*cell, s *sampler) (g ComparedGroup, err error) {
 	grid, err := newGrid(cells, s)
@@ -246,7 +241,8 @@ func (c *Comparison) group(cells []*cell, s *sampler) (g ComparedGroup, err erro
 	var labels []result.Labels // of each trace
 	for _, p := range pairs {
 		contest := c.contest(grid, []pair{p})
-		contest.CellRef, contest.Labels = p.at, p.labels()
+		contest.CellRef = p.at
+		contest.Labels = result.ParseLabels(p.a.sample.Labels).With(result.ParseLabels(p.b.sample.Labels)...)
 		g.Cells = append(g.Cells, contest)
 		if !slices.Contains(traces, p.at.Trace) {
 			traces, labels = append(traces, p.at.Trace), append(labels, contest.Labels)

@@ -20,10 +20,6 @@ type coverage struct {
 	left     []CellRef // cells of ranked policies that are not pooled, sorted
 }
 
-func newCoverage(policies []string, cellsOf func(string) []CellRef, common []CellRef, ranked []string) *coverage {
-	return &coverage{policies, cellsOf, common, ranked, lacking(haveMoreThan(0, ranked, cellsOf), common)}
-}
-
 // pooledNote describes the cells of pooled figures.
 func (c *coverage) pooledNote() string {
 	shared := ""

@@ -107,7 +107,7 @@ func (g *grid) resample(trace string, w *work, cells []*cell) {
 // sameWork compares streams, steps and demand, which no policy can change. A cell that lost
 // requests, or ran on others, is never compared.
 func sameWork(a, b *cell) error {
-	what := a.total.workDiffers(&b.total)
+	what := a.total.task.differs(b.total.task)
 	if what == "" && b.work != nil && !a.work.equal(b.work) {
 		if !slices.Equal(a.work.ids, b.work.ids) {
 			what = fmt.Sprintf("requests %v and %v", a.work.ids, b.work.ids)

@@ -213,7 +213,7 @@ func (g *grid) ranking(key *Key) *Ranking {
 	if len(contenders) == 0 {
 		t.Common = t.usable
 	}
-	pool := newCoverage(contenders, cellsOf, t.Common, ranked)
+	pool := &coverage{contenders, cellsOf, t.Common, ranked, lacking(haveMoreThan(0, ranked, cellsOf), t.Common)}
 	if t.unranked() {
 		ranked, unranked = nil, contenders
 	}
@@ -419,7 +419,7 @@ func (g *grid) addLetters(t *Ranking) (notes []string) {
 		traces[k], cells[k] = r.Trace, sides{trace: r.Trace, a: amounts[0][k]}
 	}
 	swaps := newSwaps(g.seed, cells)
-	n, tests := swaps.requests(), len(t.Ranked)*(len(t.Ranked)-1)/2
+	n, tests := slice.Sum(swaps.traces, func(t *traceSwaps) int { return t.requests }), len(t.Ranked)*(len(t.Ranked)-1)/2
 	if !decidable(n, tests) {
 		return []string{fmt.Sprintf("No letters: %s need %d requests for a significant difference, n = %d. Test one pair: kvreplay compare A B", text.Count(tests, "pair"), fewestDecidable(tests), n)}
 	}

@@ -117,11 +117,6 @@ func (t *traceSwaps) random() *rand.PCG {
 	return rand.NewPCG(t.seed, h.Sum64())
 }
 
-// requests returns the number of requests over all traces.
-func (s *swaps) requests() (n int) {
-	return slice.Sum(s.traces, func(t *traceSwaps) int { return t.requests })
-}
-
 // p returns the two-sided p of the summed statistic over the cells: the share of the exchanges
 // whose statistic is at least as far from 0 as the observed one. For random exchanges it is (b + 1)
 // ÷ (m + 1), which is never 0 (Phipson and Smyth, 2010). It is NaN if the observed statistic is.

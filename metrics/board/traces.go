@@ -20,7 +20,6 @@ type TraceInfo struct {
 // MarshalJSON writes the fields in their order.
 func (t TraceInfo) MarshalJSON() ([]byte, error) { return result.MarshalSetting(t) }
 
-// traces lists the traces by name.
 func (g *grid) traces() []TraceInfo {
 	var infos []TraceInfo
 	for _, c := range g.list {

@@ -27,25 +27,22 @@ type WindowLine struct {
 func (g *grid) windows() []WindowLine {
 	var lines []WindowLine
 	for _, c := range g.list {
-		if c.capacity == "" {
-			lines = append(lines, g.window(c))
+		if c.capacity != "" {
+			continue
 		}
+		// A window has no capacity. It is measured at the capacity of its companions.
+		at := CellRef{c.trace, result.PeakPrefix + c.policy}
+		g.cells[cellKey{at.Trace, c.policy, at.Capacity}] = c
+		mean := Number(c.total.residentSum / max(1, float64(c.total.steps)))
+		lines = append(lines, WindowLine{
+			Trace: c.trace, Policy: c.policy, ResidentMean: *mean, ResidentPeak: c.total.residentPeak,
+			Figures: g.measure(c.policy, []CellRef{at}), Remarks: Remarks{texts: c.footnotes()},
+		})
 	}
 	slices.SortStableFunc(lines, func(a, b WindowLine) int {
 		return cmp.Or(strings.Compare(a.Trace, b.Trace), compareNatural(a.Policy, b.Policy))
 	})
 	return lines
-}
-
-func (g *grid) window(c *cell) WindowLine {
-	// A window has no capacity. It is measured at the capacity of its companions.
-	at := CellRef{c.trace, result.PeakPrefix + c.policy}
-	g.cells[cellKey{at.Trace, c.policy, at.Capacity}] = c
-	mean := Number(c.total.residentSum / max(1, float64(c.total.steps)))
-	return WindowLine{
-		Trace: c.trace, Policy: c.policy, ResidentMean: *mean, ResidentPeak: c.total.residentPeak,
-		Figures: g.measure(c.policy, []CellRef{at}), Remarks: Remarks{texts: c.footnotes()},
-	}
 }
 
 // compareNatural orders texts with numbers by their size: window:2 before window:10, lru@1.25x

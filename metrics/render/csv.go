@@ -84,7 +84,6 @@ func (c *boardCSV) ranking(t *board.Ranking) {
 	}
 }
 
-// cells adds a line for every cell.
 func (c *boardCSV) cells(cells []board.CellLine) {
 	for _, l := range cells {
 		line := map[string]string{"scope": "cell", "kind": board.LossyKind, "bound": "false",

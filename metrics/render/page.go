@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
@@ -66,7 +68,7 @@ func Page(w io.Writer, boards []PageBoard, source PageSource, view View) error {
 		}
 	}
 	body.put("<!-- uPlot:\n%s-->\n", markup(pageFile("uPlot.LICENSE")))
-	out := shell(pageTitle(boards), body.Bytes(), source, "The table and the curves need JavaScript. The finding, the rankings and the notes do not.",
+	out := shell(boards[0].Incomplete.Titled("Leaderboard"), body.Bytes(), source, "The table and the curves need JavaScript. The finding, the rankings and the notes do not.",
 		"<p>Curves: <a href=\"https://github.com/leeoniya/uPlot\">uPlot</a> 1.6.32, MIT licence.</p>", pageFile("uPlot.min.css"), pageFile("uPlot.iife.min.js"), pageFile("page.js"))
 	_, err := w.Write(out)
 	return err
@@ -80,6 +82,7 @@ func shell(title string, body []byte, source PageSource, withoutScripts string, 
 		sum := sha256.Sum256([]byte(s))
 		hashes += " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	}
+	version := slice.Map(strings.Split(source.Version, "\n"), printable.HTML)
 	var out page
 	out.put("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")
 	out.put("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src%s; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n", markup(hashes))
@@ -89,7 +92,7 @@ func shell(title string, body []byte, source PageSource, withoutScripts string, 
 		"<button type=\"button\" id=\"theme\" aria-pressed=\"false\" hidden>Dark</button></header>\n<main id=\"main\">\n", title)
 	out.put("<noscript><p>%s</p></noscript>\n", withoutScripts)
 	out.Write(body)
-	out.put("</main>\n<footer><p>Made by <code>%s</code></p>\n<pre>kvreplay version %s</pre>\n%s</footer>\n", source.Command, markup(html(source.Version, "\n")), credits)
+	out.put("</main>\n<footer><p>Made by <code>%s</code></p>\n<pre>kvreplay version %s</pre>\n%s</footer>\n", source.Command, markup(strings.Join(version, "\n")), credits)
 	for _, s := range scripts {
 		out.put("<script>%s</script>\n", markup(s))
 	}
@@ -97,14 +100,6 @@ func shell(title string, body []byte, source PageSource, withoutScripts string, 
 	return out.Bytes()
 }
 
-// html escapes a text of several lines.
-func html(s, lineEnd string) string {
-	return strings.Join(slice.Map(strings.Split(s, "\n"), printable.HTML), lineEnd)
-}
-
-func pageTitle(boards []PageBoard) string { return boards[0].Incomplete.Titled("Leaderboard") }
-
-// page is HTML.
 type page struct{ bytes.Buffer }
 
 // markup is HTML that put does not escape.
@@ -120,7 +115,6 @@ func (p *page) put(format string, args ...any) {
 	fmt.Fprintf(p, format, args...)
 }
 
-// board writes the section of one board.
 func (p *page) board(b *PageBoard, n int, source PageSource, view View) error {
 	d := newPageData(b.Board, b.Rows, view, b.Suffix)
 	data, err := json.Marshal(d) // escapes <, > and &
@@ -228,9 +222,9 @@ func Finding(b *board.Board, view View) string {
 	f := t.Key.Of(best.Pooled)
 	of := keyViews[t.Key]
 	u := of.unit.column([]*board.Figure{f})
-	finding := fmt.Sprintf("%s %s of %s: %s%s", names[best.Policy], map[*board.Key]string{
+	finding := fmt.Sprintf("%s %s of %d %s policies: %s%s", names[best.Policy], map[*board.Key]string{
 		board.MissesKey: "has the fewest misses", board.TimeKey: "takes the least modelled time per output token", board.RecallKey: "keeps the most of its demand",
-	}[t.Key], rankedText(t), strings.TrimSpace(u.cell(f)), map[*board.Key]string{board.MissesKey: " × OPT"}[t.Key])
+	}[t.Key], len(t.Ranked), t.Key.Kind, strings.TrimSpace(u.cell(f)), map[*board.Key]string{board.MissesKey: " × OPT"}[t.Key])
 	if f.Bounded() && u.interval(f) != "" {
 		finding += " (95 % interval " + strings.Trim(strings.ReplaceAll(u.interval(f), ", ", " to "), "[]()") + u.suffix + ")"
 	}
@@ -238,24 +232,16 @@ func Finding(b *board.Board, view View) string {
 		x := best.Pooled.XLRU.Value
 		finding += fmt.Sprintf(", %s %% %s than LRU", rounded(100*math.Abs(1-x), digitsOf(100*math.Abs(1-x), 2)), map[bool]string{true: "fewer", false: "more"}[x < 1])
 	}
-	finding += ", on " + text.Count(tracesOf(t.Common), "trace")
+	traces := text.Union(slice.Map(t.Common, func(r board.CellRef) string { return r.Trace }))
+	finding += ", on " + text.Count(len(traces), "trace")
 	if same := sharing(t, best); len(same) > 0 {
-		finding += ", and the requests do not distinguish it from " + joined(slice.Map(same, func(p string) string { return names[p] }))
+		finding += ", and the requests do not distinguish it from " + english.WordSeries(slice.Map(same, func(p string) string { return names[p] }), "and")
 	} else if best.Letters != "" {
 		finding += ", and significantly ahead of all others"
 	} else {
 		finding += ", and the lead is not tested for significance"
 	}
 	return finding + "."
-}
-
-// rankedText counts the ranked policies: "15 exact policies".
-func rankedText(t *board.Ranking) string {
-	return fmt.Sprintf("%d %s policies", len(t.Ranked), t.Key.Kind)
-}
-
-func tracesOf(refs []board.CellRef) int {
-	return len(text.Union(slice.Map(refs, func(r board.CellRef) string { return r.Trace })))
 }
 
 // sharing lists the other policies that share a letter with one.
@@ -266,14 +252,6 @@ func sharing(t *board.Ranking, with *board.Line) (policies []string) {
 		}
 	}
 	return policies
-}
-
-// joined is "a, b and c".
-func joined(texts []string) string {
-	if n := len(texts); n > 1 {
-		return strings.Join(texts[:n-1], ", ") + " and " + texts[n-1]
-	}
-	return strings.Join(texts, "")
 }
 
 // dots writes a ranking as a dot plot, without the end of the figure. Its title follows start.
@@ -319,7 +297,6 @@ func (p *page) dots(b *board.Board, t *board.Ranking, start string, view View) {
 // mostLetters is the number of letters that have columns of their own in a dot plot.
 const mostLetters = 16
 
-// lettersOf lists the letters of a ranking.
 func lettersOf(t *board.Ranking) (letters []string) {
 	for _, l := range t.Ranked {
 		letters = text.Union(letters, strings.Split(l.Letters, "")...)

@@ -64,7 +64,6 @@ const (
 	pageLossy
 )
 
-// pagePolicy is a policy of a ranking.
 type pagePolicy struct {
 	Name  string `json:"name"`
 	Short string `json:"short"` // without default options
@@ -102,7 +101,6 @@ type pagePlace struct {
 // focused is the number of ranked policies that curves show at first, apart from LRU and OPT.
 const focused = 5
 
-// newPageData collects the data of a board and of its rows.
 func newPageData(b *board.Board, rows []result.Row, view View, suffix string) *pageData {
 	d := &pageData{Stem: "leaderboard" + suffix, Heat: []pageHeat{}, Traces: []pageTrace{}, Capacities: []string{}, Policies: []pagePolicy{}, Lines: []pageLine{}, Places: []pagePlace{}}
 	index := pageIndex{map[string]int{}, map[string]int{}, map[string]int{}}
@@ -216,7 +214,6 @@ func pageFigure(f *board.Figure) (value, low, high pageNumber) {
 	return pageNumber(f.Value), pageNumberOf(f.Low), pageNumberOf(f.High)
 }
 
-// addPlaces adds the cells by trace and capacity.
 func (d *pageData) addPlaces(cells []board.CellLine, index pageIndex) {
 	at := map[board.CellRef]int{}
 	for _, c := range cells {

@@ -65,7 +65,7 @@ func (v *boardView) settings() {
 	tab := table.New("trace", "digest", "requests", "streams", "steps", "demand/step", "K", "M", "warm-up", "sink", "local", "block", "entry bytes", "selection").RightFrom(2)
 	for _, t := range v.Traces {
 		tab.Add(v.traceName(t.Trace), result.ShortDigest(t.TraceDigest), intText(t.RequestCount, "pooled"), t.Streams, t.Steps, fmt.Sprintf("%.1f", result.PerStep(float64(t.Demand), t.Steps)),
-			t.TopK, t.Candidates, t.Warmup, t.Sink, t.Local, t.BlockTokens, intText(t.EntryBytes, notAvailable), selection(t))
+			t.TopK, t.Candidates, t.Warmup, t.Sink, t.Local, t.BlockTokens, intText(t.EntryBytes, notAvailable), cmp.Or(strings.Join(t.Words(), ", "), "all"))
 	}
 	notes := slices.Clone(v.Board.Notes)
 	if len(v.Traces) > 0 {
@@ -80,10 +80,6 @@ func intText[N int | int64](n *N, none string) string {
 		return none
 	}
 	return fmt.Sprint(*n)
-}
-
-func selection(t board.TraceInfo) string {
-	return cmp.Or(strings.Join(t.Words(), ", "), "all")
 }
 
 // tiers shows the caches below the GPU's, if there are any.

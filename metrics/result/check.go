@@ -153,7 +153,9 @@ func (f *field) check(r *Row) error {
 			return fmt.Errorf("%v is not a number ≥ 0", x)
 		}
 	case reflect.String:
-		return checkText(v.String())
+		if s := v.String(); !Printable(s) {
+			return fmt.Errorf("%q is not printable UTF-8", s)
+		}
 	case reflect.Slice:
 		for _, w := range r.Warnings {
 			if !utf8.ValidString(w) {
@@ -168,14 +170,6 @@ func (f *field) check(r *Row) error {
 // carry it.
 func Printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
-}
-
-// checkText rejects a text that is not Printable.
-func checkText(s string) error {
-	if !Printable(s) {
-		return fmt.Errorf("%q is not printable UTF-8", s)
-	}
-	return nil
 }
 
 // PerStep returns x ÷ steps, 0 without steps.

@@ -118,6 +118,11 @@ func (f *field) element() reflect.Type {
 	return f.kind
 }
 
+// ofCell is false for the parts of a cell and their counts, in which rows of one cell differ.
+func (f *field) ofCell() bool {
+	return (f.at < fieldIndex["request_id"] || f.at > fieldIndex["resident_peak"]) && f.name != "capacity_entries"
+}
+
 // scalar is false for lists, which have no text form to filter by.
 func (f *field) scalar() bool { return f.kind.Kind() != reflect.Slice }
 
@@ -151,7 +156,6 @@ func (f *field) same(a, b *Row) bool {
 	return v.Elem().Equal(w.Elem())
 }
 
-// parse sets the value from text.
 func (f *field) parse(r *Row, text string) error {
 	if f.nullable() && text == null {
 		f.value(r).SetZero()

@@ -38,7 +38,7 @@ func FindIncomplete(asked, rows []Row, where Where) *Incomplete {
 	for i := range rows {
 		made[rows[i].CellID()+rows[i].version()] = true
 	}
-	where = where.ofCells()
+	where = Where{slices.DeleteFunc(slices.Clone(where.conditions), func(c condition) bool { return !c.field.ofCell() })}
 	var of []MissingCells
 	at := map[[2]string]int{}
 	for i := range asked {
@@ -83,14 +83,6 @@ func WithoutOutdated(asked, rows []Row) []Row {
 		return rows
 	}
 	return slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return outdated[r.CellID()] })
-}
-
-// ofCells returns the conditions that hold for all rows of a cell or for none.
-func (w Where) ofCells() Where {
-	return Where{slices.DeleteFunc(slices.Clone(w.conditions), func(c condition) bool {
-		i := c.field.at
-		return i >= fieldIndex["request_id"] && i <= fieldIndex["resident_peak"] || c.field.name == "capacity_entries"
-	})}
 }
 
 // Shares returns "2 of 27 traces", empty if nothing is missing.

@@ -15,18 +15,12 @@ import (
 )
 
 // openings are the texts before each field's value in a line of WriteJSONL.
-var openings = openingsOf(rowFields)
-
-// ofCounts are the fields in which rows of one kind (SameKind) may differ.
-var ofCounts = slice.Map(rowFields, func(f field) bool {
-	return f.at >= fieldIndex["request_id"] && f.at <= fieldIndex["resident_peak"] || f.name == "capacity_entries" || f.name == "warnings"
+var openings = slice.Map(rowFields, func(f field) []byte {
+	return []byte(map[bool]string{true: "{", false: ","}[f.at == 0] + `"` + f.name + `":`)
 })
 
-func openingsOf(fields []field) [][]byte {
-	texts := slice.Map(fields, func(f field) []byte { return []byte(`,"` + f.name + `":`) })
-	texts[0][0] = '{'
-	return texts
-}
+// ofCounts are the fields in which rows of one kind (SameKind) may differ.
+var ofCounts = slice.Map(rowFields, func(f field) bool { return !f.ofCell() || f.name == "warnings" })
 
 // canonicalLines reads lines of WriteJSONL one after the other: all fields in their order, nothing
 // between them, and escapes only in warnings. Rows repeat most values of the row before them, so it

@@ -32,7 +32,9 @@ const ColdStart = "cold"
 // CheckSettings rejects rows that differ in a hidden setting. The error lists the settings, their
 // values and how to choose.
 func CheckSettings(rows []*Row) error {
-	if kinds, ok := kindsOf(rows); ok && checkSettings(kinds) == nil {
+	kinds := slice.Map(slice.Runs(rows, SameKind), func(same []*Row) Kind { return KindOf(same[0], same) })
+	divided := slices.ContainsFunc(kinds, func(k Kind) bool { return !k.row.Lossy && strings.HasPrefix(k.memory, dividedMemory) })
+	if known, err := CheckKinds(kinds); known && err == nil && !divided {
 		return nil
 	}
 	return checkSettings(rows) // the error counts rows
@@ -45,34 +47,7 @@ func SameKind(a, b *Row) bool {
 		a.DependsOn == b.DependsOn && a.Offline == b.Offline && a.Bypasses == b.Bypasses && a.Lossy == b.Lossy
 }
 
-// kindsOf returns the first row of each kind, because most rows differ only in counts and parts. A
-// kind is listed again if other rows lie between. It returns false if exact rows of one place have
-// different memory. Then their parts matter too.
-func kindsOf(rows []*Row) (kinds []*Row, ok bool) {
-	memory := &rowFields[fieldIndex["capacity_entries"]]
-	for i, r := range rows {
-		if i == 0 || !SameKind(rows[i-1], r) {
-			kinds = append(kinds, r)
-		}
-		if !r.Lossy && !memory.same(kinds[len(kinds)-1], r) {
-			return nil, false
-		}
-	}
-	places := map[string]*Row{}
-	for _, r := range kinds {
-		if r.Lossy {
-			continue
-		}
-		if key := placeKey(r); places[key] == nil {
-			places[key] = r
-		} else if !memory.same(places[key], r) {
-			return nil, false
-		}
-	}
-	return kinds, true
-}
-
-// Kind is a cell for CheckKinds.
+// Kind is a cell for CheckKinds. Most rows of a cell differ only in counts and parts.
 type Kind struct {
 	row    *Row
 	memory string // of its rows
@@ -100,6 +75,9 @@ func CheckKinds(kinds []Kind) (known bool, err error) {
 	return true, checkSettings(rows)
 }
 
+// dividedMemory begins the memory of a cell whose parts differ.
+const dividedMemory = "parts "
+
 // memoryOf returns a text that cells of equal memory share: the entries of all parts if they are
 // equal, else a digest of those of each part.
 func memoryOf(rows []*Row) string {
@@ -111,7 +89,7 @@ func memoryOf(rows []*Row) string {
 	for _, r := range rows {
 		fmt.Fprintf(digest, "%s\x00%s\n", PartOf(r), entries.text(r))
 	}
-	return "parts " + string(digest.Sum(nil))
+	return dividedMemory + string(digest.Sum(nil))
 }
 
 // checkSettings is CheckSettings, row by row.

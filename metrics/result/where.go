@@ -76,27 +76,14 @@ func (w Where) Filter(rows []Row) ([]Row, error) {
 
 // Selects reports whether the conditions select a row.
 func (w Where) Selects(r *Row) bool {
-	for i, c := range w.conditions {
-		if c.negate {
-			if c.holds(c.field.text(r)) {
-				return false
-			}
-			continue
-		}
-		if slices.IndexFunc(w.conditions, c.sameKey) == i && !w.anyEqual(c.field, r) {
+	for _, c := range w.conditions {
+		text := c.field.text(r)
+		alternative := func(d condition) bool { return !d.negate && d.field.at == c.field.at && d.holds(text) }
+		if c.negate && c.holds(text) || !c.negate && !slices.ContainsFunc(w.conditions, alternative) {
 			return false
 		}
 	}
 	return true
-}
-
-func (c condition) sameKey(d condition) bool { return !d.negate && c.field.at == d.field.at }
-
-func (w Where) anyEqual(f field, r *Row) bool {
-	text := f.text(r)
-	return slices.ContainsFunc(w.conditions, func(c condition) bool {
-		return !c.negate && c.field.at == f.at && c.holds(text)
-	})
 }
 
 // holds reports whether a field has the value. A policy's name matches in any case, and
@@ -161,7 +148,6 @@ func (w Where) values(rows []Row) string {
 	return strings.Join(slices.Compact(lists), "; ")
 }
 
-// distinct lists the values of a field, sorted.
 func distinct(f field, rows []*Row) []string {
 	values := slice.Map(rows, f.text)
 	slices.Sort(values)

@@ -111,7 +111,6 @@ func (r *release) run(targets []string) (err error) {
 	return r.checksums(made)
 }
 
-// describe reads version, commit and date from git.
 func (r *release) describe() error {
 	var facts [3]string
 	for i, args := range [][]string{{"describe", "--tags", "--always", "--dirty"}, {"rev-parse", "HEAD"}, {"log", "-1", "--format=%ct"}} {

@@ -50,7 +50,6 @@ func main() {
 
 type site struct{ program, results, out string }
 
-// report is a page that the program writes.
 type report struct {
 	file, title string
 	args        []string
@@ -160,7 +159,6 @@ func tracked(pattern string) ([]string, error) {
 	return strings.Fields(string(out)), nil
 }
 
-// put writes a file of the site.
 func (s *site) put(name string, content []byte) error {
 	to := filepath.Join(s.out, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {

@@ -115,15 +115,6 @@ func newLegend() plot.Legend {
 	return l
 }
 
-// styleAxes gives the axes of a plot their fonts and colours.
-func styleAxes(p *plot.Plot) {
-	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		axis.Label.TextStyle.Font, axis.Label.TextStyle.Color, axis.Label.Padding = Sans(11), Ink, margin/2
-		axis.Tick.Label.Font, axis.Tick.Label.Color = Sans(10), Ink
-		axis.Color, axis.Tick.Color, axis.Padding = Grey, Grey, 0
-	}
-}
-
 // Grid returns the grid behind the lines.
 func Grid() *plotter.Grid {
 	grid := plotter.NewGrid()
@@ -131,10 +122,15 @@ func Grid() *plotter.Grid {
 	return grid
 }
 
+// style gives a plot its texts, fonts and colours.
 func (c *Chart) style(p *plot.Plot) {
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.Title, c.X, c.Y
 	p.Title.TextStyle.Font, p.Title.TextStyle.Color, p.Title.Padding = Sans(13), Ink, margin
-	styleAxes(p)
+	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
+		axis.Label.TextStyle.Font, axis.Label.TextStyle.Color, axis.Label.Padding = Sans(11), Ink, margin/2
+		axis.Tick.Label.Font, axis.Tick.Label.Color = Sans(10), Ink
+		axis.Color, axis.Tick.Color, axis.Padding = Grey, Grey, 0
+	}
 	p.Add(Grid())
 }
 

@@ -209,7 +209,6 @@ func shown(s string) string {
 	}, latin.Replace(printable.Line(s)))
 }
 
-// textStyle returns the style of labels.
 func textStyle(x draw.XAlignment, y draw.YAlignment) draw.TextStyle {
 	return draw.TextStyle{Font: sans(), Color: chart.Ink, XAlign: x, YAlign: y, Handler: plot.DefaultTextHandler}
 }
