@@ -15,7 +15,6 @@ import (
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/render"
-	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 )
 
@@ -75,7 +74,7 @@ func (f *compareFlags) run(c *call, table policies.Table) error {
 		if err != nil {
 			return nil, err
 		}
-		return f.compare(rows, slices.Clone(wanted), rows.Policies(), board.Options{Incomplete: of.incomplete}, table)
+		return f.compare(rows, slices.Clone(wanted), board.Options{Incomplete: of.incomplete}, table)
 	})
 	if err != nil {
 		return err
@@ -88,7 +87,7 @@ func (f *compareFlags) run(c *call, table policies.Table) error {
 		return err
 	}
 	compared, err = unlessStopped(c.Context(), func() (any, error) {
-		return f.compare(allRows(selected.rows), wanted, policiesOf(selected.rows), board.Options{Incomplete: selected.incomplete}, table)
+		return f.compare(board.StartsOf(selected.rows), wanted, board.Options{Incomplete: selected.incomplete}, table)
 	})
 	if errors.Is(err, errSame) {
 		return usagef("compare: %s and %s are the same policy: name two policies", c.args[0], c.args[1])
@@ -104,32 +103,14 @@ func (f *compareFlags) run(c *call, table policies.Table) error {
 	return cmp.Or(f.render(c, compared), errorOf(selected.incomplete))
 }
 
-// rowsToCompare is board.Starts or allRows.
-type rowsToCompare interface {
-	Compare(a, b string, o board.Options) (*board.Comparison, error)
-	CompareAll(b string, o board.Options) (*board.Comparisons, error)
-}
-
-// allRows is rows that are all in memory.
-type allRows []result.Row
-
-func (r allRows) Compare(a, b string, o board.Options) (*board.Comparison, error) {
-	return board.Compare(r, a, b, o)
-}
-
-func (r allRows) CompareAll(b string, o board.Options) (*board.Comparisons, error) {
-	return board.CompareAll(r, b, o)
-}
-
 // errSame means that both names are of one policy.
 var errSame = errors.New("the same policy")
 
-// compare compares the wanted policies, or all policies with the only wanted one. ran are the policies
-// of the rows.
-func (f *compareFlags) compare(rows rowsToCompare, wanted, ran []string, o board.Options, table policies.Table) (any, error) {
+// compare compares the wanted policies, or all policies with the only wanted one.
+func (f *compareFlags) compare(rows *board.Starts, wanted []string, o board.Options, table policies.Table) (any, error) {
 	o.Seed = f.seed
 	for i, name := range wanted {
-		wanted[i] = policies.Named(table.Canonical(name), ran)
+		wanted[i] = policies.Named(table.Canonical(name), rows.Policies())
 	}
 	switch {
 	case f.all != "":

@@ -302,7 +302,7 @@ func errorOf(i *result.Incomplete) error {
 // missing explains an error that is about a policy without rows: if --where removed the rows
 // of the policy, it says so and states the conditions that keep them.
 func (s *selection) missing(err error, policy string) error {
-	policy = policies.Named(policy, policiesOf(s.all))
+	policy = policies.Named(policy, slice.Map(s.all, func(r result.Row) string { return r.Policy }))
 	removed := 0
 	with := s.where.Including(policy)
 	for i := range s.all {
@@ -327,8 +327,4 @@ func (s *selection) missing(err error, policy string) error {
 		remedy = "use " + strings.Join(conditions, " ")
 	}
 	return fmt.Errorf("--where excludes the %s of policy %s, which this command needs: %s", count(removed, "row"), policy, remedy)
-}
-
-func policiesOf(rows []result.Row) []string {
-	return slice.Map(rows, func(r result.Row) string { return r.Policy })
 }

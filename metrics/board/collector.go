@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -108,20 +109,29 @@ func checkKinds(cells []*cell) error {
 	return err
 }
 
-// Starts are the rows of comparisons, which came one at a time.
-type Starts struct{ warmed, cold *Collector }
+// Starts are the rows of comparisons, which came one at a time or are all in memory.
+type Starts struct {
+	comparer func(o Options) (*comparer, error)
+	policies []string
+}
 
 // NewStarts returns the rows of two collectors, to which no more are added.
 func NewStarts(warmed, cold *Collector) (*Starts, error) {
-	if err := warmed.finish(); err != nil {
-		return nil, err
-	}
-	return &Starts{warmed, cold}, cold.finish()
+	err := cmp.Or(warmed.finish(), cold.finish())
+	cells := slices.Concat(warmed.top, warmed.below, cold.top, cold.below)
+	policies := text.Union(slice.Map(cells, func(c *cell) string { return c.policy }))
+	return &Starts{func(o Options) (*comparer, error) { return collectedComparer(warmed, cold, o) }, policies}, err
 }
 
-func (s *Starts) comparer(o Options) (*comparer, error) {
+// StartsOf returns rows in memory.
+func StartsOf(rows []result.Row) *Starts {
+	policies := text.Union(slice.Map(rows, func(r result.Row) string { return r.Policy }))
+	return &Starts{func(o Options) (*comparer, error) { return newComparer(rows, o), nil }, policies}
+}
+
+func collectedComparer(warmed, cold *Collector, o Options) (*comparer, error) {
 	c := &comparer{options: o, sampler: newSampler(o), samples: map[string]*result.Row{}}
-	for _, of := range []*Collector{s.warmed, s.cold} {
+	for _, of := range []*Collector{warmed, cold} {
 		c.tiers = c.tiers || len(of.below) > 0
 		for _, one := range of.top {
 			known := c.samples[one.policy]
@@ -132,10 +142,10 @@ func (s *Starts) comparer(o Options) (*comparer, error) {
 			}
 		}
 	}
-	c.cells = func(a, b string, cold bool) ([]*cell, error) {
-		of := s.warmed
-		if cold {
-			of = s.cold
+	c.cells = func(a, b string, isCold bool) ([]*cell, error) {
+		of := warmed
+		if isCold {
+			of = cold
 		}
 		cells := slice.Filter(of.top, func(one *cell) bool { return one.policy == a || one.policy == b })
 		sortCells(cells)
@@ -145,9 +155,7 @@ func (s *Starts) comparer(o Options) (*comparer, error) {
 }
 
 // Policies lists the policies of the rows.
-func (s *Starts) Policies() []string {
-	return text.Union(slice.Map(slices.Concat(s.warmed.top, s.warmed.below, s.cold.top, s.cold.below), func(c *cell) string { return c.policy }))
-}
+func (s *Starts) Policies() []string { return s.policies }
 
 // Compare is the function Compare of the rows.
 func (s *Starts) Compare(a, b string, o Options) (*Comparison, error) {
