@@ -13,8 +13,8 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// Commands that read rows one at a time print and write the same bytes for rows in any order. Rows of a
-// cell in several places make them read all rows at once.
+// Commands that read rows one at a time print and write the same bytes for rows in any order, and for
+// repeated rows. Rows of a cell in several places make them read all rows at once.
 func TestOutputsOfAnyOrder(t *testing.T) {
 	code, byStream, stderr := run("replay", newsTrace, "--policy", "lru,fifo,opt", "--capacity", "1.5x,2x", "--per", "stream", "--format", "jsonl")
 	if code != 0 {
@@ -33,6 +33,10 @@ func TestOutputsOfAnyOrder(t *testing.T) {
 		fatal.If(t, err)
 		var sorted bytes.Buffer
 		fatal.If(t, result.WriteJSONL(&sorted, result.MergeRows(read, nil)))
+		var doubled []string
+		for _, line := range lines {
+			doubled = append(doubled, line, line)
+		}
 		for _, args := range [][]string{
 			{"leaderboard", "rows.jsonl", "--out", "out"}, {"leaderboard", "rows.jsonl", "--where", "capacity!=4x", "--out", "out"},
 			{"compare", "lru", "fifo", "rows.jsonl"}, {"compare", "--all", "LRU", "rows.jsonl", "--format", "json"},
@@ -40,7 +44,7 @@ func TestOutputsOfAnyOrder(t *testing.T) {
 			{"compare", "lru", "none", "rows.jsonl"}, {"compare", "lru", "lru", "rows.jsonl"},
 		} {
 			var want string
-			for i, order := range [][]string{lines, reversed, mixed, {sorted.String()}} {
+			for i, order := range [][]string{lines, reversed, mixed, {sorted.String()}, doubled, slices.Concat(lines, lines)} {
 				fatal.If(t, os.WriteFile("rows.jsonl", []byte(strings.Join(order, "")), 0o600))
 				fatal.If(t, os.RemoveAll("out"))
 				fatal.If(t, os.Mkdir("out", 0o700))

@@ -294,6 +294,9 @@ func (f *plotFlags) heatmap(c *call) error {
 	rows = slices.DeleteFunc(rows, func(r result.Row) bool {
 		return r.Policy != cell.Policy || r.Capacity != nil && *r.Capacity != cell.Capacity
 	})
+	if warmed, cold := result.SplitCold(rows); warmed != nil && cold != nil {
+		return usagef("the rows are of warmed and cold caches: add --where warmup=cold or --where warmup!=cold")
+	}
 	d, err := render.HeatFigure(rows, f.y == "misses")
 	if err != nil {
 		return err

@@ -3,8 +3,11 @@ package cli_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // The example of steps in metrics/PLOTS.md is drawn from the bundled trace. A cold cache misses the
@@ -152,5 +155,57 @@ func TestPageShowsSteps(t *testing.T) {
 	code, page, stderr = run("leaderboard", out, "--format", "html")
 	if code != 0 || strings.Contains(page, title) || !strings.Contains(page, hint) || !strings.Contains(stderr, "the page leaves out misses by step: profile ") {
 		t.Errorf("exit code %d, %s: a damaged profile", code, stderr)
+	}
+}
+
+// Heat maps of a plot and of a page count each part once, also if the files have it at several levels of
+// detail.
+func TestHeatMapsCountPartsOnce(t *testing.T) {
+	replayed, dir := map[string]string{}, t.TempDir()
+	for per, flags := range map[string][]string{"layer": {"--per", "layer"}, "stream": {"--per", "stream"}, "cold": {"--per", "stream", "--warmup", "cold"}} {
+		replayed[per] = filepath.Join(dir, per+".jsonl")
+		code, rows, stderr := run(append([]string{"replay", newsTrace, "--policy", "lru,opt", "--capacity", "2x", "--format", "jsonl"}, flags...)...)
+		if code != 0 {
+			t.Fatal(stderr)
+		}
+		fatal.If(t, os.WriteFile(replayed[per], []byte(rows), 0o600))
+	}
+	layer, stream, cold := replayed["layer"], replayed["stream"], replayed["cold"]
+	heat := regexp.MustCompile(`"heat":\[\{.*?\}\]`)
+	for _, y := range []string{"misses", "hit-rate"} {
+		var figure, page string
+		for _, files := range [][]string{{stream}, {layer}, {stream, stream}, {layer, stream, layer}, {stream, layer}} {
+			drawn, out := filepath.Join(t.TempDir(), "heads.svg"), t.TempDir()
+			for _, args := range [][]string{{"plot", "heatmap", "--policy", "lru", "--value", y, "-o", drawn}, {"leaderboard", "--out", out}} {
+				if code, _, stderr := run(append(args, files...)...); code != 0 {
+					t.Fatal(args, files, stderr)
+				}
+			}
+			maps := heat.FindString(content(t, filepath.Join(out, "leaderboard.html")))
+			if figure == "" {
+				figure, page = content(t, drawn), maps
+			}
+			if page == "" || page != maps {
+				t.Errorf("leaderboard %s: maps %s, want %s", files, maps, page)
+			}
+			if content(t, drawn) != figure {
+				t.Errorf("plot heatmap --value %s %s: another figure", y, files)
+			}
+		}
+	}
+	changed := filepath.Join(dir, "changed.jsonl")
+	one := strings.NewReplacer(`"hits":23723,"misses":757`, `"hits":23724,"misses":756`, `_entries":757`, `_entries":756`, `:581376`, `:580608`)
+	fatal.If(t, os.WriteFile(changed, []byte(one.Replace(content(t, layer))), 0o600))
+	for _, c := range []struct {
+		files []string
+		want  string
+	}{
+		{[]string{stream, cold}, "add --where warmup=cold or --where warmup!=cold"},
+		{[]string{stream, changed}, "differ in misses or demand"}, {[]string{layer, changed}, "with different counts: hits 23723 and 23724"},
+	} {
+		code, _, stderr := run(append([]string{"plot", "heatmap", "--policy", "lru", "-o", filepath.Join(t.TempDir(), "heads.svg")}, c.files...)...)
+		if code == 0 || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: exit %d, %q, want %q", c.files, code, stderr, c.want)
+		}
 	}
 }

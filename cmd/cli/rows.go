@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math/big"
 	"os"
 	"slices"
 	"strings"
@@ -74,34 +75,89 @@ type collected struct {
 // collectedBoard is a board, and the rows of its heat maps.
 type collectedBoard struct {
 	board.Collector
-	heat []result.Row // by layer or stream, summed over requests
-	at   map[heatKey]int
+	heat     []result.Row // by layer or stream, summed over requests
+	cells    map[heatKey]*heatCell
+	cell     *heatCell      // of the last row, nil if it is unknown
+	requests map[string]int // from 0, in the order of rows
 }
 
-type heatKey struct {
-	trace, policy, capacity string
-	layer, head             int32
+type heatKey struct{ trace, policy, capacity string }
+
+// heatCell finds the rows of a cell's heat map.
+type heatCell struct {
+	details map[int32]detail // of each layer
+	parts   map[stream]*heatPart
+}
+
+// detail is a level of detail of a layer's rows: by head or not, by request or pooled.
+type detail struct{ byHead, byRequest bool }
+
+type stream struct{ layer, head int32 }
+
+// heatPart is the place of a sum in collectedBoard.heat, and a bit for each request in it.
+type heatPart struct {
+	at   int
+	seen big.Int
 }
 
 // isHeat reports whether a row is of a layer or stream of the GPU's cache, as heat maps need.
 func isHeat(r *result.Row) bool { return r.LayerID != nil && r.Tier == 0 }
 
-// addHeat adds a row if heat maps need it.
-func (c *collectedBoard) addHeat(r *result.Row) {
+// addHeat adds a row if heat maps need it. same is true if it is known to be of the cell of the row
+// before. The error is board.ErrNotCollected for a repeated part, and for two levels of detail of a
+// layer, which all rows together tell apart.
+func (c *collectedBoard) addHeat(r *result.Row, same bool) error {
+	if !same {
+		c.cell = nil
+	}
 	if !isHeat(r) {
-		return
+		return nil
 	}
-	k := heatKey{r.Trace, r.Policy, optional.Or(r.Capacity, ""), *r.LayerID, optional.Or(r.Head, trace.NoHead)}
-	i, known := c.at[k]
+	if c.cell == nil {
+		c.cell = c.heatCell(heatKey{r.Trace, r.Policy, optional.Or(r.Capacity, "")})
+	}
+	layer, d := *r.LayerID, detail{r.Head != nil, r.RequestID != nil}
+	if known, ok := c.cell.details[layer]; ok && known != d {
+		return board.ErrNotCollected
+	}
+	c.cell.details[layer] = d
+	request := c.request(optional.Or(r.RequestID, ""))
+	of := stream{layer, optional.Or(r.Head, trace.NoHead)}
+	p := c.cell.parts[of]
+	if p == nil {
+		p = &heatPart{at: len(c.heat)}
+		c.cell.parts[of], c.heat = p, append(c.heat, *r)
+	} else if p.seen.Bit(request) == 1 {
+		return board.ErrNotCollected
+	} else {
+		c.heat[p.at].Misses += r.Misses
+		c.heat[p.at].Demand += r.Demand
+	}
+	p.seen.SetBit(&p.seen, request, 1)
+	return nil
+}
+
+func (c *collectedBoard) heatCell(k heatKey) *heatCell {
+	if c.cells == nil {
+		c.cells = map[heatKey]*heatCell{}
+	}
+	if c.cells[k] == nil {
+		c.cells[k] = &heatCell{map[int32]detail{}, map[stream]*heatPart{}}
+	}
+	return c.cells[k]
+}
+
+// request returns the number of a request.
+func (c *collectedBoard) request(id string) int {
+	n, known := c.requests[id]
 	if !known {
-		if c.at == nil {
-			c.at = map[heatKey]int{}
+		if c.requests == nil {
+			c.requests = map[string]int{}
 		}
-		c.at[k], c.heat = len(c.heat), append(c.heat, *r)
-		return
+		n = len(c.requests)
+		c.requests[id] = n
 	}
-	c.heat[i].Misses += r.Misses
-	c.heat[i].Demand += r.Demand
+	return n
 }
 
 // choice is the rows that boards, comparisons and heat maps are made of.
@@ -177,7 +233,9 @@ func collectResults(paths []string, chosen choice) (*collected, error) {
 		}
 		of = to
 		if chosen.heat {
-			to.addHeat(r)
+			if err := to.addHeat(r, same); err != nil {
+				return err
+			}
 		}
 		if chosen.alone {
 			return nil

@@ -116,7 +116,10 @@ func (p *page) put(format string, args ...any) {
 }
 
 func (p *page) board(b *PageBoard, n int, source PageSource, view View) error {
-	d := newPageData(b.Board, b.Rows, view, b.Suffix)
+	d, err := newPageData(b.Board, b.Rows, view, b.Suffix)
+	if err != nil {
+		return err
+	}
 	data, err := json.Marshal(d) // escapes <, > and &
 	if err != nil {
 		return err

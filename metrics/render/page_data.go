@@ -101,7 +101,7 @@ type pagePlace struct {
 // focused is the number of ranked policies that curves show at first, apart from LRU and OPT.
 const focused = 5
 
-func newPageData(b *board.Board, rows []result.Row, view View, suffix string) *pageData {
+func newPageData(b *board.Board, rows []result.Row, view View, suffix string) (*pageData, error) {
 	d := &pageData{Stem: "leaderboard" + suffix, Heat: []pageHeat{}, Traces: []pageTrace{}, Capacities: []string{}, Policies: []pagePolicy{}, Lines: []pageLine{}, Places: []pagePlace{}}
 	index := pageIndex{map[string]int{}, map[string]int{}, map[string]int{}}
 	for _, t := range b.Traces {
@@ -123,8 +123,7 @@ func newPageData(b *board.Board, rows []result.Row, view View, suffix string) *p
 		d.addLines(b, t, index)
 	}
 	d.addPlaces(cells, index)
-	d.addHeat(rows, index)
-	return d
+	return d, d.addHeat(rows, index)
 }
 
 // pageIndex is the position of names in the lists of a page.

@@ -1,6 +1,8 @@
 package render
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/kvreplay/kvreplay/internal/optional"
@@ -28,9 +30,9 @@ type pageHeat struct {
 
 // addHeat adds the heat maps of rows by layer or by stream, those of policies in focus first. If
 // there are more than mostHeat pairs, it leaves the other maps out and counts them.
-func (d *pageData) addHeat(rows []result.Row, index pageIndex) {
+func (d *pageData) addHeat(rows []result.Row, index pageIndex) error {
 	type key struct{ policy, trace, capacity int }
-	byHead, byLayer := map[key][]*result.Row{}, map[key][]*result.Row{}
+	cells := map[key][]*result.Row{}
 	for i := range rows {
 		r := &rows[i]
 		if r.LayerID == nil || r.Capacity == nil || r.Tier != 0 || r.Lossy {
@@ -42,21 +44,9 @@ func (d *pageData) addHeat(rows []result.Row, index pageIndex) {
 			continue
 		}
 		k := key{policy, index.traces[r.Trace], capacity}
-		if r.Head != nil {
-			byHead[k] = append(byHead[k], r)
-		} else {
-			byLayer[k] = append(byLayer[k], r)
-		}
+		cells[k] = append(cells[k], r)
 	}
-	for k, rows := range byLayer {
-		if byHead[k] == nil {
-			byHead[k] = rows
-		}
-	}
-	keys := make([]key, 0, len(byHead))
-	for k := range byHead {
-		keys = append(keys, k)
-	}
+	keys := slices.Collect(maps.Keys(cells))
 	slice.Sort(keys, func(a, b key) int {
 		if fa, fb := d.Policies[a.policy].Focus, d.Policies[b.policy].Focus; fa != fb {
 			return map[bool]int{true: -1, false: 1}[fa]
@@ -65,7 +55,11 @@ func (d *pageData) addHeat(rows []result.Row, index pageIndex) {
 	})
 	pairs := 0
 	for _, k := range keys {
-		h := newPageHeat(byHead[k])
+		finest, err := finestRows(cells[k])
+		if err != nil {
+			return err
+		}
+		h := newPageHeat(finest)
 		if pairs += len(h.Misses); pairs > mostHeat {
 			d.HeatLeft++
 			continue
@@ -73,6 +67,49 @@ func (d *pageData) addHeat(rows []result.Row, index pageIndex) {
 		h.Trace, h.Capacity, h.Policy = k.trace, k.capacity, k.policy
 		d.Heat = append(d.Heat, h)
 	}
+	return nil
+}
+
+// finestRows returns the rows of layers of a cell, each repeated row once. It keeps the rows by head of a
+// layer with both, and the rows by request of a layer with both. Then it refuses different misses and
+// different demand. It sorts the rows.
+func finestRows(rows []*result.Row) ([]*result.Row, error) {
+	result.SortRows(rows)
+	rows, err := result.Unique(rows)
+	if err != nil {
+		return nil, err
+	}
+	part := func(r *result.Row) string { p := result.PartOf(r); p.Head, p.Heads = 0, false; return p.String() }
+	rows, err = finestOf(rows, part, func(r *result.Row) bool { return r.Head != nil }, "by head and by layer")
+	if err != nil {
+		return nil, err
+	}
+	layer := func(r *result.Row) string { return fmt.Sprintf("layer %d", *r.LayerID) }
+	return finestOf(rows, layer, func(r *result.Row) bool { return r.RequestID != nil }, "by request and pooled")
+}
+
+// finestOf returns the fine rows of each group of rows that has some, and all rows of the other groups.
+func finestOf(rows []*result.Row, group func(*result.Row) string, isFine func(*result.Row) bool, levels string) (finest []*result.Row, err error) {
+	for _, g := range result.GroupBy(rows, group) {
+		fine, coarse := result.Split(g.Rows, isFine)
+		if fine == nil || coarse == nil {
+			finest = append(finest, g.Rows...)
+			continue
+		}
+		if a, b := sumOf(fine), sumOf(coarse); a != b {
+			return nil, fmt.Errorf("rows %s differ in misses or demand (%s, %s): choose rows of one replay", levels, result.CellName(fine[0]), g.Key)
+		}
+		finest = append(finest, fine...)
+	}
+	return finest, nil
+}
+
+// sumOf returns the misses and the demand of rows.
+func sumOf(rows []*result.Row) (sum [2]int64) {
+	for _, r := range rows {
+		sum[0], sum[1] = sum[0]+r.Misses, sum[1]+r.Demand
+	}
+	return sum
 }
 
 // newPageHeat sums rows by layer and head.

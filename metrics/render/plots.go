@@ -212,9 +212,18 @@ func pooledOverK(b *board.Board, t *board.Ranking) map[string]float64 {
 }
 
 // HeatFigure plots the hit rate, or the misses, of each layer and head of rows by stream or layer. The
-// rows have one policy and one capacity.
+// rows have one policy and one capacity. Repeated rows count once, and so do layers with rows at several
+// levels of detail. It refuses rows that contradict each other.
 func HeatFigure(rows []result.Row, misses bool) (figure.Drawing, error) {
-	h := newPageHeat(result.Pointers(rows))
+	var finest []*result.Row
+	for _, g := range result.GroupBy(result.Pointers(rows), func(r *result.Row) string { return r.Trace }) {
+		of, err := finestRows(g.Rows)
+		if err != nil {
+			return nil, err
+		}
+		finest = append(finest, of...)
+	}
+	h := newPageHeat(finest)
 	d := &figure.Heat{X: "layer", Y: "head", Scale: "hit rate"}
 	if misses {
 		d.Scale = "misses"
