@@ -30,6 +30,8 @@ const (
 	// graceOfMessages is the time in which the rest of stderr is read after the end of a child. Only a program
 	// that it started, in another process group, keeps stderr open.
 	graceOfMessages = 10 * time.Second
+	// graceOfClosed is the time in which a child may end after it closed its input or output.
+	graceOfClosed = time.Second
 	// mostStderr is the number of bytes that an error shows of a child's stderr, the last ones.
 	mostStderr = 2000
 )
@@ -185,7 +187,7 @@ func (c *child) send() error {
 		}(c.rest)
 	}
 	if err != nil {
-		return c.broken("")
+		return c.broken("", "standard input")
 	}
 	return nil
 }
@@ -196,7 +198,7 @@ func (c *child) receive(kind byte, most int) ([]byte, error) {
 	defer c.waits.Add(1)
 	answer, why, err := read(c.answers, c.reply, kind, most)
 	if err != nil {
-		return nil, c.broken(why)
+		return nil, c.broken(why, "standard output")
 	}
 	c.reply = answer
 	return answer, nil
@@ -211,7 +213,7 @@ func (c *child) next() {
 	if p.err == nil {
 		answer, err := c.receive(victims, 4*p.blocks)
 		if err == nil && len(answer)%4 != 0 {
-			err = c.broken(fmt.Sprintf("the program names victims in %d bytes, expected 4 for each", len(answer)))
+			err = c.broken(fmt.Sprintf("the program names victims in %d bytes, expected 4 for each", len(answer)), "")
 		}
 		p.failed(err)
 		p.answer = p.answer[:0]
@@ -260,21 +262,16 @@ func read(r *bufio.Reader, reply []byte, kind byte, most int) (answer []byte, wh
 	return answer, "", nil
 }
 
-// broken ends the child and returns an error that says why, with the end of its stderr.
-func (c *child) broken(why string) error {
+// broken ends the child and returns an error that says why, with the end of its stderr. If why is empty,
+// the child closed the pipe of this name, or ended.
+func (c *child) broken(why, closed string) error {
 	switch slow := c.slow.Load(); {
 	case slow && c.exited():
 		why = fmt.Sprintf("the program ended: %v, but a program that it started keeps its output open", c.cmd.ProcessState)
 	case slow:
 		why = fmt.Sprintf("the program did not answer within %v: raise timeout=", c.timeout)
 	case why == "":
-		c.in.Close()
-		time.AfterFunc(time.Second, c.kill) // it closed its output, or is ending
-		c.wait()
-		why = "the program ended with exit status 0, expected answers until its input ends"
-		if c.state != nil {
-			why = "the program ended: " + c.state.Error()
-		}
+		why = c.ending(closed)
 	}
 	c.stop()
 	if text := c.messages.text(); text != "" {
@@ -283,10 +280,28 @@ func (c *child) broken(why string) error {
 	return errors.New(why)
 }
 
-// exited stops the child and reports whether it had ended by itself. Windows does not tell.
+// ending waits for the end of a child that closed a pipe, and says how it ended. It kills a child that
+// runs on.
+func (c *child) ending(closed string) string {
+	c.in.Close()
+	killed := time.AfterFunc(graceOfClosed, c.kill)
+	c.wait()
+	switch {
+	case !killed.Stop() && !(canExit && c.cmd.ProcessState.Exited()):
+		return fmt.Sprintf("the program closed its %s and ran on: keep it open until the program ends", closed)
+	case c.state != nil:
+		return "the program ended: " + c.state.Error()
+	}
+	return "the program ended with exit status 0, expected answers until its input ends"
+}
+
+// canExit is true if the system tells programs that ended by themselves from killed ones.
+const canExit = runtime.GOOS != "windows"
+
+// exited stops the child and reports whether it is known to have ended by itself.
 func (c *child) exited() bool {
 	c.stop()
-	return runtime.GOOS != "windows" && c.cmd.ProcessState != nil && c.cmd.ProcessState.Exited()
+	return canExit && c.cmd.ProcessState != nil && c.cmd.ProcessState.Exited()
 }
 
 // stop ends the child, with all that it started.
