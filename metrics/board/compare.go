@@ -147,21 +147,38 @@ func (c *comparer) known() []string { return slices.Sorted(maps.Keys(c.samples))
 
 // comparison is Compare.
 func (c *comparer) comparison(a, b string) (*Comparison, error) {
-	d, err := c.compare(a, b)
+	meetings, err := c.meetings(a, b)
 	if err != nil {
 		return nil, err
 	}
+	d := &Comparison{Version: ComparisonVersion, A: a, B: b,
+		Resamples: c.sampler.count, Seed: c.sampler.seed, Incomplete: c.options.Incomplete}
+	for _, m := range meetings {
+		g := d.group(m)
+		g.Notes = append(c.options.Incomplete.Notes(), g.Notes...)
+		if c.tiers {
+			g.Notes = append(g.Notes, "Only the GPU's caches are compared. Tiers below are left out, because their demand is the misses of the cache above")
+		}
+		d.Groups = append(d.Groups, g)
+	}
+	fillLists(reflect.ValueOf(d).Elem())
 	return d, d.check()
 }
 
-// compare is Compare, but it accepts policies that share no cell.
-func (c *comparer) compare(a, b string) (*Comparison, error) {
+// meeting is the cells of two policies that may be pooled, with the places that they share.
+type meeting struct {
+	start    string // of all cells
+	grid     *grid
+	pairs    []pair
+	unpaired []CellRef
+}
+
+// meetings returns the warmed and the cold cells of two policies, if there are any.
+func (c *comparer) meetings(a, b string) (all []meeting, err error) {
 	wrap := func(err error) error { return fmt.Errorf("compare %s with %s: %w", a, b, err) }
 	if err := c.checkPair(a, b); err != nil {
 		return nil, wrap(err)
 	}
-	d := &Comparison{Version: ComparisonVersion, A: a, B: b,
-		Resamples: c.sampler.count, Seed: c.sampler.seed, Incomplete: c.options.Incomplete}
 	for _, start := range []string{warmedStart, result.ColdStart} {
 		cells, err := c.cells(a, b, start == result.ColdStart)
 		if err != nil {
@@ -170,19 +187,29 @@ func (c *comparer) compare(a, b string) (*Comparison, error) {
 		if len(cells) == 0 {
 			continue
 		}
-		g, err := d.group(cells, c.sampler)
-		if err != nil {
+		m := meeting{start: start}
+		if m.grid, err = newGrid(cells, c.sampler); err != nil {
 			return nil, wrap(err)
 		}
-		g.Start = start
-		g.Notes = append(c.options.Incomplete.Notes(), g.Notes...)
-		if c.tiers {
-			g.Notes = append(g.Notes, "Only the GPU's caches are compared. Tiers below are left out, because their demand is the misses of the cache above")
+		if err := checkOptimum(cells); err != nil {
+			return nil, wrap(err)
 		}
-		d.Groups = append(d.Groups, g)
+		m.pairs, m.unpaired = pairsOf(cells, a, b)
+		all = append(all, m)
 	}
-	fillLists(reflect.ValueOf(d).Elem())
-	return d, nil
+	return all, nil
+}
+
+// labels returns those of the traces of the places.
+func (m *meeting) labels() result.Labels {
+	var traces []string
+	var labels []result.Labels // of each trace
+	for _, p := range m.pairs {
+		if !slices.Contains(traces, p.at.Trace) {
+			traces, labels = append(traces, p.at.Trace), append(labels, p.labels())
+		}
+	}
+	return result.SharedLabels(labels, "traces")
 }
 
 // checkPair rejects two policies that cannot be compared by misses.
@@ -227,50 +254,41 @@ type pair struct {
 
 func (p pair) hasRatio() bool { return p.a.total.misses > 0 && p.b.total.misses > 0 }
 
-// group compares over the cells of both policies, which are all warmed or all cold.
-func (c *Comparison) group(cells []*cell, s *sampler) (g ComparedGroup, err error) {
-	grid, err := newGrid(cells, s)
-	if err != nil {
-		return g, err
-	}
-	if err := checkOptimum(cells); err != nil {
-		return g, err
-	}
-	pairs, unpaired := c.pairs(cells)
-	var traces []string
-	var labels []result.Labels // of each trace
-	for _, p := range pairs {
-		contest := c.contest(grid, []pair{p})
-		contest.CellRef = p.at
-		contest.Labels = result.ParseLabels(p.a.sample.Labels).With(result.ParseLabels(p.b.sample.Labels)...)
-		g.Cells = append(g.Cells, contest)
-		if !slices.Contains(traces, p.at.Trace) {
-			traces, labels = append(traces, p.at.Trace), append(labels, contest.Labels)
-		}
-	}
-	if len(pairs) > 0 {
-		pooled := c.contest(grid, pairs)
-		g.Pooled = &pooled
-	}
-	g.Unpaired, g.Notes, g.Labels = unpaired, c.notes(pairs, unpaired), result.SharedLabels(labels, "traces")
-	return g, nil
+// labels returns those of both cells of the pair, with that of an oracle policy.
+func (p pair) labels() result.Labels {
+	return result.ParseLabels(p.a.sample.Labels).With(result.ParseLabels(p.b.sample.Labels)...)
 }
 
-// pairs returns the places at which both ran, sorted. A policy without capacity is compared at its
+// group compares over the cells of a meeting.
+func (c *Comparison) group(m meeting) (g ComparedGroup) {
+	for _, p := range m.pairs {
+		contest := c.contest(m.grid, []pair{p})
+		contest.CellRef, contest.Labels = p.at, p.labels()
+		g.Cells = append(g.Cells, contest)
+	}
+	if len(m.pairs) > 0 {
+		pooled := c.contest(m.grid, m.pairs)
+		g.Pooled = &pooled
+	}
+	g.Start, g.Unpaired, g.Notes, g.Labels = m.start, m.unpaired, c.notes(m.pairs, m.unpaired), m.labels()
+	return g
+}
+
+// pairsOf returns the places at which both policies ran, sorted. A policy without capacity is compared at its
 // own peak, which other policies can have as capacity. No other pair is compared at a peak.
-func (c *Comparison) pairs(cells []*cell) (pairs []pair, unpaired []CellRef) {
+func pairsOf(cells []*cell, a, b string) (pairs []pair, unpaired []CellRef) {
 	places := map[CellRef]pair{}
 	for _, one := range cells {
 		at := one.ref()
 		if at.Capacity == "" {
 			at.Capacity = result.PeakPrefix + one.policy
 		}
-		if !one.onBoard() && at.Capacity != result.PeakPrefix+c.A && at.Capacity != result.PeakPrefix+c.B {
+		if !one.onBoard() && at.Capacity != result.PeakPrefix+a && at.Capacity != result.PeakPrefix+b {
 			continue
 		}
 		p := places[at]
 		p.at = at
-		if one.policy == c.A {
+		if one.policy == a {
 			p.a = one
 		} else {
 			p.b = one
@@ -289,8 +307,18 @@ func (c *Comparison) pairs(cells []*cell) (pairs []pair, unpaired []CellRef) {
 	return pairs, unpaired
 }
 
-// contest computes the figures over the pairs.
+// contest computes the figures and the test over the pairs.
 func (c *Comparison) contest(g *grid, pairs []pair) Contest {
+	d := figuresOf(g, pairs)
+	if d.Requests != nil {
+		d.P = pairedP(c.Seed, pairs)
+	}
+	d.decide(c.A, c.B, d.P, 1)
+	return d
+}
+
+// figuresOf returns the figures over the pairs, without the test.
+func figuresOf(g *grid, pairs []pair) Contest {
 	d := Contest{Cells: len(pairs)}
 	exchanged := make([]pair, len(pairs))
 	for i, p := range pairs {
@@ -303,10 +331,6 @@ func (c *Comparison) contest(g *grid, pairs []pair) Contest {
 	}
 	d.Requests = vote(pairs, requestMisses)
 	d.Streams = vote(pairs, streamMisses)
-	if d.Requests != nil {
-		d.P = pairedP(c.Seed, pairs)
-	}
-	d.decide(c.A, c.B, d.P, 1)
 	return d
 }
 
@@ -318,10 +342,17 @@ func withRatio(pairs []pair) []pair {
 	return slice.Filter(pairs, pair.hasRatio)
 }
 
-// pairedP tests the log ratio of misses over the pairs. It returns nil without rows by request. The
-// cells are those of the ratio.
+// pairedP tests the log ratio of misses over the pairs. It returns nil without rows by request.
 func pairedP(seed uint64, pairs []pair) *float64 {
-	var cells []sides
+	cells := sidesOf(pairs)
+	if cells == nil {
+		return nil
+	}
+	return Number(newSwaps(seed, cells).p(cells, logRatio))
+}
+
+// sidesOf returns the misses of the pairs of the ratio, nil without rows by request.
+func sidesOf(pairs []pair) (cells []sides) {
 	for _, p := range withRatio(pairs) {
 		if p.a.requests == nil || p.b.requests == nil {
 			return nil
@@ -329,10 +360,7 @@ func pairedP(seed uint64, pairs []pair) *float64 {
 		a, b := perRequest[float64](p.a, (*counts).countMisses), perRequest[float64](p.b, (*counts).countMisses)
 		cells = append(cells, sides{p.at.Trace, a, b})
 	}
-	if cells == nil {
-		return nil
-	}
-	return Number(newSwaps(seed, cells).p(cells, logRatio))
+	return cells
 }
 
 // ratioOf returns A's misses ÷ B's with its interval. B has the place of OPT on a board. Both take

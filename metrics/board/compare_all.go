@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -68,6 +69,7 @@ func (c *comparer) all(b string) (*Comparisons, error) {
 		return nil, fmt.Errorf("compare all with %s: it is lossy and has no misses: kvreplay leaderboard compares recall", b)
 	}
 	groups := map[string]*ComparedPolicies{warmedStart: {Start: warmedStart}, result.ColdStart: {Start: result.ColdStart}}
+	tests := map[string]*testsOfAll{warmedStart: {}, result.ColdStart: {}}
 	var left, lossy []string
 	for _, a := range c.known() {
 		switch {
@@ -77,21 +79,27 @@ func (c *comparer) all(b string) (*Comparisons, error) {
 			lossy = append(lossy, a)
 			continue
 		}
-		compared, err := c.compare(a, b)
+		meetings, err := c.meetings(a, b)
 		if err != nil {
 			return nil, err
 		}
 		found := false
-		for _, g := range compared.Groups {
-			if g.Pooled != nil {
+		for _, m := range meetings {
+			if len(m.pairs) > 0 {
 				found = true
-				p := ComparedPolicy{A: a, Bound: first[a].Offline, Contest: *g.Pooled}
-				p.Labels = g.Labels
-				groups[g.Start].Policies = append(groups[g.Start].Policies, p)
+				p := ComparedPolicy{A: a, Bound: first[a].Offline, Contest: figuresOf(m.grid, m.pairs)}
+				p.Labels = m.labels()
+				groups[m.start].Policies = append(groups[m.start].Policies, p)
+				tests[m.start].add(&p.Contest, m.pairs)
 			}
 		}
 		if !found {
 			left = append(left, a)
+		}
+	}
+	for start, of := range tests {
+		for i, p := range of.ps(c.sampler.seed) {
+			groups[start].Policies[i].P = p
 		}
 	}
 	all := &Comparisons{Version: ComparisonVersion, B: b, Resamples: c.sampler.count, Seed: c.sampler.seed, Incomplete: o.Incomplete}
@@ -108,6 +116,55 @@ func (c *comparer) all(b string) (*Comparisons, error) {
 	}
 	fillLists(reflect.ValueOf(all).Elem())
 	return all, nil
+}
+
+// testsOfAll are the permutation tests of policies against one.
+type testsOfAll struct {
+	count int
+	of    []testsOfPlaces
+}
+
+// testsOfPlaces are tests over the same places. They share the exchanges.
+type testsOfPlaces struct {
+	refs    []CellRef
+	sides   []sides       // of the first policy
+	amounts [][][]float64 // of B and of each policy, by place and request
+	at      []int         // of each policy in testsOfAll
+}
+
+// add adds the test of a policy. The places are those of the ratio.
+func (t *testsOfAll) add(d *Contest, pairs []pair) {
+	at := t.count
+	t.count++
+	cells := sidesOf(pairs)
+	if d.Requests == nil || cells == nil {
+		return
+	}
+	refs := slice.Map(withRatio(pairs), func(p pair) CellRef { return p.at })
+	i := slices.IndexFunc(t.of, func(of testsOfPlaces) bool { return slices.Equal(of.refs, refs) })
+	if i < 0 {
+		i = len(t.of)
+		b := slice.Map(cells, func(s sides) []float64 { return s.b })
+		t.of = append(t.of, testsOfPlaces{refs: refs, sides: cells, amounts: [][][]float64{b}})
+	}
+	of := &t.of[i]
+	of.amounts, of.at = append(of.amounts, slice.Map(cells, func(s sides) []float64 { return s.a })), append(of.at, at)
+}
+
+// ps returns p of each policy as pairedP does, nil without a test.
+func (t *testsOfAll) ps(seed uint64) []*float64 {
+	ps := make([]*float64, t.count)
+	for _, of := range t.of {
+		traces := slice.Map(of.refs, func(r CellRef) string { return r.Trace })
+		pairs := make([][2]int, len(of.at))
+		for i := range pairs {
+			pairs[i] = [2]int{1 + i, 0}
+		}
+		for i, p := range newSwaps(seed, of.sides).ps(traces, of.amounts, pairs, logRatio) {
+			ps[of.at[i]] = Number(p)
+		}
+	}
+	return ps
 }
 
 // finish corrects the tests, names the better policies and sorts.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -79,5 +81,55 @@ func TestCompareAllRefuses(t *testing.T) {
 	var unknown *UnknownPolicy
 	if _, err := CompareAll(rowstest.HandRows(), "lrv", Options{}); !errors.As(err, &unknown) {
 		t.Errorf("unknown policy: %v", err)
+	}
+}
+
+// CompareAll tests many policies with shared exchanges. Its figures are those of Compare of each pair, also
+// for policies that lack places or requests, or have no miss at some.
+func TestCompareAllIsCompareOfEach(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 7))
+	var rows []result.Row
+	for trace, requests := range map[string]int{"few": 7, "many": 20} {
+		for i, policy := range []string{"lru", "fifo", "lfu", "clock", "sieve", "random", "opt"} {
+			for _, capacity := range []string{"1x", "2x", "4x"} {
+				if policy == "clock" && capacity == "4x" || policy == "sieve" && trace == "few" {
+					continue
+				}
+				for _, warmup := range []string{rowstest.Row("", "", "1x", 1).Warmup, result.ColdStart} {
+					if policy == "random" && warmup == result.ColdStart {
+						continue
+					}
+					for q := range requests {
+						misses := int64(i) + rng.Int64N(30)
+						if policy == "fifo" && capacity == "2x" || policy == "opt" {
+							misses = 0
+						}
+						r := rowstest.ForRequest(rowstest.Row(trace, policy, capacity, misses), fmt.Sprintf("r%02d", q))
+						r.Warmup = warmup
+						rows = append(rows, r)
+					}
+				}
+			}
+		}
+	}
+	all := mustCompareAll(t, rows, "lru")
+	compared := 0
+	for _, g := range all.Groups {
+		for _, p := range g.Policies {
+			compared++
+			for _, alone := range mustCompare(t, rows, p.A, "lru").Groups {
+				if alone.Start != g.Start {
+					continue
+				}
+				want := *alone.Pooled
+				want.Better, want.Labels = p.Better, p.Labels // of the corrected p, and of all traces
+				if !reflect.DeepEqual(p.Contest, want) || !slices.Equal(p.Labels, alone.Labels) {
+					t.Errorf("%s, %s: %+v, alone %+v", g.Start, p.A, p.Contest, want)
+				}
+			}
+		}
+	}
+	if compared != 11 {
+		t.Errorf("%d comparisons, expected 11", compared)
 	}
 }
