@@ -66,7 +66,7 @@ replay/advice/README.md explains the answer.`,
 			fl.StringSliceVar(&f.names, "policy", []string{"lru", "lookahead", "lrfu"}, "choose from these `POLICIES`, and lru")
 			fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "3x", "4x", "6x", "8x"}, "choose from these capacities, multiples of K as in 2x")
 			fl.StringSliceVar(&f.schedules, "schedule", []string{"sequential", "layerwise", "tbo", "gpu", "dense"}, "choose from these `SCHEDULES`, and sequential")
-			fl.IntVar(&f.topk, "topk", 0, "select this `K` in tokens (default: the model's, or the trace's share of the context)")
+			fl.IntVar(&f.topk, "topk", 0, "select this `K` in tokens (default: that of the model's indexer, or a 64th of the context)")
 			fl.StringVar(&f.layerMap, "layer-map", "stretch", "map the trace's layers to the model's: nearest, stretch or `MODEL=TRACED,...`")
 			fl.IntVar(&f.maxBatch, "max-batch", 512, "largest batch in requests")
 			fl.StringVar(&f.selection, "selection", "auto", "find the Top-K by this `METHOD`")
@@ -103,7 +103,7 @@ func (f *adviseFlags) run(c *call) error {
 	}
 	q.Rows = rows
 	if q.TopK == 0 {
-		q.TopK = f.ownTopK(profiles[0])
+		q.TopK = f.shape.DefaultTopK(f.options.Context)
 	}
 	f.profile, f.topk = profiles[0], q.TopK
 	if err := f.scale(); err != nil {
@@ -214,14 +214,6 @@ func (f *adviseFlags) dollars(machine string) float64 {
 		}
 	}
 	return 0
-}
-
-// ownTopK returns the K of the model: that of its indexer, or the trace's share of the context.
-func (f *adviseFlags) ownTopK(p *pipeline.Profile) int {
-	if f.shape.Indexer != nil {
-		return min(int(f.shape.Indexer.TopK.Value), int(f.options.Context))
-	}
-	return int(math.Round(advice.Share(p) * float64(f.options.Context)))
 }
 
 // replay replays the trace with every policy and capacity. It returns the profile of each cell and the

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -120,9 +121,24 @@ func TestAdviseTrace(t *testing.T) {
 	if a.Trace != sglangTrace || a.Advice[0].Advised.Policy != "lru" || a.Advice[0].Machine != "8 × h100 with pcie5-x16 and 2 TB" {
 		t.Errorf("%+v", a)
 	}
-	small := adviseJSON(t, "--trace", sglangTrace, "--model", "llama-3.1-8b", "--context", "16K") // without an indexer
-	if k := small.Advice[0].TopK; k < 900 || k > 1100 {                                           // 64 of 1024 tokens
-		t.Errorf("K is %d", k)
+}
+
+// Without --topk, advise and systems select equally many tokens, whatever the trace's share of its context.
+func TestAdviseSelectsAsSystems(t *testing.T) {
+	for _, c := range []struct {
+		model, context string
+		want           int
+	}{{"llama-3.1-8b", "16384", 256}, {"llama-3.1-8b", "100", 1}, {"llama-3.1-8b", "63", 1}, {"deepseek-v3.2", "16384", 2048}, {"deepseek-v3.2", "1024", 1024}} {
+		args := []string{"--model", c.model, "--context", c.context, "--gpu", "b200", "--gpus", "8", "--host-memory", "4TB"}
+		advised := adviseJSON(t, slices.Concat([]string{"--trace", sglangTrace}, args)...)
+		code, stdout, stderr := run(slices.Concat([]string{"systems", sglangTrace, "--systems", "hisparse", "--format", "json"}, args)...)
+		var compared []struct{ TopK int }
+		if err := json.Unmarshal([]byte(stdout), &compared); code != 0 || err != nil || len(compared) == 0 {
+			t.Fatal(code, err, stdout, stderr)
+		}
+		if a, s := advised.Advice[0].TopK, compared[0].TopK; a != c.want || s != c.want {
+			t.Errorf("%s at a context of %s: K %d in advise, %d in systems, expected %d", c.model, c.context, a, s, c.want)
+		}
 	}
 }
 

@@ -105,6 +105,17 @@ func (m *Model) AttentionParameters() float64 {
 	return n + m.indexerParameters()
 }
 
+// DefaultTopK returns K, the tokens that a head selects in a step, if a user states none. It is the Top-K of the
+// indexer, or a 64th of the context without one (KVDrive, section 6.1: 1.56 %). It is at most the context, and
+// at least 1.
+func (m *Model) DefaultTopK(context int64) int {
+	k := context / 64
+	if m.Indexer != nil {
+		k = int64(m.Indexer.TopK.Value)
+	}
+	return int(max(1, min(k, context)))
+}
+
 // indexerParameters returns the indexer's weights: queries from the factored query, one key with a
 // LayerNorm, and a weight per head (DeepSeek-V3.2-Exp, inference code).
 func (m *Model) indexerParameters() float64 {

@@ -25,8 +25,7 @@ type Question struct {
 	// kernels. Compare sets the others.
 	pipeline.Options
 	Table policies.Table
-	// TopK is the number of tokens that a head selects in a step. 0 is the Top-K of the model's
-	// indexer, or a 64th of the context (KVDrive, section 6.1: 1.56 %).
+	// TopK is the number of tokens that a head selects in a step. 0 is that of Model.DefaultTopK.
 	TopK int
 	// LayerMap is that of pipeline.NewScaling. If it is empty, profiled layers are stretched.
 	LayerMap string
@@ -101,10 +100,7 @@ func (q *Question) complete(traces []*trace.File) error {
 		return err
 	}
 	if q.TopK == 0 {
-		q.TopK = int(q.Context / 64)
-		if x := q.Model.Indexer; x != nil {
-			q.TopK = int(x.TopK.Value)
-		}
+		q.TopK = q.Model.DefaultTopK(q.Context)
 	}
 	if q.TopK < 1 || int64(q.TopK) > q.Context {
 		return fmt.Errorf("a K of %d tokens, expected 1 to the context, %d: state another --topk or --context", q.TopK, q.Context)
