@@ -51,7 +51,8 @@ func startSlurm(t *testing.T) *slurm {
 	_, _ = rand.Read(key) // never fails
 	fatal.If(t, os.WriteFile(filepath.Join(dir, "munge.key"), key, 0o400))
 	s.configure()
-	s.env = append(os.Environ(), "SLURM_CONF="+filepath.Join(dir, "slurm.conf"), "PATH="+filepath.Dir(program(t))+":"+os.Getenv("PATH"))
+	s.gate()
+	s.env = append(os.Environ(), "SLURM_CONF="+filepath.Join(dir, "slurm.conf"), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
 	s.daemon("munged", "munged", "--foreground", "--force", "--key-file="+dir+"/munge.key", "--socket="+dir+"/run/munge.sock",
 		"--pid-file="+dir+"/run/munged.pid", "--log-file="+dir+"/log/munged.log", "--seed-file="+dir+"/run/munged.seed")
 	s.until("munged answers", func() bool { _, err := os.Stat(dir + "/run/munge.sock"); return err == nil })
@@ -230,13 +231,44 @@ func (s *slurm) tasks() (all []slurmTask) {
 	return all
 }
 
-// on suspends the task on a node, which has no pack in the folder yet, and returns it.
+// gate writes the kvreplay of tasks. It waits until the test opens the gate for all tasks, or gives the node a
+// turn, and becomes the program.
+func (s *slurm) gate() {
+	s.t.Helper()
+	fatal.If(s.t, os.Mkdir(filepath.Join(s.dir, "bin"), 0o755))
+	script := fmt.Sprintf(`#!/bin/sh
+while ! [ -e %[1]s/open ] && ! mv "%[1]s/turn.$SLURMD_NODENAME" "%[1]s/taken.$SLURMD_NODENAME" 2>/dev/null; do sleep 0.1; done
+exec %[2]s "$@"
+`, s.dir, program(s.t))
+	fatal.If(s.t, os.WriteFile(filepath.Join(s.dir, "bin", "kvreplay"), []byte(script), 0o755))
+}
+
+// open lets all tasks run.
+func (s *slurm) open() { write(s.t, filepath.Join(s.dir, "open"), "") }
+
+// turns is the number of tasks of a node that may end before one of them is suspended.
+const turns = 3
+
+// on suspends a task on a node, which has no pack in the folder yet, and returns it. It gives a waiting task
+// a turn. After some tasks that ended too early it suspends one before it becomes kvreplay, so the tasks
+// of a slow machine suffice too.
 func (s *slurm) on(node, packs string) slurmTask {
 	s.t.Helper()
 	var found slurmTask
+	given := 0
 	s.until("a task runs on "+node, func() bool {
 		for _, task := range s.tasks() {
-			if task.node != node || syscall.Kill(task.pid, syscall.SIGSTOP) != nil {
+			if task.node != node {
+				continue
+			}
+			if given < turns && s.waits(task) {
+				given++
+				write(s.t, filepath.Join(s.dir, "turn."+node), "")
+				for s.waits(task) {
+					time.Sleep(time.Millisecond)
+				}
+			}
+			if syscall.Kill(task.pid, syscall.SIGSTOP) != nil {
 				continue
 			}
 			index, _ := strconv.Atoi(task.index)
@@ -249,6 +281,12 @@ func (s *slurm) on(node, packs string) slurmTask {
 		return false
 	})
 	return found
+}
+
+// waits reports whether a task runs and is not yet kvreplay.
+func (s *slurm) waits(task slurmTask) bool {
+	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", task.pid))
+	return err == nil && filepath.Base(exe) != filepath.Base(program(s.t))
 }
 
 // submit runs the sbatch lines of an output.
@@ -299,6 +337,7 @@ func TestBatchOnSlurm(t *testing.T) {
 	jobs := s.submit(must(t, append([]string{"batch", "plan", "-o", path, "--rate", "3us", "--hours", "0.00008"}, args...)...))
 
 	killed, lost, requeued := s.on("n1", path+".packs"), s.on("n2", path+".packs"), s.on("n3", path+".packs")
+	s.open()
 	_ = syscall.Kill(killed.pid, syscall.SIGKILL)
 	_ = s.daemons["slurmd n2"].Process.Kill()
 	_ = syscall.Kill(lost.parent, syscall.SIGKILL)
