@@ -110,7 +110,6 @@ const (
 )
 
 // watch ends the child if it is slow. A timer for each wait would cost more than the answer of a quick child.
-// It allocates nothing while the child runs, or the checks of a policy's allocations would count it.
 func (c *child) watch() {
 	pause := min(c.timeout/looks, mostPause)
 	ticker := time.NewTicker(pause)

@@ -233,28 +233,6 @@ func TestConformance(t *testing.T) {
 	policytest.Run(t, external.Entry, child(t, "lru"+atOnce), func() policytest.Reference { return new(reference) })
 }
 
-// A child that runs allocates nothing here while it is watched.
-func TestWatchAllocates(t *testing.T) {
-	var look time.Duration // from one to the next
-	var err error
-	withTimeouts(func(timeout time.Duration) bool {
-		look = timeout / 8
-		_, _, err = external.Entry.New(fmt.Sprintf("timeout=%v %s", timeout, child(t, "lru")))
-		return err == nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	const looks = 3
-	n := 0.0
-	for range 10 { // the runtime may allocate too
-		if n = testing.AllocsPerRun(1, func() { time.Sleep(looks * look) }); n == 0 {
-			return
-		}
-	}
-	t.Errorf("%.0f allocations in %d looks at a child, expected 0", n, looks)
-}
-
 // Programs that cannot be used are refused when the command line is read.
 func TestRefused(t *testing.T) {
 	for how, want := range map[string]string{

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"testing"
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
@@ -54,22 +53,29 @@ func (s *suite) allocates() error {
 // only grows allocates less and less often, but never stops.
 func (r *script) allocates(p policies.Policy, dst []int32) error {
 	dst = r.play(p, dst)
-	begin := testing.AllocsPerRun(3, func() { r.begin(p) })
+	begin := allocations(func() { r.begin(p) })
 	if begin > allocationsAStream {
-		return fmt.Errorf("Reset allocates %.0f times on a stream that it had before, expected at most %d", begin, allocationsAStream)
+		return fmt.Errorf("Reset allocates %d times on a stream that it had before, expected at most %d", begin, allocationsAStream)
 	}
-	n := 0.0
+	n := int64(0)
 	for plays := 1; plays <= 4; plays *= 2 {
-		n = testing.AllocsPerRun(1, func() {
+		n = allocations(func() {
 			for range plays {
 				dst = r.play(p, dst)
 			}
-		}) - begin*float64(plays)
+		}) - begin*int64(plays)
 		if n <= 0 {
 			return nil
 		}
 	}
-	return fmt.Errorf("allocates %.0f times in the %d steps of four repeated replays, expected 0", n, 4*r.steps())
+	return fmt.Errorf("allocates %d times in the %d steps of four repeated replays, expected 0", n, 4*r.steps())
+}
+
+// allocations returns the number of allocations of a call of f after another one. It counts tiny ones that
+// share a block once.
+func allocations(f func()) int64 {
+	n, _ := profile(func() { f(); profiled(f) })
+	return n
 }
 
 // bytesClaimed reads the number at the start of Traits.Memory.
@@ -138,34 +144,42 @@ func (r *script) memory(s *suite) (bytes float64, err error) {
 // profiling serializes changes of runtime.MemProfileRate, which is global.
 var profiling sync.Mutex
 
-// liveBytes calls f and returns the bytes that f allocated and that are still reachable.
-// It reads them from the heap profile by call stack. Allocations of other goroutines, and
-// garbage from before the call, do not count. The caller keeps alive the memory to measure.
+// liveBytes calls f and returns the bytes that f allocated and that are still reachable. The caller keeps
+// alive the memory to measure.
 func liveBytes(f func()) int64 {
+	_, live := profile(func() { profiled(f) })
+	return live
+}
+
+// profile calls f and returns the allocations below profiled, and their bytes that are still reachable. It
+// reads them from the heap profile by call stack. Allocations of other goroutines, and garbage from before
+// the call, do not count.
+func profile(f func()) (allocations, live int64) {
 	profiling.Lock()
 	defer profiling.Unlock()
-	before := profiledBytes()
+	allocationsBefore, liveBefore := profiledSums()
 	rate := runtime.MemProfileRate
 	defer func() { runtime.MemProfileRate = rate }()
 	runtime.MemProfileRate = 1 // every allocation
-	profiled(f)
+	f()
 	runtime.MemProfileRate = rate
-	return profiledBytes() - before
+	allocations, live = profiledSums()
+	return allocations - allocationsBefore, live - liveBefore
 }
 
-// profiled is the frame by which profiledBytes finds the allocations to count.
+// profiled is the frame by which profiledSums finds the allocations to count.
 //
 //go:noinline
 func profiled(f func()) { f() }
 
-// profiledBytes sums the live allocations made below profiled.
-func profiledBytes() (live int64) {
+// profiledSums sums the allocations made below profiled, and the live bytes of them.
+func profiledSums() (allocations, live int64) {
 	for range 3 { // the profile may be two collections old (runtime.MemProfile)
 		runtime.GC()
 	}
 	var records []runtime.MemProfileRecord
 	for {
-		n, ok := runtime.MemProfile(records, false)
+		n, ok := runtime.MemProfile(records, true)
 		if ok {
 			records = records[:n]
 			break
@@ -174,10 +188,11 @@ func profiledBytes() (live int64) {
 	}
 	for i := range records {
 		if belowProfiled(records[i].Stack()) {
+			allocations += records[i].AllocObjects
 			live += records[i].InUseBytes()
 		}
 	}
-	return live
+	return allocations, live
 }
 
 // belowProfiled reports whether a call stack contains profiled.

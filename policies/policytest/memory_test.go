@@ -7,6 +7,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/policies/lru"
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
 
@@ -44,6 +45,34 @@ func TestMemoryOfNeighboursIsNotHeld(t *testing.T) {
 	}
 	checkMemory(t, entry)
 	runtime.KeepAlive(kept)
+}
+
+// neighboured lets another goroutine allocate at every step.
+type neighboured struct {
+	lru.Policy
+	ask, done chan bool
+}
+
+func (p *neighboured) Update(s *policies.Step) {
+	p.ask <- true
+	<-p.done
+	p.Policy.Update(s)
+}
+
+// Allocations of another goroutine during the measurement are not the policy's.
+func TestAllocationsOfNeighboursDoNotCount(t *testing.T) {
+	ask, done := make(chan bool), make(chan bool)
+	defer close(ask)
+	var taken []byte
+	go func() {
+		for range ask {
+			taken = make([]byte, 100)
+			done <- len(taken) > 0
+		}
+	}()
+	for _, f := range policytest.CheckBy("Allocates", line(func() policies.Policy { return &neighboured{ask: ask, done: done} }), newLRU) {
+		t.Errorf("%s: %v", f.Check, f.Err)
+	}
 }
 
 // checkMemory compares the memory that an entry states with the measured memory.

@@ -14,7 +14,7 @@
 //	Deterministic  two instances agree, and seeds matter only if Traits.Random says so
 //	Borrows        nothing that was lent is changed or kept, and answers are appended
 //	Forgets        an instance that has seen other streams answers as a new one does
-//	Allocates      nothing, once an instance has seen a stream
+//	Allocates      nothing in the goroutine of the call, once an instance has seen a stream
 //	Memory         no more per block of the context than Traits.Memory states
 //	Online         with a stream cut short, the steps before the cut stay as they were
 //	Apart          two instances whose calls are made in turn answer as they do alone
