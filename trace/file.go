@@ -33,6 +33,7 @@ type File struct {
 	sealed  bool // metadata and digest have a seal
 	crc     bool // every page that was read has a CRC
 	opened  bool // Open has decided whether the digest is needed
+	ahead   bool // Open requests the first lists of an object
 	late    func() error
 	streams []StreamInfo
 	sparse  map[int][]int32 // step numbers of streams that skip steps
@@ -51,7 +52,15 @@ func Open(path string) (*File, error) { return OpenContext(context.Background(),
 // OpenContext is Open with a context that ends the requests of opening to an object store. It has no
 // effect on files.
 func OpenContext(ctx context.Context, path string) (*File, error) {
-	f, err := open(ctx, path, nil)
+	return openContext(ctx, path, false)
+}
+
+// OpenAhead is OpenContext for a trace whose first streams will be read. It requests the first lists of an
+// object in an object store together with the keys, at most 4 MiB of them. It has no effect on files.
+func OpenAhead(ctx context.Context, path string) (*File, error) { return openContext(ctx, path, true) }
+
+func openContext(ctx context.Context, path string, ahead bool) (*File, error) {
+	f, err := open(ctx, path, ahead, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -103,12 +112,12 @@ func OpenReader(path string, r io.ReaderAt, size int64) (*File, error) {
 
 // open opens path. With report it compares all page headers with the footer, and passes broken key
 // and seq_len rules to report. If report is nil, the first one is the error.
-func open(ctx context.Context, path string, report func(*Error) bool) (*File, error) {
+func open(ctx context.Context, path string, ahead bool, report func(*Error) bool) (*File, error) {
 	switch {
 	case !storage.IsURL(path):
 		return openFile(path, path, report)
 	case report == nil:
-		return openURL(ctx, path)
+		return openURL(ctx, path, ahead)
 	}
 	return openCopy(ctx, path, report)
 }

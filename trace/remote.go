@@ -17,12 +17,12 @@ import (
 
 // openURL opens an object of an object store. Every request for its bytes states its ETag, so an
 // object that changes is an error.
-func openURL(ctx context.Context, url string) (*File, error) {
+func openURL(ctx context.Context, url string, ahead bool) (*File, error) {
 	o, err := storage.Open(ctx, url)
 	if err != nil {
 		return nil, remoteError(url, err)
 	}
-	f := &File{path: url, source: o, closer: o, size: o.Size()}
+	f := &File{path: url, source: o, closer: o, size: o.Size(), ahead: ahead}
 	if f.size == 0 {
 		err = fileError(url, RuleFile, "is empty, expected a trace (Parquet)")
 	} else {
@@ -84,6 +84,8 @@ type planner interface {
 	// Expect announces the ascending ranges that will be read. The source may read ahead that many
 	// of its blocks.
 	Expect(spans []storage.Span, ahead int)
+	// Then calls f once, before the last of the announced bytes arrive.
+	Then(f func())
 }
 
 // gapBytes is the longest gap that is read together with the ranges around it. Object stores send
@@ -95,6 +97,9 @@ const (
 	aheadKeys  = 8
 	aheadLists = 2
 )
+
+// beginBytes is the number of bytes of lists that OpenAhead requests.
+const beginBytes = 4 << 20
 
 // Expect announces that Readers will read these streams of the directory, by ascending number, with
 // these columns. A trace in an object store is then read in few large requests. Expect has no effect
@@ -120,6 +125,14 @@ func (f *File) Expect(streams []int, columns Columns) {
 	p.Expect(merged(spans), aheadLists)
 }
 
+// Then makes the trace call next once, before the last bytes that Expect announced arrive. It has no effect
+// on files.
+func (f *File) Then(next func()) {
+	if p, ok := f.source.(planner); ok {
+		p.Then(next)
+	}
+}
+
 // ExpectAll is Expect for all streams.
 func (f *File) ExpectAll(columns Columns) {
 	if _, ok := f.source.(planner); ok {
@@ -136,7 +149,8 @@ func (f *File) expectBytes() {
 }
 
 // expectOpening announces the ranges that Open reads: the first bytes, all key columns unless the file
-// has a stream index, and the first page of each optional column.
+// has a stream index, and the first page of each optional column. For OpenAhead it adds the keys and the
+// first lists of the first row group.
 func (f *File) expectOpening() {
 	p, ok := f.source.(planner)
 	if !ok {
@@ -154,7 +168,18 @@ func (f *File) expectOpening() {
 			spans = f.parquet.Spans(spans, first, f.leaves[c], 0, 1)
 		}
 	}
-	p.Expect(merged(spans), aheadKeys)
+	if f.ahead && f.keys != nil {
+		spans = f.keySpans(spans, first) // which a Reader reads before the lists
+	}
+	expected := merged(spans)
+	if f.ahead && first >= 0 { // the first lists, in a request of their own
+		l := f.parquet.Spans(nil, first, f.leaves[colIndices], 0, f.parquet.RowGroups()[first].NumRows())[0]
+		i, held := slices.BinarySearchFunc(expected, l.From, storage.Span.Compare)
+		if !held {
+			expected = slices.Insert(expected, i, storage.Span{From: l.From, To: min(l.To, l.From+beginBytes)})
+		}
+	}
+	p.Expect(expected, aheadKeys)
 }
 
 // merged sorts ranges and joins those that are close to each other.

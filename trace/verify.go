@@ -63,7 +63,7 @@ func Validate(ctx context.Context, path string, report func(*Error) bool) (Valid
 		}
 		return !stopped
 	}
-	f, err := open(ctx, path, note)
+	f, err := open(ctx, path, false, note)
 	if storage.Unread(err) {
 		return v, err
 	}

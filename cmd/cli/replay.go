@@ -406,13 +406,17 @@ func (f *replayFlags) plan(ctx context.Context, paths []string, o replay.Options
 				return tasks, err
 			}
 		}
-		if profile := filepath.Join(f.out, t.profileName()); f.profile && !t.job.Recorded(profile, f.indices) {
+		profile := filepath.Join(f.out, t.profileName())
+		if f.profile && !t.job.Recorded(profile, f.indices) {
 			if t.profile, err = replay.CreateProfile(profile, f.indices); err != nil {
 				return tasks, err
 			}
 			if err := t.job.Record(t.profile); err != nil {
 				return tasks, err
 			}
+		}
+		if len(tasks) == 1 {
+			t.job.Expect() // while the other traces are opened
 		}
 	}
 	return tasks, nil
@@ -441,7 +445,7 @@ func (f *replayFlags) opened(ctx context.Context, paths []string) iter.Seq2[*tra
 				next, c := paths[len(begun)], make(chan opened, 1)
 				begun = append(begun, c)
 				go func() {
-					file, err := f.open(ctx, next)
+					file, err := f.open(ctx, next, next == paths[0] && f.all())
 					c <- opened{file, err}
 				}()
 			}
@@ -460,7 +464,7 @@ func (f *replayFlags) opened(ctx context.Context, paths []string) iter.Seq2[*tra
 }
 
 // open opens a trace. With --stage it copies an object of an object store to a file first.
-func (f *replayFlags) open(ctx context.Context, path string) (*trace.File, error) {
+func (f *replayFlags) open(ctx context.Context, path string, ahead bool) (*trace.File, error) {
 	if f.stage != "" && storage.IsURL(path) {
 		if err := files.MakeFolder(f.stage); err != nil {
 			return nil, fmt.Errorf("--stage: %w", err)
@@ -471,8 +475,14 @@ func (f *replayFlags) open(ctx context.Context, path string) (*trace.File, error
 		}
 		path = copied
 	}
+	if ahead {
+		return trace.OpenAhead(ctx, path)
+	}
 	return trace.OpenContext(ctx, path)
 }
+
+// all reports whether every stream of a trace is replayed.
+func (f *replayFlags) all() bool { return len(f.layers)+len(f.requests) == 0 }
 
 // checkNames refuses paths with the same file name, which is how rows name their trace. apart
 // says how such traces can be replayed.

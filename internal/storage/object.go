@@ -15,6 +15,9 @@ import (
 // Span is a range of bytes of an object, without its last.
 type Span struct{ From, To int64 }
 
+// Compare returns -1, 0 or 1 if the range ends before a byte, holds it, or begins after it.
+func (s Span) Compare(at int64) int { return cmp.Compare(min(max(at, s.From), s.To-1), at) }
+
 const (
 	// largeBlock is the size of requests for ranges that were announced.
 	largeBlock = 8 << 20
@@ -46,6 +49,7 @@ type Object struct {
 	mu      sync.Mutex
 	arrived sync.Cond // bytes or an error of a block
 	plans   []plan    // the latest first
+	then    func()    // of Then, nil after its call
 	blocks  []*block  // the last used one last
 	kept    int64     // bytes of blocks
 	reading int       // goroutines that read a block
@@ -60,9 +64,11 @@ type plan struct {
 // block is a part of the object that was requested.
 type block struct {
 	Span
-	data []byte
-	have int64 // bytes of data that have arrived
-	err  error
+	data     []byte
+	have     int64         // bytes of data that have arrived
+	wait     time.Duration // from the request to its answer
+	answered time.Time
+	err      error
 }
 
 // Open opens an object for reading, and requests its last bytes. All later requests state its ETag, so
@@ -116,17 +122,53 @@ func (o *Object) Close() error {
 func (o *Object) Expect(spans []Span, ahead int) {
 	ahead = min(ahead, int(memory()/largeBlock)-2) // the others hold the block that is read, and the last bytes
 	p := plan{ahead: ahead}
-	for _, s := range spans {
-		for from := s.From; from < s.To; from += largeBlock {
-			p.blocks = append(p.blocks, Span{from, min(from+largeBlock, s.To, o.info.Size)})
-		}
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	for _, s := range spans {
+		for from, to := s.From, min(s.To, o.info.Size); from < to; {
+			end := o.endOf(from, to)
+			p.blocks = append(p.blocks, Span{from, end})
+			from = end
+		}
+	}
 	o.plans = append([]plan{p}, o.plans[:min(len(o.plans), plansKept-1)]...)
 	for _, s := range p.blocks[:min(ahead, len(p.blocks))] {
 		o.request(s)
 	}
+}
+
+// Then makes the object call f once, before the last bytes that the latest Expect announced arrive. If f
+// then requests bytes of another object, their answer begins when the connection is free. f must not wait
+// for bytes of this object.
+func (o *Object) Then(f func()) {
+	o.mu.Lock()
+	o.then = f
+	due := o.due()
+	o.mu.Unlock()
+	due()
+}
+
+// due returns the function to call now, and forgets it.
+func (o *Object) due() func() {
+	if o.then == nil || len(o.plans) == 0 || len(o.plans[0].blocks) == 0 {
+		return func() {}
+	}
+	blocks := o.plans[0].blocks
+	last := blocks[len(blocks)-1]
+	for _, b := range o.blocks {
+		if b.From <= last.From && last.To <= b.To && b.soon(last.To) {
+			f := o.then
+			o.then = nil
+			return f
+		}
+	}
+	return func() {}
+}
+
+// soon reports whether the bytes up to to arrive at this rate before the answer to a new request.
+func (b *block) soon(to int64) bool {
+	rest, have := float64(to-b.From-b.have), float64(b.have)
+	return b.err == nil && have > 0 && rest*float64(time.Since(b.answered)) <= have*float64(b.wait)
 }
 
 // ReadAt reads the bytes at an offset, from blocks.
@@ -165,9 +207,7 @@ func (o *Object) wait(from, to int64) ([]byte, error) {
 // the block, and those ahead of it, unless they are there.
 func (o *Object) block(from, to int64) *block {
 	for _, p := range o.plans {
-		i, found := slices.BinarySearchFunc(p.blocks, from, func(s Span, at int64) int {
-			return cmp.Compare(min(max(at, s.From), s.To-1), at) // 0 if s holds at
-		})
+		i, found := slices.BinarySearchFunc(p.blocks, from, Span.Compare)
 		if !found {
 			continue
 		}
@@ -201,6 +241,22 @@ func (o *Object) held(s Span) *block {
 	return nil
 }
 
+// endOf returns the end of the large block that begins at from. It ends where a block that is there begins or
+// ends, unless that is small.
+func (o *Object) endOf(from, to int64) int64 {
+	end := min(from+largeBlock, to)
+	for _, b := range o.blocks {
+		switch {
+		case b.err != nil || b.To-b.From <= lastBytes || b.To <= from:
+		case b.From <= from:
+			return min(b.To, to)
+		default:
+			end = min(end, b.From)
+		}
+	}
+	return end
+}
+
 // add adds a block and reads it, from the answer to a request if there is one.
 func (o *Object) add(s Span, body io.ReadCloser) *block {
 	b := &block{Span: s, data: make([]byte, s.To-s.From)}
@@ -226,7 +282,11 @@ func (o *Object) drop(b *block) {
 func (o *Object) fetch(b *block, body io.ReadCloser) {
 	err := retry(o.ctx, func() (err error) {
 		if body == nil {
+			asked := time.Now()
 			body, _, err = o.store.Get(o.ctx, o.info.Name, b.From+b.have, b.To, o.info.Tag)
+			o.mu.Lock()
+			b.wait, b.answered = time.Since(asked), time.Now()
+			o.mu.Unlock()
 		}
 		if err != nil {
 			return errFinal{err} // the store has repeated the request
@@ -261,7 +321,9 @@ func (o *Object) fill(b *block, body io.Reader) error {
 		o.mu.Lock()
 		b.have += int64(n)
 		o.arrived.Broadcast()
+		due := o.due()
 		o.mu.Unlock()
+		due()
 		if err != nil {
 			return cut(err, b.have, size)
 		}

@@ -375,6 +375,91 @@ func (c counting) Get(ctx context.Context, name string, from, to int64, tag stri
 	return c.Store.Get(ctx, name, from, to, tag)
 }
 
+// gated is a store whose answers end at a byte until the gate is open.
+type gated struct {
+	storage.Store
+	at   int64
+	gate chan struct{}
+}
+
+func (g gated) Get(ctx context.Context, name string, from, to int64, tag string) (io.ReadCloser, storage.Info, error) {
+	body, info, err := g.Store.Get(ctx, name, from, to, tag)
+	if err != nil || from < 0 || to <= g.at {
+		return body, info, err
+	}
+	before := io.LimitReader(body, max(0, g.at-from))
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(before, waiting(g.gate), body), body}, info, nil
+}
+
+// waiting is an empty reader that ends when the channel is closed.
+type waiting chan struct{}
+
+func (w waiting) Read([]byte) (int, error) {
+	<-w
+	return 0, io.EOF
+}
+
+// Then calls its function once, after the last block begins to arrive and before all of it is read.
+func TestThen(t *testing.T) {
+	const block, size = 8 << 20, 20 << 20
+	dir := t.TempDir()
+	fatal.If(t, os.WriteFile(filepath.Join(dir, "x"), nil, 0o600))
+	fatal.If(t, os.Truncate(filepath.Join(dir, "x"), size))
+	s, err := storage.At(dir)
+	fatal.If(t, err)
+	gate := make(chan struct{})
+	o, err := storage.OpenIn(t.Context(), gated{s, 2 * block, gate}, "x")
+	fatal.If(t, err)
+	defer o.Close()
+	var calls atomic.Int64
+	o.Expect([]storage.Span{{From: 0, To: size - 1<<20}}, 2)
+	o.Then(func() { calls.Add(1) })
+	read := func(to int) {
+		if _, err := o.ReadAt(make([]byte, to), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read(2 * block)
+	if n := calls.Load(); n != 0 {
+		t.Errorf("%d calls before a byte of the last block arrives", n)
+	}
+	close(gate)
+	read(size - 1<<20)
+	o.Close() // waits for calls
+	if n := calls.Load(); n != 1 {
+		t.Errorf("%d calls after the last byte, expected 1", n)
+	}
+}
+
+// Announcements that overlap request few bytes twice.
+func TestExpectAgain(t *testing.T) {
+	const size = 40 << 20
+	data := content(size)
+	dir := t.TempDir()
+	fatal.If(t, os.WriteFile(filepath.Join(dir, "x"), data, 0o600))
+	s, err := storage.At(dir)
+	fatal.If(t, err)
+	var gets atomic.Int64
+	o, err := storage.OpenIn(t.Context(), counting{s, &gets}, "x")
+	fatal.If(t, err)
+	defer o.Close()
+	o.Expect([]storage.Span{{From: 0, To: 1000}, {From: 3 << 20, To: 7 << 20}}, 8)
+	for range 2 {
+		o.Expect([]storage.Span{{From: 500, To: size}}, 2)
+	}
+	got := make([]byte, size)
+	if _, err := o.ReadAt(got, 0); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("other bytes, %v", err)
+	}
+	// The last bytes, 2 ranges of the first announcement, the bytes before the second range, and 5 blocks.
+	if n := gets.Load(); n != 9 {
+		t.Errorf("%d requests for 40 MiB, expected 9", n)
+	}
+}
+
 // Reading ahead drops no block before it is read, however many blocks the reader announces.
 func TestReadAhead(t *testing.T) {
 	const block, blocks = 8 << 20, 12

@@ -136,9 +136,9 @@ func (j *Job) Expect() {
 	}
 }
 
-// BeforeEnd makes Run call f once, from any goroutine, when it begins the last unit of its work. Nothing
-// is called if no work remains.
-func (j *Job) BeforeEnd(f func()) { j.plan.beforeEnd = f }
+// BeforeEnd makes Run call f once, from any goroutine, when it begins the last unit of its work. With a trace
+// in an object store it calls f earlier, before the last lists arrive. Nothing is called if no work remains.
+func (j *Job) BeforeEnd(f func()) { j.plan.beforeEnd = sync.OnceFunc(f) }
 
 // Record makes the job replay every cell and write its steps to p. Steps of lossy policies have no
 // misses.
@@ -257,6 +257,9 @@ func (f *failure) note(stream int, err error) {
 func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]tally) error {
 	open := ps.open()
 	p.expect(slice.Map(open, func(u int) [2]int { return units[u] }))
+	if p.beforeEnd != nil && len(open) > 0 {
+		p.file.Then(p.beforeEnd)
+	}
 	var merge sync.Mutex
 	var next atomic.Int64
 	var failed failure
