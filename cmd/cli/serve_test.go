@@ -378,7 +378,7 @@ func TestServePage(t *testing.T) {
 		want  []string
 	}{
 		{[]string{"--kv-blocks", "2587", "--kernels", "roofline"}, []string{"TPOT mean 4.9", "TPOT p99 4.9", "TTFT mean 3.4", "running requests 12.4"}},
-		{nil, []string{"TPOT mean 4.3", "TPOT p99 13.9", "TTFT mean 7.3", "running requests 14.3", "KV blocks 9.5"}},
+		{nil, []string{"TPOT mean 4.0", "TPOT p99 14.4", "TTFT mean 5.5", "running requests 10.5", "KV blocks 7.0"}},
 	} {
 		out := must(t, append(args, c.flags...)...)
 		for _, want := range c.want {

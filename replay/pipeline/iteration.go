@@ -165,23 +165,3 @@ func (r *runner) hidden(tokens, block int64) (*hidden, error) {
 	return &hidden{layers, r.paged(r.fetch, bytes, (tokens+block-1)/block, block),
 		e.project(r.roofline, arrivals{requests: 1, entries: float64(tokens), heads: 1}), layers * float64(tokens) * bytes}, nil
 }
-
-// Room is the memory of one GPU for a serving engine, in bytes. Activations of an iteration take
-// Token for each token and Output for each sampled one.
-type Room struct {
-	Total, Weights, Fixed float64
-	Token, Output         float64
-	Entry                 float64 // KV of one token in all layers
-	Host                  float64 // memory of the host for this GPU
-}
-
-// Room returns the memory of the machine, as in Memory. Fixed has the driver, the context and the
-// reserved share.
-func (it *Iterations) Room() Room {
-	r := it.r
-	token, output := r.activation()
-	return Room{Total: float64(r.Machine.GPU.Memory.Value), Weights: GPUWeights(r.Model, r.Experts),
-		Fixed: float64(r.Machine.GPU.Reserved.Or(usualReserved)) + r.Reserve*float64(r.Machine.GPU.Memory.Value),
-		Token: token, Output: output, Entry: float64(r.Model.Entry.Value) * float64(r.Model.Layers.Value),
-		Host: float64(r.Machine.Host.Memory.Value) / float64(max(1, r.Machine.GPUs))}
-}

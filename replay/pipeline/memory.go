@@ -103,7 +103,8 @@ const usualReserved hardware.Bytes = 1e9
 // reserve returns the GPU memory that holds neither weights nor KV: the share in the options, or an
 // estimate. The estimate covers driver, context and the activations of the step, or those of a pass
 // of prefill if its chunk is stated. With a chunk the estimate adds to the share, as in vLLM, which
-// profiles a pass and leaves 1 − gpu_memory_utilization free besides.
+// profiles a pass and leaves 1 − gpu_memory_utilization free besides. Iterations.Room has all terms of
+// vLLM.
 func (r *runner) reserve() float64 {
 	gpu := r.Machine.GPU
 	estimate := float64(gpu.Reserved.Or(usualReserved)) + r.activations()

@@ -20,7 +20,7 @@ func TestEquation1(t *testing.T) {
 	chosen, shared := 0, 0
 	for range 400 {
 		o := Options{BlockTokens: 1 + r.IntN(4), Budget: 1000, MaxRunning: 10, NoPrefix: true,
-			Memory: Memory{Total: int64(1000 + r.IntN(9000)), Token: 1, Output: 1, Buffer: int64(r.IntN(8)), Elastic: true}}
+			Memory: Memory{Total: int64(1000 + r.IntN(9000)), Token: 1, Kept: 1, Output: 1, Buffer: int64(r.IntN(8)), Elastic: true}}
 		o.Memory.Block = int64(32 * o.BlockTokens)
 		s := &State{Now: 100, Budget: o.Budget, options: &o}
 		for range 1 + r.IntN(4) {
@@ -45,7 +45,7 @@ func TestEquation1(t *testing.T) {
 			}
 			x.Decodes, x.Outputs = int64(n), int64(n)
 			ns, _ = toy{}.Iteration(&x)
-			used := int64(blocks)*o.Memory.Block + int64(n+again)*o.Memory.Token + int64(n)*o.Memory.Output + int64(again)*o.Memory.Buffer
+			used := int64(blocks)*o.Memory.Block + max(int64(n+again)*o.Memory.Token, int64(n)*(o.Memory.Kept+o.Memory.Output)) + int64(again)*o.Memory.Buffer
 			return ns, used <= o.Memory.Total
 		}
 		best := 0.

@@ -60,13 +60,13 @@ func drawn(seed uint64) ([]Request, Options) {
 	}
 	o.NoPrefix = o.NoPrefix || part
 	m := &o.Memory
-	*m = Memory{Weights: 1000, Token: int64(r.IntN(3)), Output: int64(r.IntN(5)), Block: int64(8 * tokens), Hidden: 4, Host: int64(r.IntN(1000)), Elastic: r.IntN(2) == 0}
+	*m = Memory{Weights: 1000, Token: int64(r.IntN(3)), Kept: int64(r.IntN(2)), Output: int64(r.IntN(5)), Block: int64(8 * tokens), Hidden: 4, Host: int64(r.IntN(1000)), Elastic: r.IntN(2) == 0}
 	if part {
 		m.Buffer = 1
 	}
 	longest := 20 + r.IntN(60)
 	room := longest + r.IntN(4*longest)
-	m.Total = m.Weights + int64(o.Budget)*m.Token + int64(min(o.MaxRunning, o.Budget))*m.Output + int64((room+tokens-1)/tokens)*m.Block
+	m.Total = m.Weights + max(int64(o.Budget)*m.Token, int64(o.Budget)*m.Kept+int64(min(o.MaxRunning, o.Budget))*m.Output) + int64((room+tokens-1)/tokens)*m.Block
 	if part {
 		m.Total += int64(longest) * (m.Token + m.Buffer)
 	}
@@ -160,7 +160,9 @@ func checkRun(t *testing.T, seed uint64, all []Request, o Options, rows []Reques
 	seen := map[int64]bool{}
 	for _, r := range rows {
 		q := all[r.ID]
-		sum += r.Input + r.Output - r.Reused - 1
+		if sum += r.Input + r.Output - r.Reused - 1; r.Preemptions > 0 && !o.NoPrefix {
+			sum -= r.Input - r.Reused // another request may compute the prefix meanwhile
+		}
 		switch {
 		case seen[r.ID] || r.Arrival != q.Arrival || r.Input != q.Input || r.Output != q.Output:
 			t.Fatalf("seed %d: %+v of %+v", seed, r, q)

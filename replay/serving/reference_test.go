@@ -155,11 +155,11 @@ func (r *reference) left(all []given, j *Job, tokens int) int {
 	if m.Blocks > 0 {
 		return m.Blocks - r.used()
 	}
-	activations := int64(sum+again)*m.Token + int64(last)*m.Output
 	if !m.Elastic {
-		activations = int64(r.Budget+again)*m.Token + int64(min(r.MaxRunning, r.Budget))*m.Output
+		sum, last = r.Budget, min(r.MaxRunning, r.Budget)
 	}
-	free := m.Total - m.Weights - activations - int64(again)*m.Buffer
+	layers, sampler := int64(sum+again)*m.Token, int64(sum)*m.Kept+int64(last)*m.Output
+	free := m.Total - m.Weights - max(layers, sampler) - int64(again)*m.Buffer
 	if free < 0 {
 		return -1 - r.used()
 	}
@@ -355,7 +355,7 @@ func (r *reference) launch(all []given, row StepRow, moves int64) {
 	if !m.Elastic {
 		tokens, outputs = r.Budget, int64(min(r.MaxRunning, r.Budget))
 	}
-	row.Activations = int64(tokens+row.Again)*m.Token + outputs*m.Output
+	row.Activations = max(int64(tokens+row.Again)*m.Token, int64(tokens)*m.Kept+outputs*m.Output)
 	r.steps = append(r.steps, row)
 	f := refFlight{end: row.End}
 	for _, g := range all {

@@ -224,6 +224,7 @@ func (b *bench) bound(d *reproduce.Draft) {
 	d.Let("more", 100*more)
 	for _, system := range []string{"vLLM-Recompute", "vLLM-Swap", "HCache"} {
 		d.Let("bound over "+system, (1+more)*ms[system]/ms["eLLM"])
+		d.Let("without weights over "+system, (g.memory/(g.memory-g.weights)+more)*ms[system]/ms["eLLM"])
 	}
 	d.Let("admitted", slo*a100/b.shape.decoding(equal(1, length), false))
 	d.Let("room", fit/length)

@@ -1,0 +1,74 @@
+package pipeline
+
+import (
+	"math"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+// Room is the memory of one GPU for a serving engine, in bytes. The layers of an iteration take Token
+// for each token. The sampler runs after them. It takes Output for each sampled token, and Kept for
+// each token, whose hidden state stays.
+type Room struct {
+	Total, Weights, Fixed float64
+	Token, Kept, Output   float64
+	Entry                 float64 // KV of one token in all layers
+	Host                  float64 // memory of the host for this GPU
+}
+
+// Memory that vLLM 0.19 takes on a GPU, in bytes.
+const (
+	// contextBytes is the part of GPU.Reserved that a CUDA context takes. The files of all GPUs assume
+	// it. vLLM has a context before it looks at the memory, so the share left free holds the context.
+	// If that share is smaller, the context takes its place.
+	contextBytes = 0.4e9
+	// outside is memory of kernels, graphs and communication that PyTorch does not allocate. vLLM 0.19
+	// measured 0.24 to 0.27 GiB on one H100 with most models, and 2.06 to 2.21 GiB with tensor
+	// parallelism. Other GPUs are assumed to be like it.
+	outside         = 0.25 * (1 << 30)
+	outsideParallel = 2.1 * (1 << 30)
+	// sampled is the bytes of a logit in the sampler: BF16, and FP32 as logits, as probabilities and as
+	// random numbers.
+	sampled = 2 + 3*4
+	// Workspaces of cuBLAS in PyTorch: 4096 × 8 KiB on Hopper, 2 × 4096 + 8 × 16 KiB on others.
+	hopperWorkspace, workspace = 32 << 20, (2*4096 + 8*16) << 10
+)
+
+// Room returns the memory of the machine as vLLM 0.19 divides it. Total is the memory that CUDA
+// offers. Fixed has the reserved share, memory outside PyTorch, the table of rotary positions,
+// and the buffers of a trial pass with the largest batch.
+func (it *Iterations) Room() Room {
+	r := it.r
+	gpu, m := r.Machine.GPU, r.Model
+	token, _ := r.activation()
+	vocabulary, hidden := max(r.vocabulary, float64(m.Vocabulary.Value)), halfBytes*float64(m.Hidden.Value)
+	total := float64(gpu.Memory.Value) - max(0, float64(gpu.Reserved.Or(usualReserved))-contextBytes)
+	fixed := max(r.Reserve*total, contextBytes) + halfBytes*rotary(m)*float64(m.Context.Value)
+	if r.TensorParallel > 1 {
+		fixed += outsideParallel
+	} else {
+		fixed += outside
+	}
+	if gpu.Architecture == "hopper" {
+		fixed += hopperWorkspace
+	} else {
+		fixed += workspace
+	}
+	// Top-k and top-p filter logits with a program for each SM or request, and a row of logits for each.
+	rows := min(float64(gpu.SMs.Value), math.Exp2(math.Ceil(math.Log2(float64(max(1, r.Batch))))))
+	fixed += rows * vocabulary * 4
+	return Room{Total: total, Weights: GPUWeights(m, r.Experts), Fixed: fixed,
+		Token: token, Kept: hidden, Output: sampled*vocabulary + 2*hidden, Entry: float64(m.Entry.Value) * float64(m.Layers.Value),
+		Host: float64(r.Machine.Host.Memory.Value) / float64(max(1, r.Machine.GPUs))}
+}
+
+// rotary returns the numbers of a position in the table of rotary positions, 0 without one.
+func rotary(m *hardware.Model) float64 {
+	switch {
+	case m.Positions.Value > 0:
+		return 0
+	case m.Latent != nil:
+		return float64(m.Latent.Rope.Value)
+	}
+	return float64(m.HeadDim.Value)
+}
