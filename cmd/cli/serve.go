@@ -13,9 +13,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/kvreplay/kvreplay/datasets/requests"
@@ -113,12 +113,13 @@ Requests without output tokens generate one.`,
 			fl.StringVar(&f.folder, "systems-dir", "", "read further YAML files from this `FOLDER`")
 			f.hardware.define(fl.FlagSet)
 			f.parts.define(fl)
+			fl.IntVar(&f.options.Experts, "expert-gpus", 0, expertGPUs)
 			fl.IntVar(&f.options.TensorParallel, "tensor-parallel", 1, "number of GPUs that divide every layer and serve together")
 			fl.Float64Var(&f.options.Reserve, "reserve", 0.1, "reserve this `SHARE` of GPU memory, 1 − vLLM's gpu_memory_utilization")
 			fl.Uint64Var(&f.options.Seed, "seed", 0, "seed of the draws of --lengths and --burstiness (default 0)")
 			fl.StringVar(&f.kernels, "kernels", publishedKernels, "price operators by this `MODEL`: fitted, roofline, or a CSV file of measured kernels")
 			fl.StringVar(&f.timeFlags.engine, "engine", pipeline.DefaultEngine, "add the overhead of this `ENGINE` to kernels: graphs, eager, pytorch, transformers or none")
-			fl.positive("token-budget", "max-running", "block-tokens", "kv-blocks", "tensor-parallel", "cache-batch", "context", "topk")
+			fl.positive("expert-gpus", "token-budget", "max-running", "block-tokens", "kv-blocks", "tensor-parallel", "cache-batch", "context", "topk")
 			fl.goWith("slo", "goodput", "limit-batch")
 		},
 		run: f.run,
@@ -220,17 +221,8 @@ func (f *serveFlags) run(c *call) error {
 			}
 		}
 	}
-	results := make([]*serving.Result, len(list))
-	group, ctx := errgroup.WithContext(c.Context())
-	for i, s := range list {
-		group.Go(func() (err error) {
-			if results[i], err = f.serve(ctx, c.args[0], s); err != nil {
-				err = fmt.Errorf("serve %s with %s: %w", c.args[0], s.Name, err)
-			}
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
+	results, err := f.serveAll(c.Context(), c.args[0], list)
+	if err != nil {
 		return err
 	}
 	if f.repeats > 0 {
@@ -260,6 +252,34 @@ func (f *serveFlags) run(c *call) error {
 	})
 }
 
+// serveAll runs the systems. A failure stops those that come later, so the error is always that of the
+// first system that fails.
+func (f *serveFlags) serveAll(ctx context.Context, path string, list []*systems.System) ([]*serving.Result, error) {
+	results, failures := make([]*serving.Result, len(list)), make([]error, len(list))
+	own, stop := make([]context.Context, len(list)), make([]context.CancelFunc, len(list))
+	for i := range list {
+		own[i], stop[i] = context.WithCancel(ctx)
+		defer stop[i]()
+	}
+	var group sync.WaitGroup
+	for i, s := range list {
+		group.Go(func() {
+			if results[i], failures[i] = f.serve(own[i], path, s); failures[i] != nil {
+				for _, later := range stop[i+1:] {
+					later()
+				}
+			}
+		})
+	}
+	group.Wait()
+	for i, err := range failures {
+		if err != nil {
+			return nil, fmt.Errorf("serve %s with %s: %w", path, list[i].Name, err)
+		}
+	}
+	return results, nil
+}
+
 // checkEffects refuses flags that no system uses.
 func (f *serveFlags) checkEffects(c *call, list []*systems.System) error {
 	selects, partial := false, false
@@ -273,6 +293,9 @@ func (f *serveFlags) checkEffects(c *call, list []*systems.System) error {
 		if c.changed(name) && !selects {
 			return usagef("--%s has no effect, because no system of --systems selects entries: remove it", name)
 		}
+	}
+	if c.changed("seed") && !selects && f.lengths == "" && f.burstiness == 0 {
+		return usagef("--seed has no effect without --lengths or --burstiness, because nothing is drawn: remove it")
 	}
 	if f.literal && !partial && !f.limit {
 		return usagef("--literal has no effect without the system ellm or --limit-batch: remove it")
@@ -422,6 +445,12 @@ func (f *serveFlags) prepare(c *call) error {
 	if f.limit && f.slo.tpot() == 0 {
 		return usagef("--limit-batch needs a tpot in --slo, as in tpot=50ms")
 	}
+	if serving.PrefixTokens%f.engine.BlockTokens != 0 {
+		return usagef("--block-tokens %d: expected a divisor of %d", f.engine.BlockTokens, serving.PrefixTokens)
+	}
+	if f.options.Reserve == 0 {
+		return usagef("--reserve 0: expected a share above 0, because a driver needs memory: remove the flag for 0.1")
+	}
 	if err := f.checkOne(c, f.machine, f.memory); err != nil {
 		return err
 	}
@@ -455,7 +484,7 @@ func (f *serveFlags) readRequests(ctx context.Context, path string) error {
 		}
 		defer r.Close()
 		var q requests.Request
-		for n := 0; ; n++ {
+		for n := 1; ; n++ {
 			switch err := r.Read(&q); {
 			case err == io.EOF:
 				return nil
@@ -463,6 +492,8 @@ func (f *serveFlags) readRequests(ctx context.Context, path string) error {
 				return err
 			case n%1024 == 0 && ctx.Err() != nil:
 				return ctx.Err()
+			case q.InputTokens == 0:
+				return fmt.Errorf("serve: request %d of %s has no input tokens, expected at least 1: leave it out", n, path)
 			}
 			do(&q)
 		}

@@ -138,7 +138,7 @@ func (f *timeFlags) defineParts(fl *flagSet) {
 	f.parts.define(fl)
 	fl.Uint64Var(&o.Seed, "seed", 0, "seed of the draw of requests (default 0)")
 	fl.IntVar(&o.Steps, "steps", 0, "number of steps to price (default: those of the longest request)")
-	fl.IntVar(&o.Experts, "expert-gpus", 0, "number of GPUs that share routed experts and exchange tokens (default: enough to leave half of each free)")
+	fl.IntVar(&o.Experts, "expert-gpus", 0, expertGPUs)
 	fl.Float64Var(&o.Reserve, "reserve", 0, "reserve this `SHARE` of GPU memory for driver and workspace, as in 0.1 (default: an estimate)")
 	fl.StringVar(&f.kernels, "kernels", publishedKernels, "price operators by this `MODEL`: fitted, roofline, or a CSV file of measured kernels")
 	fl.StringVar(&f.engine, "engine", pipeline.DefaultEngine, "add the overhead of this `ENGINE` to kernels: graphs, eager, pytorch, transformers or none")
@@ -238,6 +238,9 @@ func (f *timeFlags) next(c *call) []string {
 	}
 	return next
 }
+
+// expertGPUs describes --expert-gpus.
+const expertGPUs = "number of GPUs that share routed experts and exchange tokens (default: enough to leave half of each free)"
 
 // check checks the flags and reads everything but the profile, once: measured kernels may come from a pipe.
 func (f *timeFlags) check(c *call) (err error) {

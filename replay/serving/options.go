@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 )
 
@@ -121,8 +122,8 @@ func (o *Options) check() error {
 	}
 	switch n := o.most(); {
 	case n < 1:
-		return fmt.Errorf("memory holds no block of KV: weights and activations take %d of the %d bytes that the reserve leaves. Choose a machine with more memory, reserve less, or divide the model",
-			m.Weights+o.activations(0, 0, 0), max(0, m.Total))
+		return fmt.Errorf("memory holds no block of KV: weights and activations take %s of the %s that the reserve leaves. Choose a machine with more memory, reserve less, or divide the model",
+			hardware.Bytes(m.Weights+o.activations(0, 0, 0)), hardware.Bytes(max(0, m.Total)))
 	case n > mostBlocks:
 		return fmt.Errorf("memory of %d blocks of KV, expected at most %d: choose larger blocks", n, mostBlocks)
 	}
