@@ -221,6 +221,7 @@ func TestServeRefuses(t *testing.T) {
 		"first failure":   {[]string{file("g.csv", header+"0,2000000,3,1,2\n"), "--model", "llama-3-8b", "--systems", "ellm,flexgen"}, 1, "with ellm: request 1"},
 		"model too large": {[]string{good, "--model", "llama-2-70b"}, 1, "take 138 GB of the 76.12 GB that"},
 		"drawn no prompt": {[]string{good, "--model", "llama-3-8b", "--lengths", file("f.csv", header+"0,0,3,1,2\n")}, 1, "f.csv has no input tokens"},
+		"many blocks":     {[]string{good, "--model", "llama-3-8b", "--kv-blocks", "40000"}, 1, "40000 blocks of KV and the weights take 99.95 GB, but a GPU has 84.94 GB"},
 		"no reserve":      {[]string{good, "--model", "llama-3-8b", "--reserve", "0"}, 2, "remove the flag for 0.1"},
 		"block":           {[]string{good, "--model", "llama-3-8b", "--block-tokens", "7"}, 2, "--block-tokens 7: expected a divisor of 512"},
 		"unused seed":     {[]string{good, "--model", "llama-3-8b", "--seed", "5"}, 2, "--seed has no effect"},

@@ -6,6 +6,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 )
 
@@ -103,6 +104,10 @@ func NewEngine(ctx context.Context, e Engine) (Options, *Priced, error) {
 	p := &Priced{Iterations: it, block: int64(e.BlockTokens), sparse: e.Sparse}
 	r := it.Room()
 	block := int64(r.Entry) * p.block
+	if need := float64(e.Blocks)*float64(block) + r.Weights; e.Blocks > 0 && need > r.Total {
+		return Options{}, nil, fmt.Errorf("%d blocks of KV and the weights take %s, but a GPU has %s: state fewer blocks",
+			e.Blocks, hardware.Bytes(need), hardware.Bytes(r.Total))
+	}
 	m := Memory{Total: int64(r.Total-r.Fixed) - block, // vLLM keeps a block without content
 		Weights: int64(r.Weights), Token: int64(r.Token), Kept: int64(r.Kept), Output: int64(r.Output), Block: block, Hidden: int64(2 * float64(e.Model.Hidden.Value) * float64(e.Model.Layers.Value)),
 		Host: int64(r.Host), Elastic: e.Elastic, Blocks: e.Blocks}
