@@ -224,17 +224,15 @@ func (f *adviseFlags) replay(ctx context.Context, bar *bar) (profiles []*pipelin
 		return nil, nil, err
 	}
 	defer t.Close()
-	o := replay.Options{Per: replay.PerRequest, Seed: f.options.Seed, Progress: bar.add, SkipUnable: true}
-	if o.Policies, _, err = parsePolicies(f.table, f.names); err != nil {
+	o, err := byRequest(f.table, f.names, f.capacities)
+	if err != nil {
 		return nil, nil, errUsage{err}
 	}
+	o.Seed, o.Progress, o.SkipUnable = f.options.Seed, bar.add, true
 	for _, s := range o.Policies {
 		if tr := s.Entry.Traits; tr.Lossy || tr.Windowed || tr.Offline {
 			return nil, nil, usagef("--policy %s: expected exact policies with a capacity that do not see the future", s.Name())
 		}
-	}
-	if o.Capacities, err = replay.ParseCapacities(f.capacities); err != nil {
-		return nil, nil, errUsage{err}
 	}
 	job, err := replay.Plan(t, o)
 	if err != nil {

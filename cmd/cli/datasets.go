@@ -351,7 +351,7 @@ func tracesIn(args []string) ([]string, error) {
 			paths = append(paths, arg)
 			continue
 		}
-		found, err := parquetIn(arg)
+		found, err := files.Ending(arg, ".parquet")
 		if err != nil {
 			return nil, fmt.Errorf("traces: %w", err)
 		}
@@ -361,14 +361,4 @@ func tracesIn(args []string) ([]string, error) {
 		paths = append(paths, found...)
 	}
 	return paths, nil
-}
-
-func parquetIn(folder string) (paths []string, err error) {
-	entries, err := os.ReadDir(folder)
-	for _, e := range entries {
-		if !e.IsDir() && filepath.Ext(e.Name()) == ".parquet" {
-			paths = append(paths, filepath.Join(folder, e.Name()))
-		}
-	}
-	return paths, err
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -34,27 +33,16 @@ func demo(c *call, table policies.Table) error {
 		return err
 	}
 	defer t.Close()
-	bar := newBar(c.stderr)
-	defer bar.close()
-	o := replay.Options{Per: replay.PerRequest, Progress: bar.add, SkipUnable: true}
-	if o.Policies, _, err = parsePolicies(table, []string{"all"}); err != nil {
+	o, err := byRequest(table, []string{"all"}, demoCapacities)
+	if err != nil {
 		return err
 	}
 	o.Policies = slices.DeleteFunc(o.Policies, func(s policies.Spec) bool { return s.Entry.Traits.Windowed })
-	if o.Capacities, err = replay.ParseCapacities(demoCapacities); err != nil {
-		return err
-	}
-	job, err := replay.Plan(t, o)
+	rows, err := replayTraces(c, []*trace.File{t}, o)
 	if err != nil {
 		return err
 	}
-	bar.start(job.Work(), "replay "+count(job.Cells(), "cell"), "steps")
-	done, err := job.Run(c.Context())
-	bar.close()
-	if err != nil {
-		return err
-	}
-	b, err := board.NewBoard(done.Rows, board.Options{})
+	b, err := board.NewBoard(rows, board.Options{})
 	if err != nil {
 		return err
 	}

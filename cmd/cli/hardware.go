@@ -188,18 +188,7 @@ the machine and its parts are shown. --kind chooses another item.`,
 				}
 				all = append(all, s)
 			}
-			if f.format == "json" {
-				return text.WriteJSON(c.stdout, all)
-			}
-			for i := range all {
-				if i > 0 {
-					fmt.Fprintln(c.stdout)
-				}
-				if err := all[i].print(c.stdout); err != nil {
-					return err
-				}
-			}
-			return nil
+			return printAll(c, f.format, all, (*shownItem).print)
 		},
 		next: always("hardware", "price", "--hardware", "h100", "--entry-bytes", "656", "--blocks", "2048"),
 	}
@@ -224,6 +213,22 @@ func shown(lib *hardware.Library, name string, kinds []hardware.Kind) ([]hardwar
 		items = append(items, m.GPU, m.Link, m.Host, m.Drive)
 	}
 	return items, nil
+}
+
+// printAll prints values as JSON, or as texts with a blank line between.
+func printAll[T any](c *call, format string, all []T, print func(*T, io.Writer) error) error {
+	if format == "json" {
+		return text.WriteJSON(c.stdout, all)
+	}
+	for i := range all {
+		if i > 0 {
+			fmt.Fprintln(c.stdout)
+		}
+		if err := print(&all[i], c.stdout); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // print writes the numbers, and below them sources and notes by number.

@@ -88,18 +88,7 @@ func (f *hardwareFlags) fitKernels(c *call, data []byte, path string) error {
 		}
 		all = append(all, r)
 	}
-	if f.format == "json" {
-		return text.WriteJSON(c.stdout, all)
-	}
-	for i := range all {
-		if i > 0 {
-			fmt.Fprintln(c.stdout)
-		}
-		if err := all[i].print(c.stdout); err != nil {
-			return err
-		}
-	}
-	return nil
+	return printAll(c, f.format, all, (*fittedKernels).print)
 }
 
 func fitDevice(mine []kernel.Point, shared kernel.Parameters, lib *hardware.Library) (fittedKernels, error) {

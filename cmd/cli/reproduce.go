@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/datasets/synthetic"
+	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/render"
@@ -152,7 +153,7 @@ func (f *reproduceFlags) tracePaths() ([]string, error) {
 	}
 	var paths []string
 	for _, folder := range traceFolders {
-		found, err := parquetIn(folder)
+		found, err := files.Ending(folder, ".parquet")
 		if err != nil && !os.IsNotExist(err) {
 			return nil, fmt.Errorf("traces: %w", err)
 		}

@@ -29,7 +29,6 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/submission"
 	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/verify"
 )
 
@@ -333,11 +332,8 @@ func (f *checkFlags) check(c *call, folder string) (*checkedSubmission, error) {
 
 // replay replays the policies of a card on the latest version of the corpus.
 func (f *checkFlags) replay(c *call, card *submission.Card) (rows []result.Row, err error) {
-	o := replay.Options{Per: replay.PerRequest}
-	if o.Policies, _, err = parsePolicies(f.table, card.Policies()); err != nil {
-		return nil, err
-	}
-	if o.Capacities, err = replay.ParseCapacities(corpus.Capacities); err != nil {
+	o, err := byRequest(f.table, card.Policies(), corpus.Capacities)
+	if err != nil {
 		return nil, err
 	}
 	paths := slice.Map(corpus.Latest().Part(corpus.Whole), func(name string) string { return filepath.Join(f.traces, name) })

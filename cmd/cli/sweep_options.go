@@ -81,10 +81,14 @@ func (f *sweepFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	if specs, err = f.and(specs, usual.Name()); err != nil {
+	if specs, _, err = parsePolicies(f.table, append(slice.Map(specs, policies.Spec.Name), usual.Name())); err != nil {
 		return err
 	}
-	rows, err := f.replay(c, specs)
+	o, err := byRequest(f.table, append(slice.Map(specs, policies.Spec.Name), "lru", board.OptPolicy), f.capacities)
+	if err != nil {
+		return errUsage{err}
+	}
+	rows, err := replayAll(c, c.args[1:], o)
 	if err != nil {
 		return err
 	}
@@ -104,47 +108,42 @@ func (f *sweepFlags) run(c *call) error {
 	return f.print(c, all, varied)
 }
 
-// and adds named policies to specs that lack them.
-func (f *sweepFlags) and(specs []policies.Spec, names ...string) ([]policies.Spec, error) {
-	all, _, err := parsePolicies(f.table, append(slice.Map(specs, policies.Spec.Name), names...))
-	return all, err
-}
-
-// replay replays the variants, LRU and OPT on all traces.
-func (f *sweepFlags) replay(c *call, specs []policies.Spec) (rows []result.Row, err error) {
-	o := replay.Options{Per: replay.PerRequest}
-	if o.Policies, err = f.and(specs, "lru", board.OptPolicy); err != nil {
-		return nil, err
+// byRequest returns the options of a replay with rows by request.
+func byRequest(table policies.Table, names, capacities []string) (o replay.Options, err error) {
+	o.Per = replay.PerRequest
+	if o.Policies, o.SkipUnable, err = parsePolicies(table, names); err == nil {
+		o.Capacities, err = replay.ParseCapacities(capacities)
 	}
-	if o.Capacities, err = replay.ParseCapacities(f.capacities); err != nil {
-		return nil, errUsage{err}
-	}
-	return replayAll(c, c.args[1:], o)
+	return o, err
 }
 
 // replayAll replays several traces with the same options and returns all rows.
-func replayAll(c *call, paths []string, o replay.Options) (rows []result.Row, err error) {
+func replayAll(c *call, paths []string, o replay.Options) ([]result.Row, error) {
 	if err := checkNames(paths, "into one table"); err != nil {
 		return nil, err
 	}
+	traces, closeTraces, err := openTraces(c.Context(), paths)
+	defer closeTraces()
+	if err != nil {
+		return nil, err
+	}
+	return replayTraces(c, traces, o)
+}
+
+func replayTraces(c *call, traces []*trace.File, o replay.Options) (rows []result.Row, err error) {
 	bar := newBar(c.stderr)
 	defer bar.close()
 	o.Progress = bar.add
 	var jobs []*replay.Job
-	work := int64(0)
-	for _, path := range paths {
-		t, err := trace.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		defer t.Close()
+	work, cells := int64(0), 0
+	for _, t := range traces {
 		job, err := replay.Plan(t, o)
 		if err != nil {
 			return nil, err
 		}
-		jobs, work = append(jobs, job), work+job.Work()
+		jobs, work, cells = append(jobs, job), work+job.Work(), cells+job.Cells()
 	}
-	bar.start(work, "replay "+count(len(o.Policies), "policy"), "steps")
+	bar.start(work, "replay "+count(cells, "cell"), "steps")
 	for _, job := range jobs {
 		done, err := job.Run(c.Context())
 		if err != nil {

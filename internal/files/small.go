@@ -6,16 +6,24 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
+// yaml are the extensions of YAML files.
+var yaml = []string{".yaml", ".yml"}
+
 // IsYAML reports whether a file has the name of a YAML file.
-func IsYAML(name string) bool { return slices.Contains([]string{".yaml", ".yml"}, path.Ext(name)) }
+func IsYAML(name string) bool { return slices.Contains(yaml, path.Ext(name)) }
 
 // YAML returns the paths of the YAML files in a folder, sorted by name.
-func YAML(folder string) (paths []string, err error) {
+func YAML(folder string) (paths []string, err error) { return Ending(folder, yaml...) }
+
+// Ending returns the paths of the files in a folder whose names have one of the endings, sorted by
+// name.
+func Ending(folder string, endings ...string) (paths []string, err error) {
 	entries, err := os.ReadDir(folder)
 	for _, e := range entries {
-		if !e.IsDir() && IsYAML(e.Name()) {
+		if !e.IsDir() && slices.ContainsFunc(endings, func(end string) bool { return strings.HasSuffix(e.Name(), end) }) {
 			paths = append(paths, filepath.Join(folder, e.Name()))
 		}
 	}

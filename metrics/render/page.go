@@ -137,7 +137,7 @@ func (p *page) board(b *PageBoard, n int, source PageSource, view View) error {
 	reproduce := func() { p.reproduce(source, fmt.Sprintf("traces-%d", n), "traces") }
 	for _, t := range b.Rankings() {
 		if len(t.Ranked) > 0 {
-			p.dots(b.Board, t, start, view)
+			p.dots(t, start, view)
 			reproduce()
 			p.put("</figure>\n")
 		}
@@ -258,7 +258,7 @@ func sharing(t *board.Ranking, with *board.Line) (policies []string) {
 }
 
 // dots writes a ranking as a dot plot, without the end of the figure. Its title follows start.
-func (p *page) dots(b *board.Board, t *board.Ranking, start string, view View) {
+func (p *page) dots(t *board.Ranking, start string, view View) {
 	of, kind := keyViews[t.Key], t.Key.Kind
 	names := view.PolicyNames(slice.Map(t.Ranked, func(l board.Line) string { return l.Policy }))
 	figures := slice.Map(t.Ranked, func(l board.Line) *board.Figure { return t.Key.Of(l.Pooled) })

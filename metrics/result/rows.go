@@ -6,8 +6,6 @@ import (
 	"hash/maphash"
 	"io"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/optional"
@@ -124,16 +122,11 @@ func rowFiles(path string) (names []string, err error) {
 	if !info.IsDir() {
 		return []string{path}, nil
 	}
-	entries, err := os.ReadDir(path)
-	if err != nil {
+	names, err = files.Ending(path, ".jsonl", ".jsonl.gz")
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("read rows: %w", err)
-	}
-	for _, e := range entries {
-		if !e.IsDir() && filepath.Ext(strings.TrimSuffix(e.Name(), ".gz")) == ".jsonl" {
-			names = append(names, filepath.Join(path, e.Name()))
-		}
-	}
-	if names == nil {
+	case names == nil:
 		return nil, fmt.Errorf("read rows: folder %s %w", path, ErrNoRows)
 	}
 	return names, nil
