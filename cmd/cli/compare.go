@@ -53,11 +53,7 @@ The exit code is 3 if a folder lacks cells of its replay command.`,
 		},
 		run: func(c *call) error { return f.run(c, table) },
 		next: func(c *call) []string { // policy A, or the one that all were compared with
-			policy := f.all
-			if policy == "" {
-				policy = c.args[0]
-			}
-			name, _, _ := strings.Cut(policy, ":")
+			name, _, _ := strings.Cut(cmp.Or(append([]string{f.all}, c.args...)...), ":")
 			return []string{"policies", "describe", name}
 		},
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -129,12 +130,7 @@ func (f *priceFlags) check() error {
 		float64(f.layout.BlockBytes())*float64(max(f.blocks, f.demand.Layer)) > 1<<60:
 		return usagef("the blocks exceed 1 EiB in total: check --entry-bytes, --block-tokens and --blocks")
 	}
-	if f.runs == 0 {
-		f.runs = f.blocks
-	}
-	if f.demand.Layer == 0 {
-		f.demand.Layer = f.blocks
-	}
+	f.runs, f.demand.Layer = cmp.Or(f.runs, f.blocks), cmp.Or(f.demand.Layer, f.blocks)
 	f.demand.DRAM, f.demand.Ahead = f.blocks-f.demand.SSD, f.ahead*1e-6
 	return nil
 }

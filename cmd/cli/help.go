@@ -210,12 +210,8 @@ func membersOf(kinds []setting.Kind, m setting.Mechanism, table policies.Table) 
 	if at < 0 {
 		return ""
 	}
-	in, out := kinds[at].Policies, []string{}
-	for _, e := range table {
-		if !slices.Contains(in, e.Name) {
-			out = append(out, e.Name)
-		}
-	}
+	in := kinds[at].Policies
+	out := slice.Filter(table.Names(), func(name string) bool { return !slices.Contains(in, name) })
 	if len(out) > 0 && len(out) < len(in) {
 		return " (all except " + strings.Join(out, ", ") + ")"
 	}

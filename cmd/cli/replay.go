@@ -327,12 +327,8 @@ func (f *replayFlags) options(c *call) (o replay.Options, err error) {
 func hasCapacity(s policies.Spec) bool { return !s.Entry.Traits.Windowed }
 
 func (f *replayFlags) check(c *call) error {
-	var used []setting.Mechanism // of those that replay.Plan does not see
-	for _, m := range []setting.Mechanism{setting.UseCheckpoint, setting.UseProfile, setting.UseReferee, setting.UseClusters} {
-		if c.changed(strings.TrimPrefix(string(m), "--")) {
-			used = append(used, m)
-		}
-	}
+	unseen := []setting.Mechanism{setting.UseCheckpoint, setting.UseProfile, setting.UseReferee, setting.UseClusters} // by replay.Plan
+	used := slice.Filter(unseen, func(m setting.Mechanism) bool { return c.changed(strings.TrimPrefix(string(m), "--")) })
 	if err := setting.Combine(used...); err != nil {
 		return errUsage{err}
 	}

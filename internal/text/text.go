@@ -38,8 +38,7 @@ func Share(a, b int64) *float64 {
 	if b == 0 {
 		return nil
 	}
-	v := float64(a) / float64(b)
-	return &v
+	return new(float64(a) / float64(b))
 }
 
 // None stands for a missing figure.

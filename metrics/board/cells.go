@@ -279,8 +279,7 @@ func addKnown(a, b *int64) *int64 {
 	if a == nil || b == nil {
 		return nil
 	}
-	s := *a + *b
-	return &s
+	return new(*a + *b)
 }
 
 // differs names the first count in which two tallies of the same work differ, or "".

@@ -58,13 +58,13 @@ func (c *Collector) finish() error {
 	if err != nil {
 		return err
 	}
-	sample := *done.sample // in its own memory
-	done.sample = &sample
+	sample := new(*done.sample) // in its own memory
+	done.sample = sample
 	name := cellName{done.key(), sample.Above, sample.Tier}
 	if c.known[name] {
 		return ErrNotCollected
 	}
-	done.kind = result.KindOf(&sample, rows)
+	done.kind = result.KindOf(sample, rows)
 	if c.known == nil {
 		c.known, c.works = map[cellName]bool{}, map[string]*work{}
 	}

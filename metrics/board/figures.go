@@ -248,6 +248,5 @@ func (g *grid) missesOf(policy string, refs []CellRef) *int64 {
 	if tallies == nil {
 		return nil
 	}
-	n := sum(tallies).misses
-	return &n
+	return new(sum(tallies).misses)
 }

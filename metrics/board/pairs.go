@@ -19,10 +19,7 @@ type Pair struct {
 // least 0. With fewer than MinRequests repeats there are no intervals.
 func Pairs(baseline []float64, candidates [][]float64, seed uint64) []Pair {
 	n := len(baseline)
-	series := [][]int64{scaled(baseline)}
-	for _, c := range candidates {
-		series = append(series, scaled(c))
-	}
+	series := append([][]int64{scaled(baseline)}, slice.Map(candidates, scaled)...)
 	sums := newDraws(seed, "repeats", n, DefaultResamples).all(series)
 	all, ps := make([]Pair, len(candidates)), make([]float64, len(candidates))
 	for i, c := range candidates {

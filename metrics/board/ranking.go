@@ -218,11 +218,7 @@ func (g *grid) ranking(key *Key) *Ranking {
 		ranked, unranked = nil, contenders
 	}
 	if key.Kind == ExactKind {
-		t.Traces = []string{}
-		for _, r := range t.usable {
-			t.Traces = append(t.Traces, r.Trace)
-		}
-		t.Traces = slices.Compact(t.Traces)
+		t.Traces = slices.Compact(slice.Map(t.usable, func(r CellRef) string { return r.Trace }))
 		t.onTrace = commonOnTraces(t.Traces, ran, cellsOf)
 	}
 	for _, line := range g.lines(ranked, t) {
@@ -336,13 +332,10 @@ func (g *grid) exclude(t *Ranking, policies []string) {
 func (t *Ranking) unranked() bool { return t.Key == MissesKey && t.unbound != nil && t.Unbound == nil }
 
 // missless lists the policies without a miss in some of the cells.
-func (g *grid) missless(policies []string, refs []CellRef) (without []string) {
-	for _, p := range policies {
-		if slices.ContainsFunc(refs, func(r CellRef) bool { c := g.at(r, p); return c != nil && c.total.misses == 0 }) {
-			without = append(without, p)
-		}
-	}
-	return without
+func (g *grid) missless(policies []string, refs []CellRef) []string {
+	return slice.Filter(policies, func(p string) bool {
+		return slices.ContainsFunc(refs, func(r CellRef) bool { c := g.at(r, p); return c != nil && c.total.misses == 0 })
+	})
 }
 
 // lines computes the figures of policies: over the common cells, all and by capacity, and by trace.

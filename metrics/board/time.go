@@ -83,8 +83,7 @@ func (k *clock) model() *TimeModel {
 	}
 	for _, t := range k.times {
 		if !math.IsNaN(t) {
-			m := k.timer.Model()
-			return &m
+			return new(k.timer.Model())
 		}
 	}
 	return nil
@@ -134,8 +133,7 @@ func (k *clock) timeAt(c *cell, misses float64) float64 {
 	r.Misses = int64(misses)
 	r.Hits, r.Prefetched, r.MovedEntries = r.Demand-r.Misses, scaled(r.Prefetched), scaled(r.MovedEntries)
 	if r.HostToDeviceBytes != nil {
-		bytes := scaled(*r.HostToDeviceBytes)
-		r.HostToDeviceBytes = &bytes
+		r.HostToDeviceBytes = new(scaled(*r.HostToDeviceBytes))
 	}
 	t, err := k.timer.TPOT(r)
 	if err != nil {

@@ -29,8 +29,7 @@ func (g *grid) traces() []TraceInfo {
 		}
 		last := &infos[len(infos)-1]
 		if last.RequestCount == nil && c.requests != nil {
-			n := len(c.requests)
-			last.RequestCount = &n
+			last.RequestCount = new(len(c.requests))
 		}
 		last.Labels = last.Labels.With(c.sample.TraceLabels()...)
 	}

@@ -93,13 +93,8 @@ func overCapacity(name string, lines []figure.Line) *figure.Lines {
 
 // CurveTraces lists the traces with curves, by name.
 func CurveTraces(b *board.Board) []string {
-	var traces []string
-	for _, t := range b.Traces {
-		if curvesOn(b, t.Trace, "miss-ratio", View{}) != nil {
-			traces = append(traces, t.Trace)
-		}
-	}
-	return traces
+	traces := slice.Map(b.Traces, func(t board.TraceInfo) string { return t.Trace })
+	return slice.Filter(traces, func(t string) bool { return curvesOn(b, t, "miss-ratio", View{}) != nil })
 }
 
 // CurveNames returns a file name for the curves of each trace: "curves-a.svg" for a.parquet,

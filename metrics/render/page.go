@@ -341,8 +341,7 @@ func newDotAxis(t *board.Ranking, figures []*board.Figure) dotAxis {
 		lows, highs = append(lows, low), append(highs, high)
 	}
 	if f := optimumOf(t); f != nil {
-		x := a.unit.scale * f.Value
-		a.opt = &x
+		a.opt = new(a.unit.scale * f.Value)
 	}
 	slices.Sort(highs)
 	a.low, a.high = slices.Min(lows), highs[len(highs)-1]

@@ -34,8 +34,7 @@ func missRatio(f *board.Figures) *board.Figure {
 	}
 	r := &board.Figure{Value: 1 - f.HitRate.Value}
 	if h := f.HitRate; h.Low != nil && h.High != nil {
-		low, high := 1-*h.High, 1-*h.Low
-		r.Low, r.High = &low, &high
+		r.Low, r.High = new(1-*h.High), new(1-*h.Low)
 	}
 	return r
 }
@@ -228,9 +227,7 @@ func HeatFigure(rows []result.Row, misses bool) (figure.Drawing, error) {
 	if misses {
 		d.Scale = "misses"
 	}
-	for _, layer := range h.Layers {
-		d.Columns = append(d.Columns, fmt.Sprint(layer))
-	}
+	d.Columns = slice.Map(h.Layers, func(layer int32) string { return fmt.Sprint(layer) })
 	for j, head := range h.Heads {
 		name := fmt.Sprint(head)
 		if head < 0 {

@@ -184,12 +184,7 @@ func (s *summary) text(rows []result.Row) string {
 // name returns the policy without options, if no other policy of the run has that name.
 func (s *summary) name(r *result.Row) string {
 	name, _, _ := strings.Cut(r.Policy, ":")
-	same := 0
-	for _, p := range s.policies {
-		if n, _, _ := strings.Cut(p.Policy, ":"); n == name {
-			same++
-		}
-	}
+	same := slice.Count(s.policies, func(p *result.Row) bool { return p.Policy == name || strings.HasPrefix(p.Policy, name+":") })
 	if same > 1 || name == "window" {
 		return r.Policy
 	}

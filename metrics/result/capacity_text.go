@@ -72,7 +72,6 @@ func bytesSize(n uint64) string {
 // spellCapacity spells the capacity of a row as CapacityText does.
 func (r *Row) spellCapacity() {
 	if r.Capacity != nil {
-		text := CapacityText(*r.Capacity)
-		r.Capacity = &text
+		r.Capacity = new(CapacityText(*r.Capacity))
 	}
 }

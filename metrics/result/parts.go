@@ -66,11 +66,10 @@ func CompareBool(a, b bool) int {
 // CompareRows orders rows by cell and part, so that no result depends on the order in
 // which they were read.
 func CompareRows(a, b *Row) int {
-	c := CompareCells(a, b)
-	if c == 0 {
-		c = PartOf(a).compare(PartOf(b))
+	if c := CompareCells(a, b); c != 0 {
+		return c
 	}
-	return c
+	return PartOf(a).compare(PartOf(b))
 }
 
 // CompareCells orders rows by cell. Rows of one cell share their texts if they were read, and are

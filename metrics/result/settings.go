@@ -236,12 +236,9 @@ func checkCopies(rows []*Row) error {
 }
 
 func checkEqual(what string, fields []field, rows []*Row) error {
-	var differ []field
-	for _, f := range fields {
-		if slices.ContainsFunc(rows, func(r *Row) bool { return !f.same(r, rows[0]) }) {
-			differ = append(differ, f)
-		}
-	}
+	differ := slice.Filter(fields, func(f field) bool {
+		return slices.ContainsFunc(rows, func(r *Row) bool { return !f.same(r, rows[0]) })
+	})
 	if len(differ) == 0 {
 		return nil
 	}
