@@ -2,6 +2,7 @@ package allocate
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -67,23 +68,18 @@ func ParseMethod(text string) (Spec, error) {
 	if err != nil {
 		return Spec{}, err
 	}
-	for _, m := range Methods() {
-		if m.Name != name {
-			continue
-		}
-		solve, canonical := m.solve, ""
-		switch {
-		case m.parse != nil:
-			solve, canonical, err = m.parse(options)
-		case options != "":
-			err = fmt.Errorf("unexpected options %q", options)
-		}
-		if err != nil {
-			return Spec{}, fmt.Errorf("method %s: %w; usage: %s", text, err, m.Usage)
-		}
-		return Spec{m, canonical, solve}, nil
+	m := Methods()[slices.Index(MethodNames(), name)]
+	solve, canonical := m.solve, ""
+	switch {
+	case m.parse != nil:
+		solve, canonical, err = m.parse(options)
+	case options != "":
+		err = fmt.Errorf("unexpected options %q", options)
 	}
-	panic("allocate: no method is named " + name)
+	if err != nil {
+		return Spec{}, fmt.Errorf("method %s: %w; usage: %s", text, err, m.Usage)
+	}
+	return Spec{m, canonical, solve}, nil
 }
 
 // Allocate divides memory, in entries per request, among the curves of p. Memory below the floors

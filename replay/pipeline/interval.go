@@ -248,12 +248,7 @@ func (r *Result) ttft() string { return r.TTFTInterval.text(r.TTFT) }
 
 // uses reports whether an operation of a submodel takes time.
 func (t *Timeline) uses(m Submodel) bool {
-	for i := range t.Events {
-		if e := &t.Events[i]; e.seconds > 0 && modelOf[e.Kind.Cause()] == m {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Events, func(e Event) bool { return e.seconds > 0 && modelOf[e.Kind.Cause()] == m })
 }
 
 // stretched returns the end of the step if every operation of a submodel takes factor times as long.
