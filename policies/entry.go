@@ -2,7 +2,6 @@ package policies
 
 import (
 	"fmt"
-	"slices"
 	"sort"
 	"strings"
 
@@ -86,11 +85,6 @@ func NewTable(entries ...Entry) Table {
 		}
 	}
 	return t
-}
-
-// Own returns the table without submitted policies.
-func (t Table) Own() Table {
-	return slices.DeleteFunc(slices.Clone(t), func(e Entry) bool { return e.Submitted })
 }
 
 // Names lists the table's names.

@@ -34,7 +34,7 @@ func TestSplit(t *testing.T) {
 	if code, _, stderr := run(append(args, "--policy", "lru,fifo,opt", "--capacity", "2x", "--out", out)...); code != 0 {
 		t.Fatal(stderr)
 	}
-	version := corpus.Versions()[len(corpus.Versions())-1]
+	version := corpus.Latest()
 	for _, part := range []corpus.Split{corpus.Whole, corpus.Open, corpus.HeldOut} {
 		code, text, stderr := run("leaderboard", out, "--split", string(part), "--format", "json")
 		var b struct {
