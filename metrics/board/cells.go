@@ -123,10 +123,21 @@ func (c *cell) addRequests(rows []*result.Row) (tallies []tally, err error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	c.work = new(work)
-	for _, own := range slice.Runs(rows, func(a, b *result.Row) bool { return *a.RequestID == *b.RequestID }) {
-		id := *own[0].RequestID
-		t, err := c.request(id, own)
+	n := 1
+	for i, r := range rows[1:] {
+		if *r.RequestID != *rows[i].RequestID {
+			n++
+		}
+	}
+	c.requests, tallies = make([]counts, 0, n), make([]tally, 0, n)
+	c.work = &work{make([]string, 0, n), make([]task, 0, n)}
+	for len(rows) > 0 {
+		id, own := *rows[0].RequestID, 1
+		for own < len(rows) && *rows[own].RequestID == id {
+			own++
+		}
+		t, err := c.request(id, rows[:own])
+		rows = rows[own:]
 		if err != nil {
 			return nil, err
 		}
@@ -134,7 +145,6 @@ func (c *cell) addRequests(rows []*result.Row) (tallies []tally, err error) {
 		c.work.ids, c.work.tasks = append(c.work.ids, id), append(c.work.tasks, t.task)
 		tallies = append(tallies, t)
 	}
-	c.requests = slices.Clip(slices.Clone(c.requests))
 	return tallies, nil
 }
 
@@ -252,7 +262,8 @@ func perRequest[N int64 | float64](c *cell, count func(*counts) int64) []N {
 // sum pools counts: the only way in which this package combines them.
 func sum(tallies []tally) tally {
 	total := tallies[0]
-	for _, t := range tallies[1:] {
+	for i := range tallies[1:] {
+		t := &tallies[1+i]
 		total.streams += t.streams
 		total.steps += t.steps
 		total.demand += t.demand
@@ -260,7 +271,6 @@ func sum(tallies []tally) tally {
 		total.misses += t.misses
 		total.prefetched += t.prefetched
 		total.moved += t.moved
-		total.bytes, total.written = addKnown(total.bytes, t.bytes), addKnown(total.written, t.written)
 		total.residentSum += t.residentSum
 		total.residentPeak = max(total.residentPeak, t.residentPeak)
 		total.entriesSum += t.entriesSum
@@ -271,15 +281,22 @@ func sum(tallies []tally) tally {
 		total.massKnown = total.massKnown && t.massKnown
 		total.coveredKnown = total.coveredKnown && t.coveredKnown
 	}
+	total.bytes = sumKnown(tallies, func(t *tally) *int64 { return t.bytes })
+	total.written = sumKnown(tallies, func(t *tally) *int64 { return t.written })
 	return total
 }
 
-// addKnown returns a + b, or nil if either is unknown.
-func addKnown(a, b *int64) *int64 {
-	if a == nil || b == nil {
-		return nil
+// sumKnown returns the sum of a count, or nil if a tally lacks it.
+func sumKnown(tallies []tally, of func(*tally) *int64) *int64 {
+	total := int64(0)
+	for i := range tallies {
+		n := of(&tallies[i])
+		if n == nil {
+			return nil
+		}
+		total += *n
 	}
-	return new(*a + *b)
+	return &total
 }
 
 // differs names the first count in which two tallies of the same work differ, or "".

@@ -122,12 +122,19 @@ func (r *Row) checkIdentity() error {
 		return fmt.Errorf("topk %d, block_tokens %d, step_tokens %d and shared_heads %d must be ≥ 1", r.TopK, r.BlockTokens, r.StepTokens, r.SharedHeads)
 	case r.Tier < 0 || r.Tier > len(strings.Fields(r.Tiers)) || r.Tier > 0 && (r.Above == "" || r.Capacity == nil):
 		return fmt.Errorf("tier %d contradicts tiers %q, above %q or capacity", r.Tier, r.Tiers, r.Above)
-	case r.Head != nil && r.LayerID == nil:
-		return fmt.Errorf("head %d without layer_id", *r.Head)
 	case r.Capacity != nil && *r.Capacity == "":
 		return errors.New("capacity is empty; null means none")
 	case r.Capacity != nil && !KnownCapacity(*r.Capacity):
 		return fmt.Errorf("capacity %q: expected 1.5x, 0.2ctx, 6400, 64MiB, peak:POLICY, plan:METHOD@SIZE or 1x+2x@64", *r.Capacity)
+	}
+	return r.checkPart()
+}
+
+// checkPart checks the fields of checkIdentity in which rows of one kind (SameKind) may differ.
+func (r *Row) checkPart() error {
+	switch {
+	case r.Head != nil && r.LayerID == nil:
+		return fmt.Errorf("head %d without layer_id", *r.Head)
 	case r.RequestID != nil && *r.RequestID == "":
 		return errors.New("request_id is empty; null means pooled")
 	}

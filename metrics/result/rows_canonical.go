@@ -84,7 +84,13 @@ func (c *canonicalLines) fields(line []byte) bool {
 		at += len(openings[i]) + n
 	}
 	c.next[len(rowFields)] = at
-	return string(line[at:]) == "}\n" && c.row.checkSchema() == nil && c.row.checkTogether() == nil
+	if string(line[at:]) != "}\n" || c.row.checkCounts() != nil {
+		return false
+	}
+	if c.same { // the row before has the other fields
+		return c.row.checkPart() == nil
+	}
+	return c.row.checkSchema() == nil && c.row.checkIdentity() == nil
 }
 
 // slow sets and checks any field.
