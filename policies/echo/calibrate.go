@@ -82,7 +82,8 @@ func (c *calibrator) reset() {
 func (h *history) learn(demand []int32, edge int32) {
 	c := &h.calibrator
 	for _, x := range demand {
-		if h.assessed[x>>6]>>(x&63)&1 == 0 {
+		outside := h.assessed[x>>6] &^ h.demanded[x>>6] // of the step before, which noted no members
+		if outside>>(x&63)&1 == 0 {
 			continue
 		}
 		n := h.notes[h.place(x)]
@@ -114,6 +115,8 @@ func (c *calibrator) gather() {
 		n := &c.noticed[i]
 		for b := range buckets {
 			c.noted[b] += int64(n.keys[buckets+b]) << 16
+		}
+		for b := range mostSums {
 			c.expected[3][b] += int64(n.sharps[b])
 			c.expected[4][b] += int64(n.slowly[b])
 		}

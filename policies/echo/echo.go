@@ -35,7 +35,7 @@
 // power of two, and not into 2. calibrate=trees replaces the score by that of 32 decision trees. They
 // were trained on the half of the corpus on which the constants were chosen. They see the score, the five
 // features, the steps since the last two demands, the demands per step, and the number of the step. A step
-// then costs four to ten times as much. calibrate=sample scores a block only
+// then costs four to eleven times as much. calibrate=sample scores a block only
 // when it may be evicted, and observes each word of 64 blocks at one of n steps. n is |D_t| / 100,
 // rounded down to 1, 2, 4 or 8. Region sums are from the word's last turn. The history has 56 steps.
 // Credits are 8 for a member or a birth, 12 for a demanded birth, and 4 for a near miss. Overlaps count

@@ -1,48 +1,50 @@
 package echo
 
-// event is a credit of a step: a block and 1 to 8. Members of D_t are no events.
-type event uint32
-
-func newEvent(block int32, credit int) event { return event(block)<<4 | event(credit) }
-
-func (e event) block() int32 { return int32(e >> 4) }
-
-func (e event) credit() int { return int(e & 15) }
+// credits are the blocks to which a step gives 1 to 8 of credit, the least credit first. Those of past
+// steps leave out the members of D_t, which the tables add.
+type credits struct {
+	blocks []int32
+	ends   [unit + 1]int32 // number of blocks with at most this credit
+}
 
 // events are the credits of the last steps, by step modulo their number.
-type events struct{ steps [lags + 1][]event }
+type events struct{ steps [lags + 1]credits }
 
 func (e *events) reset() {
 	for i := range e.steps {
-		e.steps[i] = e.steps[i][:0]
+		e.steps[i].blocks = e.steps[i].blocks[:0]
+		e.steps[i].ends = [unit + 1]int32{}
 	}
 }
 
-// begin returns the empty list of step t, which end takes back.
-func (e *events) begin(t int) []event { return e.steps[t%(lags+1)][:0] }
+// at returns the credits of step t.
+func (e *events) at(t int) *credits { return &e.steps[t%(lags+1)] }
 
-func (e *events) end(t int, list []event) { e.steps[t%(lags+1)] = list }
-
-// otherSum is a block's sums over the events. Its offset is that of an event without its credit.
+// otherSum is a block's sums over the events. Its offset is that of a block, times 16.
 type otherSum struct{ key, sharp, slow, _ uint32 }
 
-// add adds the events of step t, and of the known steps before it, to the sums of blocks.
-func (e *events) add(to []otherSum, t, known int, w *weights) {
-	var of [16]otherSum // by credit
+// add adds the demand and the credits of step t, and the credits of the known steps before it, to the
+// sums of blocks.
+func (e *events) add(to []otherSum, demand []int32, t, known int, w *weights) {
+	members := credits{blocks: demand}
+	members.ends[unit] = int32(len(demand))
+	addCredits(to, &members, &otherSum{key: w.key[0], sharp: w.sharp[0], slow: slow[0]})
 	for l := 0; l <= known; l++ {
-		for v := range uint32(unit + 1) {
-			of[v] = otherSum{key: v * w.key[l], sharp: v * w.sharp[l], slow: v * slow[l]}
-		}
-		addEvents(to, &of, e.steps[(t-l)%(lags+1)])
+		addCredits(to, e.at(t-l), &otherSum{key: w.key[l], sharp: w.sharp[l], slow: slow[l]})
 	}
 }
 
-// addPlain adds the sums of their credit to the sums of the blocks of a list.
-func addPlain(to []otherSum, of *[16]otherSum, list []event) {
-	for _, x := range list {
-		o, s := &to[x>>4], &of[x&15]
-		o.key += s.key
-		o.sharp += s.sharp
-		o.slow += s.slow
+// addPlain adds the credits, times the weights, to the sums of the blocks.
+func addPlain(to []otherSum, c *credits, weights *otherSum) {
+	from := int32(0)
+	for credit, end := range c.ends {
+		v := uint32(credit)
+		for _, x := range c.blocks[from:end] {
+			o := &to[x]
+			o.key += v * weights.key
+			o.sharp += v * weights.sharp
+			o.slow += v * weights.slow
+		}
+		from = end
 	}
 }

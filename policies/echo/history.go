@@ -113,46 +113,50 @@ func (h *history) list(births, demand, candidates []int32) {
 	if h.rule.sample > 0 {
 		step = 0 // mark keeps the credits
 	}
-	events := h.events.begin(step)
-	for _, x := range births {
-		events = append(events, newEvent(x, h.rule.birth))
-	}
 	h.nearby = h.nearby[:0]
 	m := len(candidates)
-	q := min(m, max(1, len(demand)/2))
 	for i, x := range candidates {
-		if x >= h.edge {
-			continue
-		}
-		h.near[x] = uint8(1 + 4*i/m)
-		h.nearby = append(h.nearby, x)
-		if v := unit * (q - i) / (q + 1); v > 0 {
-			events = append(events, newEvent(x, v))
-			h.listed[x+margin] = 1
+		if x < h.edge {
+			h.near[x] = uint8(1 + 4*i/m)
+			h.nearby = append(h.nearby, x)
 		}
 	}
-	h.events.end(step, events)
-	for _, e := range events {
-		h.active[e.block()>>6] |= 1 << (e.block() & 63)
+	c := h.events.at(step)
+	c.blocks = c.blocks[:0]
+	q := min(m, max(1, len(demand)/2))
+	i := q - 1
+	for v := range c.ends {
+		for ; i >= 0 && unit*(q-i)/(q+1) <= v; i-- {
+			if x := candidates[i]; x < h.edge && v > 0 {
+				c.blocks = append(c.blocks, x)
+				h.listed[x+margin] = 1
+			}
+		}
+		if v == h.rule.birth {
+			c.blocks = append(c.blocks, births...)
+		}
+		c.ends[v] = int32(len(c.blocks))
+	}
+	for _, x := range c.blocks {
+		h.active[x>>6] |= 1 << (x & 63)
 	}
 	for w, members := range h.demanded {
 		h.active[w] |= members
 	}
 	if h.rule.sample > 0 {
-		h.mark(demand, events)
+		h.mark(demand, c)
 	}
 }
 
 // mark keeps the credits of the current step for a sample, as one bit for a whole and one for half a
 // unit. A birth that is demanded at once has both.
-func (h *history) mark(demand []int32, events []event) {
+func (h *history) mark(demand []int32, c *credits) {
 	bit := uint64(1) << (h.t & 63)
 	for _, x := range demand {
 		h.past[x] |= bit
 	}
-	for _, e := range events {
-		x := e.block()
-		if e.credit() < unit || h.past[x]&bit != 0 {
+	for i, x := range c.blocks {
+		if int32(i) < c.ends[unit-1] || h.past[x]&bit != 0 {
 			h.mild[x] |= bit
 		} else {
 			h.past[x] |= bit
@@ -165,7 +169,7 @@ func (h *history) compare(demand []int32) {
 	known := min(h.t, h.rule.history)
 	var columns [64]uint32
 	countColumns(h.past, demand, &columns)
-	at := &h.overlap[h.t%3]
+	at, before, earlier := &h.overlap[h.t%3], &h.overlap[(h.t+2)%3], &h.overlap[(h.t+1)%3]
 	for l := 1; l <= lags; l++ {
 		at[l] = columns[(h.t-l)&63]
 	}
@@ -173,17 +177,13 @@ func (h *history) compare(demand []int32) {
 	mix := &h.rule.context
 	most := uint32(0)
 	for l := 1; l <= known; l++ {
-		similar[l] = mix[0]*at[l] + mix[1]*h.overlap[(h.t+2)%3][l] + mix[2]*h.overlap[(h.t+1)%3][l]
+		similar[l] = mix[0]*at[l] + mix[1]*before[l] + mix[2]*earlier[l]
 		most = max(most, similar[l])
 	}
 	w := h.rule.weigh(similar[:known+1], most)
 	h.sums.set(h.t, known, &w, h.rule.sample > 0)
 	if h.rule.sample == 0 {
-		h.events.add(h.other, h.t, known, &w)
-		for _, x := range demand {
-			o := &h.other[x]
-			o.key, o.sharp, o.slow = o.key+w.key[0]*unit, o.sharp+w.sharp[0]*unit, o.slow+slow[0]*unit
-		}
+		h.events.add(h.other, demand, h.t, known, &w)
 	}
 }
 
@@ -269,15 +269,12 @@ func (h *history) sumUp(w int, g *group) {
 		other = h.other[w<<6:]
 	}
 	empty := sumGroup(g, past, (*[64]otherSum)(other), &h.sums, forgotten, regions)
-	if empty {
-		for i, b := range g.at[:g.n] {
-			if g.slow[i&63] == 0 {
-				h.active[w] &^= 1 << (b & 63)
-				past[b&63] = 0 // steps beyond the history
-				if h.rule.sample > 0 {
-					h.mild[w<<6|int(b)] = 0
-				}
-			}
+	for ; empty != 0; empty &= empty - 1 {
+		b := g.at[bits.TrailingZeros64(empty)] & 63
+		h.active[w] &^= 1 << b
+		past[b] = 0 // steps beyond the history
+		if h.rule.sample > 0 {
+			h.mild[w<<6|int(b)] = 0
 		}
 	}
 }
@@ -295,8 +292,8 @@ func (h *history) sumMild(w int, g *group, forgotten uint64) {
 }
 
 // sumPlain sets the sums of a group's blocks and of its regions. It removes the forgotten steps from the
-// past, and clears the sums over the events. The result tells if a block has no credit.
-func sumPlain(g *group, past *[64]uint64, other *[64]otherSum, s *sums, forgotten uint64, regions *[4]uint32) (empty bool) {
+// past, and clears the sums over the events. The result has a bit for each block without credit.
+func sumPlain(g *group, past *[64]uint64, other *[64]otherSum, s *sums, forgotten uint64, regions *[4]uint32) (empty uint64) {
 	*regions = [4]uint32{}
 	for i, b := range g.at[:g.n] {
 		i, b = i&63, b&63
@@ -307,7 +304,9 @@ func sumPlain(g *group, past *[64]uint64, other *[64]otherSum, s *sums, forgotte
 		g.key[i], g.sharp[i], g.slow[i] = key, uint32(packed>>sharpShift)*unit+o.sharp, slow
 		*o = otherSum{}
 		regions[b>>regionBits] += key
-		empty = empty || slow == 0
+		if slow == 0 {
+			empty |= 1 << i
+		}
 	}
 	return empty
 }

@@ -125,10 +125,11 @@ func TestKernels(t *testing.T) {
 		for i := range listed {
 			listed[i] = uint8(r.IntN(2))
 		}
-		g.places(r.Uint64() | 1<<r.IntN(64))
-		if draw%100 == 0 {
-			g.places(1<<64 - 1)
+		set := uint64(0)
+		for _, b := range r.Perm(64)[:1+draw%64] {
+			set |= 1 << b
 		}
+		g.places(set)
 		for i := range past {
 			past[i] = r.Uint64() & r.Uint64()
 			g.correction[i], near[i] = int32(random(14))-1<<13, uint8(r.IntN(5))
@@ -153,18 +154,21 @@ func TestKernels(t *testing.T) {
 			g.regions[i] = random(20)
 		}
 		g.kept = r.Uint64()
-		var list []event
-		for range r.IntN(20) {
-			list = append(list, newEvent(int32(g.at[r.IntN(g.n)]), 1+r.IntN(unit)))
+		var given credits
+		for v := range given.ends {
+			for range r.IntN(10) * r.IntN(2) {
+				given.blocks = append(given.blocks, int32(g.at[r.IntN(g.n)]))
+			}
+			given.ends[v] = int32(len(given.blocks))
 		}
-		of := [16]otherSum{1: {key: 1, sharp: 2, slow: 3}, unit: {key: random(20), sharp: random(18), slow: random(20)}}
+		of := otherSum{key: random(20), sharp: random(17), slow: random(20)}
 
 		want, wantCalibrator, wantPast, wantOther := g, c, past, other
 		var scores, wantScores [64]int32
 		var notes, wantNotes [64]note
 		var regions, wantRegions [4]uint32
-		addEvents(other[:], &of, list)
-		addPlain(wantOther[:], &of, list)
+		addCredits(other[:], &given, &of)
+		addPlain(wantOther[:], &given, &of)
 		forgotten := r.Uint64()
 		empty := sumGroup(&g, &past, &other, &recent, forgotten, &regions)
 		wantEmpty := sumPlain(&want, &wantPast, &wantOther, &recent, forgotten, &wantRegions)

@@ -29,7 +29,7 @@ func fillTables(tables *sums, at *[64]uint64) {
 func fillAVX2(tables *sums, at *[64]uint64)
 
 // sumGroup does the same as sumPlain. The sums over the events of inactive blocks must be 0.
-func sumGroup(g *group, past *[64]uint64, other *[64]otherSum, s *sums, forgotten uint64, regions *[4]uint32) bool {
+func sumGroup(g *group, past *[64]uint64, other *[64]otherSum, s *sums, forgotten uint64, regions *[4]uint32) uint64 {
 	if hasAVX2 {
 		return sumAVX2(g, past, other, s, forgotten, regions)
 	}
@@ -37,9 +37,9 @@ func sumGroup(g *group, past *[64]uint64, other *[64]otherSum, s *sums, forgotte
 }
 
 //go:noescape
-func sumAVX2(of *group, past *[64]uint64, other *[64]otherSum, s *sums, forgotten uint64, regions *[4]uint32) bool
+func sumAVX2(of *group, past *[64]uint64, other *[64]otherSum, s *sums, forgotten uint64, regions *[4]uint32) (empty uint64)
 
-// addEvents does the same as addPlain. All blocks of the list must have a sum.
+// addCredits does the same as addPlain. All blocks must have a sum.
 //
 //go:noescape
-func addEvents(to []otherSum, of *[16]otherSum, list []event)
+func addCredits(to []otherSum, c *credits, weights *otherSum)

@@ -19,17 +19,17 @@ GLOBL constants<>(SB), RODATA|NOPTR, $28
 
 // PAIR reads the values of the indices in Y0, 0 to 15, from a table. They go to a register. The sign of Y4
 // tells which are 8 or more. It uses Y3.
-#define PAIR(table, at, to) \
-	VPERMD    at(table), Y0, to       \
-	VPERMD    (at+32)(table), Y0, Y3  \
+#define PAIR(table, to) \
+	VPERMD    (table)(SI), Y0, to     \
+	VPERMD    (table+32)(SI), Y0, Y3  \
 	VBLENDVPS Y4, Y3, to, to
 
 // LOOKUP reads the values of the indices in Y0, 0 to 31, from a table. They go to Y1. It uses Y2, Y3
 // and Y4.
 #define LOOKUP(table) \
 	VPSLLD    $28, Y0, Y4     \
-	PAIR(table, 0, Y1)        \
-	PAIR(table, 64, Y2)       \
+	PAIR(table, Y1)           \
+	PAIR(table+64, Y2)        \
 	VPSLLD    $27, Y0, Y4     \
 	VBLENDVPS Y4, Y2, Y1, Y1
 
@@ -78,24 +78,26 @@ WIDE(whole, $0x0000010000000100)
 	VPBLENDVB Y7, Y2, Y1, Y1           \
 	VMOVDQU   Y1, (group_place+first)(AX)
 
-// COUNT adds the i-th of two notes to a table of those noticed.
-#define COUNT(i) \
-	MOVL    (group_chances+4*i)(AX)(DX*4), R9                                      \
+// COUNT adds the i-th of two notes to a table of those noticed. The notes begin at the given byte.
+#define COUNT(i, from) \
+	MOVL    (group_chances+from+4*i)(AX)(DX*4), R9                                 \
+	MOVL    (from+4*i)(R10)(DX*4), BX                                              \
 	ADDQ    R9, R11                                                                \
-	MOVBLZX (4*i)(R10)(DX*4), R12                                                  \
+	MOVBLZX BL, R12                                                                \
+	MOVBLZX BH, CX                                                                 \
+	SHRL    $16, BX                                                                \
 	ADDQ    R9, (calibrator_noticed+i*noticed__size+noticed_slowly)(SI)(R12*8)     \
-	MOVBLZX (4*i+1)(R10)(DX*4), R13                                                \
-	ADDQ    R9, (calibrator_noticed+i*noticed__size+noticed_sharps)(SI)(R13*8)     \
-	MOVBLZX (4*i+2)(R10)(DX*4), R12                                                \
+	ADDQ    R9, (calibrator_noticed+i*noticed__size+noticed_sharps)(SI)(CX*8)      \
+	MOVBLZX BL, R12                                                                \
+	MOVBLZX BH, CX                                                                 \
 	ADDQ    R9, (calibrator_noticed+i*noticed__size+noticed_arounds)(SI)(R12*8)    \
-	MOVBLZX (4*i+3)(R10)(DX*4), R13                                                \
-	INCQ    (calibrator_noticed+i*noticed__size+noticed_keys)(SI)(R13*8)
+	INCQ    (calibrator_noticed+i*noticed__size+noticed_keys)(SI)(CX*8)
 
 // func assessAVX2(of *group, c *calibrator, scores *[64]int32, notes *[64]note, near *[64]uint8, listed *[64 + 2*margin]uint8) (all uint64)
 TEXT ·assessAVX2(SB), NOSPLIT, $0-56
 	MOVQ         of+0(FP), AX
 	MOVQ         c+8(FP), SI
-	MOVQ         scores+16(FP), R9
+	MOVQ         scores+16(FP), DI
 	MOVQ         notes+24(FP), R10
 	MOVQ         near+32(FP), R11
 	MOVQ         listed+40(FP), R12
@@ -112,11 +114,8 @@ TEXT ·assessAVX2(SB), NOSPLIT, $0-56
 	PICK(32)
 
 picked:
-	LEAQ         calibrator_ofSharp(SI), BX
-	LEAQ         calibrator_ofSlow(SI), CX
-	LEAQ         calibrator_ofAround(SI), R11
-	LEAQ         calibrator_chance(SI), R12
 	XORQ         DX, DX
+	XORQ         R11, R11 // the sum of the chances
 	VPBROADCASTD constants<>+0(SB), Y7
 	VPBROADCASTD constants<>+4(SB), Y8
 	VPBROADCASTD constants<>+8(SB), Y9
@@ -131,7 +130,7 @@ eight:
 	VPSRLD    $22, Y0, Y0
 	VPSUBD    Y9, Y0, Y0
 	VPSLLD    $8, Y0, Y6
-	LOOKUP(BX)
+	LOOKUP(calibrator_ofSharp)
 	VPADDD    group_correction(AX)(DX*4), Y1, Y5
 	VPADDD    group_slow(AX)(DX*4), Y8, Y0  // the slow sum's
 	FLOATS
@@ -139,11 +138,11 @@ eight:
 	VPSUBD    Y9, Y0, Y0
 	VPSUBD    Y10, Y0, Y0
 	VPOR      Y0, Y6, Y6
-	LOOKUP(CX)
+	LOOKUP(calibrator_ofSlow)
 	VPADDD    Y1, Y5, Y5
 	VPMOVZXBD group_place(AX)(DX*1), Y0     // the blocks around, and the quarter
 	VPSLLD    $28, Y0, Y4
-	PAIR(R11, 0, Y1)
+	PAIR(calibrator_ofAround, Y1)
 	VPADDD    Y1, Y5, Y5
 	VPSLLD    $16, Y0, Y1
 	VPOR      Y1, Y6, Y6
@@ -162,13 +161,13 @@ eight:
 	VPSRLD    $15, Y0, Y0
 	VPSUBD    Y11, Y0, Y0
 	VPADDD    Y5, Y0, Y1
-	VMOVDQU   Y1, (R9)(DX*4)
+	VMOVDQU   Y1, (DI)(DX*4)
 	VPSRLD    $7, Y0, Y0
 	VPSLLD    $28, Y0, Y4                   // the chance of its bucket
-	PAIR(R12, 0, Y1)
-	PAIR(R12, 64, Y2)
-	PAIR(R12, 128, Y13)
-	PAIR(R12, 192, Y14)
+	PAIR(calibrator_chance+0, Y1)
+	PAIR(calibrator_chance+64, Y2)
+	PAIR(calibrator_chance+128, Y13)
+	PAIR(calibrator_chance+192, Y14)
 	VPSLLD    $27, Y0, Y4
 	VBLENDVPS Y4, Y2, Y1, Y1
 	VBLENDVPS Y4, Y14, Y13, Y13
@@ -211,25 +210,37 @@ eight:
 	VPSRAD    $31, Y4, Y4
 	VPAND     Y3, Y4, Y3
 	VMOVDQU   Y3, group_chances(AX)(DX*4)
+	TESTQ     DX, DX                        // it counts the eight before meanwhile
+	JEQ       counted8
+	COUNT(0, -32)
+	COUNT(1, -32)
+	COUNT(0, -24)
+	COUNT(1, -24)
+	COUNT(0, -16)
+	COUNT(1, -16)
+	COUNT(0, -8)
+	COUNT(1, -8)
+
+counted8:
 	ADDQ      $8, DX
 	CMPQ      DX, R8
 	JLT       eight
 	VZEROUPPER
-	XORQ      DX, DX
-	XORQ      R11, R11                      // the sum of the chances
+	SUBQ      $8, DX
 	DECQ      R8
+	CMPQ      DX, R8
 	JEQ       last
 
 two:
-	COUNT(0)
-	COUNT(1)
+	COUNT(0, 0)
+	COUNT(1, 0)
 	ADDQ      $2, DX
 	CMPQ      DX, R8
 	JLT       two
 	JNE       counted
 
 last:
-	COUNT(0)
+	COUNT(0, 0)
 
 counted:
 	MOVQ      R11, all+48(FP)
@@ -284,9 +295,13 @@ DATA lanes<>+16(SB)/8, $0x0000000500000004
 DATA lanes<>+24(SB)/8, $0x0000000700000006
 GLOBL lanes<>(SB), RODATA|NOPTR, $32
 
-#define TABLE(i) \
-	MOVBLZX i(SI)(CX*8), R14          \
-	ADDQ    (2048*i)(BX)(R14*8), R15
+// TWO adds the sums of the lowest two bytes of AX, the i-th of a set and the next. The upper half of X0 is
+// of no use. The adds of vectors leave the integer units to the bytes.
+#define TWO(i) \
+	MOVBLZX AL, R13                       \
+	MOVBLZX AH, CX                        \
+	VPADDQ  (2048*i)(BX)(R13*8), X0, X0   \
+	VPADDQ  (2048*i+2048)(BX)(CX*8), X0, X0
 
 // OTHER reads the sums over the events of the i-th and of the fourth block after it. It leaves their
 // places in two registers.
@@ -304,37 +319,42 @@ GLOBL lanes<>(SB), RODATA|NOPTR, $32
 	VPAND    Y2, Y1, Y1     \
 	VPADDD   Y1, sum, sum
 
-// func sumAVX2(of *group, past *[64]uint64, other *[64]otherSum, s *sums, forgotten uint64, regions *[4]uint32) bool
-TEXT ·sumAVX2(SB), NOSPLIT, $512-49
-	MOVQ of+0(FP), AX
+// func sumAVX2(of *group, past *[64]uint64, other *[64]otherSum, s *sums, forgotten uint64, regions *[4]uint32) (empty uint64)
+TEXT ·sumAVX2(SB), NOSPLIT, $512-56
+	MOVQ of+0(FP), R8
 	MOVQ past+8(FP), SI
 	MOVQ s+24(FP), BX
 	MOVQ forgotten+32(FP), R10
 	NOTQ R10
-	MOVQ group_n(AX), R11
+	MOVQ group_n(R8), R11
 	XORQ DX, DX
 
 next:
-	MOVBLZX group_at(AX)(DX*1), CX
-	MOVQ    (SI)(CX*8), R13
-	MOVBLZX R13, R14
-	MOVQ    (BX)(R14*8), R15
-	TABLE(1)
-	TABLE(2)
-	TABLE(3)
-	TABLE(4)
-	TABLE(5)
-	TABLE(6)
-	MOVQ    R13, R14
-	SHRQ    $56, R14
-	ADDQ    (2048*7)(BX)(R14*8), R15
-	ANDQ    R10, R13
-	MOVQ    R13, (SI)(CX*8)
-	MOVQ    R15, packed-512(SP)(DX*8)
+	MOVBLZX group_at(R8)(DX*1), R9
+	MOVQ    (SI)(R9*8), AX
+	MOVQ    AX, R14
+	ANDQ    R10, R14
+	MOVQ    R14, (SI)(R9*8)
+	MOVBLZX AL, R13
+	MOVBLZX AH, CX
+	VMOVQ   (BX)(R13*8), X0
+	VPADDQ  2048(BX)(CX*8), X0, X0
+	SHRQ    $16, AX
+	TWO(2)
+	SHRQ    $16, AX
+	TWO(4)
+	SHRL    $16, AX
+	MOVBLZX AL, R13
+	SHRL    $8, AX
+	VPADDQ  (2048*6)(BX)(R13*8), X0, X0
+	VMOVQ   (2048*7)(BX)(AX*8), X1 // reads nothing behind the tables
+	VPADDQ  X1, X0, X0
+	VMOVQ   X0, packed-512(SP)(DX*8)
 	INCQ    DX
 	CMPQ    DX, R11
 	JLT     next
 
+	MOVQ         R8, AX
 	MOVQ         other+16(FP), DI
 	VMOVD        R11, X4
 	VPBROADCASTD X4, Y4
@@ -346,7 +366,7 @@ next:
 	VPXOR        Y9, Y9, Y9
 	VPXOR        Y10, Y10, Y10
 	VPXOR        Y11, Y11, Y11
-	VPXOR        Y12, Y12, Y12        // whether a slow sum is 0
+	XORQ         BX, BX               // the blocks whose slow sum is 0
 	XORQ         DX, DX
 
 some:
@@ -389,7 +409,10 @@ some:
 	VPCMPGTD   Y7, Y4, Y1                       // the lanes in use
 	VPCMPEQD   Y7, Y0, Y0
 	VPAND      Y1, Y0, Y0
-	VPOR       Y0, Y12, Y12
+	VMOVMSKPS  Y0, R8
+	MOVQ       DX, CX
+	SHLQ       CX, R8
+	ORQ        R8, BX
 	VPAND      Y5, Y2, Y2
 	VPSLLD     $3, Y2, Y2
 	VPADDD     Y2, Y13, Y2
@@ -412,50 +435,57 @@ some:
 	VPADDD     X9, X8, X8
 	MOVQ       regions+40(FP), DI
 	VMOVDQU    X8, (DI)
-	VMOVMSKPS  Y12, CX
 	VZEROUPPER
-	TESTL      CX, CX
-	SETNE      ret+48(FP)
+	MOVQ       BX, empty+48(FP)
 	RET
 
-// EVENT adds the sums of the i-th event.
-#define EVENT(i) \
-	MOVL  (4*i)(SI), AX     \
-	MOVL  AX, CX            \
-	ANDL  $15, CX           \
-	SHLL  $4, CX            \
-	ANDL  $-16, AX          \
-	MOVOU (DI)(AX*1), X0    \
-	MOVOU (BX)(CX*1), X1    \
-	PADDL X1, X0            \
+// CREDIT adds the sums in X1 to those of the i-th block.
+#define CREDIT(i) \
+	MOVL  (4*i)(SI), AX  \
+	SHLQ  $4, AX         \
+	MOVOU (DI)(AX*1), X0 \
+	PADDL X1, X0         \
 	MOVOU X0, (DI)(AX*1)
 
-// func addEvents(to []otherSum, of *[16]otherSum, list []event)
-TEXT ·addEvents(SB), NOSPLIT, $0-56
-	MOVQ to_base+0(FP), DI
-	MOVQ of+24(FP), BX
-	MOVQ list_base+32(FP), SI
-	MOVQ list_len+40(FP), DX
-	JMP  test
+// func addCredits(to []otherSum, c *credits, weights *otherSum)
+TEXT ·addCredits(SB), NOSPLIT, $0-40
+	MOVQ    to_base+0(FP), DI
+	MOVQ    c+24(FP), BX
+	MOVQ    weights+32(FP), CX
+	MOVQ    credits_blocks(BX), DX
+	MOVLQZX credits_ends(BX), SI // those without credit
+	LEAQ    (DX)(SI*4), SI
+	MOVOU   (CX), X2
+	PXOR    X1, X1
+	XORQ    CX, CX
+
+credit:
+	PADDL   X2, X1
+	INCQ    CX
+	MOVLQZX credits_ends(BX)(CX*4), R8
+	LEAQ    -16(DX)(R8*4), R8
+	JMP     test
 
 four:
-	EVENT(0)
-	EVENT(1)
-	EVENT(2)
-	EVENT(3)
-	ADDQ $16, SI
+	CREDIT(0)
+	CREDIT(1)
+	CREDIT(2)
+	CREDIT(3)
+	ADDQ    $16, SI
 
 test:
-	SUBQ $4, DX
-	JGE  four
-	ADDQ $4, DX
-	JEQ  done
+	CMPQ    SI, R8
+	JLE     four
+	ADDQ    $16, R8
+	JMP     rest
 
-event:
-	EVENT(0)
-	ADDQ $4, SI
-	DECQ DX
-	JNE  event
+one:
+	CREDIT(0)
+	ADDQ    $4, SI
 
-done:
+rest:
+	CMPQ    SI, R8
+	JNE     one
+	CMPQ    CX, $const_unit
+	JNE     credit
 	RET

@@ -6,10 +6,10 @@ func assessGroup(g *group, c *calibrator, scores *[64]int32, notes *[64]note, ne
 	return assessPlain(g, c, scores, notes, near, listed)
 }
 
-func sumGroup(g *group, past *[64]uint64, other *[64]otherSum, s *sums, forgotten uint64, regions *[4]uint32) bool {
+func sumGroup(g *group, past *[64]uint64, other *[64]otherSum, s *sums, forgotten uint64, regions *[4]uint32) uint64 {
 	return sumPlain(g, past, other, s, forgotten, regions)
 }
 
 func fillTables(tables *sums, at *[64]uint64) { fillPlain(tables, at) }
 
-func addEvents(to []otherSum, of *[16]otherSum, list []event) { addPlain(to, of, list) }
+func addCredits(to []otherSum, c *credits, weights *otherSum) { addPlain(to, c, weights) }
