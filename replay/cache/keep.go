@@ -63,6 +63,19 @@ func (c *Cell) surplus(list []int32, excess int) []int32 {
 	return pass
 }
 
+// equal is slices.Equal, many blocks at a time.
+func equal(a, b []int32) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for ; len(a) >= 64; a, b = a[64:], b[64:] {
+		if *(*[64]int32)(a) != *(*[64]int32)(b) {
+			return false
+		}
+	}
+	return slices.Equal(a, b)
+}
+
 // keepOut removes the members of D_t from the cache that the engine or the policy has chosen.
 func (c *Cell) keepOut() error {
 	if c.bypasser != nil {
@@ -80,7 +93,7 @@ func (c *Cell) keepOut() error {
 	}
 	if c.unmarked {
 		c.unmarked = false
-		if slices.Equal(c.pass, c.step.Members) { // as in the step before, no member is kept
+		if equal(c.pass, c.step.Members) { // as in the step before, no member is kept
 			c.size -= c.weigh(c.pass)
 			return nil
 		}
