@@ -264,7 +264,10 @@ func (s *slurm) on(node, packs string) slurmTask {
 			if given < turns && s.waits(task) {
 				given++
 				write(s.t, filepath.Join(s.dir, "turn."+node), "")
-				for s.waits(task) {
+				for range 10_000 { // the outer loop gives up later
+					if !s.waits(task) {
+						break
+					}
 					time.Sleep(time.Millisecond)
 				}
 			}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// stageParts is the number of blocks that Stage requests at a time.
+// stageParts is the most blocks that Stage requests ahead.
 const stageParts = 8
 
 // Stage copies an object to a file, in large blocks. The file appears under its name whole or not at
@@ -26,7 +26,8 @@ func Stage(ctx context.Context, url, path string) error {
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
-	o.Expect([]Span{{0, max(0, o.Size()-lastBytes)}}, stageParts) // Open has requested the others
+	last := max(0, o.Size()-lastBytes) // from here on Open has requested the bytes
+	o.Expect([]Span{{0, last}, {last, o.Size()}}, stageParts)
 	_, err = io.Copy(file, io.NewSectionReader(o, 0, o.Size()))
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return &Error{url, err}

@@ -402,7 +402,7 @@ func (w waiting) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Then calls its function once, after the last block begins to arrive and before all of it is read.
+// Then calls its function once, after the last block begins to arrive.
 func TestThen(t *testing.T) {
 	const block, size = 8 << 20, 20 << 20
 	dir := t.TempDir()
@@ -414,6 +414,8 @@ func TestThen(t *testing.T) {
 	o, err := storage.OpenIn(t.Context(), gated{s, 2 * block, gate}, "x")
 	fatal.If(t, err)
 	defer o.Close()
+	opened := sync.OnceFunc(func() { close(gate) })
+	defer opened()
 	var calls atomic.Int64
 	o.Expect([]storage.Span{{From: 0, To: size - 1<<20}}, 2)
 	o.Then(func() { calls.Add(1) })
@@ -426,7 +428,7 @@ func TestThen(t *testing.T) {
 	if n := calls.Load(); n != 0 {
 		t.Errorf("%d calls before a byte of the last block arrives", n)
 	}
-	close(gate)
+	opened()
 	read(size - 1<<20)
 	o.Close() // waits for calls
 	if n := calls.Load(); n != 1 {

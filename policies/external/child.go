@@ -282,6 +282,8 @@ func (c *child) broken(why, closed string) error {
 // ending waits for the end of a child that closed a pipe, and says how it ended. It kills a child that
 // runs on.
 func (c *child) ending(closed string) string {
+	c.waits.Add(1) // so that watch leaves the child to the timer
+	defer c.waits.Add(1)
 	c.in.Close()
 	killed := time.AfterFunc(graceOfClosed, c.kill)
 	c.wait()
