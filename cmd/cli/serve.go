@@ -103,7 +103,7 @@ Requests without output tokens generate one.`,
 			fl.IntVar(&e.Budget, "token-budget", 2048, "largest number of tokens of an iteration")
 			fl.IntVar(&e.MaxRunning, "max-running", 256, "largest number of requests that run")
 			fl.IntVar(&e.BlockTokens, "block-tokens", 16, "number of tokens of a block of KV")
-			fl.IntVar(&e.Blocks, "kv-blocks", 0, "number of blocks of KV on a GPU (default: as many as fit)")
+			fl.IntVar(&e.Blocks, "kv-blocks", 0, "number of usable blocks of KV on a GPU, one less than vLLM logs (default: as many as fit)")
 			fl.BoolVar(&e.Elastic, "elastic", false, "give KV the memory that the activations of an iteration do not need (always for ellm)")
 			fl.BoolVar(&f.waits, "synchronous", false, "form an iteration after the one before it has ended, not while it runs")
 			fl.BoolVar(&f.noReuse, "no-prefix-reuse", false, "forget the KV of requests that ended or were preempted (always for ellm)")

@@ -241,7 +241,7 @@ func TestServeRefuses(t *testing.T) {
 		"limited twice":   {[]string{good, "--model", "llama-3-8b", "--slo", "tpot=5ms,tpot=6ms"}, 2, "tpot is limited twice"},
 		"slo twice":       {[]string{good, "--model", "llama-3-8b", "--slo", "tpot=5ms", "--slo", "ttft=6s"}, 2, "join them with a comma"},
 		"class twice":     {[]string{classes, "--model", "llama-3-8b", "--slo", "conv:tpot=5ms", "--slo", "conv:ttft=6s"}, 2, "join them with a comma"},
-		"reserve":         {[]string{good, "--model", "llama-3-8b", "--reserve", "0.99"}, 1, "of the 475.5 MB that the reserve leaves"},
+		"reserve":         {[]string{good, "--model", "llama-3-8b", "--reserve", "0.99"}, 1, "of the 475.5 MB that are free"},
 		"goodput at once": {[]string{once, "--model", "llama-3-8b", "--slo", "tpot=5ms", "--goodput", "0.9"}, 2, "arrive at once"},
 		"drawn at once":   {[]string{once, "--model", "llama-3-8b", "--burstiness", "1"}, 2, "arrive at once"},
 		"unused topk":     {[]string{good, "--model", "llama-3-8b", "--topk", "64"}, 2, "--topk has no effect"},

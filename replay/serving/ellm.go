@@ -55,25 +55,44 @@ func (p *Optimised) evaluate(jobs []*Job, share int) candidate {
 }
 
 // least returns the least share with which requests fit that all decode, and more than Share if none
-// does. It bisects, because memory falls with the share except for the rounding to blocks.
+// does. Memory falls with the share, except for the rounding to blocks, while the sampler needs more than
+// the layers. Then the activations of uncached tokens count too, and memory may fall or rise. So it
+// bisects one of these two ranges.
 func (p *Optimised) least(s *State, jobs []*Job) int {
-	fits := func(share int) bool {
-		blocks, again := 0, 0
+	n := int64(min(len(jobs), s.Budget))
+	need := func(share int) (blocks int, again int64) {
 		for _, j := range jobs {
 			uncached := (j.Tokens() + 1) * share / Share
 			blocks += s.options.blocks(j.Tokens() + 1 - uncached)
-			again += uncached
+			again += int64(uncached)
 		}
-		n := int64(min(len(jobs), s.Budget))
-		return blocks <= s.options.limit(n, n, int64(again))
+		return blocks, again
+	}
+	fits := func(share int) bool {
+		blocks, again := need(share)
+		return blocks <= s.options.limit(n, n, again)
 	}
 	switch {
 	case fits(0):
 		return 0
-	case !p.Partial || !fits(Share):
+	case !p.Partial:
 		return Share + 1
 	}
-	return 1 + sort.Search(Share-1, func(i int) bool { return fits(i + 1) })
+	sampler := s.options.activations(n, n, 0)
+	from, to := 0, sort.Search(Share, func(i int) bool {
+		_, again := need(i + 1)
+		return s.options.activations(n, n, again) > sampler
+	})
+	if !fits(to) {
+		to = min(to+1, Share) // the token at which the layers need more may still save memory
+	}
+	if !fits(to) {
+		from, to = to, Share
+	}
+	if !fits(to) {
+		return Share + 1
+	}
+	return from + 1 + sort.Search(to-from-1, func(i int) bool { return fits(from + i + 1) })
 }
 
 // Batch solves Eq. 1 and gives requests tokens as FCFS does.
