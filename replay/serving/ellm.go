@@ -79,20 +79,17 @@ func (p *Optimised) least(s *State, jobs []*Job) int {
 		return Share + 1
 	}
 	sampler := s.options.activations(n, n, 0)
-	from, to := 0, sort.Search(Share, func(i int) bool {
+	kink := sort.Search(Share, func(i int) bool {
 		_, again := need(i + 1)
 		return s.options.activations(n, n, again) > sampler
 	})
-	if !fits(to) {
-		to = min(to+1, Share) // the token at which the layers need more may still save memory
+	next := min(kink+1, Share) // the token at which the layers need more may still save memory
+	for _, r := range [][2]int{{0, kink}, {0, next}, {next, Share}} {
+		if from, to := r[0], r[1]; fits(to) {
+			return from + 1 + sort.Search(to-from-1, func(i int) bool { return fits(from + i + 1) })
+		}
 	}
-	if !fits(to) {
-		from, to = to, Share
-	}
-	if !fits(to) {
-		return Share + 1
-	}
-	return from + 1 + sort.Search(to-from-1, func(i int) bool { return fits(from + i + 1) })
+	return Share + 1
 }
 
 // Batch solves Eq. 1 and gives requests tokens as FCFS does.
