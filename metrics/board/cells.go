@@ -123,21 +123,13 @@ func (c *cell) addRequests(rows []*result.Row) (tallies []tally, err error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	n := 1
-	for i, r := range rows[1:] {
-		if *r.RequestID != *rows[i].RequestID {
-			n++
-		}
-	}
+	runs := slice.Runs(rows, func(a, b *result.Row) bool { return *a.RequestID == *b.RequestID })
+	n := len(runs)
 	c.requests, tallies = make([]counts, 0, n), make([]tally, 0, n)
 	c.work = &work{make([]string, 0, n), make([]task, 0, n)}
-	for len(rows) > 0 {
-		id, own := *rows[0].RequestID, 1
-		for own < len(rows) && *rows[own].RequestID == id {
-			own++
-		}
-		t, err := c.request(id, rows[:own])
-		rows = rows[own:]
+	for _, own := range runs {
+		id := *own[0].RequestID
+		t, err := c.request(id, own)
 		if err != nil {
 			return nil, err
 		}

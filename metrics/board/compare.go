@@ -344,16 +344,16 @@ func withRatio(pairs []pair) []pair {
 
 // pairedP tests the log ratio of misses over the pairs. It returns nil without rows by request.
 func pairedP(seed uint64, pairs []pair) *float64 {
-	cells := sidesOf(pairs)
+	cells := sidesOf(withRatio(pairs))
 	if cells == nil {
 		return nil
 	}
 	return Number(newSwaps(seed, cells).p(cells, logRatio))
 }
 
-// sidesOf returns the misses of the pairs of the ratio, nil without rows by request.
+// sidesOf returns the misses of pairs, nil without rows by request.
 func sidesOf(pairs []pair) (cells []sides) {
-	for _, p := range withRatio(pairs) {
+	for _, p := range pairs {
 		if p.a.requests == nil || p.b.requests == nil {
 			return nil
 		}

@@ -136,11 +136,12 @@ type testsOfPlaces struct {
 func (t *testsOfAll) add(d *Contest, pairs []pair) {
 	at := t.count
 	t.count++
+	pairs = withRatio(pairs)
 	cells := sidesOf(pairs)
 	if d.Requests == nil || cells == nil {
 		return
 	}
-	refs := slice.Map(withRatio(pairs), func(p pair) CellRef { return p.at })
+	refs := slice.Map(pairs, func(p pair) CellRef { return p.at })
 	i := slices.IndexFunc(t.of, func(of testsOfPlaces) bool { return slices.Equal(of.refs, refs) })
 	if i < 0 {
 		i = len(t.of)
