@@ -375,6 +375,18 @@ func (c counting) Get(ctx context.Context, name string, from, to int64, tag stri
 	return c.Store.Get(ctx, name, from, to, tag)
 }
 
+// openCounting opens the object x of a folder, and counts the requests for its bytes.
+func openCounting(t *testing.T, dir string) (*storage.Object, *atomic.Int64) {
+	t.Helper()
+	s, err := storage.At(dir)
+	fatal.If(t, err)
+	gets := new(atomic.Int64)
+	o, err := storage.OpenIn(t.Context(), counting{s, gets}, "x")
+	fatal.If(t, err)
+	t.Cleanup(func() { o.Close() })
+	return o, gets
+}
+
 // gated is a store whose answers end at a byte until the gate is open.
 type gated struct {
 	storage.Store
@@ -442,12 +454,7 @@ func TestExpectAgain(t *testing.T) {
 	data := content(size)
 	dir := t.TempDir()
 	fatal.If(t, os.WriteFile(filepath.Join(dir, "x"), data, 0o600))
-	s, err := storage.At(dir)
-	fatal.If(t, err)
-	var gets atomic.Int64
-	o, err := storage.OpenIn(t.Context(), counting{s, &gets}, "x")
-	fatal.If(t, err)
-	defer o.Close()
+	o, gets := openCounting(t, dir)
 	o.Expect([]storage.Span{{From: 0, To: 1000}, {From: 3 << 20, To: 7 << 20}}, 8)
 	for range 2 {
 		o.Expect([]storage.Span{{From: 500, To: size}}, 2)
@@ -468,12 +475,7 @@ func TestReadAhead(t *testing.T) {
 	dir := t.TempDir()
 	fatal.If(t, os.WriteFile(filepath.Join(dir, "x"), nil, 0o600))
 	fatal.If(t, os.Truncate(filepath.Join(dir, "x"), block*blocks))
-	s, err := storage.At(dir)
-	fatal.If(t, err)
-	var gets atomic.Int64
-	o, err := storage.OpenIn(t.Context(), counting{s, &gets}, "x")
-	fatal.If(t, err)
-	defer o.Close()
+	o, gets := openCounting(t, dir)
 	o.Expect([]storage.Span{{From: 0, To: block * blocks}}, 64)
 	for at := int64(0); at < block*blocks; at += 1 << 20 {
 		if _, err := o.ReadAt(make([]byte, 1), at); err != nil {
