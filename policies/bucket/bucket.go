@@ -97,15 +97,16 @@ func (q *Queue) PushBy(of, ids []int32) {
 func (q *Queue) PushAll(buckets, ids []int32) {
 	q.closeUp()
 	buckets = buckets[:len(ids)]
-	ends := q.ends
+	ends, place, places := q.ends, q.place, q.ids
 	for i, x := range ids {
 		b := min(int(buckets[i]), len(ends)-1)
 		at := ends[b].behind
 		if at&link == link {
 			at = q.extend(b, at)
+			places = q.ids
 		}
 		ends[b].behind = at + 1
-		q.ids[at], q.place[x] = x, at
+		places[at], place[x] = x, at
 	}
 	q.size += len(ids)
 }
@@ -150,8 +151,9 @@ func (q *Queue) closeUp() {
 
 // Remove takes ids, which must be held, out of their buckets.
 func (q *Queue) Remove(ids ...int32) {
+	place, places := q.place, q.ids
 	for _, x := range ids {
-		q.ids[q.place[x]] = none
+		places[place[x]] = none
 	}
 	q.size -= len(ids)
 }

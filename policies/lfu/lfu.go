@@ -53,21 +53,22 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 // Update applies a step.
 func (p *Policy) Update(s *policies.Step) {
 	p.buckets = slices.Grow(p.buckets[:0], len(s.Exit))[:len(s.Exit)]
+	count, buckets := p.count, p.buckets
 	for i, x := range s.Exit {
-		p.count[x] += s.T
-		p.buckets[i] = p.count[x]
+		n := count[x] + s.T
+		count[x], buckets[i] = n, n
 	}
-	p.queue.PushAll(p.buckets, s.Exit)
+	p.queue.PushAll(buckets, s.Exit)
 	p.queue.Push(0, s.Offered...)
 	for _, x := range s.Offered {
-		p.count[x] = 0
+		count[x] = 0
 	}
 	p.queue.Remove(s.Hit...)
 	for _, x := range s.Hit {
-		p.count[x] -= s.T
+		count[x] -= s.T
 	}
 	for _, x := range s.Miss {
-		p.count[x] = -s.T
+		count[x] = -s.T
 	}
 }
 
