@@ -110,10 +110,10 @@ func (w *attempt) count(ctx context.Context, part int) error {
 	if counts != nil && len(counts.Units) > 0 {
 		w.set(part, counts)
 	}
-	if stopped := (*replay.Interrupted)(nil); errors.As(err, &stopped) {
+	if err != nil {
 		return cmp.Or(w.save(), err)
 	}
-	return err
+	return nil
 }
 
 // counted returns the counts of a part so far, or nil.

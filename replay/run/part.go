@@ -44,8 +44,8 @@ func (j *Job) Pass() string {
 }
 
 // Count replays some units of the trace and returns their counts. Merge makes rows of the counts of
-// all units. The job needs no store. If ctx is cancelled, Count returns the counts of the finished
-// units with an *Interrupted.
+// all units. The job needs no store. With an error, Count returns the counts of the finished units, or nil
+// if the trace has changed. If ctx is cancelled, the error is an *Interrupted.
 func (j *Job) Count(ctx context.Context, c Counting) (*Checkpoint, error) {
 	p, units := j.plan, j.plan.units()
 	if c.From < 0 || c.From >= c.To || c.To > len(units) {
@@ -66,9 +66,6 @@ func (j *Job) Count(ctx context.Context, c Counting) (*Checkpoint, error) {
 		ps.save = workers.put
 	}
 	err := p.execute(ctx, units, ps, total)
-	if stopped := (*Interrupted)(nil); err != nil && !errors.As(err, &stopped) {
-		return nil, err
-	}
 	if changed := p.file.Unchanged(p.digest); changed != nil {
 		return nil, changed
 	}

@@ -209,6 +209,37 @@ func TestFailedUnitIsNotKept(t *testing.T) {
 	}
 }
 
+// A worker that fails keeps the units that it has finished, even if no checkpoint was due.
+func TestFailureKeepsFinishedUnits(t *testing.T) {
+	f, _ := manyUnits(t)
+	resets := -1 << 20 // the policy does not fail while its fingerprint is computed
+	o := Options{Policies: specs(t, "fifo"), Capacities: capacities(t, "2x"), Workers: 1, Checkpoint: time.Hour}
+	o.Policies[0].Make = func() policies.Policy { return &failing{resets: &resets, at: 3} }
+	job, err := Plan(f, o)
+	fatal.If(t, err)
+	job.Pass()
+	resets = 0
+	c, err := job.Count(t.Context(), Counting{From: 0, To: 3})
+	if err == nil || c == nil || !reflect.DeepEqual(c.Units, []int{0, 1}) || c.Tallies[0].Counts.Streams != 2 {
+		t.Errorf("Count failed in the third unit (%v) and returned %+v, expected the first two", err, c)
+	}
+	o.Store, err = OpenStore(t.TempDir())
+	fatal.If(t, err)
+	job, err = Plan(f, o)
+	fatal.If(t, err)
+	resets = 0
+	_, err = job.Run(t.Context())
+	kept, _ := filepath.Glob(filepath.Join(o.Store.dir, "partial", "*", "*.json"))
+	if err == nil || len(kept) != 1 {
+		t.Fatalf("Run failed in the third unit (%v) and kept %v, expected one file", err, kept)
+	}
+	replayed := 0
+	o.Progress = func(int) { replayed++ }
+	if mustRun(t, f, o); replayed != 1 {
+		t.Errorf("the next run replays %d streams, expected the third", replayed)
+	}
+}
+
 // use makes the counts in a folder those of the job's policies.
 func use(t *testing.T, dir string, job *Job) {
 	t.Helper()

@@ -264,12 +264,12 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 	var next atomic.Int64
 	var failed failure
 	var g errgroup.Group
-	one := func(ab *abreast) error {
+	one := func(ab *abreast) (err error) {
 		w := newWorker(p)
 		ab.join(w)
 		defer w.close()
 		keep := ps.keeper()
-		for ctx.Err() == nil && !failed.any.Load() { // a failure stops no begun unit, so the first error is unique
+		for err == nil && ctx.Err() == nil && !failed.any.Load() { // a failure stops no begun unit, so the first error is unique
 			i := int(next.Add(1)) - 1
 			if i >= len(open) {
 				break
@@ -279,24 +279,18 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 			}
 			if stream, err := w.unit(units[open[i]]); err != nil {
 				failed.note(stream, err)
-				if w.begun {
-					p.opt.Profile.stop()
-					return nil // the tallies have counts of a unit that is not finished
-				}
 				break
 			}
 			merge.Lock()
 			ps.done[open[i]] = true
 			merge.Unlock()
-			if err := keep.finished(open[i], w.tallies); err != nil {
-				return err
-			}
+			err = keep.finished(open[i], w.tallies)
 		}
 		merge.Lock()
 		defer merge.Unlock()
 		addTallies(total, w.tallies)
-		if ctx.Err() == nil && !failed.any.Load() {
-			return nil
+		if err != nil || ctx.Err() == nil && !failed.any.Load() {
+			return err
 		}
 		p.opt.Profile.stop()
 		return keep.keep(w.tallies)
@@ -321,13 +315,18 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 	return nil
 }
 
-// unit replays the caches of a unit. With an error it returns the first stream of the error.
+// unit replays the caches of a unit and pools their counts. With an error it pools nothing, and returns
+// the first stream of the error.
 func (w *worker) unit(u [2]int) (stream int, err error) {
+	w.pending = w.pending[:0]
 	for _, c := range w.plan.caches[u[0]:u[1]] {
 		if err := w.replay(c); err != nil {
 			return c.from, err
 		}
 	}
-	w.begun = false
+	for i := range w.pending {
+		n := &w.pending[i]
+		w.tallies[n.cell][n.part].merge(&n.tally)
+	}
 	return 0, nil
 }

@@ -91,7 +91,7 @@ func TestDamagedPass(t *testing.T) {
 	path := filepath.Join(dir, k.name)
 	k.units = []int{1}
 	tallies := [][]tally{make([]tally, 1)}
-	tallies[0][0].add(&cache.Counts{Streams: 3, Steps: 9, Demand: 70, Misses: 12}, 4, 4, 2)
+	tallies[0][0] = tally{cache.Counts{Streams: 3, Steps: 9, Demand: 70, Misses: 12}, 4, 4, 2}
 	fatal.If(t, k.keep(tallies))
 	resume := func() (done int, total [][]tally) {
 		ps := &pass{to: 2, todo: kept.todo, done: map[int]bool{}}

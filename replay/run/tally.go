@@ -11,22 +11,17 @@ type tally struct {
 	whole                  int64 // streams whose whole context fits the capacity
 }
 
-// add pools counts. least and most are the smallest and the largest capacity of the counted
-// streams. whole is the number of streams whose whole context fits the capacity.
-func (t *tally) add(c *cache.Counts, least, most, whole int64) {
-	t.whole += whole
-	if t.counts.Streams == 0 {
-		t.minEntries, t.maxEntries = least, most
-	}
-	t.minEntries, t.maxEntries = min(t.minEntries, least), max(t.maxEntries, most)
-	t.counts.Add(c)
-}
-
+// merge pools o into t.
 func (t *tally) merge(o *tally) {
 	if o.counts.Streams == 0 {
 		return
 	}
-	t.add(&o.counts, o.minEntries, o.maxEntries, o.whole)
+	if t.counts.Streams == 0 {
+		t.minEntries, t.maxEntries = o.minEntries, o.maxEntries
+	}
+	t.minEntries, t.maxEntries = min(t.minEntries, o.minEntries), max(t.maxEntries, o.maxEntries)
+	t.whole += o.whole
+	t.counts.Add(&o.counts)
 }
 
 // newTallies returns a tally for every part of every cell that is to be replayed.

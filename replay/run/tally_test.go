@@ -10,9 +10,9 @@ import (
 // them. It adds up the streams whose whole context fits.
 func TestTallies(t *testing.T) {
 	var sum, part, none tally
-	part.add(&cache.Counts{Streams: 1, Misses: 5}, 30, 40, 1)
-	part.add(&cache.Counts{Streams: 1, Misses: 7}, 10, 50, 0)
-	part.add(&cache.Counts{Streams: 1, Misses: 1}, 20, 20, 1)
+	part.merge(&tally{cache.Counts{Streams: 1, Misses: 5}, 30, 40, 1})
+	part.merge(&tally{cache.Counts{Streams: 1, Misses: 7}, 10, 50, 0})
+	part.merge(&tally{cache.Counts{Streams: 1, Misses: 1}, 20, 20, 1})
 	sum.merge(&none)
 	sum.merge(&part)
 	sum.merge(&none)

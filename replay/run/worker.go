@@ -29,8 +29,8 @@ type worker struct {
 	request requestFacts
 	runners []*cache.Cell // one per policy, for all of its capacities
 	groups  []*group      // cells that are replayed together, windowed policies first
-	tallies [][]tally
-	begun   bool // the tallies have counts of a unit that is not finished
+	tallies [][]tally     // of finished units
+	pending []streamTally // of the unit that is replayed
 	peaks   map[string]int64
 	windows map[int]*cache.Cell // by N, for plans that set windows
 }
@@ -174,7 +174,6 @@ func (w *worker) replay(c span) (err error) {
 		return err
 	}
 	steps := p.opt.Profile.begin(c)
-	w.begun = true
 	for _, g := range w.groups {
 		if cell, err := w.runGroup(c.from, g, steps); err != nil {
 			return fmt.Errorf("%s: %s: %s: %w", p.file.Path(), w.name(), p.cells[cell].name(), err)
@@ -479,7 +478,13 @@ func (w *worker) placed(capacity int) []int32 {
 	return demand.Place(w.plan.warmup, w.view(), capacity, w.request.importance)
 }
 
-// tally pools the counts of cell c on the i-th selected stream and reports progress.
+// streamTally is the tally of a cell on one stream.
+type streamTally struct {
+	cell, part int
+	tally
+}
+
+// tally notes the counts of cell c on the i-th selected stream and reports progress.
 func (w *worker) tally(i, c int, st cache.Start, counts *cache.Counts) {
 	p, plan := w.plan, &w.plan.cells[c]
 	least, most, whole := int64(0), int64(0), int64(0)
@@ -492,7 +497,7 @@ func (w *worker) tally(i, c int, st cache.Start, counts *cache.Counts) {
 			whole = counts.Streams
 		}
 	}
-	w.tallies[c][p.partOf[i]].add(counts, least*tokens, most*tokens, whole)
+	w.pending = append(w.pending, streamTally{c, p.partOf[i], tally{*counts, least * tokens, most * tokens, whole}})
 	if p.opt.Progress != nil {
 		p.opt.Progress(p.selected(i).Rows)
 	}
