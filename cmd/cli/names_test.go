@@ -81,32 +81,3 @@ func TestRunsAtOnceAddUp(t *testing.T) {
 	}
 	kvreplay(t, 0, "leaderboard", out)
 }
-
-// A rows file of an earlier version with any schema is removed if the new file has its rows.
-// Otherwise it stays, with a note and a remedy.
-func TestOldRowsFiles(t *testing.T) {
-	path, out, other := smallTrace(t, small), t.TempDir(), t.TempDir()
-	args := func(out, policies string) []string {
-		return []string{"replay", path, "--policy", policies, "--capacity", "2x", "--out", out}
-	}
-	kvreplay(t, 0, args(out, "lru,opt")...)
-	kvreplay(t, 0, args(other, "lru,fifo")...)
-	covered, more := filepath.Join(out, "small.rows-0123abcd.jsonl"), filepath.Join(out, "small.rows-4567abcd.jsonl")
-	schema := strings.NewReplacer(`{"schema":1`, `{"schema":0`, `{"schema":2`, `{"schema":0`)
-	for name, text := range map[string][]byte{covered: rowsOf(t, out), more: rowsOf(t, other)} {
-		fatal.If(t, os.WriteFile(name, []byte(schema.Replace(string(text))), 0o644))
-	}
-	_, stderr := kvreplay(t, 0, args(out, "lru,opt")...)
-	for _, want := range []string{"removed " + covered, more + " (earlier version) has rows that small.rows.jsonl lacks"} {
-		if !strings.Contains(stderr, want) {
-			t.Errorf("%s: no %q", stderr, want)
-		}
-	}
-	if found, _ := filepath.Glob(filepath.Join(out, "small.rows-*")); len(found) != 1 || found[0] != more {
-		t.Errorf("old files left: %v, expected %s", found, more)
-	}
-	kvreplay(t, 0, args(out, "fifo")...)
-	if found, _ := filepath.Glob(filepath.Join(out, "small.rows-*")); len(found) != 0 {
-		t.Errorf("old files left: %v", found)
-	}
-}

@@ -80,17 +80,6 @@ func MergeRows(newer, older []Row) []Row {
 	return rows
 }
 
-// Covers reports whether rows have every part of every cell that older has. Then older adds
-// nothing.
-func Covers(rows, older []Row) bool {
-	parts := map[string]bool{}
-	name := func(r *Row) string { return r.CellID() + PartOf(r).String() }
-	for i := range rows {
-		parts[name(&rows[i])] = true
-	}
-	return !slices.ContainsFunc(older, func(r Row) bool { return !parts[name(&r)] })
-}
-
 // Pointers returns the addresses of rows. Rows are large, and callers sort, split and group them
 // many times.
 func Pointers(rows []Row) []*Row {

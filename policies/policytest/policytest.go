@@ -46,7 +46,8 @@
 // Histories that are worked out by hand (History, LossyHistory) check that a policy follows its paper.
 //
 // A failure names the seed of the smallest stream that shows it, and -policytest.seed draws that
-// stream alone. Run counts allocations, so it must not be called from a parallel test.
+// stream alone. Run counts allocations, so it must not be called from a parallel test. It counts those of
+// the goroutine that calls the policy, not those of goroutines that the policy starts.
 package policytest
 
 import (

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -131,11 +130,17 @@ func readRequested(path string) ([]requestedCell, error) {
 	if !ok {
 		return nil, damaged
 	}
-	cells, err := decodeAll[requestedCell](text)
-	if err != nil {
-		return nil, damaged
+	var cells []requestedCell
+	for dec := json.NewDecoder(bytes.NewReader(text)); ; {
+		var c requestedCell
+		switch err := dec.Decode(&c); {
+		case errors.Is(err, io.EOF):
+			return cells, nil
+		case err != nil:
+			return nil, damaged
+		}
+		cells = append(cells, c)
 	}
-	return cells, nil
 }
 
 // Requested returns the cells that runs into the results folder dir requested, each as one
@@ -164,9 +169,8 @@ func Requested(dir string) ([]result.Row, error) {
 }
 
 // WriteRows replaces the rows file of the job's trace. The new file has all finished cells
-// that runs into the folder requested, and the other cells of the previous file. WriteRows
-// removes files of earlier versions that add nothing to it. Notes are for the user. Call it
-// after Run.
+// that runs into the folder requested, and the other cells of the previous file. Notes are for the
+// user. Call it after Run.
 func (j *Job) WriteRows() (notes []string, err error) {
 	p, s := j.plan, j.plan.opt.Store
 	path := filepath.Join(s.dir, RowsName(p.file.Path()))
@@ -187,11 +191,7 @@ func (j *Job) WriteRows() (notes []string, err error) {
 			}
 		}
 		rows := result.MergeRows(newer, older)
-		if err := files.WriteBy(path, func(w io.Writer) error { return result.WriteJSONL(w, rows) }); err != nil {
-			return err
-		}
-		notes = append(notes, s.removeSuperseded(p.file.Path(), rows)...)
-		return nil
+		return files.WriteBy(path, func(w io.Writer) error { return result.WriteJSONL(w, rows) })
 	})
 	return notes, err
 }
@@ -217,51 +217,4 @@ func (j *Job) finished() ([]result.Row, error) {
 		}
 	}
 	return rows, nil
-}
-
-// oldRows matches the endings of rows files of earlier versions, which wrote several per trace.
-var oldRows = regexp.MustCompile(`^\.rows-[0-9a-f]{8}\.jsonl$`)
-
-// removeSuperseded removes rows files of earlier versions whose rows are all in the new file.
-func (s *Store) removeSuperseded(trace string, rows []result.Row) (notes []string) {
-	entries, err := os.ReadDir(s.dir)
-	if err != nil {
-		return nil
-	}
-	for _, e := range entries {
-		ending, ok := strings.CutPrefix(e.Name(), Stem(trace))
-		if !ok || !oldRows.MatchString(ending) {
-			continue
-		}
-		path := filepath.Join(s.dir, e.Name())
-		old, err := decodeSettings(path)
-		if err == nil && result.Covers(rows, old) && os.Remove(path) == nil {
-			notes = append(notes, fmt.Sprintf("removed %s: its rows are in %s", path, RowsName(trace)))
-			continue
-		}
-		notes = append(notes, fmt.Sprintf("%s (earlier version) has rows that %s lacks: remove it, or replay its policies and capacities again", path, RowsName(trace)))
-	}
-	return notes
-}
-
-// decodeSettings reads rows of any schema. Callers use only their settings.
-func decodeSettings(path string) ([]result.Row, error) {
-	text, err := readKept(path)
-	if err != nil {
-		return nil, err
-	}
-	return decodeAll[result.Row](text)
-}
-
-func decodeAll[V any](text []byte) (all []V, err error) {
-	for dec := json.NewDecoder(bytes.NewReader(text)); ; {
-		var v V
-		switch err := dec.Decode(&v); {
-		case errors.Is(err, io.EOF):
-			return all, nil
-		case err != nil:
-			return nil, err
-		}
-		all = append(all, v)
-	}
 }

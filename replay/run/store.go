@@ -46,7 +46,7 @@ func OpenStore(dir string) (*Store, error) {
 		files.Sweep(filepath.Join(dir, written))
 	}
 	s := &Store{dir: dir}
-	if err := s.moveCells(); err != nil {
+	if err := s.refuseEarly(); err != nil {
 		return nil, fmt.Errorf("open results folder: %w", err)
 	}
 	return s, nil
@@ -54,33 +54,18 @@ func OpenStore(dir string) (*Store, error) {
 
 const cellsFolder = "cells"
 
-// moveCells moves the cells of earlier versions, which kept those of all traces in one folder, to
-// the folders of their traces. A damaged cell stays, and no run reads it.
-func (s *Store) moveCells() error {
-	var names []string
-	folder := filepath.Join(s.dir, cellsFolder)
-	err := files.Each(folder, func(e fs.DirEntry) {
-		if name, ok := strings.CutSuffix(e.Name(), ".jsonl"); ok && e.Type().IsRegular() {
-			names = append(names, name)
-		}
-	})
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		from := filepath.Join(folder, name+".jsonl")
-		text, err := os.ReadFile(from)
-		if rows := unsealRows(from, text); err == nil && len(rows) > 0 {
-			to := s.cellPath(rows[0].TraceDigest, name)
-			if err = files.MakeFolder(filepath.Dir(to)); err == nil {
-				err = os.Rename(from, to)
-			}
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // another run may have moved it
+// refuseEarly returns an error if the folder has files of a version before v0.1.0. Those versions kept the
+// cells of all traces in one folder, and wrote several rows files per trace.
+func (s *Store) refuseEarly() error {
+	for _, at := range [][2]string{{cellsFolder, "*.jsonl"}, {".", "*.rows-" + strings.Repeat("[0-9a-f]", 8) + ".jsonl"}} {
+		early, err := files.Matching(filepath.Join(s.dir, at[0]), at[1])
+		if err != nil {
 			return err
 		}
+		if len(early) > 0 {
+			return fmt.Errorf("%s is of a version before v0.1.0: choose another folder, or remove it", early[0])
+		}
 	}
-	files.Sweep(folder)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
@@ -132,24 +133,21 @@ func damageCells(t *testing.T, dir string) {
 	}
 }
 
-// Cells of earlier versions, which kept those of all traces in one folder, are found.
-func TestCellsMoveToTheirTraces(t *testing.T) {
-	dir := t.TempDir()
-	run := storeRun(t, dir)
-	first, err := run()
-	fatal.If(t, err)
-	cells, _ := filepath.Glob(filepath.Join(dir, "cells", "*", "*.jsonl"))
-	for _, path := range cells {
-		fatal.If(t, os.Rename(path, filepath.Join(dir, "cells", filepath.Base(path))))
-	}
-	damaged := filepath.Join(dir, "cells", "damaged.jsonl")
-	fatal.If(t, os.WriteFile(damaged, []byte("{}\n"), 0o644))
-	again, err := run()
-	if err != nil || len(cells) == 0 || again.FromStore != len(cells) || !reflect.DeepEqual(again.Rows, first.Rows) {
-		t.Errorf("%d of %d cells from the store, or other rows: %v", again.FromStore, len(cells), err)
-	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "cells", "*.jsonl")); len(left) != 1 || left[0] != damaged {
-		t.Errorf("not moved: %q", left)
+// A folder with files of a version before v0.1.0 is refused. A trace may have a name like theirs.
+func TestStoreRefusesEarlyVersions(t *testing.T) {
+	for name, want := range map[string]string{
+		"cells/0123.jsonl":          "before v0.1.0",
+		"small.rows-0123abcd.jsonl": "before v0.1.0",
+		"a.rows-abc.rows.jsonl":     "",
+		"cells/0123/0123.jsonl":     "",
+	} {
+		path := filepath.Join(t.TempDir(), filepath.FromSlash(name))
+		fatal.If(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644)))
+		folder, _, _ := strings.Cut(path, filepath.FromSlash(name))
+		_, err := OpenStore(folder)
+		if got := fmt.Sprint(err); (want == "") != (err == nil) || want != "" && (!strings.Contains(got, want) || !strings.Contains(got, path)) {
+			t.Errorf("%s: %v, expected %q", name, err, want)
+		}
 	}
 }
 
