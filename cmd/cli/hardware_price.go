@@ -182,7 +182,7 @@ func (f *priceFlags) priced(m *hardware.Machine) priced {
 	ssd := transfer.NewSSD(m.Drive, m.Drives, int64(m.ReadsInFlight))
 	reads := request
 	reads.Descriptors = f.runs
-	p.Paths = append(p.Paths, pricedOf("ssd to host", fmt.Sprintf("%d × %s", m.Drives, m.Drive.Name), ssd.Read(reads)))
+	p.Paths = append(p.Paths, pricedOf("ssd to host", fmt.Sprintf("%d × %s", m.Drives, m.Drive.Name), ssd.Cost(reads)))
 	p.Paths = append(p.Paths, pricedOf("dram to dram", fmt.Sprintf("%d threads", copyThreads), transfer.DRAM(m.Host, copyThreads).Cost(request)))
 	if cxl, ok := transfer.CXL(m.Host, copyThreads); ok {
 		p.Paths = append(p.Paths, pricedOf("cxl to dram", fmt.Sprintf("%d threads", copyThreads), cxl.Cost(request)))

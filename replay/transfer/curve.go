@@ -101,7 +101,7 @@ func (c *Curve) Cost(r Request) Cost {
 	n := float64(r.Descriptors)
 	b := float64(r.Bytes) / n
 	g, align := c.regime(b), float64(r.Align)
-	cost := Cost{Bytes: r.Bytes, Descriptors: r.Descriptors, Launches: r.Launches, SMs: c.SMs,
+	cost := Cost{Bytes: r.Bytes, Descriptors: r.Descriptors, SMs: c.SMs,
 		WireForward: n * c.Packets.Forward(b, align), WireBack: n * c.Packets.Back(b, align)}
 	descriptor, bytes := c.piece(g, b, align)
 	by := Causes{Launch: float64(r.Launches) * c.Launch, Descriptor: n * descriptor, Link: n * bytes}

@@ -81,7 +81,6 @@ func (l Layout) WriteBack(streams, tokens int64) Request {
 type Cost struct {
 	Bytes       int64 // payload
 	Descriptors int64
-	Launches    int64
 	// WireForward and WireBack are bytes on the link with packet headers: in the direction of the
 	// payload, and against it (read requests). If the link's packets are not modelled, they are
 	// Bytes and 0.

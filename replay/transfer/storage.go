@@ -51,14 +51,14 @@ func (s *SSD) Rate(depth, block float64) float64 {
 	return least / math.Pow(sum, 1/s.Knee)
 }
 
-// Read prices random reads. r has Descriptors extents with Bytes in all.
-func (s *SSD) Read(r Request) Cost {
+// Cost prices random reads. r has Descriptors extents with Bytes in all.
+func (s *SSD) Cost(r Request) Cost {
 	if r.Descriptors == 0 {
 		return Cost{}
 	}
 	by := Causes{Link: s.streams(r)}
 	by.Descriptor = math.Max(0, s.Time(r)-by.Link)
-	return Cost{Bytes: r.Bytes, Descriptors: r.Descriptors, Launches: r.Launches, WireForward: float64(r.Bytes), Seconds: by.Descriptor + by.Link, By: by}
+	return Cost{Bytes: r.Bytes, Descriptors: r.Descriptors, WireForward: float64(r.Bytes), Seconds: by.Descriptor + by.Link, By: by}
 }
 
 // streams returns the time of a request's bytes, without latency.
@@ -66,7 +66,7 @@ func (s *SSD) streams(r Request) float64 {
 	return float64(r.Bytes) / (s.Bandwidth * float64(max(1, s.Drives)))
 }
 
-// Time returns Read(r).Seconds. With Cost it makes the drive a Path.
+// Time returns Cost(r).Seconds.
 func (s *SSD) Time(r Request) float64 {
 	if r.Descriptors == 0 {
 		return 0
@@ -78,9 +78,6 @@ func (s *SSD) Time(r Request) float64 {
 	}
 	return math.Max(s.streams(r), float64(r.Bytes)/s.Rate(depth, float64(r.Bytes)/n))
 }
-
-// Cost returns Read(r).
-func (s *SSD) Cost(r Request) Cost { return s.Read(r) }
 
 // Memory is DRAM or CXL memory from which threads of the host copy. Each piece waits for a latency,
 // and threads work in parallel. Bytes move at the smaller rate of the threads and the memory.
@@ -116,5 +113,5 @@ func (m Memory) Cost(r Request) Cost {
 		Descriptor: math.Ceil(float64(r.Descriptors)/threads) * m.Latency,
 		Link:       float64(r.Bytes) / math.Min(m.Rate, threads*m.ThreadRate),
 	}
-	return Cost{Bytes: r.Bytes, Descriptors: r.Descriptors, Launches: r.Launches, WireForward: float64(r.Bytes), Seconds: by.Descriptor + by.Link, By: by}
+	return Cost{Bytes: r.Bytes, Descriptors: r.Descriptors, WireForward: float64(r.Bytes), Seconds: by.Descriptor + by.Link, By: by}
 }

@@ -31,13 +31,11 @@ type Tiers struct {
 
 // Demand is the part of one layer's and step's demand that is below the GPU, in blocks.
 type Demand struct {
-	DRAM    int64   // demanded blocks in DRAM
-	SSD     int64   // demanded blocks that are only on the SSD
-	Extents int64   // reads for the SSD's blocks, 0 for one read per block
-	Read    int64   // blocks in these reads, in whole extents, 0 for SSD
-	Pinned  int64   // part of SSD that level Balanced keeps in pinned memory
-	Layer   int64   // blocks of the whole layer, for level LayerWise
-	Ahead   float64 // seconds of selection and projection that hide reads ahead
+	DRAM   int64   // demanded blocks in DRAM
+	SSD    int64   // demanded blocks that are only on the SSD
+	Pinned int64   // part of SSD that level Balanced keeps in pinned memory
+	Layer  int64   // blocks of the whole layer, for level LayerWise
+	Ahead  float64 // seconds of selection and projection that hide reads ahead
 }
 
 // Fetch returns the traffic of a demand and its time that is not hidden behind Ahead seconds of
@@ -56,16 +54,22 @@ type Demand struct {
 //
 // Negative differences count as 0.
 func (t *Tiers) Fetch(level Level, d Demand) TierCost {
-	switch level {
-	case LayerWise:
-		return t.layerWise(d)
-	case Sparse:
-		return t.sparse(d)
-	case Hierarchical:
-		return t.staged(d, d.DRAM, d.SSD)
+	if level == LayerWise { // one segment, one copy
+		whole := Request{Descriptors: min(1, d.Layer), Bytes: d.Layer * t.Layout.BlockBytes(), Launches: 1}
+		return TierCost{t.through(t.ssd(whole), t.Link.Time(whole)), whole.Bytes, whole.Bytes, whole.Descriptors}
 	}
-	pinned := min(d.Pinned, d.SSD)
-	return t.staged(d, d.DRAM+pinned, d.SSD-pinned)
+	if level == Balanced {
+		pinned := min(d.Pinned, d.SSD)
+		d.DRAM, d.SSD = d.DRAM+pinned, d.SSD-pinned
+	}
+	near, far := t.Layout.Request(d.DRAM, d.DRAM), t.Layout.Request(d.SSD, d.SSD)
+	read := Request{Descriptors: d.SSD, Bytes: d.SSD * t.Layout.BlockBytes(), Launches: 1}
+	dram, ssd, hop := t.Link.Time(near), t.ssd(read), t.Link.Time(far)
+	seconds := dram + t.through(ssd, hop)
+	if level > Sparse {
+		seconds = Staged(dram, ssd, hop, d.Ahead, 0, t.Direct)
+	}
+	return TierCost{seconds, near.Bytes + far.Bytes, read.Bytes, read.Descriptors}
 }
 
 // TierCost is the result of Fetch.
@@ -74,21 +78,6 @@ type TierCost struct {
 	LinkBytes int64
 	SSDBytes  int64
 	Reads     int64 // requests to the SSD
-	LinkBusy  float64
-	SSDBusy   float64
-}
-
-func (t *Tiers) layerWise(d Demand) TierCost {
-	whole := Request{Descriptors: min(1, d.Layer), Bytes: d.Layer * t.Layout.BlockBytes(), Launches: 1} // one segment, one copy
-	c := TierCost{LinkBytes: whole.Bytes, SSDBytes: whole.Bytes, Reads: whole.Descriptors, LinkBusy: t.Link.Time(whole), SSDBusy: t.ssd(whole)}
-	c.Seconds = t.through(c.SSDBusy, c.LinkBusy)
-	return c
-}
-
-func (t *Tiers) sparse(d Demand) TierCost {
-	c, dram, ssd, hop := t.parts(d, d.DRAM, d.SSD)
-	c.Seconds = dram + t.through(ssd, hop)
-	return c
 }
 
 // through returns the time of blocks that are read in ssd seconds and pass the link in hop seconds.
@@ -98,12 +87,6 @@ func (t *Tiers) through(ssd, hop float64) float64 {
 		return math.Max(ssd, hop)
 	}
 	return ssd + hop
-}
-
-func (t *Tiers) staged(d Demand, fromDRAM, fromSSD int64) TierCost {
-	c, dram, ssd, hop := t.parts(d, fromDRAM, fromSSD)
-	c.Seconds = Staged(dram, ssd, hop, d.Ahead, 0, t.Direct)
-	return c
 }
 
 // Staged returns the seconds of a fetch that are not hidden. The SSD reads while blocks from DRAM
@@ -120,27 +103,6 @@ func Staged(dram, ssd, hop, hidden, again float64, direct bool) float64 {
 		return max(dram+max(0, hop-hidden)+again*hop, late)
 	}
 	return max(dram, late) + hop
-}
-
-// parts returns the times of blocks from DRAM over the link, from the SSD, and of the latter over
-// the link.
-func (t *Tiers) parts(d Demand, fromDRAM, fromSSD int64) (c TierCost, dram, ssd, hop float64) {
-	first, second, read := t.Layout.Request(fromDRAM, fromDRAM), t.Layout.Request(fromSSD, fromSSD), t.reads(d, fromSSD)
-	dram, ssd, hop = t.Link.Time(first), t.ssd(read), t.Link.Time(second)
-	return TierCost{LinkBytes: first.Bytes + second.Bytes, SSDBytes: read.Bytes, Reads: read.Descriptors, LinkBusy: dram + hop, SSDBusy: ssd}, dram, ssd, hop
-}
-
-// reads scales the demand's reads to the SSD blocks that are actually read.
-func (t *Tiers) reads(d Demand, blocks int64) Request {
-	if blocks <= 0 {
-		return Request{}
-	}
-	reads, blocksRead := d.Extents, max(d.Read, d.SSD)
-	if reads == 0 {
-		reads = d.SSD
-	}
-	share := func(n int64) int64 { return (n*blocks + d.SSD - 1) / d.SSD }
-	return Request{Descriptors: share(reads), Bytes: share(blocksRead) * t.Layout.BlockBytes(), Launches: 1}
 }
 
 func (t *Tiers) ssd(r Request) float64 {
