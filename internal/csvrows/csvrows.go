@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -26,20 +27,32 @@ func SkipMark(r io.Reader) io.Reader {
 // Read reads the header, which has to be columns, and then a value from each record, at least one.
 // parse makes a value of a record and the number of its line. Lines that begin with # are ignored.
 // Errors name the file and the line.
-func Read[T any](r io.Reader, name string, columns []string, parse func(record []string, line int) (T, error)) (all []T, err error) {
+func Read[T any](r io.Reader, name string, columns []string, parse func(record []string, line int) (T, error)) ([]T, error) {
+	expected := "the columns " + strings.Join(columns, ",")
+	return ReadBy(r, name, expected, func(header []string) (func(record []string, line int) (T, error), error) {
+		if !slices.Equal(header, columns) {
+			return nil, fmt.Errorf("columns %.200s, expected %s", strings.Join(header, ","), strings.Join(columns, ","))
+		}
+		return parse, nil
+	})
+}
+
+// ReadBy is Read for files whose header decides how to parse the records. expected describes the
+// header in errors.
+func ReadBy[T any](r io.Reader, name, expected string, parser func(header []string) (func(record []string, line int) (T, error), error)) (all []T, err error) {
 	in := csv.NewReader(r)
 	in.Comment = '#'
-	expected := strings.Join(columns, ",")
 	header, err := in.Read()
 	switch {
 	case errors.Is(err, io.EOF):
-		return nil, fmt.Errorf("%s is empty, expected the columns %s", name, expected)
+		return nil, fmt.Errorf("%s is empty, expected %s", name, expected)
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w, expected the columns %s", name, err, expected)
+		return nil, fmt.Errorf("%s: %w, expected %s", name, err, expected)
 	}
 	line, _ := in.FieldPos(0)
-	if !slices.Equal(header, columns) {
-		return nil, fmt.Errorf("%s:%d: columns %.200s, expected %s", name, line, strings.Join(header, ","), expected)
+	parse, err := parser(header)
+	if err != nil {
+		return nil, fmt.Errorf("%s:%d: %w", name, line, err)
 	}
 	for {
 		record, err := in.Read()
@@ -58,4 +71,22 @@ func Read[T any](r io.Reader, name string, columns []string, parse func(record [
 		}
 		all = append(all, value)
 	}
+}
+
+// Whole reads a whole number of a column.
+func Whole(column, text string, least, most int) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most {
+		return 0, fmt.Errorf("%s %.60q, expected a whole number of %d to %d", column, text, least, most)
+	}
+	return n, nil
+}
+
+// Microseconds reads the column time_us.
+func Microseconds(text string) (float64, error) {
+	us, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(us >= 1e-3 && us <= 1e9) {
+		return 0, fmt.Errorf("time_us %.60q, expected 0.001 to 1000000000", text)
+	}
+	return us, nil
 }

@@ -1,10 +1,9 @@
 package collective
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"io"
-	"strconv"
 
 	"github.com/kvreplay/kvreplay/internal/csvrows"
 )
@@ -40,17 +39,10 @@ func parse(record []string, line int) (m Measurement, err error) {
 	if m.Device = record[0]; m.Device == "" {
 		return m, errors.New("device is empty")
 	}
-	for i, c := range []struct {
-		count       *int
-		least, most int
-	}{{&m.Workers, 2, mostWorkers}, {&m.Bytes, 1, mostBytes}, {&m.Sizes, 1, mostBytes}} {
-		if *c.count, err = strconv.Atoi(record[i+1]); err != nil || *c.count < c.least || *c.count > c.most {
-			return m, fmt.Errorf("%s %.60q, expected a whole number of %d to %d", Header[i+1], record[i+1], c.least, c.most)
-		}
-	}
-	m.Microseconds, err = strconv.ParseFloat(record[4], 64)
-	if err != nil || !(m.Microseconds >= 1e-3 && m.Microseconds <= 1e9) {
-		return m, fmt.Errorf("time_us %.60q, expected 0.001 to 1000000000", record[4])
-	}
-	return m, nil
+	var errs [4]error
+	m.Workers, errs[0] = csvrows.Whole("workers", record[1], 2, mostWorkers)
+	m.Bytes, errs[1] = csvrows.Whole("bytes", record[2], 1, mostBytes)
+	m.Sizes, errs[2] = csvrows.Whole("sizes", record[3], 1, mostBytes)
+	m.Microseconds, errs[3] = csvrows.Microseconds(record[4])
+	return m, cmp.Or(errs[:]...)
 }

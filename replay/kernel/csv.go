@@ -3,8 +3,6 @@ package kernel
 import (
 	"fmt"
 	"io"
-	"math"
-	"strconv"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/csvrows"
@@ -59,14 +57,10 @@ func parse(record []string, line int) (m Measurement, err error) {
 		if i < 2 {
 			least = 1
 		}
-		if *count, err = strconv.Atoi(record[i+4]); err != nil || *count < least || *count > mostCount {
-			return m, fmt.Errorf("%s %.60q, expected a whole number of %d to %d",
-				Header[i+4], record[i+4], least, mostCount)
+		if *count, err = csvrows.Whole(Header[i+4], record[i+4], least, mostCount); err != nil {
+			return m, err
 		}
 	}
-	m.Microseconds, err = strconv.ParseFloat(record[8], 64)
-	if err != nil || !(m.Microseconds >= 1e-3 && m.Microseconds <= 1e9) || math.IsNaN(m.Microseconds) {
-		return m, fmt.Errorf("time_us %.60q, expected 0.001 to 1000000000", record[8])
-	}
-	return m, nil
+	m.Microseconds, err = csvrows.Microseconds(record[8])
+	return m, err
 }

@@ -1,12 +1,12 @@
 package kernel
 
 import (
-	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
+
+	"github.com/kvreplay/kvreplay/internal/csvrows"
 )
 
 // The parameters, as indices of Parameters.
@@ -159,29 +159,18 @@ func readParameters(r io.Reader) (map[string]Parameters, error) {
 	for i := range Definitions {
 		index[Definitions[i].Name] = i
 	}
-	reader := csv.NewReader(r)
-	reader.FieldsPerRecord = len(parameterHeader)
-	if _, err := reader.Read(); err != nil {
-		return nil, err
-	}
 	all := map[string]Parameters{}
-	for {
-		record, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return all, nil
-		}
-		if err != nil {
-			return nil, err
-		}
+	_, err := csvrows.Read(r, "bundled:parameters.csv", parameterHeader, func(record []string, _ int) (value float64, err error) {
 		i, ok := index[record[1]]
-		value, err := strconv.ParseFloat(record[2], 64)
-		if !ok || err != nil {
-			return nil, fmt.Errorf("%s %s: expected a known parameter and a number", record[1], record[2])
+		if value, err = strconv.ParseFloat(record[2], 64); !ok || err != nil {
+			return 0, fmt.Errorf("%s %s: expected a known parameter and a number", record[1], record[2])
 		}
 		p := all[record[0]]
 		p[i] = value * Definitions[i].SI
 		all[record[0]] = p
-	}
+		return value, nil
+	})
+	return all, err
 }
 
 // Priced reports whether the parameter prices some of the points.

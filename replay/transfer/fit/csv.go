@@ -1,7 +1,6 @@
 package fit
 
 import (
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/csvrows"
 	"github.com/kvreplay/kvreplay/internal/names"
 )
 
@@ -33,50 +33,40 @@ type Group struct {
 
 // ReadCSV reads measured points: a header line, then one line per point. Sizes are bytes, rates are
 // of payload. Lines that begin with # are ignored. Errors name file and line.
-func ReadCSV(r io.Reader, name string) ([]Group, error) {
-	reader := csv.NewReader(r)
-	reader.Comment, reader.ReuseRecord, reader.TrimLeadingSpace = '#', true, true
-	header, err := reader.Read()
-	if errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s is empty, expected a header with block_bytes, blocks and seconds or bytes_per_second", name)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	t, err := newReading(header)
-	if err != nil {
-		return nil, fmt.Errorf("%s:1: %w", name, err)
-	}
-	for {
-		record, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		line, _ := reader.FieldPos(0)
-		if err := t.add(record, line); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", name, line, err)
-		}
-	}
-	if len(t.groups) == 0 {
-		return nil, fmt.Errorf("%s has a header and no points", name)
-	}
-	return t.groups, nil
+func ReadCSV(r io.Reader, name string) (groups []Group, err error) {
+	const expected = "a header with block_bytes, blocks and seconds or bytes_per_second"
+	_, err = csvrows.ReadBy(csvrows.SkipMark(r), name, expected, func(header []string) (func([]string, int) (Point, error), error) {
+		t, err := newReading(header)
+		return func(record []string, line int) (Point, error) {
+			p, err := t.point(record)
+			if err != nil {
+				return p, err
+			}
+			series, at := "", 0
+			if i, ok := t.at["series"]; ok {
+				series = strings.TrimSpace(record[i])
+			}
+			if at = slices.IndexFunc(groups, func(g Group) bool { return g.Series == series }); at < 0 {
+				at, groups = len(groups), append(groups, Group{Series: series})
+			}
+			p.Line = line
+			groups[at].Points = append(groups[at].Points, p)
+			return p, nil
+		}, err
+	})
+	return groups, err
 }
 
 // reading reads records by the columns of a header.
 type reading struct {
 	at     map[string]int
 	timing string // column with the time or rate
-	groups []Group
 }
 
 func newReading(header []string) (*reading, error) {
 	t := &reading{at: map[string]int{}}
 	for i, name := range header {
-		name = strings.TrimSpace(strings.TrimPrefix(name, "\ufeff"))
+		name = strings.TrimSpace(name)
 		if !slices.Contains(columns, name) {
 			return nil, fmt.Errorf("unknown column %.60q%s; known: %s", name, names.Nearest(name, columns), names.Some(columns))
 		}
@@ -108,34 +98,22 @@ const (
 	mostTime  = 1e6
 )
 
-func (t *reading) add(record []string, line int) error {
+func (t *reading) point(record []string) (p Point, err error) {
 	block, err1 := t.whole(record, "block_bytes", 0)
 	blocks, err2 := t.whole(record, "blocks", 0)
 	launches, err3 := t.whole(record, "launches", 1)
 	value, err4 := t.number(record, t.timing)
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
+		return p, errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	if block > math.MaxInt64/blocks {
-		return fmt.Errorf("%d blocks of %d bytes, expected less than 8 EiB", blocks, block)
+		return p, fmt.Errorf("%d blocks of %d bytes, expected less than 8 EiB", blocks, block)
 	}
 	seconds := timeColumns[t.timing](value, float64(block*blocks))
 	if seconds < leastTime || seconds > mostTime {
-		return fmt.Errorf("%s %g gives a time of %g s, expected %g to %g s", t.timing, value, seconds, leastTime, mostTime)
+		return p, fmt.Errorf("%s %g gives a time of %g s, expected %g to %g s", t.timing, value, seconds, leastTime, mostTime)
 	}
-	p := Point{requestFor(block, blocks, launches), seconds, line}
-	series := ""
-	if i, ok := t.at["series"]; ok {
-		series = record[i]
-	}
-	for i := range t.groups {
-		if t.groups[i].Series == series {
-			t.groups[i].Points = append(t.groups[i].Points, p)
-			return nil
-		}
-	}
-	t.groups = append(t.groups, Group{series, []Point{p}})
-	return nil
+	return Point{Request: requestFor(block, blocks, launches), Seconds: seconds}, nil
 }
 
 // whole reads a positive integer. missing is the value of an absent column, 0 if it is required.

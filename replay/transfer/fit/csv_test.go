@@ -31,7 +31,7 @@ func TestBadCSV(t *testing.T) {
 	const head = "block_bytes,blocks,seconds\n"
 	for text, want := range map[string]string{
 		"":                                    "p.csv is empty",
-		head:                                  "has a header and no points",
+		head:                                  "has a header and no measurements",
 		"block_bytes,blocks\n1,2\n":           "p.csv:1: no column states a time or rate",
 		"blocks,seconds\n1,2\n":               "p.csv:1: column block_bytes is missing",
 		"block_bytes,block,seconds\n":         `p.csv:1: unknown column "block", did you mean blocks or block_bytes?`,
