@@ -63,12 +63,17 @@ func NewIterations(ctx context.Context, o Options, fused bool) (*Iterations, err
 
 // kinds returns the layers of a model by shape: the dense ones first, then those with experts.
 func (r *runner) kinds() []layerKind {
-	dense, layers := 0, int(r.Model.Layers.Value)
-	if m := r.Model.MoE; m != nil {
-		dense = int(m.DenseLayers.Value)
-	}
+	dense, layers := r.denseLayers(), int(r.Model.Layers.Value)
 	kinds := []layerKind{{dense, 0}, {layers - dense, layers - 1}}
 	return slice.Filter(kinds, func(k layerKind) bool { return k.number > 0 })
+}
+
+// denseLayers returns the number of layers before those with routed experts, 0 without any.
+func (r *runner) denseLayers() int {
+	if m := r.Model.MoE; m != nil {
+		return int(m.DenseLayers.Value)
+	}
+	return 0
 }
 
 // Notes returns the assumptions.
@@ -91,9 +96,7 @@ func (it *Iterations) Seconds(x *Iteration) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if r.network != nil {
-		output += r.network.AllGather(r.TensorParallel, float64(x.Outputs)*r.vocabulary*halfBytes)
-	}
+	output += r.gatherLogits(float64(x.Outputs))
 	step := Step{Whole: it.layer[:0], Output: reduce + output}
 	for _, k := range it.kinds {
 		o, err := r.computer.Layer(k.layer, &load)

@@ -195,7 +195,7 @@ func (r *runner) cached(t *sums, bytes float64) transfer.Request {
 }
 
 // moveLayer prices a layer whose whole KV moves. The bytes follow from the step's split
-// (KVPR.movedBytes).
+// (KVPR.recomputation).
 func (r *runner) moveLayer(layer int, t *sums, o *Operators, l *Layer, traffic *Traffic) {
 	k, m := r.kvpr, r.Model
 	entry, hidden := float64(m.Entry.Value), float64(m.Hidden.Value)

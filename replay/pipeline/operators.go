@@ -228,7 +228,7 @@ func GPUWeights(m *hardware.Model, experts int) float64 {
 	return sum
 }
 
-// routed returns the bytes of one routed expert's weights.
+// routed returns the number of one routed expert's weights.
 func routed(m *hardware.Model) float64 {
 	return float64(m.FFNMatrices.Value) * float64(m.Hidden.Value) * float64(m.MoE.FFN.Value)
 }

@@ -91,14 +91,12 @@ func (r *runner) parallelize() (err error) {
 	return nil
 }
 
-// communicate prices the communication of a step of some query tokens.
-func (r *runner) communicate(s *Step, queries float64) {
-	s.Embed, s.Gather = 0, 0
+// gatherLogits returns the time until each GPU has the logits of some query tokens.
+func (r *runner) gatherLogits(queries float64) float64 {
 	if r.network == nil {
-		return
+		return 0
 	}
-	s.Embed = r.allReduce(queries)
-	s.Gather = r.network.AllGather(r.TensorParallel, queries*r.vocabulary*halfBytes)
+	return r.network.AllGather(r.TensorParallel, queries*r.vocabulary*halfBytes)
 }
 
 // allReduce returns the time to sum the hidden states of some query tokens.

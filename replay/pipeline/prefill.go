@@ -146,10 +146,7 @@ func (r *runner) passes(f func(times int64, x pass) error) (err error) {
 
 // pass prices a pass.
 func (r *runner) pass(x pass) (price passPrice, err error) {
-	all, dense := x.requests*x.tokens, 0
-	if m := r.Model.MoE; m != nil {
-		dense = int(m.DenseLayers.Value)
-	}
+	all := x.requests * x.tokens
 	load := Load{Requests: x.requests, Again: all, Pairs: all * (x.before + (x.tokens+1)/2)}
 	price.embed = r.allReduce(all)
 	for _, kind := range r.kinds() {
@@ -158,7 +155,7 @@ func (r *runner) pass(x pass) (price passPrice, err error) {
 			return price, err
 		}
 		l := layersPrice{number: float64(kind.number), kernels: o.Again, network: 2 * r.allReduce(all), transfers: r.passTransfers(x, kind.layer)}
-		if kind.layer >= dense { // the exchange is nil without experts on other GPUs
+		if kind.layer >= r.denseLayers() { // the exchange is nil without experts on other GPUs
 			dispatch, combine := r.exchange.seconds(all)
 			l.network += dispatch + combine
 		}
@@ -172,9 +169,7 @@ func (r *runner) pass(x pass) (price passPrice, err error) {
 		if price.kernels, err = r.computer.Output(x.requests); err != nil {
 			return price, err
 		}
-		if r.network != nil {
-			price.gather = r.network.AllGather(r.TensorParallel, x.requests*r.vocabulary*halfBytes)
-		}
+		price.gather = r.gatherLogits(x.requests)
 	case r.Engine != nil:
 		price.kernels = r.Engine.Step
 	}

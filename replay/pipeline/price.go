@@ -81,6 +81,7 @@ type runner struct {
 	recomputed float64 // largest number of positions that a layer recomputed (KVPR)
 
 	step    Step
+	again   recomputation // of the step (KVPR)
 	traffic Traffic
 	staging float64 // bytes of the largest fetch of a layer
 	used    [resources]bool
@@ -307,7 +308,7 @@ func (r *runner) run() (*Result, error) {
 		result.Pieces += r.traffic.Descriptors
 		result.Reads += r.traffic.SSDRequests
 		if r.kvpr != nil {
-			result.Recomputed += r.kvpr.meanRecomputed(&r.step)
+			result.Recomputed += r.again.mean
 		}
 	}
 	n := float64(len(times))
@@ -405,7 +406,7 @@ func (r *runner) placePriced() {
 		}
 	}
 	if r.kvpr != nil {
-		r.traffic.H2D += r.kvpr.movedBytes(&r.step)
+		r.traffic.H2D += r.again.bytes
 	}
 	r.timeline.Reset()
 	r.Schedule.Place(r.timeline, &r.step)
@@ -439,15 +440,14 @@ func (r *runner) priceStep(step int) error {
 	if r.step.Output, err = r.computer.Output(r.whole.positions); err != nil {
 		return err
 	}
-	r.communicate(&r.step, r.whole.positions)
+	r.step.Embed, r.step.Gather = r.allReduce(r.whole.positions), r.gatherLogits(r.whole.positions)
 	if err := r.priceStages(&r.step); err != nil {
 		return err
 	}
 	if r.kvpr != nil {
 		r.step.split = new(r.kvpr.fastest(&r.step, r.timeline))
-		for _, n := range r.kvpr.splits(&r.step) {
-			r.recomputed = max(r.recomputed, float64(n))
-		}
+		r.again = r.kvpr.recomputation(&r.step)
+		r.recomputed = max(r.recomputed, r.again.most)
 	}
 	return nil
 }
@@ -496,16 +496,12 @@ type pricedLayer struct {
 func (r *runner) price(p *prices, step int) error {
 	p.layers, p.traffic = p.layers[:0], p.traffic[:0]
 	r.turn++
-	dense := 0
-	if m := r.Model.MoE; m != nil {
-		dense = int(m.DenseLayers.Value)
-	}
 	if r.known == nil {
 		r.known = make([]pricedLayer, 2*len(r.profile.Layers))
 	}
 	for layer, profiled := range r.Scaling.LayerOf {
 		k, other := &r.known[2*profiled], &r.known[2*profiled+1]
-		if layer < dense {
+		if layer < r.denseLayers() {
 			k, other = other, k
 		}
 		if k.turn != r.turn || r.ellm != nil { // eLLM differs for every layer

@@ -391,9 +391,10 @@ func (g *gatherer) add(r *replay.ProfileRow) error {
 	c := Counts{Demand: int64(r.Demand), Listed: r.Listed, Misses: int64(r.Misses) + prefetched, Runs: int64(r.MissRuns) + prefetched, Moved: r.Moved, Resident: int64(r.Resident),
 		Positions: int64(r.Positions), SeqLen: int64(r.SeqLen), Prompt: int64(r.SeqLen - r.Step - 1)}
 	if g.placed != nil && r.Tier == 1 {
-		if err := g.placed.add(key, r.Misses, slices.Clone(r.MissedIndices)); err != nil {
-			return err
+		if n := len(r.MissedIndices); int(r.Misses) != n {
+			return fmt.Errorf("%d missed blocks are listed, but %d missed: replay with --profile-indices", n, r.Misses)
 		}
+		g.placed.missed[key] = append(g.placed.missed[key], slices.Clone(r.MissedIndices))
 	}
 	g.streams[key] = append(steps, c)
 	if !slices.Contains(g.profile.Layers, r.LayerID) {

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"errors"
-	"iter"
 	"math"
 	"slices"
 
@@ -333,37 +332,24 @@ func bottom(low, high, near int, falls func(n int) bool) int {
 	return low
 }
 
-// splits yields the layers of all parts, each with the number of positions that it recomputes.
-func (k *KVPR) splits(s *Step) iter.Seq2[*Dense, int] {
-	split := k.split(s)
-	return func(yield func(*Dense, int) bool) {
-		for _, part := range s.parts() {
-			for i := range part {
-				if d := &part[i].Dense; !yield(d, k.recomputed(d, split)) {
-					return
-				}
+// recomputation holds the positions that a step's layers recompute, and the bytes that it moves to
+// the GPU for their KV, without weights.
+type recomputation struct{ mean, most, bytes float64 }
+
+func (k *KVPR) recomputation(s *Step) (x recomputation) {
+	split, layers := k.split(s), 0
+	for _, part := range s.parts() {
+		for i := range part {
+			d := &part[i].Dense
+			n := float64(k.recomputed(d, split))
+			if d.Positions > 0 {
+				x.bytes += d.Bytes*(1-n/float64(d.Positions)) + n*d.ActivationBytes
 			}
+			x.mean, x.most, layers = x.mean+n, max(x.most, n), layers+1
 		}
 	}
-}
-
-// movedBytes returns the bytes that a step moves to the GPU for its layers' KV, without weights.
-func (k *KVPR) movedBytes(s *Step) (bytes float64) {
-	for d, n := range k.splits(s) {
-		if d.Positions > 0 {
-			bytes += d.Bytes*(1-float64(n)/float64(d.Positions)) + float64(n)*d.ActivationBytes
-		}
-	}
-	return bytes
-}
-
-// meanRecomputed returns the mean number of positions that a step's layers recompute.
-func (k *KVPR) meanRecomputed(s *Step) float64 {
-	sum, layers := 0, 0
-	for _, n := range k.splits(s) {
-		sum, layers = sum+n, layers+1
-	}
-	return float64(sum) / float64(layers)
+	x.mean /= float64(layers)
+	return x
 }
 
 // Quantization is the format of FP16 numbers in host memory: unchanged, or as 4-bit integers. Each

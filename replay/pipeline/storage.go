@@ -43,15 +43,6 @@ type placed struct {
 	missed map[streamKey][][]int32
 }
 
-// add notes the missed blocks of a row of the tier below.
-func (p *placed) add(key streamKey, misses int32, blocks []int32) error {
-	if int(misses) != len(blocks) {
-		return fmt.Errorf("%d missed blocks are listed, but %d missed: replay with --profile-indices", len(blocks), misses)
-	}
-	p.missed[key] = append(p.missed[key], blocks)
-	return nil
-}
-
 // count sets the reads of each step of a profiled layer.
 func (p *placed) count(g *gatherer, request string, at int, heads []int32, steps []Counts) error {
 	meta, blocks := &g.profile.Meta, int64(0)

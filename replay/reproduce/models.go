@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -46,7 +47,10 @@ func (s *Study) Open(path string) *Trace {
 
 // DrawTrace draws a synthetic trace with the dials of a preset once.
 func (s *Study) DrawTrace(preset, name string, steps int) *Trace {
-	path := s.file(preset + ".parquet")
+	if s.folder == "" {
+		s.folder = Must(os.MkdirTemp("", "kvreplay-"+s.paper.Name+"-"))
+	}
+	path := filepath.Join(s.folder, preset+".parquet")
 	if s.traces[path] == nil {
 		if s.Synthetic == nil {
 			Check(errors.New("the inputs have no maker of synthetic traces"))
@@ -97,7 +101,7 @@ func (s *Study) Profiles(t *Trace, r Replay, capacities ...string) (profiles []*
 	return slice.Map(capacities, func(c string) *pipeline.Profile { return t.profiles[profileKey{r, c}] })
 }
 
-// profile replays a trace and reads the profile back. A policy without capacity has an empty one.
+// profile returns the profiles of a replay. A policy without capacity has an empty one.
 func (s *Study) profile(t *Trace, r Replay, capacities []string) []*pipeline.Profile {
 	given := capacities
 	if capacities[0] == "" {
@@ -108,17 +112,15 @@ func (s *Study) profile(t *Trace, r Replay, capacities []string) []*pipeline.Pro
 	if r.Tier != "" {
 		o.Tiers = []replay.Tier{Must(replay.ParseTier(all.Table(), r.Tier))}
 	}
-	path := s.file("profile.parquet")
-	p := Must(replay.CreateProfile(path, false))
-	defer p.Abort()
-	o.Profile = p
-	s.Replay(t, o)
-	Check(p.Close())
-	var cells []pipeline.Cell
-	for _, c := range capacities {
-		cells = append(cells, pipeline.Cell{Policy: o.Policies[0].Name(), Capacity: c})
+	var profiles []*pipeline.Profile
+	job, err := replay.Plan(t.File, o)
+	if err == nil {
+		_, profiles, err = pipeline.Replay(s.Context, job)
 	}
-	return Must(pipeline.ReadProfiles(s.Context, path, cells))
+	if err != nil {
+		Check(fmt.Errorf("replay %s: %w", t.Name, err))
+	}
+	return profiles
 }
 
 // Price returns the output of `kvreplay time` for a profile. An empty selection means auto. The

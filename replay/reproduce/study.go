@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -106,7 +105,7 @@ type Study struct {
 	network pipeline.NetworkFinder
 	drafts  map[string]*Draft
 	traces  map[string]*Trace // by path
-	folder  string            // folder of temporary files, empty before the first
+	folder  string            // of synthetic traces, empty before the first
 }
 
 // Begin reads the data file of a paper, the machines and the models. The caller closes the study.
@@ -130,13 +129,6 @@ func (s *Study) Close() {
 		t.Close()
 	}
 	os.RemoveAll(s.folder)
-}
-
-func (s *Study) file(name string) string {
-	if s.folder == "" {
-		s.folder = Must(os.MkdirTemp("", "kvreplay-"+s.paper.Name+"-"))
-	}
-	return filepath.Join(s.folder, name)
 }
 
 // Compute calls part, which computes some sections, if at least one of them is to be computed.

@@ -63,21 +63,27 @@ func File(ctx context.Context, f *trace.File, o Options) ([]Row, error) {
 	if err != nil {
 		return nil, fmt.Errorf("extents of %s: %w", f.Path(), err)
 	}
+	return s.rows, each(ctx, f, "extents of", s.stream)
+}
+
+// each calls use for every stream of a trace. Errors begin with doing and the path.
+func each(ctx context.Context, f *trace.File, doing string, use func(*trace.Stream) error) error {
 	reader := f.NewReader(0)
 	defer reader.Close()
 	var stream trace.Stream
 	for i := range f.Streams() {
-		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("extents of %s: %w", f.Path(), err)
+		err := ctx.Err()
+		if err == nil {
+			if err := reader.Read(i, &stream); err != nil {
+				return err // it names the path
+			}
+			err = use(&stream)
 		}
-		if err := reader.Read(i, &stream); err != nil {
-			return nil, err
-		}
-		if err := s.stream(&stream); err != nil {
-			return nil, fmt.Errorf("extents of %s: %w", f.Path(), err)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", doing, f.Path(), err)
 		}
 	}
-	return s.rows, nil
+	return nil
 }
 
 type survey struct {
@@ -98,23 +104,14 @@ func Packing(ctx context.Context, f *trace.File, k, unit int, shared bool) (func
 		return nil, fmt.Errorf("packing by %s: %w", f.Path(), err)
 	}
 	learned := map[trace.Key][][]int32{}
-	reader := f.NewReader(0)
-	defer reader.Close()
-	var stream trace.Stream
-	for i := range f.Streams() {
-		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("packing by %s: %w", f.Path(), err)
-		}
-		if err := reader.Read(i, &stream); err != nil {
-			return nil, err
-		}
+	err = each(ctx, f, "packing by", func(stream *trace.Stream) error {
 		key := stream.Key
 		if shared {
 			key.Head = trace.NoHead
 		}
 		all := learned[key]
 		for w := range stream.Windows {
-			blocks := s.demand(&stream, w)
+			blocks := s.demand(stream, w)
 			for i, x := range blocks {
 				blocks[i] = int32(int(x) * s.meta.BlockTokens / unit)
 			}
@@ -126,6 +123,10 @@ func Packing(ctx context.Context, f *trace.File, k, unit int, shared bool) (func
 			all[w] = slices.Compact(all[w])
 		}
 		learned[key] = all
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return func(key trace.Key, blocks int64) ([]int32, error) {
 		demands, ok := learned[key]

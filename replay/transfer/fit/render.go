@@ -56,24 +56,23 @@ func comparisonTable(rows []Comparison) *table.Table {
 
 // WriteComparisons prints a table, and the reasons for missed points.
 func WriteComparisons(w io.Writer, rows []Comparison) error {
-	text := comparisonTable(rows).Text() + "\n" + summary(rows) + "\n"
-	for _, line := range reasons(rows) {
-		text += "  " + line + "\n"
-	}
+	text := comparisonTable(rows).Text() + "\n" + summary(rows) + "\n" + listed("  ", reasons(rows))
 	_, err := io.WriteString(w, text)
 	return err
 }
 
+// listed returns lines, each after a mark.
+func listed(mark string, lines []string) (text string) {
+	for _, line := range lines {
+		text += mark + line + "\n"
+	}
+	return text
+}
+
 // WriteComparisonsMarkdown prints the table as Markdown with its sources.
 func WriteComparisonsMarkdown(w io.Writer, rows []Comparison) error {
-	text := comparisonTable(rows).Markdown() + "\n" + summary(rows) + "\n\n"
-	for _, line := range reasons(rows) {
-		text += "- " + line + "\n"
-	}
-	text += "\nSources:\n\n"
-	for _, line := range sources(rows) {
-		text += "- " + line + "\n"
-	}
+	text := comparisonTable(rows).Markdown() + "\n" + summary(rows) + "\n\n" + listed("- ", reasons(rows)) +
+		"\nSources:\n\n" + listed("- ", sources(rows))
 	_, err := io.WriteString(w, text)
 	return err
 }
