@@ -1,6 +1,7 @@
 package hardware
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -85,7 +86,7 @@ func (f *Fact[D]) bind(b *binder, n *yaml.Node, opts fieldOptions) {
 	} else if !b.mapping(n, &keys, opts.path) {
 		return
 	}
-	b.inherit(&keys.Status, &keys.Source)
+	keys.Status, keys.Source = cmp.Or(keys.Status, b.defaults.Status), cmp.Or(keys.Source, b.defaults.Source)
 	value, err := parse[D](keys.Value)
 	switch {
 	case err != nil:

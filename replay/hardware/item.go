@@ -71,20 +71,12 @@ func File(it Item) string { return it.header().file }
 // Head returns the header that all items have.
 func Head(it Item) *Header { return it.header() }
 
-func newItem(kind Kind) Item {
-	switch kind {
-	case KindGPU:
-		return new(GPU)
-	case KindLink:
-		return new(Link)
-	case KindDrive:
-		return new(Drive)
-	case KindHost:
-		return new(Host)
-	case KindModel:
-		return new(Model)
-	case KindMachine:
-		return new(machineFile)
-	}
-	return nil
+// newItem makes an empty item of each kind.
+var newItem = map[Kind]func() Item{
+	KindGPU:     func() Item { return new(GPU) },
+	KindLink:    func() Item { return new(Link) },
+	KindDrive:   func() Item { return new(Drive) },
+	KindHost:    func() Item { return new(Host) },
+	KindModel:   func() Item { return new(Model) },
+	KindMachine: func() Item { return new(machineFile) },
 }

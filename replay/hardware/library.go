@@ -25,17 +25,15 @@ const DirVariable = "KVREPLAY_HARDWARE_DIR"
 
 // Library holds all described items. The user's files replace bundled ones.
 type Library struct {
-	items map[Kind]map[string]Item
-	order map[Kind][]string // names, sorted
-
-	composed map[string]*Machine // by name
+	items    map[Kind]map[string]Item // by name and alias
+	composed map[string]*Machine      // by name
 }
 
 // Load reads the bundled files, and then every *.yaml and *.yml file in dir if it is not empty. A
 // file of dir replaces a bundled one of the same kind and name. It also takes over the aliases of
 // the bundled one.
 func Load(dir string) (*Library, error) {
-	lib := &Library{items: map[Kind]map[string]Item{}, order: map[Kind][]string{}}
+	lib := &Library{items: map[Kind]map[string]Item{}}
 	for _, k := range Kinds {
 		lib.items[k] = map[string]Item{}
 	}
@@ -56,12 +54,15 @@ func Load(dir string) (*Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	if dir != "" {
-		if err := lib.addFolder(dir); err != nil {
-			return nil, err
-		}
+	if dir == "" {
+		return lib, lib.complete()
 	}
-	return lib, lib.complete()
+	names, err := files.YAML(dir)
+	if err != nil {
+		return nil, fmt.Errorf("hardware folder: %w", err)
+	}
+	_, err = lib.addFiles(names)
+	return lib, err
 }
 
 // bundledRoot decodes a bundled file once, because reproduce loads the library for each paper.
@@ -76,26 +77,14 @@ var bundledRoot = memo.Func(func(name string) (*yaml.Node, error) {
 // bundledName names a bundled file in errors.
 func bundledName(name string) string { return "bundled:" + strings.TrimPrefix(name, "data/") }
 
-// complete sorts the names and resolves the parts of every machine.
+// complete resolves the parts of every machine.
 func (lib *Library) complete() error {
-	for kind, items := range lib.items {
-		lib.order[kind] = slices.Sorted(maps.Keys(items))
-	}
 	for _, it := range lib.Items(KindMachine) {
 		if _, err := lib.Resolve(it); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (lib *Library) addFolder(dir string) error {
-	names, err := files.YAML(dir)
-	if err != nil {
-		return fmt.Errorf("hardware folder: %w", err)
-	}
-	_, err = lib.addFiles(names)
-	return err
 }
 
 // AddFiles adds files to lib, as Load does with those of a folder. It returns the items in them.
@@ -105,11 +94,7 @@ func (lib *Library) AddFiles(names []string) ([]Item, error) {
 			return nil, fmt.Errorf("%s: --hardware-dir reads only *.yaml and *.yml: rename the file", name)
 		}
 	}
-	items, err := lib.addFiles(names)
-	if err != nil {
-		return nil, err
-	}
-	return items, lib.complete()
+	return lib.addFiles(names)
 }
 
 func (lib *Library) addFiles(names []string) (items []Item, err error) {
@@ -128,7 +113,7 @@ func (lib *Library) addFiles(names []string) (items []Item, err error) {
 		}
 		items = append(items, it)
 	}
-	return items, nil
+	return items, lib.complete()
 }
 
 // add adds the item of a file. own holds the names that files of the same folder have taken. It is
@@ -165,11 +150,11 @@ func (lib *Library) replace(it Item) {
 }
 
 // Names returns the names of a kind, aliases included, sorted.
-func (lib *Library) Names(kind Kind) []string { return slices.Clone(lib.order[kind]) }
+func (lib *Library) Names(kind Kind) []string { return slices.Sorted(maps.Keys(lib.items[kind])) }
 
 // Items returns the items of a kind, each once, sorted by name.
 func (lib *Library) Items(kind Kind) (items []Item) {
-	for _, name := range lib.order[kind] {
+	for _, name := range lib.Names(kind) {
 		if it := lib.items[kind][name]; it.header().Name == name {
 			items = append(items, it)
 		}
@@ -191,7 +176,7 @@ func (lib *Library) Item(kind Kind, name string) (Item, error) {
 func (lib *Library) spellings(kind Kind) (list []names.Name) {
 	for _, it := range lib.Items(kind) {
 		name := it.header().Name
-		aliases := slice.Filter(lib.order[kind], func(s string) bool { return s != name && lib.items[kind][s] == it })
+		aliases := slice.Filter(lib.Names(kind), func(s string) bool { return s != name && lib.items[kind][s] == it })
 		list = append(list, names.Name{Name: name, Aliases: aliases})
 	}
 	return list
@@ -200,9 +185,10 @@ func (lib *Library) spellings(kind Kind) (list []names.Name) {
 // match returns the items of a kind that name matches, each once. A model also matches its name in
 // a hub: "meta-llama/Llama-3.1-8B-Instruct" is llama-3.1-8b.
 func (lib *Library) match(kind Kind, name string) (found []Item) {
-	spellings := names.Match(name, lib.order[kind])
+	known := lib.Names(kind)
+	spellings := names.Match(name, known)
 	if spellings == nil && kind == KindModel {
-		spellings = names.Match(hubName(name), lib.order[kind])
+		spellings = names.Match(hubName(name), known)
 	}
 	for _, s := range spellings {
 		found = slice.Add(found, lib.items[kind][s])

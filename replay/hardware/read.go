@@ -49,10 +49,11 @@ func decode(file string, text []byte) (*yaml.Node, error) {
 func itemOf(file string, root *yaml.Node) (Item, error) {
 	b := &binder{faults: faults{file: file, lines: map[string]int{}}}
 	kind, node := b.prepare(root)
-	it := newItem(Kind(kind))
-	if it == nil {
-		return nil, fmt.Errorf("%s:%d: kind %q, expected one of %s%s", file, node.Line, kind, kindNames(), names.Nearest(kind, strings.Split(kindNames(), ", ")))
+	if newItem[Kind(kind)] == nil {
+		known := slice.Map(Kinds, func(k Kind) string { return string(k) })
+		return nil, fmt.Errorf("%s:%d: kind %q, expected one of %s%s", file, node.Line, kind, strings.Join(known, ", "), names.Nearest(kind, known))
 	}
+	it := newItem[Kind(kind)]()
 	b.mapping(root, it, "")
 	if err := b.err(); err != nil {
 		return nil, err
@@ -84,17 +85,12 @@ func (b *binder) prepare(root *yaml.Node) (kind string, node *yaml.Node) {
 	return kind, node
 }
 
-func kindNames() string {
-	names := slice.Map(Kinds, func(k Kind) string { return string(k) })
-	return strings.Join(names, ", ")
-}
-
 // binder reads the nodes of one file into structs, strictly. Each key must be known and appear
 // once. Each field must exist unless it is optional. It collects errors with their lines.
 type binder struct {
 	faults
 	sources  map[string]string
-	defaults *Defaults
+	defaults Defaults
 }
 
 // fieldOptions are the options of a field: its path, whether 0 is permitted, and the largest
@@ -122,14 +118,6 @@ func (b *binder) citation(n *yaml.Node, key, path string) string {
 	known := slices.Collect(maps.Keys(b.sources))
 	b.fail(n, "%s: source %q is not one of the file's sources%s", path, key, names.Nearest(key, known))
 	return ""
-}
-
-func (b *binder) inherit(status, source *string) {
-	if b.defaults == nil {
-		return
-	}
-	*status = cmp.Or(*status, b.defaults.Status)
-	*source = cmp.Or(*source, b.defaults.Source)
 }
 
 // value reads a node of any kind into v.

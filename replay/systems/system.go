@@ -265,21 +265,14 @@ func (s *System) options(table policies.Table) (o replay.Options, err error) {
 	}
 	o.Policies, o.Workers = []policies.Spec{spec}, runtime.GOMAXPROCS(0)
 	o.Shape.BlockTokens = s.Keep.BlockTokens
-	if s.Keep.Warmup != "" {
-		if o.Warmup, err = replay.ParseWarmup(s.Keep.Warmup); err != nil {
-			return o, err
-		}
-	}
-	if o.Outliers, err = replay.ParseOutliers(s.Keep.Outliers); err != nil {
-		return o, err
-	}
-	if o.Clusters, err = replay.ParseClusters(s.Keep.Clusters); err != nil {
-		return o, err
-	}
-	if o.Pool, err = replay.ParsePool(s.Keep.Pool); err != nil {
-		return o, err
-	}
-	if o.Prefetch, err = replay.ParsePrefetch(s.Prefetch); err != nil {
+	err = cmp.Or(
+		set(&o.Warmup, replay.ParseWarmup, s.Keep.Warmup),
+		set(&o.Outliers, replay.ParseOutliers, s.Keep.Outliers),
+		set(&o.Clusters, replay.ParseClusters, s.Keep.Clusters),
+		set(&o.Pool, replay.ParsePool, s.Keep.Pool),
+		set(&o.Prefetch, replay.ParsePrefetch, s.Prefetch),
+	)
+	if err != nil {
 		return o, err
 	}
 	if s.Tiers != "" {
@@ -297,6 +290,14 @@ func (s *System) options(table policies.Table) (o replay.Options, err error) {
 	}
 	_, err = allocate.ParseMethod(s.Keep.Allocate)
 	return o, err
+}
+
+// set parses an option. An empty text leaves its default.
+func set[T any](option *T, parse func(text string) (T, error), text string) (err error) {
+	if text != "" {
+		*option, err = parse(text)
+	}
+	return err
 }
 
 // All returns the systems without variants.

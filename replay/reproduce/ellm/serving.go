@@ -116,22 +116,20 @@ func (b *bench) underLoad(d *reproduce.Draft) {
 	reproduce.Check(group.Wait())
 	for _, list := range []struct {
 		table  string
-		figure func(row reproduce.Row, own, ellm *serving.Summary) float64
+		figure func(own, ellm *serving.Summary) float64
 	}{
-		{"throughput", func(_ reproduce.Row, own, ellm *serving.Summary) float64 { return ellm.Throughput / own.Throughput }},
-		{"first token", func(_ reproduce.Row, own, ellm *serving.Summary) float64 {
-			return float64(own.TTFT.Mean) / float64(ellm.TTFT.Mean)
-		}},
-		{"attainment", func(_ reproduce.Row, own, _ *serving.Summary) float64 { return 100 * own.Attainment }},
-		{"time per token", func(_ reproduce.Row, own, _ *serving.Summary) float64 { return float64(own.TPOT.Mean) / 1e6 }},
-		{"running", func(_ reproduce.Row, own, _ *serving.Summary) float64 { return own.Running }},
-		{"most running", func(_ reproduce.Row, own, _ *serving.Summary) float64 { return float64(own.MostRunning) }},
-		{"cached", func(_ reproduce.Row, own, _ *serving.Summary) float64 { return 1 - own.Uncached }},
+		{"throughput", func(own, ellm *serving.Summary) float64 { return ellm.Throughput / own.Throughput }},
+		{"first token", func(own, ellm *serving.Summary) float64 { return float64(own.TTFT.Mean) / float64(ellm.TTFT.Mean) }},
+		{"attainment", func(own, _ *serving.Summary) float64 { return 100 * own.Attainment }},
+		{"time per token", func(own, _ *serving.Summary) float64 { return float64(own.TPOT.Mean) / 1e6 }},
+		{"running", func(own, _ *serving.Summary) float64 { return own.Running }},
+		{"most running", func(own, _ *serving.Summary) float64 { return float64(own.MostRunning) }},
+		{"cached", func(own, _ *serving.Summary) float64 { return 1 - own.Uncached }},
 	} {
 		for _, row := range b.Rows(list.table) {
 			for _, by := range models {
 				own, ellm := found[key{row.Text("of"), row.Text("system"), by}], found[key{row.Text("of"), "eLLM", by}]
-				d.Set(list.table, list.figure(row, own, ellm), row, reproduce.Row{"by": by})
+				d.Set(list.table, list.figure(own, ellm), row, reproduce.Row{"by": by})
 			}
 		}
 	}

@@ -29,7 +29,7 @@ func fit(errorsAt func(x []float64) []float64, start []float64) (f *fitted, err 
 		if f.slopes == nil {
 			f.slopes = slopes(errorsAt, f.at, f.errors)
 		}
-		move, err := f.towards(func(int) float64 { return 1 })
+		move, err := f.towards(nil)
 		if err != nil {
 			return nil, err
 		}
@@ -58,12 +58,16 @@ func slopes(errorsAt func(x []float64) []float64, x, e []float64) *mat.Dense {
 	return m
 }
 
-// towards returns the move to the least weighted sum of squares of the errors, by the slopes.
-func (f *fitted) towards(weight func(cell int) float64) ([]float64, error) {
+// towards returns the move to the least weighted sum of squares of the errors, by the slopes. nil
+// weighs all cells alike.
+func (f *fitted) towards(weights []float64) ([]float64, error) {
 	cells, constants := f.slopes.Dims()
 	a, b := mat.NewDense(cells, constants, nil), mat.NewDense(cells, 1, nil)
 	for i := range cells {
-		w := math.Sqrt(weight(i))
+		w := 1.
+		if weights != nil {
+			w = math.Sqrt(weights[i])
+		}
 		for j := range constants {
 			a.Set(i, j, w*f.slopes.At(i, j))
 		}
@@ -90,13 +94,9 @@ func (f *fitted) after(move []float64) []float64 {
 // floor returns the smallest possible largest error for any constants (Lawson's iteration, in which
 // weights grow with the error).
 func (f *fitted) floor() float64 {
-	weights := make([]float64, len(f.errors))
-	for i := range weights {
-		weights[i] = 1
-	}
-	least := math.Inf(1)
+	weights, least := slices.Repeat([]float64{1}, len(f.errors)), math.Inf(1)
 	for range 500 {
-		move := reproduce.Must(f.towards(func(i int) float64 { return weights[i] }))
+		move := reproduce.Must(f.towards(weights))
 		e, sum := f.after(move), 0.
 		least = min(least, largest(e))
 		for i := range weights {
@@ -113,13 +113,9 @@ func (f *fitted) floor() float64 {
 // leaveOneOut returns the error of each cell with constants fitted to the others.
 func (f *fitted) leaveOneOut() (out []float64) {
 	for left := range f.errors {
-		move := reproduce.Must(f.towards(func(i int) float64 {
-			if i == left {
-				return 0
-			}
-			return 1
-		}))
-		out = append(out, f.after(move)[left])
+		weights := slices.Repeat([]float64{1}, len(f.errors))
+		weights[left] = 0
+		out = append(out, f.after(reproduce.Must(f.towards(weights)))[left])
 	}
 	return out
 }
@@ -136,7 +132,6 @@ func largest(values []float64) (most float64) {
 type choices struct {
 	cells  [][]int
 	worst  []float64 // for each choice, relative
-	vague  int       // choices that do not determine the constants
 	chosen int       // cells in a choice
 	all    int       // cells
 }
@@ -145,22 +140,19 @@ type choices struct {
 // number, an error of 0.05 % in the table moves a constant by its own size.
 const vagueness = 2e3
 
-// choices tries every set with as many cells as constants.
+// choices tries every set with as many cells as constants. It leaves out those that do not determine
+// the constants.
 func (f *fitted) choices() *choices {
 	all, constants := f.slopes.Dims()
 	c := &choices{chosen: constants, all: all}
 	for _, cells := range combin.Combinations(all, constants) {
-		move, err := f.towards(func(cell int) float64 {
-			if slices.Contains(cells, cell) {
-				return 1
-			}
-			return 0
-		})
-		if err != nil || f.vague(cells) {
-			c.vague++
-			continue
+		weights := make([]float64, all)
+		for _, cell := range cells {
+			weights[cell] = 1
 		}
-		c.cells, c.worst = append(c.cells, cells), append(c.worst, largest(f.after(move)))
+		if move, err := f.towards(weights); err == nil && !f.vague(cells) {
+			c.cells, c.worst = append(c.cells, cells), append(c.worst, largest(f.after(move)))
+		}
 	}
 	return c
 }
