@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/slice"
@@ -120,7 +121,9 @@ func (s *Study) profile(t *Trace, r Replay, capacities []string) []*pipeline.Pro
 	if err != nil {
 		Check(fmt.Errorf("replay %s: %w", t.Name, err))
 	}
-	return profiles
+	return slice.Map(capacities, func(c string) *pipeline.Profile { // a replay orders them by size
+		return profiles[slices.IndexFunc(profiles, func(p *pipeline.Profile) bool { return p.Cell.Capacity == c })]
+	})
 }
 
 // Price returns the output of `kvreplay time` for a profile. An empty selection means auto. The
