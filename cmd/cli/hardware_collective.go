@@ -60,7 +60,7 @@ replay/collective/README.md describes the model and its errors.`,
 			if err != nil {
 				return errUsage{err}
 			}
-			n, err := collective.New(m.GPU, lib)
+			n, err := collective.New(m, lib)
 			if err != nil {
 				return err
 			}

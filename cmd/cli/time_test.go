@@ -409,7 +409,7 @@ func TestTimeTensorParallel(t *testing.T) {
 		"expected at least 1":      {"--tensor-parallel", "0"},
 		"runs on one GPU":          {"--tensor-parallel", "2", "--schedule", "flexgen"},
 		"does not divide":          {"--tensor-parallel", "3"},
-		"states no peer_bandwidth": {"--tensor-parallel", "2", "--hardware", "l40s"},
+		"states no peer_bandwidth": {"--tensor-parallel", "2", "--hardware", "gh200"},
 		"choose one":               {"--tensor-parallel", "2", "--model", "deepseek-v2-lite", "--expert-gpus", "2"},
 		"too few requests":         {"--pipeline-parallel", "5"},
 		"does not combine":         {"--pipeline-parallel", "2", "--tensor-parallel", "2"},

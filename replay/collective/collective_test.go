@@ -21,12 +21,12 @@ func library(t *testing.T) *hardware.Library {
 	return lib
 }
 
-func network(t *testing.T, gpu string) *Network {
+func network(t *testing.T, machine string) *Network {
 	t.Helper()
 	lib := library(t)
-	item, err := lib.Item(hardware.KindGPU, gpu)
+	m, err := lib.Machine(machine)
 	fatal.If(t, err)
-	n, err := New(item.(*hardware.GPU), lib)
+	n, err := New(m, lib)
 	fatal.If(t, err)
 	return n
 }
@@ -105,21 +105,25 @@ func TestFitFindsConstants(t *testing.T) {
 	}
 }
 
-// GPUs with the link of a measured GPU have its constants, others those of all measured ones.
+// GPUs with the link of a measured GPU have its constants, others those of all with the same kind of
+// link. GPUs without links of their own use PCIe.
 func TestBasis(t *testing.T) {
-	for gpu, want := range map[string]string{
+	for machine, want := range map[string]string{
 		"a100-40": "a100-80", "a100-80": "a100-80", "h200": "h100", "b200": "a100-80 h100",
+		"l40s": "rtx4090", "rtx5090": "rtx4090",
 	} {
-		if got := strings.Join(network(t, gpu).Basis, " "); got != want {
-			t.Errorf("%s has the constants of %s, expected %s", gpu, got, want)
+		n := network(t, machine)
+		if got := strings.Join(n.Basis, " "); got != want || n.PCIe != (want == "rtx4090") {
+			t.Errorf("%s has the constants of %s, PCIe %t, expected %s", machine, got, n.PCIe, want)
 		}
 	}
 	if network(t, "h200").AllReduce(8, 1<<24) != network(t, "h100").AllReduce(8, 1<<24) {
 		t.Error("h200 and h100 have the same link, but different times")
 	}
-	item, err := library(t).Item(hardware.KindGPU, "rtx4090")
+	near(t, "PCIe 4.0", network(t, "l40s").Link, 31.508e9)
+	m, err := library(t).Machine("gh200")
 	fatal.If(t, err)
-	if _, err := New(item.(*hardware.GPU), library(t)); err == nil || !strings.Contains(err.Error(), "peer_bandwidth") {
+	if _, err := New(m, library(t)); err == nil || !strings.Contains(err.Error(), "peer_bandwidth") {
 		t.Errorf("a GPU without links: %v", err)
 	}
 }
@@ -202,8 +206,8 @@ func TestReadCSV(t *testing.T) {
 			t.Errorf("%q: %v, expected %s", text, err, want)
 		}
 	}
-	rows = []Measurement{{Device: "rtx4090", Line: 4}}
-	const want = "f:4: GPU rtx4090 states no peer_bandwidth"
+	rows = []Measurement{{Device: "gh200", Line: 4}}
+	const want = "f:4: GPU gh200 states no peer_bandwidth"
 	if _, err := pointsOf(rows, "f", library(t)); err == nil || !strings.Contains(err.Error(), want) {
 		t.Error(err)
 	}

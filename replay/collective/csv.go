@@ -13,7 +13,7 @@ var Header = []string{"device", "workers", "bytes", "sizes", "time_us"}
 
 // Measurement is the time of an all-reduce.
 type Measurement struct {
-	Device       string // a GPU of the hardware library
+	Device       string // a machine of the hardware library
 	Workers      int    // GPUs of one host
 	Bytes        int    // buffer of each GPU
 	Sizes        int    // measured sizes near Bytes, whose median the time is

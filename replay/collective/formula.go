@@ -27,6 +27,7 @@ func (c *Constants) allReduce(link, n, bytes float64) float64 {
 type point struct {
 	*Measurement
 	link    float64 // bytes/s
+	pcie    bool    // the link is PCIe
 	seconds float64
 }
 

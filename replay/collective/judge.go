@@ -39,9 +39,15 @@ func Judge(lib *hardware.Library) ([]Errors, error) {
 	var byDevice, byWorkers, bySize []Errors
 	for _, name := range slice.Distinct(points, func(p *point) string { return p.Device }) {
 		mine, others := slice.Partition(points, func(p *point) bool { return p.Device == name })
+		if like, _ := slice.Partition(others, func(p *point) bool { return p.pcie == mine[0].pcie }); len(like) > 0 {
+			others = like
+		}
 		byDevice = append(byDevice, summaries("device", name, mine, guesses(mine, others, nil))...)
 		for _, workers := range slice.Distinct(mine, func(p *point) int { return p.Workers }) {
 			out, in := slice.Partition(mine, func(p *point) bool { return p.Workers == workers })
+			if len(in) == 0 {
+				continue
+			}
 			left := fmt.Sprintf("%s, %d", name, workers)
 			byWorkers = append(byWorkers, summaries("workers", left, out, guesses(out, in, in))...)
 		}
@@ -53,7 +59,8 @@ func Judge(lib *hardware.Library) ([]Errors, error) {
 		}
 		bySize = append(bySize, summaries("sizes", name, left, guessed)...)
 	}
-	exchanges, err := judgeExchanges(fit(points))
+	links, _ := slice.Partition(points, func(p *point) bool { return !p.pcie })
+	exchanges, err := judgeExchanges(fit(links))
 	return slices.Concat(byDevice, byWorkers, bySize, exchanges), err
 }
 

@@ -21,24 +21,27 @@ const Most = 8
 type Network struct {
 	GPU       string
 	Link      float64 // rate of a GPU's link in each direction, bytes/s
+	PCIe      bool    // the link is PCIe, because the GPUs have no links of their own
 	Constants Constants
 	// Basis has the GPUs whose all-reduces determine the constants: those with the same link rate,
-	// or all measured ones.
+	// or all with the same kind of link, PCIe or not.
 	Basis []string
 	near  []point // all-reduces between GPUs with the same link rate
 }
 
-// New returns the network between GPUs of a kind.
-func New(g *hardware.GPU, lib *hardware.Library) (*Network, error) {
-	if !g.PeerBandwidth.Known() {
+// New returns the network between the GPUs of a machine.
+func New(m *hardware.Machine, lib *hardware.Library) (*Network, error) {
+	rate, pcie := m.Peers()
+	if rate == 0 {
 		return nil, fmt.Errorf("GPU %s states no peer_bandwidth, its rate to other GPUs: choose another GPU or add it",
-			g.Name)
+			m.GPU.Name)
 	}
 	points, err := published(lib)
 	if err != nil {
 		return nil, err
 	}
-	n := &Network{GPU: g.Name, Link: float64(g.PeerBandwidth.Value)}
+	n := &Network{GPU: m.GPU.Name, Link: float64(rate), PCIe: pcie}
+	points, _ = slice.Partition(points, func(p *point) bool { return p.pcie == pcie })
 	if n.near, _ = slice.Partition(points, func(p *point) bool { return p.link == n.Link }); len(n.near) > 0 {
 		points = n.near
 	}
@@ -64,16 +67,16 @@ func pointsOf(rows []Measurement, file string, lib *hardware.Library) ([]point, 
 	var points []point
 	for i := range rows {
 		m := &rows[i]
-		item, err := lib.Item(hardware.KindGPU, m.Device)
+		machine, err := lib.Machine(m.Device)
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", file, m.Line, err)
 		}
-		g := item.(*hardware.GPU)
-		if !g.PeerBandwidth.Known() {
-			return nil, fmt.Errorf("%s:%d: GPU %s states no peer_bandwidth", file, m.Line, g.Name)
+		rate, pcie := machine.Peers()
+		if rate == 0 {
+			return nil, fmt.Errorf("%s:%d: GPU %s states no peer_bandwidth", file, m.Line, machine.GPU.Name)
 		}
-		m.Device = g.Name // which may have been an alias
-		points = append(points, point{m, float64(g.PeerBandwidth.Value), m.Microseconds * 1e-6})
+		m.Device = machine.GPU.Name // which may have been an alias
+		points = append(points, point{m, float64(rate), pcie, m.Microseconds * 1e-6})
 	}
 	return points, nil
 }

@@ -42,6 +42,15 @@ type Machine struct {
 	NetworkBandwidth Fact[BytesPerSecond]
 }
 
+// Peers returns the rate from one GPU to the other GPUs of its host, in each direction. GPUs without
+// links of their own exchange over PCIe. The rate is 0 if no file states it.
+func (m *Machine) Peers() (rate BytesPerSecond, pcie bool) {
+	if m.GPU.PeerBandwidth.Known() || m.Link.PCIe == nil {
+		return m.GPU.PeerBandwidth.Value, false
+	}
+	return m.Link.Bandwidth.Value, true
+}
+
 // Values of machines and hosts whose files lack a fact. No source states them.
 const (
 	assumedReadsInFlight = 64
@@ -57,7 +66,8 @@ type GPU struct {
 	// process keep it.
 	Reserved        Fact[Bytes]          `yaml:"reserved" need:"no"`
 	MemoryBandwidth Fact[BytesPerSecond] `yaml:"memory_bandwidth"`
-	// PeerBandwidth is the rate from one GPU to the other GPUs of its host, in each direction.
+	// PeerBandwidth is the rate of links between the GPUs of a host, such as NVLink, in each direction.
+	// It is not Known if GPUs exchange over PCIe.
 	PeerBandwidth Fact[BytesPerSecond] `yaml:"peer_bandwidth" need:"no"`
 	BF16          Fact[FLOPPerSecond]  `yaml:"bf16"`           // dense with FP32 accumulation, FP16 if the GPU has no BF16
 	FP8           Fact[FLOPPerSecond]  `yaml:"fp8" need:"no"`  // dense

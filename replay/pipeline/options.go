@@ -34,7 +34,7 @@ type Options struct {
 	TensorParallel int
 	// PipelineParallel is the number of GPUs that divide the layers, 0 for 1.
 	PipelineParallel int
-	// Network returns the network between GPUs of a kind, as Networks does. Tensor and pipeline
+	// Network returns the network between the GPUs of a machine, as Networks does. Tensor and pipeline
 	// parallelism need it. If it is nil, the exchange of routed experts takes no time.
 	Network   NetworkFinder
 	Reserve   float64 // share of GPU memory for driver, context, activations and workspace, 0: estimated (Memory.Reserve)

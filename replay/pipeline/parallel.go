@@ -74,7 +74,7 @@ func (r *runner) parallelize() (err error) {
 	if r.TensorParallel == 1 {
 		return nil
 	}
-	if r.network, err = r.Network(r.Machine.GPU); err != nil {
+	if r.network, err = r.Network(r.Machine); err != nil {
 		return err
 	}
 	r.vocabulary = float64(r.Model.Vocabulary.Value)
@@ -145,18 +145,19 @@ func (x *exchange) seconds(queries float64) (dispatch, combine float64) {
 // exchangeExperts finds the exchange between the GPUs that share routed experts. If it cannot be
 // priced, missing says why.
 func (r *runner) exchangeExperts() (missing string, err error) {
-	gpu, wire := r.Machine.GPU, r.Machine.NetworkBandwidth
+	wire := r.Machine.NetworkBandwidth
+	peers, _ := r.Machine.Peers()
 	switch {
 	case r.Experts < 2:
 		return "", nil
 	case r.Network == nil:
 		return "no network between GPUs is given", nil
-	case !gpu.PeerBandwidth.Known():
-		return fmt.Sprintf("GPU %s states no peer_bandwidth", gpu.Name), nil
+	case peers == 0:
+		return fmt.Sprintf("GPU %s states no peer_bandwidth", r.Machine.GPU.Name), nil
 	case r.Experts > collective.Most && !wire.Known():
 		return fmt.Sprintf("machine %s states no network_bandwidth between hosts", r.Machine.Name), nil
 	}
-	n, err := r.Network(gpu)
+	n, err := r.Network(r.Machine)
 	if err != nil {
 		return "", err
 	}
@@ -181,11 +182,11 @@ func (r *runner) noteExchange(missing string) {
 		strings.Join(r.exchange.network.Basis, " and "), between)
 }
 
-// NetworkFinder returns the network between GPUs of a kind.
-type NetworkFinder func(g *hardware.GPU) (*collective.Network, error)
+// NetworkFinder returns the network between the GPUs of a machine.
+type NetworkFinder func(m *hardware.Machine) (*collective.Network, error)
 
-// Networks returns the network between GPUs of a kind, with the constants of a library. Each kind is
-// fitted once. Goroutines may share it.
+// Networks returns the network between the GPUs of a machine, with the constants of a library. Each
+// machine is fitted once. Goroutines may share it.
 func Networks(lib *hardware.Library) NetworkFinder {
-	return memo.Func(func(g *hardware.GPU) (*collective.Network, error) { return collective.New(g, lib) })
+	return memo.Func(func(m *hardware.Machine) (*collective.Network, error) { return collective.New(m, lib) })
 }

@@ -23,7 +23,7 @@ func parallelOptions(t *testing.T, model string, gpus int) (*Profile, Options) {
 	constants := collective.Constants{Call: 10e-6, Hop: 1e-6, Share: 0.5}
 	n := &collective.Network{Link: 100e9, Constants: constants, Basis: []string{"a test"}}
 	return p, Options{Machine: machine, Model: shape, Scaling: scaling, Schedule: schedule(t, "dense"), Batch: 16,
-		Threads: 1, TensorParallel: gpus, Network: func(*hardware.GPU) (*collective.Network, error) { return n, nil }}
+		Threads: 1, TensorParallel: gpus, Network: func(*hardware.Machine) (*collective.Network, error) { return n, nil }}
 }
 
 func priceParallel(t *testing.T, p *Profile, o Options) *Result {
@@ -273,7 +273,7 @@ func TestExpertExchangeNotes(t *testing.T) {
 		"derived from constants of a test and 50 GB/s between hosts":  func(*Options) {},
 		"on 8 GPUs: derived from constants of a test":                 func(o *Options) { o.Experts = 8 },
 		"not counted: no network between GPUs is given":               func(o *Options) { o.Network = nil },
-		"not counted: GPU l40s states no peer_bandwidth":              func(o *Options) { o.Machine = machine(t, "l40s") },
+		"not counted: GPU gh200 states no peer_bandwidth":             func(o *Options) { o.Machine = machine(t, "gh200") },
 		"not counted: machine a100-80 states no network_bandwidth":    func(o *Options) { o.Machine = machine(t, "a100-80") },
 		"routed experts are divided among 32 GPUs, which leaves half": func(o *Options) { o.Experts = 0 },
 		"assumed, because no source states it":                        func(o *Options) { o.Machine = machine(t, "h200") },

@@ -23,10 +23,14 @@ const (
 	// If that share is smaller, the context takes its place.
 	contextBytes = 0.4e9
 	// outside is memory of kernels, graphs and communication that PyTorch does not allocate. vLLM 0.19
-	// measured 0.24 to 0.27 GiB on one H100 with most models, and 2.06 to 2.21 GiB with tensor
-	// parallelism. Other GPUs are assumed to be like it.
-	outside         = 0.25 * (1 << 30)
-	outsideParallel = 2.1 * (1 << 30)
+	// measured 0.24 to 0.27 GiB on one H100 with most models. Other GPUs are assumed to be like it.
+	// With tensor parallelism it measured 2.06 to 2.21 GiB on H100, and 0.37 GiB on four L40S.
+	outside       = 0.25 * (1 << 30)
+	outsidePCIe   = 0.37 * (1 << 30)
+	outsideNVLink = 2.1 * (1 << 30)
+	// reducing is the rate of NVLink 4, whose switches add the hidden states of GPUs. Their buffers
+	// are assumed to be the reason for outsideNVLink.
+	reducing = 450e9
 	// sampled is the bytes of a logit in the sampler: BF16, and FP32 as logits, as probabilities and as
 	// random numbers.
 	sampled = 2 + 3*4
@@ -44,10 +48,13 @@ func (it *Iterations) Room() Room {
 	vocabulary, hidden := max(r.vocabulary, float64(m.Vocabulary.Value)), halfBytes*float64(m.Hidden.Value)
 	total := float64(gpu.Memory.Value) - max(0, float64(gpu.Reserved.Or(usualReserved))-contextBytes)
 	fixed := max(r.Reserve*total, contextBytes) + halfBytes*rotary(m)*float64(m.Context.Value)
-	if r.TensorParallel > 1 {
-		fixed += outsideParallel
-	} else {
+	switch {
+	case r.TensorParallel <= 1:
 		fixed += outside
+	case gpu.PeerBandwidth.Value >= reducing:
+		fixed += outsideNVLink
+	default:
+		fixed += outsidePCIe
 	}
 	if gpu.Architecture == "hopper" {
 		fixed += hopperWorkspace

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 	"github.com/kvreplay/kvreplay/replay/serving"
@@ -78,7 +79,7 @@ func (b *bench) serve(x experiment, s system, literal bool) *serving.Summary {
 	machine := *b.machine
 	if x.gpus > 1 { // without NVLink, GPUs exchange over PCIe (section 6.1)
 		card := *machine.GPU
-		card.PeerBandwidth.Value = machine.Link.Bandwidth.Value
+		card.PeerBandwidth = hardware.Fact[hardware.BytesPerSecond]{}
 		machine.GPU = &card
 	}
 	e := serving.Engine{
