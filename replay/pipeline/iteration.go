@@ -98,6 +98,7 @@ func (it *Iterations) Seconds(x *Iteration) (float64, error) {
 	}
 	output += r.gatherLogits(float64(x.Outputs))
 	step := Step{Whole: it.layer[:0], Output: reduce + output}
+	sum := step.Output // without tokens that are made again
 	for _, k := range it.kinds {
 		o, err := r.computer.Layer(k.layer, &load)
 		if err != nil {
@@ -105,19 +106,24 @@ func (it *Iterations) Seconds(x *Iteration) (float64, error) {
 		}
 		l := Layer{Project: o.Project, Pre: o.Pre, Post: o.Post + 2*reduce, Dispatch: o.Dispatch, Combine: o.Combine}
 		l.Dense.Attend, l.Dense.Again = o.AttendAll+o.AttendChunks, o.Again
-		if x.Again > 0 {
-			moved := transfer.Request{Descriptors: max(1, x.Decodes), Bytes: int64(x.Again * float64(r.Model.Entry.Value)), Launches: 1}
-			l.Dense.Uncached = Transfer{Seconds: r.fetch.Time(moved)}
+		if x.Again == 0 {
+			seconds := l.Project + l.Pre + l.Dense.Attend + l.finishing()
+			for range k.number {
+				sum += seconds
+			}
+			continue
 		}
+		moved := transfer.Request{Descriptors: max(1, x.Decodes), Bytes: int64(x.Again * float64(r.Model.Entry.Value)), Launches: 1}
+		l.Dense.Uncached = Transfer{Seconds: r.fetch.Time(moved)}
 		for range k.number {
 			step.Whole = append(step.Whole, l)
 		}
 	}
-	it.layer = step.Whole
-	if x.Again > 0 {
-		return (&ELLM{Swap: -1, Fused: it.fused}).Closed(&step), nil
+	if x.Again == 0 {
+		return sum, nil
 	}
-	return step.sum(func(l *Layer) float64 { return l.Project + l.Pre + l.Dense.Attend + l.finishing() }), nil
+	it.layer = step.Whole
+	return (&ELLM{Swap: -1, Fused: it.fused}).Closed(&step), nil
 }
 
 // Store and Fetch return the seconds in which the KV of some blocks of block tokens moves to host

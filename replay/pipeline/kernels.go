@@ -17,14 +17,26 @@ type Fitted struct {
 	sampled   float64                   // logits of a query that the sampler reads
 	gap       float64                   // idle time after a kernel, in seconds
 	known     map[kernel.Kernel]float64 // times of earlier calls
+	layers    map[layerKey]layerKernels // of earlier calls
 }
 
-// mostKnown bounds the memory of earlier calls.
+// mostKnown bounds the memory of earlier calls, of each kind.
 const mostKnown = 1 << 16
+
+// layerKernels are the times of the kernels of a layer that depend on the number of its tokens alone, in seconds.
+type layerKernels struct {
+	before, second, out, around, feedForward float64
+}
+
+// layerKey identifies layerKernels. Layers without routed experts are alike, and so are those with them.
+type layerKey struct {
+	tokens float64
+	routed bool
+}
 
 // NewFitted returns the kernel model of a GPU for the roofline's model.
 func NewFitted(r *Roofline, e *kernel.Estimator) *Fitted {
-	return &Fitted{roofline: r, estimator: e, sampled: float64(r.Model.Vocabulary.Value), known: map[kernel.Kernel]float64{}}
+	return &Fitted{roofline: r, estimator: e, sampled: float64(r.Model.Vocabulary.Value), known: map[kernel.Kernel]float64{}, layers: map[layerKey]layerKernels{}}
 }
 
 // Notes returns the assumptions.
@@ -54,18 +66,23 @@ func (f *Fitted) Notes() []string {
 	return append([]string{note + " selection and lookups are the roofline's"}, d.Notes...)
 }
 
-// seconds returns the time of a kernel and of the gap after it.
-func (f *Fitted) seconds(k kernel.Kernel) float64 {
+// once returns the time of a kernel and of the gap after it.
+func (f *Fitted) once(k kernel.Kernel) float64 {
 	if k.Tokens <= 0 {
 		return 0
 	}
+	return f.estimator.Seconds(k) + f.gap
+}
+
+// seconds is once for kernels whose shapes return often.
+func (f *Fitted) seconds(k kernel.Kernel) float64 {
 	if t, ok := f.known[k]; ok {
 		return t
 	}
 	if len(f.known) >= mostKnown {
 		clear(f.known)
 	}
-	t := f.estimator.Seconds(k) + f.gap
+	t := f.once(k)
 	f.known[k] = t
 	return t
 }
@@ -85,18 +102,12 @@ func (f *Fitted) Layer(layer int, l *Load) (o Operators, err error) {
 		return o, err
 	}
 	m := f.roofline.Model
-	hidden := float64(m.Hidden.Value)
-	first, second, out := f.roofline.first, f.roofline.second, f.roofline.out
-	around := func(tokens float64) float64 { return f.seconds(kernel.NewNorm(tokens, hidden, true)) }
-	before := func(tokens float64) float64 {
-		return around(tokens) + f.products(tokens, first) + f.innerNorms(tokens) + f.seconds(kernel.NewRope(tokens, rotated(m)))
-	}
-	o.Project = before(l.Queries)
-	o.Pre = f.products(l.Queries, second)
+	k := f.kernels(layer, l.Queries)
+	o.Project, o.Pre, o.Post = k.before, k.second, k.out+k.around+k.feedForward
 	o.Attend = f.attention(l.Requests, l.Attended, l.Bytes)
 	o.AttendAll = f.attention(l.Requests, l.Scored, l.Context*float64(m.Entry.Value))
-	o.Post = f.products(l.Queries, out) + around(l.Queries) + f.feedForward(layer, l.Queries)
-	if l.Context > 0 { // a share of the product of all positions
+	if l.Remade && l.Context > 0 { // a share of the product of all positions
+		hidden := float64(m.Hidden.Value)
 		all := f.products(l.Context, []matrix{{keyValueWeights(m) / hidden, hidden}})
 		o.Recompute = all * l.Requests / l.Context
 	}
@@ -108,10 +119,31 @@ func (f *Fitted) Layer(layer int, l *Load) (o Operators, err error) {
 		}
 	}
 	if l.Again > 0 {
-		o.Again = before(l.Again) + f.products(l.Again, second) + f.products(l.Again, out) + around(l.Again) +
-			f.feedForward(layer, l.Again) + f.causal(l.Requests, l.Again, l.Pairs)
+		k := f.kernels(layer, l.Again)
+		o.Again = k.before + k.second + k.out + k.around + k.feedForward + f.causal(l.Requests, l.Again, l.Pairs)
 	}
 	return o, nil
+}
+
+// kernels prices the kernels of a layer that depend on the number of its tokens alone.
+func (f *Fitted) kernels(layer int, tokens float64) layerKernels {
+	r := f.roofline
+	stored, active := r.Model.FFNParameters(layer)
+	key := layerKey{tokens, stored != active}
+	if p, ok := f.layers[key]; ok {
+		return p
+	}
+	around := f.seconds(kernel.NewNorm(tokens, float64(r.Model.Hidden.Value), true))
+	p := layerKernels{
+		before: around + f.products(tokens, r.first) + f.innerNorms(tokens) + f.seconds(kernel.NewRope(tokens, rotated(r.Model))),
+		second: f.products(tokens, r.second), out: f.products(tokens, r.out), around: around,
+		feedForward: f.feedForward(layer, tokens),
+	}
+	if len(f.layers) >= mostKnown {
+		clear(f.layers)
+	}
+	f.layers[key] = p
+	return p
 }
 
 // innerNorms returns the time of the norms between projections and attention: of queries and keys by
@@ -140,7 +172,7 @@ func (f *Fitted) attention(requests, attended, bytes float64) float64 {
 		return 0
 	}
 	entry := float64(f.roofline.Model.Entry.Value)
-	read := f.seconds(kernel.NewDecode(requests, bytes/requests/entry, entry))
+	read := f.once(kernel.NewDecode(requests, bytes/requests/entry, entry))
 	return max(read, f.estimator.Launch(kernel.Decode)+f.roofline.attention(attended, 0))
 }
 
@@ -151,7 +183,7 @@ func (f *Fitted) causal(requests, tokens, pairs float64) float64 {
 	m := f.roofline.Model
 	each := tokens / requests
 	before := max(0, pairs/tokens-(each+1)/2)
-	return f.seconds(kernel.NewPrefill(each, before, float64(m.Entry.Value)*requests, float64(m.QueryHeads.Value)*requests, causalWidth(m)/2))
+	return f.once(kernel.NewPrefill(each, before, float64(m.Entry.Value)*requests, float64(m.QueryHeads.Value)*requests, causalWidth(m)/2))
 }
 
 // feedForward returns the time of a layer's FFN. The routed experts of a GPU are one grouped

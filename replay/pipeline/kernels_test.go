@@ -38,7 +38,7 @@ func TestFittedNearRoofline(t *testing.T) {
 		f, r := fittedOn(t, c.machine, c.model, c.experts)
 		for _, queries := range []float64{1, 64, 4096} {
 			l := &Load{Requests: queries, Queries: queries, Context: 8192 * queries, Scored: 8192 * queries, Attended: 2048 * queries,
-				Bytes: 2048 * queries * float64(r.Model.Entry.Value), Demand: 2048 * queries}
+				Bytes: 2048 * queries * float64(r.Model.Entry.Value), Demand: 2048 * queries, Remade: true}
 			layer := int(r.Model.Layers.Value) - 1
 			have, err := f.Layer(layer, l)
 			fatal.If(t, err)

@@ -35,7 +35,8 @@ func (r *runner) layer(layer int, t *sums) (l Layer, traffic Traffic, err error)
 	load := Load{Requests: t.requests, Queries: float64(t.Positions), Context: float64(t.SeqLen), Scored: t.scored,
 		Demand: float64(t.Demand) * s.Factor, Attended: t.attended, Bytes: t.entries * s.EntryBytes, Missed: float64(t.Misses) * s.Factor,
 		Resident: t.residents(r.profile.Meta.Clusters != "") * s.Factor,
-		Caches:   t.requests * s.Heads / float64(max(1, r.profile.Meta.SharedHeads))}
+		Caches:   t.requests * s.Heads / float64(max(1, r.profile.Meta.SharedHeads)),
+		Remade:   r.traits.Moves == MovesLayers}
 	if r.ellm != nil {
 		share := r.ellm.Uncached
 		load.Again = share * float64(t.SeqLen)

@@ -23,6 +23,7 @@ type Load struct {
 	Again    float64 // tokens that the layer runs again over
 	Pairs    float64 // sum over these tokens of the tokens up to and including each
 	Chunks   []Chunk // parts of prompts, whose tokens are among Queries
+	Remade   bool    // whether a schedule computes K and V of cached tokens again, so that Recompute is read
 }
 
 // Operators are the times of a layer's operators, in seconds.
@@ -30,7 +31,7 @@ type Operators struct {
 	Project, Select, Pre, Attend, Post float64
 	LookupGPU, LookupCPU, Update       float64
 	AttendAll                          float64 // attention over the whole context
-	Recompute                          float64 // K and V of one position of all requests
+	Recompute                          float64 // K and V of one position of all requests, if Load.Remade
 	Again                              float64 // the layer over Load.Again tokens
 	AttendChunks                       float64 // causal attention of Load.Chunks
 	// Dispatch and Combine are the exchanges of routed experts on several GPUs. Routed is the share
@@ -143,7 +144,9 @@ func (r *Roofline) Layer(layer int, l *Load) (o Operators, err error) {
 	}
 	o.LookupGPU, o.LookupCPU = r.lookup(l)
 	o.Update = l.Missed * updateTouches * r.latency / float64(r.Threads)
-	o.Recompute = r.at(2*keyValueWeights(m)*l.Requests, r.low, 0)
+	if l.Remade {
+		o.Recompute = r.at(2*keyValueWeights(m)*l.Requests, r.low, 0)
+	}
 	for _, c := range l.Chunks {
 		o.AttendChunks += r.causal(c.pairs(), float64(c.Tokens+c.Before))
 	}

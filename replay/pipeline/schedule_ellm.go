@@ -175,17 +175,19 @@ func (e *ELLM) again(groups [][]Layer, g int) (seconds float64) {
 func (e *ELLM) Closed(s *Step) float64 {
 	e = e.settled(s)
 	groups := e.groups(s.Whole)
-	arrived := make([][]float64, len(groups))
+	var arrived [2][]float64 // of the layers of a group and of the next one
 	link := 0.
 	swap := func(g int, freed float64) {
+		layers := arrived[g%2][:0]
 		for j := range groups[g] {
 			at := 0.
 			if e.swapped(j) {
 				link = max(link, freed) + groups[g][j].Dense.Uncached.Seconds
 				at = link
 			}
-			arrived[g] = append(arrived[g], at)
+			layers = append(layers, at)
 		}
+		arrived[g%2] = layers
 	}
 	swap(0, 0)
 	end, before := e.again(groups, 0), 0. // before is the end of the previous group
@@ -198,7 +200,7 @@ func (e *ELLM) Closed(s *Step) float64 {
 		}
 		for j := range groups[g] {
 			l := &groups[g][j]
-			end = max(end+l.Project+l.Pre, arrived[g][j]) + l.Dense.Attend + l.finishing()
+			end = max(end+l.Project+l.Pre, arrived[g%2][j]) + l.Dense.Attend + l.finishing()
 		}
 		before = end
 		if e.Fused && g+1 < len(groups) {
