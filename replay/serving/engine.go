@@ -280,7 +280,7 @@ func (e *engine) grow(j *Job, tokens int, f *flight) {
 	j.Computed += tokens
 	if !e.NoPrefix && e.Memory.Cached == 0 {
 		for b := before; b < j.Computed/e.BlockTokens; b++ {
-			e.pool.name(j.held[b], e.key(j, b))
+			e.pool.name(j.held[b], e.content(j, b))
 		}
 	}
 	if produces {
@@ -290,13 +290,13 @@ func (e *engine) grow(j *Job, tokens int, f *flight) {
 	}
 }
 
-// key returns the content of a request's block.
-func (e *engine) key(j *Job, block int) blockKey {
+// content returns the content of a request's block.
+func (e *engine) content(j *Job, block int) content {
 	if j.prefix != nil && (block+1)*e.BlockTokens <= j.Input {
 		each := PrefixTokens / e.BlockTokens
-		return blockKey{j.prefix[block/each], int32(block % each)}
+		return content{prefix: j.prefix[block/each], index: int32(block % each)}
 	}
-	return blockKey{-1 - j.ID, int32(block)}
+	return content{job: j, index: int32(block)}
 }
 
 // preempt takes the memory of a running request. Its KV goes to the host if there is room, and
@@ -386,8 +386,8 @@ func (e *engine) admit(at int, f *flight) (bool, error) {
 // request holds. The last token is computed again, because its logits are needed.
 func (e *engine) match(j *Job) (free int) {
 	for b := range (j.Tokens() - 1) / e.BlockTokens {
-		at, ok := e.pool.found[e.key(j, b)]
-		if !ok {
+		at := e.pool.find(e.content(j, b))
+		if at == none {
 			break
 		}
 		if e.pool.holders[at] == 0 {
@@ -466,6 +466,7 @@ func (e *engine) land() error {
 		}
 		e.leaving--
 		e.drop(j)
+		e.pool.forget(j)
 		if e.rows.Request != nil {
 			row := RequestRow{ID: j.ID, Arrival: j.Arrival, Admitted: j.admitted, First: j.first, Finish: f.end,
 				Input: j.Input, Output: j.output, Preemptions: j.Preemptions, Reused: j.reused, Class: j.Class}

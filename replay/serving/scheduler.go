@@ -53,7 +53,8 @@ type Job struct {
 	output, produced int // produced counts tokens of finished iterations
 	prefix           []int64
 	held             []int32
-	hosted           int // blocks, or tokens of hidden states, that lie in host memory
+	own              []int32 // blocks with its content by their place in it, or none
+	hosted           int     // blocks, or tokens of hidden states, that lie in host memory
 	reused           int
 	admitted, first  int64
 }
