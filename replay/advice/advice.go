@@ -47,8 +47,8 @@ type Choice struct {
 	Schedule string `json:"schedule"`
 	// Policy and Capacity are empty if all KV is on the GPU.
 	pipeline.Cell
-	// Entries is the number of tokens that the cache holds, of a request and layer. Share is that
-	// number ÷ the context, and Bytes the memory of a request in all layers. All are 0 if all KV is on
+	// Entries is the number of tokens that the cache holds, of a request and layer. It is at most the
+	// context. Share is that number ÷ the context, and Bytes the memory of a request in all layers. All are 0 if all KV is on
 	// the GPU. JSON then has none of them.
 	Entries int     `json:"cache_tokens,omitempty"`
 	Share   float64 `json:"cache_share,omitempty"`
@@ -283,7 +283,7 @@ func (q *Question) choice(c *pipeline.Candidate, a *Advice) Choice {
 	r.Cause, r.CauseShare = c.LargestCause()
 	r.Host = c.Memory.Host / float64(q.Machine.GPUs)
 	if n, ok := multiple(c.Capacity); ok {
-		r.Entries = int(math.Round(n * float64(a.TopK)))
+		r.Entries = int(math.Round(min(n*float64(a.TopK), float64(q.Context))))
 		r.Share = significant(float64(r.Entries) / float64(q.Context))
 		r.Bytes = float64(r.Entries) * float64(q.Model.Entry.Value) * float64(q.Model.Layers.Value)
 	}

@@ -284,6 +284,25 @@ func TestEngines(t *testing.T) {
 	}
 }
 
+// A cache is at most the context. The answer says so, and the engines get a buffer of that size.
+func TestWholeContext(t *testing.T) {
+	profiles, q := question(t, "h100", "deepseek-v3.2", "sequential")
+	q.Context, q.TopK = 1024, 1024
+	a := advise(t, profiles, q)
+	if c := a.Advised; c.Capacity == "1x" || c.Entries != 1024 || c.Share != 1 || c.Bytes != 1024*656*61 {
+		t.Errorf("advised %+v, expected 1,024 tokens at more than 1x", c)
+	}
+	if config := a.Engines[0].Config; !strings.Contains(config, `"device_buffer_size": 1024, "host_to_device_ratio": 1`) {
+		t.Errorf("SGLang: %s", config)
+	}
+	var text strings.Builder
+	answer := advice.Answer{Machine: a.Machine, Advice: []*advice.Advice{a}}
+	fatal.If(t, answer.WriteText(&text))
+	if said := strings.Join(strings.Fields(text.String()), " "); !strings.Contains(said, "keep the whole context of 1,024 tokens of each request and layer on the GPU") {
+		t.Errorf("the answer does not state the whole context:\n%s", said)
+	}
+}
+
 // The advised machine has most tokens/s, or the cheapest tokens if all prices are known.
 func TestChoose(t *testing.T) {
 	one := func(machine string, tokens, dollars float64) *advice.Advice {

@@ -74,7 +74,7 @@ func (q *Question) sparseEngines(a *Advice, c *Choice, sglang, trtllm, vllm *Eng
 	// A request has c.Entries slots on the GPU and its whole context on the host. With a smaller ratio,
 	// fewer requests would fit than have a buffer.
 	ratio := int(math.Ceil(float64(q.Context) / float64(c.Entries)))
-	sglang.Config = fmt.Sprintf(`--enable-hisparse --hisparse-config '{"top_k": %d, "device_buffer_size": %d, "host_to_device_ratio": %d}'`, a.TopK, c.Entries, max(1, ratio))
+	sglang.Config = fmt.Sprintf(`--enable-hisparse --hisparse-config '{"top_k": %d, "device_buffer_size": %d, "host_to_device_ratio": %d}'`, a.TopK, c.Entries, ratio)
 	sglang.Notes = append(sglang.Notes, fmt.Sprintf("on the decode instance of a disaggregated deployment, with up to %d running requests a GPU", c.Batch))
 	if q.fp8() {
 		sglang.Config += " --kv-cache-dtype fp8_e4m3"
@@ -87,8 +87,8 @@ func (q *Question) sparseEngines(a *Advice, c *Choice, sglang, trtllm, vllm *Eng
 	vllm.Config = fmt.Sprintf(`--max-num-seqs %d --attention-config '{"hisparse_config": {"device_buffer_size": %d}}' --kv-transfer-config '{"kv_connector": "HiSparseConnector", "kv_role": "kv_both", "kv_connector_extra_config": {"host_pool_gib": %d}}'`,
 		c.Batch, c.Entries, gibibytes(c.Host))
 	vllm.Notes = append(vllm.Notes, "vLLM also keeps whole pages on the GPU while there is room, which the figures leave out")
-	if a.Context < int64(c.Entries) {
-		sglang.Notes = append(sglang.Notes, "the buffer exceeds the context")
+	if a.Context == int64(c.Entries) {
+		sglang.Notes = append(sglang.Notes, "the buffer holds the whole context")
 	}
 }
 

@@ -146,8 +146,8 @@ func (a *Advice) paragraph() string {
 	if c.Policy == "" {
 		add("keep all KV on the GPU, without offloading, at a batch of %d.", c.Batch)
 	} else {
-		add("keep %s × K = %s tokens of each request and layer on the GPU (%.3g %% of the context, %s a request), evict by %s, and run a batch of %d with schedule %s.",
-			strings.TrimSuffix(c.Capacity, "x"), humanize.Comma(int64(c.Entries)), 100*c.Share, hardware.Bytes(c.Bytes), c.Policy, c.Batch, scheduleName(c.Schedule))
+		add("keep %s (%s a request), evict by %s, and run a batch of %d with schedule %s.",
+			a.cache(), hardware.Bytes(c.Bytes), c.Policy, c.Batch, scheduleName(c.Schedule))
 	}
 	shared := ""
 	if c.Experts > 1 {
@@ -178,6 +178,16 @@ func (a *Advice) paragraph() string {
 		add("Attention over the whole context, which gives other answers, reaches %s tokens/s on the GPU.", number(d.Tokens))
 	}
 	return strings.Join(s, " ")
+}
+
+// cache describes the advised cache.
+func (a *Advice) cache() string {
+	c := &a.Advised
+	multiple, tokens := strings.TrimSuffix(c.Capacity, "x")+" × K", humanize.Comma(int64(c.Entries))
+	if int64(c.Entries) == a.Context {
+		return fmt.Sprintf("the whole context of %s tokens of each request and layer on the GPU, which %s reach", tokens, multiple)
+	}
+	return fmt.Sprintf("%s = %s tokens of each request and layer on the GPU, %.3g %% of the context", multiple, tokens, 100*c.Share)
 }
 
 // limited returns a constraint as a sentence has it.
