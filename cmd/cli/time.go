@@ -187,7 +187,7 @@ func (f *timeFlags) run(c *call) error {
 	if err := f.load(c); err != nil {
 		return err
 	}
-	results, priced, err := f.price(c.Context())
+	results, priced, err := f.price(c)
 	if err != nil {
 		return err
 	}
@@ -500,7 +500,9 @@ func (f *timeFlags) readKernels(ctx context.Context) error {
 }
 
 // price prices every machine with every schedule. last holds the options of the last one.
-func (f *timeFlags) price(ctx context.Context) (results []*pipeline.Result, last pipeline.Options, err error) {
+func (f *timeFlags) price(c *call) (results []*pipeline.Result, last pipeline.Options, err error) {
+	bar := newBar(c.stderr)
+	defer bar.close()
 	for _, name := range f.machineNames {
 		machine, err := f.library.Machine(name)
 		if err != nil {
@@ -509,7 +511,10 @@ func (f *timeFlags) price(ctx context.Context) (results []*pipeline.Result, last
 		for _, s := range f.parsedSchedules {
 			last = f.options
 			last.Machine, last.Schedule = machine, s
-			r, err := pipeline.Price(ctx, f.profile, last)
+			o := last
+			o.Priced = bar.counts(s.Name()+" on "+name, "steps")
+			r, err := pipeline.Price(c.Context(), f.profile, o)
+			bar.close()
 			if err != nil {
 				return nil, last, fmt.Errorf("price %s, %s: %w", name, s.Name(), err)
 			}

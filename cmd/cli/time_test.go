@@ -105,6 +105,32 @@ func TestTimeDecoding(t *testing.T) {
 	}
 }
 
+// Described requests are no policy. They have a column of their own, and a title.
+func TestTimeNamesRequests(t *testing.T) {
+	args := []string{"time", "--prompt", "256", "--generate", "64", "--model", "opt-6.7b", "--schedule", "dense"}
+	code, stdout, stderr := run(append(args, "--format", "csv")...)
+	lines, err := csv.NewReader(strings.NewReader(stdout)).ReadAll()
+	if code != 0 || err != nil || len(lines) != 2 {
+		t.Fatalf("exit code %d, %d lines, %v: %s", code, len(lines), err, stderr)
+	}
+	for column, want := range map[string]string{"policy": "", "capacity": "", "requests": "prompt 256, generate 64"} {
+		if got := lines[1][slices.Index(lines[0], column)]; got != want {
+			t.Errorf("column %s is %q, expected %q", column, got, want)
+		}
+	}
+	if _, stdout, _ = run(args...); !strings.Contains(stdout, "batch 1, dense, prompt 256, generate 64\n") {
+		t.Errorf("the title does not state the requests:\n%s", stdout)
+	}
+}
+
+// A terminal shows how many of the steps are priced.
+func TestTimeShowsProgress(t *testing.T) {
+	code, text := atTerminal(t, "time", "--prompt", "256", "--generate", "64", "--model", "opt-6.7b", "--schedule", "dense", "--steps", "2000")
+	if code != 0 || !strings.Contains(text, "dense on h100") || !strings.Contains(text, "(0/2000") {
+		t.Errorf("exit code %d, no bar of 2000 steps in %q", code, text)
+	}
+}
+
 // With a tier, the SSD is read. Reads ahead and direct reads take less of the step.
 func TestTimeOfAnSSD(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "results")

@@ -54,6 +54,8 @@ type Options struct {
 	// Operators, if not nil, replaces the times of operators. usual has those of Kernels. Studies of
 	// papers use it if a paper has operators of its own.
 	Operators func(usual Computer) Computer
+	// Priced, if not nil, gets the number of priced steps and their total before each step.
+	Priced func(done, total int)
 
 	// enough is a TPOT in seconds, or 0. If the mean is known to be longer, Price may return an
 	// infinite TPOT with the memory but without times.

@@ -280,11 +280,14 @@ func (r *runner) choosePaths() error {
 }
 
 func (r *runner) run() (*Result, error) {
-	result := &Result{Machine: r.Machine.Name, Model: r.Model.Name, Cell: r.profile.Cell, Batch: r.Batch, Steps: r.batch.Steps, Experts: r.Experts, TensorParallel: r.TensorParallel, PipelineParallel: r.PipelineParallel, Accept: r.Accept}
+	result := &Result{Machine: r.Machine.Name, Model: r.Model.Name, Cell: r.profile.Cell, Requests: r.profile.Described, Batch: r.Batch, Steps: r.batch.Steps, Experts: r.Experts, TensorParallel: r.TensorParallel, PipelineParallel: r.PipelineParallel, Accept: r.Accept}
 	var times []float64
 	var exposed Exposure
 	spent := 0.
 	for step := range r.batch.Steps {
+		if r.Priced != nil {
+			r.Priced(step, r.batch.Steps)
+		}
 		if r.enough > 0 && spent > r.enough*r.Accept*float64(r.batch.Steps)*(1+1e-6) {
 			return r.tooSlow(result, step)
 		}

@@ -60,13 +60,15 @@ func (c Cell) String() string {
 
 // Profile is one cell of a profile file.
 type Profile struct {
-	Meta     replay.ProfileMeta
-	Cell     Cell
-	Requests []Request
-	Layers   []int32 // ascending
-	Heads    int     // heads with separate rows, 1 if a layer shares its selection
-	Tiered   bool    // the misses of a tier below the GPU's cache are known
-	Placed   bool    // the reads of a Layout are known
+	Meta replay.ProfileMeta
+	Cell Cell
+	// Described is the text of the requests of Decoding, which have no cell.
+	Described string
+	Requests  []Request
+	Layers    []int32 // ascending
+	Heads     int     // heads with separate rows, 1 if a layer shares its selection
+	Tiered    bool    // the misses of a tier below the GPU's cache are known
+	Placed    bool    // the reads of a Layout are known
 }
 
 // Request holds the steps of one request.

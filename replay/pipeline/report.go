@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -31,7 +32,7 @@ func Report(results []*Result) *table.Report {
 		header = append(header, "TTFT")
 	}
 	t := table.New(append(header, "tokens/s/request", "tokens/s", "exposed transfers", "GPU memory", "does not fit")...)
-	t.Title = labels.Title(fmt.Sprintf("%s, batch %d, %s, %d steps", first.Model, first.Batch, first.Cell, first.Steps))
+	t.Title = labels.Title(fmt.Sprintf("%s, batch %d, %s, %d steps", first.Model, first.Batch, first.work(), first.Steps))
 	for _, r := range results {
 		row := []string{r.Machine, r.scheduleText(labels), seconds(r.P50), seconds(r.P95), seconds(r.P99), r.tpot()}
 		if first.TTFT > 0 {
@@ -53,12 +54,15 @@ func newTable(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 
 func seconds(v float64) string { return hardware.Seconds(v).String() }
 func size(v float64) string    { return hardware.Bytes(v).String() }
 
+// work names the priced work: a cell of a replay, or described requests.
+func (r *Result) work() string { return cmp.Or(r.Requests, r.Cell.String()) }
+
 func writeOne(w io.Writer, r *Result) error {
 	t := newTable(w)
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(t, " %s\t%s\n", name, fmt.Sprintf(format, args...))
 	}
-	fmt.Fprintf(t, "%s\n", r.Labels.Title(fmt.Sprintf("%s on %s, batch %d, %s, %s", r.Model, r.Machine, r.Batch, r.Schedule, r.Cell)))
+	fmt.Fprintf(t, "%s\n", r.Labels.Title(fmt.Sprintf("%s on %s, batch %d, %s, %s", r.Model, r.Machine, r.Batch, r.Schedule, r.work())))
 	line("step", "p50 %s  p95 %s  p99 %s  mean %s, of %d steps", seconds(r.P50), seconds(r.P95), seconds(r.P99), seconds(r.Mean), r.Steps)
 	line("TPOT", "%s at %g tokens a step", r.tpot(), r.Accept)
 	if r.TTFT > 0 {
@@ -182,7 +186,7 @@ func WriteCSV(w io.Writer, results []*Result) error {
 	for _, name := range CauseNames {
 		header = append(header, "exposed_"+strings.ReplaceAll(name, "-", "_")+"_s")
 	}
-	header = append(header, "h2d_bytes_per_step", "d2h_bytes_per_step", "ssd_bytes_per_step", "gpu_bytes", "host_bytes", "does_not_fit", "labels")
+	header = append(header, "h2d_bytes_per_step", "d2h_bytes_per_step", "ssd_bytes_per_step", "gpu_bytes", "host_bytes", "does_not_fit", "labels", "requests")
 	t := table.New(header...)
 	text := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 	for _, r := range results {
@@ -201,7 +205,7 @@ func WriteCSV(w io.Writer, results []*Result) error {
 		for _, v := range []float64{r.H2D, r.D2H, r.SSD, r.Memory.GPU, r.Memory.Host} {
 			row = append(row, text(v))
 		}
-		t.AddTexts(append(row, r.Memory.Verdict, r.Labels.String()))
+		t.AddTexts(append(row, r.Memory.Verdict, r.Labels.String(), r.Requests))
 	}
 	return t.CSV(w)
 }

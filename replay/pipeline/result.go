@@ -16,6 +16,8 @@ type Result struct {
 	Model    string `json:"model"`
 	Schedule string `json:"schedule"`
 	Cell
+	// Requests are those that Decoding describes, empty for the cell of a replay.
+	Requests string `json:"requests,omitempty"`
 	// Labels are the conditions that limit the figures.
 	Labels  result.Labels `json:"labels"`
 	Batch   int           `json:"batch"`

@@ -200,7 +200,7 @@ func Decoding(prompt, generate int, allocated bool, m *hardware.Model) (*Profile
 		}
 		steps[i] = Counts{Demand: length, Resident: length, Positions: 1, SeqLen: length, Prompt: int64(prompt)}
 	}
-	p := &Profile{Meta: replay.ProfileMeta{Setting: result.Setting{TopK: prompt + generate, Model: m.Name}}, Cell: Cell{Policy: fmt.Sprintf("prompt %d, generate %d", prompt, generate)},
+	p := &Profile{Meta: replay.ProfileMeta{Setting: result.Setting{TopK: prompt + generate, Model: m.Name}}, Described: fmt.Sprintf("prompt %d, generate %d", prompt, generate),
 		Requests: []Request{{ID: "0", Steps: [][]Counts{steps}}}, Layers: []int32{0}, Heads: 1}
 	scaling := &Scaling{LayerOf: make([]int, int(m.Layers.Value)), Factor: 1, Heads: 1, EntryBytes: float64(m.Entry.Value)}
 	if limit := int(m.Context.Value); prompt+generate > limit {
