@@ -6,19 +6,49 @@ import (
 	"slices"
 	"strings"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-
 	"github.com/kvreplay/kvreplay/internal/slice"
-	"github.com/kvreplay/kvreplay/metrics/render/chart"
+	"github.com/kvreplay/kvreplay/metrics/render/figure"
 	"github.com/kvreplay/kvreplay/trace"
 	"github.com/kvreplay/kvreplay/trace/locality"
 )
 
+// mostLines is the number of lines of a plot. Readers cannot distinguish more.
+const mostLines = 24
+
+// titled is a drawing with its title, or nil without data.
+type titled struct {
+	title string
+	figure.Drawing
+}
+
+// ofLines draws lines without markers. It leaves out those without points, and those beyond mostLines.
+func ofLines(title string, l figure.Lines) titled {
+	l.Lines = slices.DeleteFunc(l.Lines, func(line figure.Line) bool { return len(line.Points) == 0 })
+	if n := len(l.Lines); n > mostLines {
+		title += fmt.Sprintf(", %d of %d lines", mostLines, n)
+		l.Lines = l.Lines[:mostLines]
+	}
+	if l.Lines == nil {
+		return titled{}
+	}
+	for i := range l.Lines {
+		l.Lines[i].Bare = true
+	}
+	return titled{title, &l}
+}
+
+// ofBars draws bars of shares.
+func ofBars(title, x string, series []string, bars []figure.Bar) titled {
+	if bars == nil {
+		return titled{}
+	}
+	return titled{title, figure.Shares(x, series, bars)}
+}
+
 func (c *corpus) plots() (map[string][]byte, error) {
 	plots := map[string][]byte{}
 	deepest := c.deepest()
-	for name, ch := range map[string]*chart.Chart{
+	for name, d := range map[string]titled{
 		"overlap-layers.svg": deepest.overlapLayers(),
 		"lru-layers.svg":     deepest.lruLayers(),
 		"lru-capacity.svg":   c.lruCapacity(),
@@ -28,10 +58,10 @@ func (c *corpus) plots() (map[string][]byte, error) {
 		"overlap-tasks.svg":  c.overlapTasks(),
 		"selectors.svg":      c.selectorBars(),
 	} {
-		if ch.Empty() {
+		if d.Drawing == nil {
 			continue
 		}
-		svg, err := ch.Draw()
+		svg, err := figure.ForDocument(d.title, d.Drawing)
 		if err != nil {
 			return nil, fmt.Errorf("card: %s: %w", name, err)
 		}
@@ -41,26 +71,25 @@ func (c *corpus) plots() (map[string][]byte, error) {
 }
 
 // byLayer returns a line of a figure over layers.
-func byLayer(name string, layers []group[int32], figure func(*facts) share) chart.Line {
-	l := chart.Line{Name: name}
+func byLayer(name string, layers []group[int32], of func(*facts) share) figure.Line {
+	l := figure.Line{Name: name}
 	for i := range layers {
-		if v := figure(&layers[i].facts); v.ok {
-			l.Points = append(l.Points, plotter.XY{X: float64(layers[i].key), Y: v.v})
+		if v := of(&layers[i].facts); v.ok {
+			l.Points = append(l.Points, figure.At(float64(layers[i].key), v.v))
 		}
 	}
 	return l
 }
 
 // layerTicks returns ticks at the set's layers, at every fifth if there are many.
-func (x *set) layerTicks() plot.ConstantTicks {
+func (x *set) layerTicks() (at []float64) {
 	layers := x.layers()
-	var at []float64
 	for i := range layers {
 		if len(layers) <= 12 || i%5 == 0 {
 			at = append(at, float64(layers[i].key))
 		}
 	}
-	return chart.Ticks(at...)
+	return at
 }
 
 func (x *set) only(is func(*stream) bool) *set {
@@ -69,58 +98,57 @@ func (x *set) only(is func(*stream) bool) *set {
 	return &y
 }
 
-func (x *set) overlapLayers() *chart.Chart {
-	ch := &chart.Chart{Title: "Overlap of consecutive demands by layer, part " + x.name, X: "layer", Y: "overlap with the step before", Ticks: x.layerTicks()}
+func (x *set) overlapLayers() titled {
+	l := figure.Lines{X: "layer", Y: "overlap with the step before", Ticks: x.layerTicks(), Share: true}
 	for _, t := range x.tasks() {
-		ch.Lines = append(ch.Lines, byLayer(t.key, x.only(func(s *stream) bool { return s.task == t.key }).layers(), (*facts).overlap))
+		l.Lines = append(l.Lines, byLayer(t.key, x.only(func(s *stream) bool { return s.task == t.key }).layers(), (*facts).overlap))
 	}
-	return ch
+	return ofLines("Overlap of consecutive demands by layer, part "+x.name, l)
 }
 
-func (x *set) lruLayers() *chart.Chart {
-	ch := &chart.Chart{Title: "Hit rate of LRU at 2 × K by layer and head, part " + x.name, X: "layer", Y: "hits ÷ demand", Ticks: x.layerTicks()}
+func (x *set) lruLayers() titled {
+	l := figure.Lines{X: "layer", Y: "hits ÷ demand", Ticks: x.layerTicks(), Share: true}
 	for _, h := range x.heads() {
 		name := fmt.Sprintf("head %d", h.key)
 		if h.key == trace.NoHead {
 			name = "heads share"
 		}
-		ch.Lines = append(ch.Lines, byLayer(name, x.only(func(s *stream) bool { return s.info.Head == h.key }).layers(), hitsOf(lru2)))
+		l.Lines = append(l.Lines, byLayer(name, x.only(func(s *stream) bool { return s.info.Head == h.key }).layers(), hitsOf(lru2)))
 	}
-	return ch
+	return ofLines("Hit rate of LRU at 2 × K by layer and head, part "+x.name, l)
 }
 
-// eachFile adds one line for every trace of the sets.
-func (c *corpus) eachFile(ch *chart.Chart, points func(x *set, f *facts) plotter.XYs) *chart.Chart {
+// eachFile returns a line for every trace of the sets.
+func (c *corpus) eachFile(points func(x *set, f *facts) []figure.Point) (lines []figure.Line) {
 	for _, x := range c.sets {
 		file := func(s *stream) string { return strings.TrimSuffix(s.source.name, ".parquet") }
 		files := groups(x.streams, file, strings.Compare)
 		for i := range files {
-			if p := points(x, &files[i].facts); len(p) > 0 {
-				ch.Lines = append(ch.Lines, chart.Line{Name: files[i].key, Points: p})
-			}
+			lines = append(lines, figure.Line{Name: files[i].key, Points: points(x, &files[i].facts)})
 		}
 	}
-	return ch
+	return lines
 }
 
-func (c *corpus) lruCapacity() *chart.Chart {
-	ch := &chart.Chart{Title: "Hit rate of LRU over capacity", X: "capacity of a stream ÷ K (log scale)", Y: "hits ÷ demand", Log: true}
+func (c *corpus) lruCapacity() titled {
+	l := figure.Lines{X: "capacity of a stream ÷ K (log scale)", Y: "hits ÷ demand", LogX: true, Share: true}
 	for _, m := range multiples {
-		ch.Ticks = append(ch.Ticks, chart.Ticks(m.of)...)
+		l.Ticks = append(l.Ticks, m.of)
 	}
-	return c.eachFile(ch, func(_ *set, f *facts) (points plotter.XYs) {
+	l.Lines = c.eachFile(func(_ *set, f *facts) (points []figure.Point) {
 		for _, m := range multiples {
 			if v := f.hits(m.cell); v.ok {
-				points = append(points, plotter.XY{X: m.of, Y: v.v})
+				points = append(points, figure.At(m.of, v.v))
 			}
 		}
 		return points
 	})
+	return ofLines("Hit rate of LRU over capacity", l)
 }
 
-func (c *corpus) nextTopK() *chart.Chart {
-	ch := &chart.Chart{Title: "A step's Top-M against the next step's Top-K", X: "M ÷ K", Y: "share of the next Top-K", Ticks: chart.Ticks(0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4)}
-	return c.eachFile(ch, func(x *set, f *facts) (points plotter.XYs) {
+func (c *corpus) nextTopK() titled {
+	l := figure.Lines{X: "M ÷ K", Y: "share of the next Top-K", Ticks: []float64{0, 0.5, 1, 1.5, 2, 3, 4}, Share: true}
+	l.Lines = c.eachFile(func(x *set, f *facts) (points []figure.Point) {
 		if f.next == nil {
 			return nil
 		}
@@ -128,68 +156,68 @@ func (c *corpus) nextTopK() *chart.Chart {
 		for i := range 21 {
 			m := int(math.Round(float64(x.m) * float64(i) / 20))
 			if v := f.nextTopK(m); v.ok && (m > last || i == 0) {
-				points, last = append(points, plotter.XY{X: float64(m) / float64(x.k), Y: v.v}), m
+				points, last = append(points, figure.At(float64(m)/float64(x.k), v.v)), m
 			}
 		}
 		return points
 	})
+	return ofLines("A step's Top-M against the next step's Top-K", l)
 }
 
-func (c *corpus) workingSets() *chart.Chart {
-	ch := &chart.Chart{Title: "Working set over steps", X: "consecutive steps (log scale)", Y: "distinct blocks ÷ demand of a step", Log: true, Open: true}
+func (c *corpus) workingSets() titled {
+	l := figure.Lines{X: "consecutive steps (log scale)", Y: "distinct blocks ÷ demand of a step", LogX: true}
 	for _, w := range locality.Windows {
-		ch.Ticks = append(ch.Ticks, chart.Ticks(float64(w))...)
+		l.Ticks = append(l.Ticks, float64(w))
 	}
-	return c.eachFile(ch, func(_ *set, f *facts) (points plotter.XYs) {
+	l.Lines = c.eachFile(func(_ *set, f *facts) (points []figure.Point) {
 		for w, steps := range locality.Windows {
 			if v := f.workingSet(w); v.ok {
-				points = append(points, plotter.XY{X: float64(steps), Y: v.v})
+				points = append(points, figure.At(float64(steps), v.v))
 			}
 		}
 		return points
 	})
+	return ofLines("Working set over steps", l)
 }
 
-func (c *corpus) reentryGaps() *chart.Chart {
-	ch := &chart.Chart{Title: "Demand that one of the last n steps demanded", X: "n (log scale)", Y: "share of the demand", Log: true, Ticks: chart.Ticks(1, 2, 3, 4, 8, 16, 32, 64)}
+func (c *corpus) reentryGaps() titled {
+	l := figure.Lines{X: "n (log scale)", Y: "share of the demand", LogX: true, Share: true, Ticks: []float64{1, 2, 4, 8, 16, 32, 64}}
 	for _, x := range c.sets {
 		f := x.all()
-		l := chart.Line{Name: x.name}
+		line := figure.Line{Name: x.name}
 		for _, n := range []int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64} {
 			if v := f.keptFor(n); v.ok {
-				l.Points = append(l.Points, plotter.XY{X: float64(n), Y: v.v})
+				line.Points = append(line.Points, figure.At(float64(n), v.v))
 			}
 		}
-		ch.Lines = append(ch.Lines, l)
+		l.Lines = append(l.Lines, line)
 	}
-	return ch
+	return ofLines("Demand that one of the last n steps demanded", l)
 }
 
-func (c *corpus) overlapTasks() *chart.Chart {
-	ch := &chart.Chart{Title: "Overlap of consecutive demands by task", Y: "overlap with the step before", Series: []string{"overlap"}}
+func (c *corpus) overlapTasks() titled {
+	var bars []figure.Bar
 	for _, x := range c.sets {
 		for _, t := range x.tasks() {
 			name := t.key
 			if name != x.name {
 				name = x.name + ": " + name
 			}
-			ch.Bars = append(ch.Bars, chart.Bar{Name: name, Values: []float64{t.facts.overlap().v}})
+			bars = append(bars, figure.Bar{Name: name, Values: []float64{t.facts.overlap().v}})
 		}
 	}
-	slices.Reverse(ch.Bars)
-	return ch
+	return ofBars("Overlap of consecutive demands by task", "overlap with the step before", nil, bars)
 }
 
-func (c *corpus) selectorBars() *chart.Chart {
-	ch := &chart.Chart{Title: "Selectors against the exact Top-K", Y: "share of the exact Top-K, and of its attention mass", Series: []string{"recall", "mass (as captured)"}}
+func (c *corpus) selectorBars() titled {
+	var bars []figure.Bar
 	for i := range c.recalls {
 		r := &c.recalls[i]
 		name := r.name + fmt.Sprintf(", block %d", r.block)
 		if len(c.parts()) > 1 && c.recalls[0].part != r.part {
 			name = r.part + ": " + name
 		}
-		ch.Bars = append(ch.Bars, chart.Bar{Name: name, Values: []float64{r.share().v, meanOf(r.mass).v}})
+		bars = append(bars, figure.Bar{Name: name, Values: []float64{r.share().v, meanOf(r.mass).v}})
 	}
-	slices.Reverse(ch.Bars)
-	return ch
+	return ofBars("Selectors against the exact Top-K", "share of the exact Top-K, and of its attention mass", []string{"recall", "mass (as captured)"}, bars)
 }

@@ -166,7 +166,7 @@ func labelled(label string, items []string) []string {
 // constants states the constants of a section.
 func (s *Section) constants() (texts []string) {
 	for _, c := range s.Constants {
-		texts = append(texts, fmt.Sprintf("%s = %s (%s)", c.Name, figure(c.Value, c.Unit, -1), c.From))
+		texts = append(texts, fmt.Sprintf("%s = %s (%s)", c.Name, numberText(c.Value, c.Unit, -1), c.From))
 	}
 	return texts
 }
@@ -209,7 +209,7 @@ func (p *printer) lines(s *Section) *table.Table {
 	}
 	for i := range s.Lines {
 		l := &s.Lines[i]
-		t.AddTexts(columns(p.text(l.Item), figure(l.Printed, l.Unit, -1), figure(l.Reference, l.Unit, -1),
+		t.AddTexts(columns(p.text(l.Item), numberText(l.Printed, l.Unit, -1), numberText(l.Reference, l.Unit, -1),
 			l.ours(), l.error(), l.gate(), string(l.Kind), string(l.Result), p.text(l.Note)))
 	}
 	return t
@@ -346,8 +346,8 @@ func (g *Gap) text() string {
 	return text + ". " + strings.ToUpper(g.Why[:1]) + g.Why[1:] + "."
 }
 
-// figure writes a number with its unit, rounded to a number of digits, or with −1 as it was printed.
-func figure(v Number, unit string, digits int) string {
+// numberText writes a number with its unit, rounded to a number of digits, or with −1 as it was printed.
+func numberText(v Number, unit string, digits int) string {
 	if math.IsNaN(float64(v)) {
 		return text.None
 	}
@@ -402,9 +402,9 @@ func percent(v Number, signed bool) string {
 // fused multiplications.
 func (l *Line) ours() string {
 	if l.meets() {
-		return figure(Number(l.target()), l.Unit, -1)
+		return numberText(Number(l.target()), l.Unit, -1)
 	}
-	return figure(l.Ours, l.Unit, 5)
+	return numberText(l.Ours, l.Unit, 5)
 }
 
 // meets reports whether ours equals the target up to floating-point rounding.

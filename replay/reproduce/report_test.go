@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"github.com/kvreplay/kvreplay/metrics/render/figure"
 	"math"
 	"os"
 	"path/filepath"
@@ -49,7 +50,7 @@ func sample(ours float64) reproduce.Paper {
 			d.Let("v", 25e9)
 			d.Let("four", 4)
 			d.Let("points", "two points")
-			d.Draw("sample-1", nil)
+			d.Draw("sample-1", []figure.Line{{Name: "a", Points: []figure.Point{figure.At(1, 0.5)}}})
 			d.Holds("rises", reproduce.None, true)
 			d.Set("row 3", 150)
 			d.Set("row", ours, s.Rows("table-1")[0])

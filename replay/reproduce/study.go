@@ -13,7 +13,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/internal/slice"
-	"github.com/kvreplay/kvreplay/metrics/render/chart"
+	"github.com/kvreplay/kvreplay/metrics/render/figure"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -270,24 +270,29 @@ func (d *Draft) Extend(sentence string, values ...Row) {
 }
 
 // Draw draws a figure of the data file with some lines.
-func (d *Draft) Draw(figure string, lines []chart.Line) { d.draw(figure, chart.Chart{Lines: lines}) }
+func (d *Draft) Draw(name string, lines []figure.Line) {
+	d.draw(name, func(f *figureText) figure.Drawing {
+		for i := range lines {
+			lines[i].Bare = true
+		}
+		return &figure.Lines{X: f.X, Y: f.Y, Ticks: f.Ticks, Share: !f.Open, Lines: lines}
+	})
+}
 
 // DrawBars draws a figure of the data file with some bars.
-func (d *Draft) DrawBars(figure string, bars []chart.Bar) { d.draw(figure, chart.Chart{Bars: bars}) }
+func (d *Draft) DrawBars(name string, bars []figure.Bar) {
+	d.draw(name, func(f *figureText) figure.Drawing { return figure.Shares(f.Y, f.Series, bars) })
+}
 
-func (d *Draft) draw(figure string, c chart.Chart) {
-	i := slices.IndexFunc(d.outline.Figures, func(f figureText) bool { return f.Name == figure })
+func (d *Draft) draw(name string, drawing func(*figureText) figure.Drawing) {
+	i := slices.IndexFunc(d.outline.Figures, func(f figureText) bool { return f.Name == name })
 	if i < 0 {
-		d.fail("no figure %q", figure)
+		d.fail("no figure %q", name)
 	}
 	f := &d.outline.Figures[i]
-	c.Title, c.X, c.Y, c.Open, c.Series = d.text(f.Title), f.X, f.Y, f.Open, f.Series
-	if f.Ticks != nil {
-		c.Ticks = chart.Ticks(f.Ticks...)
-	}
-	svg, err := c.Draw()
+	svg, err := figure.ForDocument(d.text(f.Title), drawing(f))
 	if err != nil {
-		d.fail("figure %s: %w", figure, err)
+		d.fail("figure %s: %w", name, err)
 	}
 	d.figures = append(d.figures, Figure{Name: f.Name, Alt: d.text(f.Alt), SVG: svg})
 }

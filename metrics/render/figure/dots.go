@@ -2,14 +2,13 @@ package figure
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-
-	"github.com/kvreplay/kvreplay/metrics/render/chart"
 )
 
 // Row is a row of Dots: a value with its interval, and a label at the right edge.
@@ -29,6 +28,33 @@ type Dots struct {
 	Rows []Row
 	// Marks are vertical lines with names.
 	Marks []Row
+	// Share makes the axis that of shares, from 0 to 1.
+	Share bool
+}
+
+// Bar is a named row of shares, one for each series.
+type Bar struct {
+	Name   string
+	Values []float64
+}
+
+// Shares returns dots for the values of bars, from 0 to 1. With several series, each value has a row that
+// names its series, and every second row is highlighted.
+func Shares(x string, series []string, bars []Bar) *Dots {
+	d := &Dots{X: x, Share: true}
+	for _, b := range bars {
+		for i, v := range b.Values {
+			row := Row{Name: b.Name, Label: fmt.Sprintf("%.3f", v), Value: v, Low: v, High: v, Highlight: i%2 == 1}
+			if len(b.Values) > 1 {
+				row.Label += " " + series[i]
+			}
+			if i > 0 {
+				row.Name = ""
+			}
+			d.Rows = append(d.Rows, row)
+		}
+	}
+	return d
 }
 
 const rowHeight = 4 * vg.Millimeter
@@ -59,7 +85,10 @@ func (d *Dots) draw(c draw.Canvas) error {
 	p.Y.LineStyle.Width, p.Y.Tick.LineStyle.Width, p.Y.Tick.Length = 0, 0, 0
 	p.Y.Min, p.Y.Max = -0.6, float64(len(d.Rows))-0.4
 	p.X.Min, p.X.Max = low-room, high+room
-	p.X.Tick.Marker = plot.ConstantTicks(chart.RoundTicks(p.X.Min, p.X.Max))
+	if d.Share {
+		p.X.Min, p.X.Max = 0, 1
+	}
+	p.X.Tick.Marker = plot.ConstantTicks(roundTicks(p.X.Min, p.X.Max))
 	p.Add(&dotDrawer{d})
 	p.Draw(draw.Crop(c, 0, -1.05*widest-2*labelGap, 0, -3*vg.Millimeter))
 	return nil
@@ -71,15 +100,15 @@ type dotDrawer struct{ *Dots }
 func (d *dotDrawer) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
 	for _, m := range d.Marks {
-		c.StrokeLine2(draw.LineStyle{Color: chart.Grey, Width: vg.Points(0.8), Dashes: []vg.Length{2, 2}}, x(m.Value), c.Min.Y, x(m.Value), c.Max.Y)
+		c.StrokeLine2(draw.LineStyle{Color: greyColor, Width: vg.Points(0.8), Dashes: []vg.Length{2, 2}}, x(m.Value), c.Min.Y, x(m.Value), c.Max.Y)
 		c.FillText(textStyle(draw.XCenter, draw.YBottom), vg.Point{X: x(m.Value), Y: c.Max.Y}, shown(m.Name))
 	}
 	for i, r := range d.Rows {
-		at, ink := y(float64(len(d.Rows)-1-i)), chart.Palette[0]
+		at, ink := y(float64(len(d.Rows)-1-i)), palette[0]
 		if r.Highlight {
-			ink = chart.Palette[1]
+			ink = palette[1]
 		}
-		c.StrokeLine2(draw.LineStyle{Color: chart.Faint, Width: vg.Points(0.4)}, c.Min.X, at, c.Max.X, at)
+		c.StrokeLine2(draw.LineStyle{Color: faintColor, Width: vg.Points(0.4)}, c.Min.X, at, c.Max.X, at)
 		c.FillText(textStyle(draw.XLeft, draw.YCenter), vg.Point{X: c.Max.X + labelGap, Y: at + rise}, shown(r.Label))
 		if r.Value > p.X.Max { // an arrow stands for it
 			tip := vg.Point{X: c.Max.X, Y: at}

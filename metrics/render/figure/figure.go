@@ -1,5 +1,5 @@
-// Package figure draws the plots of `kvreplay plot` for papers: as PDF, SVG or PNG, without
-// background, in the size of a column. Equal figures give equal bytes.
+// Package figure draws plots for papers, pages and documents: as PDF, SVG or PNG, by default without
+// background in the size of a column. Equal figures give equal bytes.
 //
 // Names stand next to the data, not in a legend. Lines differ by dashes and markers too, so
 // figures can be printed in grey.
@@ -20,6 +20,7 @@ import (
 	"golang.org/x/text/encoding/charmap"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
@@ -28,7 +29,6 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/internal/slice"
-	"github.com/kvreplay/kvreplay/metrics/render/chart"
 )
 
 // Formats are the file name extensions of figures.
@@ -57,6 +57,20 @@ const (
 	headingHeight = 6 * vg.Millimeter
 	edge          = 1 * vg.Millimeter    // around the figure
 	rise          = 0.25 * vg.Millimeter // of a label over the middle of its row, because descenders are rare
+)
+
+// palette is that of Okabe and Ito (Color Universal Design, 2008), designed for readers without
+// colour vision. It omits yellow, which is faint on white.
+var palette = []color.RGBA{
+	{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff},
+	{0xcc, 0x79, 0xa7, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff},
+}
+
+// The colours of texts, of axes and of grids.
+var (
+	inkColor   = color.RGBA{0x22, 0x22, 0x22, 0xff}
+	greyColor  = color.RGBA{0x77, 0x77, 0x77, 0xff}
+	faintColor = color.RGBA{0xdd, 0xdd, 0xdd, 0xff}
 )
 
 // Drawing is the content of a figure.
@@ -182,7 +196,26 @@ func (f *Figure) Draw(format string) ([]byte, error) {
 	if f.Dark {
 		svg = darkened.Replace(svg)
 	}
-	return chart.Portable(svg, f.Title), nil
+	return portable(svg, f.Title), nil
+}
+
+// documentWidth is the width of figures of a document, in millimetres.
+const documentWidth = 160
+
+// ForDocument returns an SVG picture of a drawing for a document: on white, with its title above it.
+func ForDocument(title string, d Drawing) ([]byte, error) {
+	f := Figure{Drawing: d, Title: title, Heading: true, White: true, Size: Size{Width: documentWidth}}
+	return f.Draw(".svg")
+}
+
+// portable returns an SVG picture with fallback fonts of the same metrics, for readers without the
+// Liberation fonts. The title is for readers who cannot see it.
+func portable(svg, title string) []byte {
+	svg = strings.ReplaceAll(svg, "font-family:Liberation Sans;", "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;")
+	head, body, _ := strings.Cut(svg, ">\n<g")
+	_, head, _ = strings.Cut(head, "<svg")
+	title = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(printable.Line(title))
+	return []byte(printable.Text(fmt.Sprintf("<svg%s>\n<title>%s</title>\n<g%s", head, title, body)))
 }
 
 // latinCanvas writes texts in the encoding of its fonts, Windows 1252. A vgpdf.Canvas writes UTF-8.
@@ -210,10 +243,12 @@ func shown(s string) string {
 }
 
 func textStyle(x draw.XAlignment, y draw.YAlignment) draw.TextStyle {
-	return draw.TextStyle{Font: sans(), Color: chart.Ink, XAlign: x, YAlign: y, Handler: plot.DefaultTextHandler}
+	return draw.TextStyle{Font: sans(), Color: inkColor, XAlign: x, YAlign: y, Handler: plot.DefaultTextHandler}
 }
 
-func sans() font.Font { return chart.Sans(textSize) }
+func sans() font.Font {
+	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: vg.Points(textSize)}
+}
 
 // newPlot returns a plot without background, with small texts.
 func newPlot(x, y string) *plot.Plot {
@@ -221,18 +256,25 @@ func newPlot(x, y string) *plot.Plot {
 	p.BackgroundColor = nil
 	p.X.Label.Text, p.Y.Label.Text = shown(x), shown(y)
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		axis.Label.TextStyle.Font, axis.Label.TextStyle.Color, axis.Label.Padding = sans(), chart.Ink, 0.6*vg.Millimeter
-		axis.Tick.Label.Font, axis.Tick.Label.Color = sans(), chart.Ink
-		axis.Color, axis.Tick.Color, axis.Padding = chart.Grey, chart.Grey, 0
+		axis.Label.TextStyle.Font, axis.Label.TextStyle.Color, axis.Label.Padding = sans(), inkColor, 0.6*vg.Millimeter
+		axis.Tick.Label.Font, axis.Tick.Label.Color = sans(), inkColor
+		axis.Color, axis.Tick.Color, axis.Padding = greyColor, greyColor, 0
 		axis.Tick.Length = 0.8 * vg.Millimeter
 		axis.LineStyle.Width, axis.Tick.LineStyle.Width = vg.Points(0.5), vg.Points(0.5)
 	}
 	return p
 }
 
+// grid returns the grid behind the data.
+func grid() *plotter.Grid {
+	g := plotter.NewGrid()
+	g.Horizontal.Color, g.Vertical.Color = faintColor, faintColor
+	return g
+}
+
 // style is the appearance of the i-th of several series.
 func style(i int) (draw.LineStyle, draw.GlyphStyle) {
-	ink := chart.Palette[i%len(chart.Palette)]
+	ink := palette[i%len(palette)]
 	return draw.LineStyle{Color: ink, Width: vg.Points(lineWidth), Dashes: dashes[i%len(dashes)]},
 		draw.GlyphStyle{Color: ink, Radius: vg.Points(radius), Shape: glyphs[i%len(glyphs)]}
 }

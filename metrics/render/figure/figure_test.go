@@ -35,6 +35,8 @@ func drawings() map[string]Drawing {
 		"panels":       Panels{lines, {Lines: []Line{{Name: "a", Points: []Point{{1, 1, 1, 1}}}}}},
 		"dots":         &Dots{X: "x", Rows: []Row{{hostile, "1.0 a", 1, 0.9, 1.1, false}, {"b", "1.2 b", 1.2, 1.2, 1.2, true}, {"far", "9 c", 9, 8, 10, false}}, Marks: []Row{{Name: "OPT", Value: 0.8}}},
 		"points":       &Points{X: "GB", Y: "ms", LogY: true, Groups: []string{"one", "two"}, Points: []Mark{{Point{1, 2, 1, 3}, hostile, 0, true}, {Point{2, 1, 1, 1}, "b", 0, true}, {Point{2, 5, 4, 6}, "c", 1, false}}},
+		"shares":       Shares("share", []string{"one", "two"}, []Bar{{hostile, []float64{0.25, 1}}, {"b", []float64{0, 0.5}}}),
+		"share lines":  &Lines{Share: true, Lines: []Line{{Name: "a", Points: []Point{At(1, 0.5), At(2, 0.75)}}}},
 		"heat":         &Heat{X: "layer", Y: "head", Scale: "misses", Columns: []string{"0", "1"}, Rows: []string{hostile}, Values: [][]float64{{1, math.NaN()}}},
 		"heat, values": &Heat{Columns: []string{"0", "1"}, Rows: []string{"0"}, Values: [][]float64{{1, 2}}},
 	}
@@ -65,6 +67,30 @@ func TestDrawings(t *testing.T) {
 	for _, d := range []Drawing{&Lines{}, &Dots{}, &Points{}, &Heat{}, Panels{{}}} {
 		if _, err := (&Figure{Drawing: d, Size: Column}).Draw(".svg"); err == nil {
 			t.Errorf("%T without data has a figure", d)
+		}
+	}
+}
+
+// A value of a bar has a row, which names its series if there are several. The axis is that of shares.
+func TestShares(t *testing.T) {
+	d := Shares("x", []string{"one", "two"}, []Bar{{"a", []float64{0.25, 0.5}}, {"b", []float64{1, 0}}})
+	want := []Row{{"a", "0.250 one", 0.25, 0.25, 0.25, false}, {"", "0.500 two", 0.5, 0.5, 0.5, true}, {"b", "1.000 one", 1, 1, 1, false}, {"", "0.000 two", 0, 0, 0, true}}
+	if !slices.Equal(d.Rows, want) || !d.Share {
+		t.Errorf("%+v, expected %+v", d.Rows, want)
+	}
+	if row := Shares("x", nil, []Bar{{"a", []float64{0.25}}}).Rows[0]; row.Label != "0.250" {
+		t.Errorf("an only series has the label %q", row.Label)
+	}
+	if _, y := (&Lines{Share: true, Lines: []Line{{Points: []Point{At(1, 0.5)}}}}).span(); y != [2]float64{0, 1} {
+		t.Errorf("an axis of shares spans %v", y)
+	}
+}
+
+// A logarithmic axis has ticks that have room, also for a small range.
+func TestLogTicks(t *testing.T) {
+	for _, s := range [][2]float64{{0.97, 1.03}, {0.9, 1.3}, {0.95, 3.5}, {0.95, 30}} {
+		if n := len(logTicks(s[0], s[1], 18)); n < 3 || n > 18 {
+			t.Errorf("%d ticks on %v", n, s)
 		}
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-
-	"github.com/kvreplay/kvreplay/metrics/render/chart"
 )
 
 // Heat is a map of values by column and row. A missing value is NaN.
@@ -116,5 +114,5 @@ func (h *heatDrawer) Plot(c draw.Canvas, p *plot.Plot) {
 	turned := textStyle(draw.XCenter, draw.YTop)
 	turned.Rotation = math.Pi / 2
 	c.FillText(turned, vg.Point{X: left + 13*vg.Millimeter, Y: (c.Min.Y + c.Max.Y) / 2}, shown(h.Scale))
-	c.StrokeLines(draw.LineStyle{Color: chart.Grey, Width: vg.Points(0.4)}, []vg.Point{{X: left, Y: c.Min.Y}, {X: left, Y: c.Max.Y}, {X: left + 3*vg.Millimeter, Y: c.Max.Y}, {X: left + 3*vg.Millimeter, Y: c.Min.Y}, {X: left, Y: c.Min.Y}})
+	c.StrokeLines(draw.LineStyle{Color: greyColor, Width: vg.Points(0.4)}, []vg.Point{{X: left, Y: c.Min.Y}, {X: left, Y: c.Max.Y}, {X: left + 3*vg.Millimeter, Y: c.Max.Y}, {X: left + 3*vg.Millimeter, Y: c.Min.Y}, {X: left, Y: c.Min.Y}})
 }

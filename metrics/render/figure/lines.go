@@ -10,12 +10,13 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-
-	"github.com/kvreplay/kvreplay/metrics/render/chart"
 )
 
 // Point is a value with its interval. Low and High are equal to Y without one.
 type Point struct{ X, Y, Low, High float64 }
+
+// At returns a point without an interval.
+func At(x, y float64) Point { return Point{x, y, y, y} }
 
 // Line is a named series of points with ascending X.
 type Line struct {
@@ -35,6 +36,8 @@ type Lines struct {
 	Ticks []float64
 	// LogX makes the axis of X logarithmic.
 	LogX bool
+	// Share makes the axis of Y that of shares, from 0 to 1.
+	Share bool
 	// Clip ends the axis of Y at a multiple of the median contender's largest value. The name of a
 	// line that ends beyond the axis then states its last value.
 	Clip  bool
@@ -68,6 +71,9 @@ func (l *Lines) span() (x, y [2]float64) {
 			}
 			break
 		}
+	}
+	if l.Share {
+		return x, [2]float64{0, 1}
 	}
 	room := (y[1] - y[0]) / 20
 	if room == 0 {
@@ -125,12 +131,12 @@ func (l *Lines) plot(x [2]float64) (*linePlot, error) {
 	case l.LogX && x[0] > 0 && x[1] > x[0]:
 		p.X.Scale = plot.LogScale{}
 	case l.Ticks == nil:
-		p.X.Tick.Marker = plot.ConstantTicks(chart.RoundTicks(p.X.Min, p.X.Max))
+		p.X.Tick.Marker = plot.ConstantTicks(roundTicks(p.X.Min, p.X.Max))
 	}
 	if l.Ticks != nil {
-		p.X.Tick.Marker = chart.Ticks(l.Ticks...)
+		p.X.Tick.Marker = ticksAt(l.Ticks...)
 	}
-	p.Y.Tick.Marker = plot.ConstantTicks(chart.RoundTicks(p.Y.Min, p.Y.Max))
+	p.Y.Tick.Marker = plot.ConstantTicks(roundTicks(p.Y.Min, p.Y.Max))
 	widest := vg.Length(0)
 	named := slices.Clone(l.Lines)
 	for i := range named {
@@ -140,7 +146,7 @@ func (l *Lines) plot(x [2]float64) (*linePlot, error) {
 		}
 		widest = max(widest, textStyle(draw.XLeft, draw.YCenter).Width(shown(line.Name)))
 	}
-	p.Add(chart.Grid(), &lineDrawer{named})
+	p.Add(grid(), &lineDrawer{named})
 	left := p.DataCanvas(draw.Canvas{Rectangle: vg.Rectangle{Max: vg.Point{X: vg.Inch, Y: vg.Inch}}}).Min.X
 	return &linePlot{p, margins{left, 1.05*widest + 4*labelGap}}, nil
 }
@@ -161,7 +167,7 @@ func (l *lineDrawer) Plot(c draw.Canvas, p *plot.Plot) {
 	for i, line := range l.lines {
 		stroke, mark := style(contender)
 		if line.Bound {
-			stroke, mark = draw.LineStyle{Color: chart.Grey, Width: vg.Points(lineWidth), Dashes: []vg.Length{2, 2}}, draw.GlyphStyle{Color: chart.Grey, Radius: vg.Points(radius), Shape: draw.PlusGlyph{}}
+			stroke, mark = draw.LineStyle{Color: greyColor, Width: vg.Points(lineWidth), Dashes: []vg.Length{2, 2}}, draw.GlyphStyle{Color: greyColor, Radius: vg.Points(radius), Shape: draw.PlusGlyph{}}
 		} else {
 			contender++
 		}

@@ -11,7 +11,6 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/kvreplay/kvreplay/internal/slice"
-	"github.com/kvreplay/kvreplay/metrics/render/chart"
 )
 
 // Mark is a named point of a plot. Group chooses its marker.
@@ -47,16 +46,16 @@ func (s *Points) draw(c draw.Canvas) error {
 	}
 	room := max((x[1]-x[0])/20, math.Abs(x[1])/100)
 	p.X.Min, p.X.Max = x[0]-room, x[1]+5*room // names stand at the right
-	p.X.Tick.Marker = plot.ConstantTicks(chart.RoundTicks(p.X.Min, p.X.Max))
+	p.X.Tick.Marker = plot.ConstantTicks(roundTicks(p.X.Min, p.X.Max))
 	if s.LogY = s.LogY && y[0] > 0; s.LogY {
 		p.Y.Scale, p.Y.Min, p.Y.Max = plot.LogScale{}, y[0]/1.15, y[1]*1.3
-		p.Y.Tick.Marker = plot.ConstantTicks(chart.LogTicks(p.Y.Min, p.Y.Max, 8))
+		p.Y.Tick.Marker = plot.ConstantTicks(logTicks(p.Y.Min, p.Y.Max, 8))
 	} else {
 		room := max((y[1]-y[0])/12, math.Abs(y[1])/100)
 		p.Y.Min, p.Y.Max = y[0]-room, y[1]+2*room
-		p.Y.Tick.Marker = plot.ConstantTicks(chart.RoundTicks(p.Y.Min, p.Y.Max))
+		p.Y.Tick.Marker = plot.ConstantTicks(roundTicks(p.Y.Min, p.Y.Max))
 	}
-	p.Add(chart.Grid(), &pointDrawer{s})
+	p.Add(grid(), &pointDrawer{s})
 	p.Draw(draw.Crop(c, 0, -2*vg.Millimeter, 0, -5*vg.Millimeter))
 	return nil
 }

@@ -11,10 +11,9 @@ import (
 
 	"github.com/dustin/go-humanize/english"
 	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/plot/plotter"
 
 	"github.com/kvreplay/kvreplay/internal/slice"
-	"github.com/kvreplay/kvreplay/metrics/render/chart"
+	"github.com/kvreplay/kvreplay/metrics/render/figure"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
@@ -204,14 +203,14 @@ func (o *observed) groups() []group {
 }
 
 // mean returns the mean of the traces' misses by step, up to the end of the shortest trace.
-func (g *group) mean(choose func(t *traced) *misses) (points plotter.XYs) {
+func (g *group) mean(choose func(t *traced) *misses) (points []figure.Point) {
 	steps := len(choose(g.traces[0]).steps)
 	for _, t := range g.traces {
 		steps = min(steps, len(choose(t).steps))
 	}
 	for i := range steps {
 		sum := slice.Sum(g.traces, func(t *traced) float64 { return choose(t).steps[i] / float64(len(g.traces)) })
-		points = append(points, plotter.XY{X: float64(i), Y: sum})
+		points = append(points, figure.At(float64(i), sum))
 	}
 	return points
 }
@@ -226,11 +225,11 @@ func (o *observed) similarity(d *reproduce.Draft) {
 	}
 	o.both(d, "high", func(t *traced) (float64, bool, bool) { m, _ := late(t); return 100 * m, m >= 0.8, true })
 	o.both(d, "stable", func(t *traced) (float64, bool, bool) { _, s := late(t); return 100 * s, s <= 0.05, true })
-	var lines []chart.Line
+	var lines []figure.Line
 	for _, g := range o.groups() {
-		l := chart.Line{Name: g.name, Points: g.mean(warm)}
+		l := figure.Line{Name: g.name, Points: g.mean(warm)}
 		for i := range l.Points {
-			l.Points[i].Y = 1 - l.Points[i].Y
+			l.Points[i] = figure.At(l.Points[i].X, 1-l.Points[i].Y)
 		}
 		lines = append(lines, l)
 	}
@@ -253,7 +252,7 @@ func (o *observed) warmup(d *reproduce.Draft) {
 		v := 1 - stat.Mean(t.at[middle].steps[:n], nil)/stat.Mean(t.cold.steps[:n], nil)
 		return 100 * v, v >= 0.5, t.windows > 0
 	})
-	var lines []chart.Line
+	var lines []figure.Line
 	for _, g := range o.groups() {
 		g.traces = slices.DeleteFunc(slices.Clone(g.traces), func(t *traced) bool { return t.windows == 0 })
 		if len(g.traces) == 0 {
@@ -261,8 +260,8 @@ func (o *observed) warmup(d *reproduce.Draft) {
 		}
 		const first = 32 // steps
 		cold, warm := g.mean(cold), g.mean(warm)
-		lines = append(lines, chart.Line{Name: g.name + ", cold", Points: cold[:min(first, len(cold))]},
-			chart.Line{Name: g.name + ", warm", Points: warm[:min(first, len(warm))]})
+		lines = append(lines, figure.Line{Name: g.name + ", cold", Points: cold[:min(first, len(cold))]},
+			figure.Line{Name: g.name + ", warm", Points: warm[:min(first, len(warm))]})
 	}
 	d.Draw("ess-fig-4", lines)
 }
@@ -293,12 +292,12 @@ func (o *observed) byLayer(d *reproduce.Draft, whole bool) {
 		}
 		return 100 * t.at[0.5].mean / t.at[middle].mean, holds, true
 	})
-	byRatio := func(t *traced, scale float64) (lines []chart.Line) {
+	byRatio := func(t *traced, scale float64) (lines []figure.Line) {
 		for _, r := range ratios {
 			if at := t.at[r]; at != nil {
-				l := chart.Line{Name: fmt.Sprintf("ratio %g", r), Points: t.overLayers(at)}
+				l := figure.Line{Name: fmt.Sprintf("ratio %g", r), Points: t.overLayers(at)}
 				for i := range l.Points {
-					l.Points[i].Y *= scale
+					l.Points[i] = figure.At(l.Points[i].X, scale*l.Points[i].Y)
 				}
 				lines = append(lines, l)
 			}
@@ -316,9 +315,9 @@ func (o *observed) byLayer(d *reproduce.Draft, whole bool) {
 	}
 }
 
-func (t *traced) overLayers(m *misses) (points plotter.XYs) {
+func (t *traced) overLayers(m *misses) (points []figure.Point) {
 	for i, v := range m.layers {
-		points = append(points, plotter.XY{X: float64(t.layers[i]), Y: v})
+		points = append(points, figure.At(float64(t.layers[i]), v))
 	}
 	return points
 }
@@ -375,10 +374,10 @@ func (o *observed) layersByContext(d *reproduce.Draft) {
 		row := reproduce.Row{"traces": traces, "against": strings.Join(against, ", ")}
 		d.Holds("real", median(values), len(against) == 0, row)
 	}
-	var lines []chart.Line
+	var lines []figure.Line
 	for _, t := range append([]*traced{o.short, o.long}, deep...) {
 		name := fmt.Sprintf("%s, %d tokens", t.name, t.context)
-		lines = append(lines, chart.Line{Name: name, Points: t.overLayers(t.at[middle])})
+		lines = append(lines, figure.Line{Name: name, Points: t.overLayers(t.at[middle])})
 	}
 	d.Draw("ess-fig-8", lines)
 }
@@ -413,12 +412,12 @@ func (o *observed) contexts(d *reproduce.Draft) {
 		d.Holds("longer", c, c < 0, reproduce.Row{"traces": fmt.Sprintf("%d real traces", n), "others": o.others()})
 	}
 	d.Set("recommended", middle*short/1024)
-	var lines []chart.Line
+	var lines []figure.Line
 	for _, t := range append([]*traced{o.short, o.long}, o.traces...) {
-		l := chart.Line{Name: fmt.Sprintf("%s, context %.0f K", t.name, float64(t.context)/float64(t.topk))}
+		l := figure.Line{Name: fmt.Sprintf("%s, context %.0f K", t.name, float64(t.context)/float64(t.topk))}
 		for _, r := range ratios {
 			if at := t.at[r]; at != nil {
-				l.Points = append(l.Points, plotter.XY{X: r, Y: at.mean})
+				l.Points = append(l.Points, figure.At(r, at.mean))
 			}
 		}
 		lines = append(lines, l)

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"gonum.org/v1/plot/plotter"
-
-	"github.com/kvreplay/kvreplay/metrics/render/chart"
+	"github.com/kvreplay/kvreplay/metrics/render/figure"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 	"github.com/kvreplay/kvreplay/replay/transfer"
@@ -35,17 +33,17 @@ func (b *bench) overlap(computing step) {
 	plain := seconds(0, "gpu")
 	misses := []int{0, 16, 32, 64, 96, 128, 192, 256, 320, 384, 448, 512, 640, 768, 1024}
 	costs := map[string]map[int]float64{}
-	var lines []chart.Line
+	var lines []figure.Line
 	modes := []struct{ name, schedule string }{
 		{"none", "sequential"}, {"DA", "da"}, {"DBA", dba}, {"layer-wise", layerwise},
 	}
 	for _, mode := range modes {
 		costs[mode.name] = map[int]float64{}
-		l := chart.Line{Name: mode.name}
+		l := figure.Line{Name: mode.name}
 		for _, m := range misses {
 			v := seconds(m, mode.schedule)/plain - 1
 			costs[mode.name][m] = v
-			l.Points = append(l.Points, plotter.XY{X: float64(m), Y: v})
+			l.Points = append(l.Points, figure.At(float64(m), v))
 		}
 		lines = append(lines, l)
 	}

@@ -8,10 +8,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/plot/plotter"
 
 	"github.com/kvreplay/kvreplay/internal/slice"
-	"github.com/kvreplay/kvreplay/metrics/render/chart"
+	"github.com/kvreplay/kvreplay/metrics/render/figure"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -358,18 +357,18 @@ func (m *model) spread(d *reproduce.Draft, used *fitted) {
 }
 
 func (b *bench) throughputs(d *reproduce.Draft, ours map[*row]float64) {
-	var lines []chart.Line
+	var lines []figure.Line
 	for _, x := range []struct {
 		name         string
 		context, mtp int
 		accept       float64
 	}{{"32K, MTP 2", short, 2, 1.7}, {"32K, MTP 4 (2.8)", short, 4, 2.8}, {"32K, MTP 4 (3.4)", short, 4, 3.4},
 		{"128K, MTP 2", long, 2, 1.7}} {
-		printed, computed := chart.Line{Name: x.name + ", printed"}, chart.Line{Name: x.name + ", ours"}
+		printed, computed := figure.Line{Name: x.name + ", printed"}, figure.Line{Name: x.name + ", ours"}
 		for _, r := range b.table2 {
 			if r.context == x.context && r.mtp == x.mtp && r.accept == x.accept {
-				printed.Points = append(printed.Points, plotter.XY{X: float64(r.batch), Y: r.throughput})
-				computed.Points = append(computed.Points, plotter.XY{X: float64(r.batch), Y: ours[r]})
+				printed.Points = append(printed.Points, figure.At(float64(r.batch), r.throughput))
+				computed.Points = append(computed.Points, figure.At(float64(r.batch), ours[r]))
 			}
 		}
 		lines = append(lines, printed, computed)

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"gonum.org/v1/plot/plotter"
-
-	"github.com/kvreplay/kvreplay/metrics/render/chart"
+	"github.com/kvreplay/kvreplay/metrics/render/figure"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/allocate"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
@@ -16,7 +14,7 @@ import (
 // windows computes Fig. 3.
 func (b *bench) windows() {
 	d := b.Section("fig-3")
-	var curves []chart.Line
+	var curves []figure.Line
 	policies := []string{"window:0", "window:1", "window:2", "window:3", "window:4"}
 	for i, budget := range []float64{small, large} {
 		row := reproduce.Row{"budget": []string{"1.56 %", "6.25 %"}[i]}
@@ -27,11 +25,11 @@ func (b *bench) windows() {
 		}
 		pooled := b.counts(files, policies, nil, "auto")
 		d.Extend("traces", row, reproduce.Row{"traces": namesOf(files)})
-		before, curve := 1., chart.Line{Name: row.Text("budget")}
+		before, curve := 1., figure.Line{Name: row.Text("budget")}
 		for n, policy := range policies {
 			c := pooled[policy]
 			share := float64(c.misses) / float64(c.demand)
-			curve.Points = append(curve.Points, plotter.XY{X: float64(n), Y: share})
+			curve.Points = append(curve.Points, figure.At(float64(n), share))
 			if n == 0 {
 				d.Set("×0", 100*share, row)
 				continue
@@ -66,9 +64,9 @@ func (b *bench) reuse() {
 	}
 	share := func(i int) float64 { return 100 * float64(kept[i]) / float64(all[i]) }
 	names := [5]string{"1 to K/4", "K/4 to K/2", "K/2 to 3K/4", "3K/4 to K", "K to M"}
-	curve := chart.Line{Name: "in the next Top-K"}
+	curve := figure.Line{Name: "in the next Top-K"}
 	for i := range names {
-		curve.Points = append(curve.Points, plotter.XY{X: (float64(i) + 0.5) / 4, Y: share(i) / 100})
+		curve.Points = append(curve.Points, figure.At((float64(i)+0.5)/4, share(i)/100))
 		if i > 0 {
 			row := reproduce.Row{"ranks": names[i], "higher": names[i-1]}
 			d.Holds("less often", share(i), share(i) < share(i-1), row)
@@ -76,7 +74,7 @@ func (b *bench) reuse() {
 	}
 	d.Set("most", share(0))
 	d.Holds("chance", share(4), share(4) > 200*chance)
-	d.Draw("kvdrive-fig-7", []chart.Line{curve})
+	d.Draw("kvdrive-fig-7", []figure.Line{curve})
 }
 
 // stays counts the entries of each step, by part of the ranking, and those that are also in the
@@ -115,7 +113,7 @@ func stays(f *source, kept, all *[5]int64) {
 func (b *bench) lookahead() {
 	d := b.Section("table-3")
 	hits, names := map[string]float64{}, []string{}
-	var bars []chart.Bar
+	var bars []figure.Bar
 	for _, row := range b.Rows("table-3") {
 		name := row.Text("name")
 		names = append(names, name)
@@ -131,7 +129,7 @@ func (b *bench) lookahead() {
 		lru, own := 100*pooled["lru"].hit(), 100*pooled["lookahead"].hit()
 		hits[name] = lru
 		d.Set("lookahead", own-lru, row, reproduce.Row{"lru": lru, "ahead": own, "about": about(files...)})
-		bars = append(bars, chart.Bar{Name: name, Values: []float64{lru / 100, own / 100}})
+		bars = append(bars, figure.Bar{Name: name, Values: []float64{lru / 100, own / 100}})
 	}
 	for i := range 2 {
 		if x, y := hits[names[i]], hits[names[i+1]]; x > 0 && y > 0 {

@@ -3,9 +3,7 @@ package kvpr
 import (
 	"math"
 
-	"gonum.org/v1/plot/plotter"
-
-	"github.com/kvreplay/kvreplay/metrics/render/chart"
+	"github.com/kvreplay/kvreplay/metrics/render/figure"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
@@ -52,7 +50,7 @@ func (b *bench) splits(d *reproduce.Draft, c *constants) {
 	const prompt, generate, first = 128, 32, 2 // the shortest priced cache has 2 generated positions
 	fig1 := rates{link: 32 << 30, flops: 312e12}
 	rises, before := true, 0.
-	figure := []chart.Line{{Name: "rates of Figure 1"}, {Name: "rates of Table 4"}}
+	curves := []figure.Line{{Name: "rates of Figure 1"}, {Name: "rates of Table 4"}}
 	var at32 [2]float64
 	for generated := first; generated <= 1024; generated++ {
 		if generated > 2*generate && generated%64 != 0 {
@@ -62,7 +60,7 @@ func (b *bench) splits(d *reproduce.Draft, c *constants) {
 			row := reproduce.Row{"prompt": prompt, "generation": generated}
 			split := b.price(latency("opt-6.7b", row, rowByRow), r).Recomputed
 			if generated <= 2*generate {
-				figure[i].Points = append(figure[i].Points, plotter.XY{X: float64(generated), Y: split})
+				curves[i].Points = append(curves[i].Points, figure.At(float64(generated), split))
 			}
 			if generated == generate {
 				at32[i] = split
@@ -74,16 +72,16 @@ func (b *bench) splits(d *reproduce.Draft, c *constants) {
 	}
 	share := at32[1] / (prompt + generate)
 	d.Holds("rises", reproduce.None, rises && before == prompt)
-	d.Set("split at 1", figure[0].Points[0].Y)
+	d.Set("split at 1", curves[0].Points[0].Y)
 	d.Set("split at 32", at32[0])
 	d.Set("share", share)
 	d.Let("intensity of Fig. 1", fig1.flops/fig1.link)
 	d.Let("intensity of Table 4", c.row.flops/c.row.link)
 	d.Let("left to move", 100*(1-share))
 	for i, name := range []string{"Figure 1", "Table 4"} {
-		points := figure[i].Points
+		points := curves[i].Points
 		d.Let("first of "+name, points[0].Y)
 		d.Let("last of "+name, points[len(points)-1].Y)
 	}
-	d.Draw("kvpr-fig-12", figure)
+	d.Draw("kvpr-fig-12", curves)
 }

@@ -1,14 +1,24 @@
-package chart
+package figure
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 
 	"gonum.org/v1/plot"
 )
 
-// RoundTicks returns at most seven ticks from low to high, in steps of 1, 2 or 5 × 10ⁿ.
-func RoundTicks(low, high float64) []plot.Tick {
+// ticksAt returns marks of an axis at some values.
+func ticksAt(values ...float64) plot.ConstantTicks {
+	var ticks plot.ConstantTicks
+	for _, v := range values {
+		ticks = append(ticks, plot.Tick{Value: v, Label: fmt.Sprintf("%g", v)})
+	}
+	return ticks
+}
+
+// roundTicks returns at most seven ticks from low to high, in steps of 1, 2 or 5 × 10ⁿ.
+func roundTicks(low, high float64) []plot.Tick {
 	unit := math.Pow10(int(math.Floor(math.Log10(high-low))) - 1)
 	step := unit
 	for _, multiple := range []float64{1, 2, 5, 10, 20} {
@@ -27,9 +37,9 @@ func RoundTicks(low, high float64) []plot.Tick {
 // ratioTicks are the labelled ratios of an axis, in each power of ten.
 var ratioTicks = []float64{1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9}
 
-// LogTicks returns at most about n ticks of a logarithmic axis: those of ratioTicks from low to high that
+// logTicks returns at most about n ticks of a logarithmic axis: those of ratioTicks from low to high that
 // have room. A range with only two of them gets round ticks.
-func LogTicks(low, high float64, n int) []plot.Tick {
+func logTicks(low, high float64, n int) []plot.Tick {
 	var ticks []plot.Tick
 	room, last := math.Log(high/low)/float64(n), math.Inf(-1)
 	for power := math.Floor(math.Log10(low)); power <= math.Log10(high); power++ {
@@ -43,7 +53,7 @@ func LogTicks(low, high float64, n int) []plot.Tick {
 		}
 	}
 	if len(ticks) < 3 {
-		return RoundTicks(low, high)
+		return roundTicks(low, high)
 	}
 	return ticks
 }
