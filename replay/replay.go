@@ -79,7 +79,7 @@ type Store = run.Store
 // DefaultCheckpoint is the interval at which a worker saves its counts.
 const DefaultCheckpoint = run.DefaultCheckpoint
 
-// OpenStore opens the store in dir, which is made if need be.
+// OpenStore opens the store in dir. The first file that it keeps makes the folder.
 func OpenStore(dir string) (*Store, error) { return run.OpenStore(dir) }
 
 // Requested returns the cells that runs into the results folder dir requested.

@@ -180,10 +180,8 @@ func (f *replayFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	for _, t := range tasks {
-		if err := t.job.SaveRequested(); err != nil {
-			return err
-		}
+	if err := f.prepare(tasks, o.Store); err != nil {
+		return err
 	}
 	f.printNotes(c.stderr, slice.Map(tasks, func(t *task) planned { return planned{t.file.Path(), t.job.Notes(), t.job.LeftOut()} }))
 	steps, cells := int64(0), 0
@@ -397,25 +395,43 @@ func (f *replayFlags) plan(ctx context.Context, paths []string, o replay.Options
 			return tasks, usagef("%s and %s are the same trace (digest %s), whose rows would count twice: name one of them", other, path, t.job.Digest())
 		}
 		digests[t.job.Digest()] = path
-		if f.out != "" {
-			if err := checkOutput("replay", filepath.Join(f.out, replay.RowsName(path)), nil); err != nil {
-				return tasks, err
-			}
-		}
-		profile := filepath.Join(f.out, t.profileName())
-		if f.profile && !t.job.Recorded(profile, f.indices) {
-			if t.profile, err = replay.CreateProfile(profile, f.indices); err != nil {
-				return tasks, err
-			}
-			if err := t.job.Record(t.profile); err != nil {
-				return tasks, err
-			}
-		}
-		if len(tasks) == 1 {
+		if len(tasks) == 1 && !f.profile { // Record may add work
 			t.job.Expect() // while the other traces are opened
 		}
 	}
 	return tasks, nil
+}
+
+// prepare makes the results folder, begins the profiles and keeps the requested cells. It runs
+// after all inputs are opened, so a wrong input leaves no folder.
+func (f *replayFlags) prepare(tasks []*task, store *replay.Store) (err error) {
+	if store == nil {
+		return nil
+	}
+	if err := store.Make(); err != nil {
+		return err
+	}
+	for _, t := range tasks {
+		if err := checkOutput("replay", filepath.Join(f.out, replay.RowsName(t.file.Path())), nil); err != nil {
+			return err
+		}
+		profile := filepath.Join(f.out, t.profileName())
+		if !f.profile || t.job.Recorded(profile, f.indices) {
+			continue
+		}
+		if t.profile, err = replay.CreateProfile(profile, f.indices); err != nil {
+			return err
+		}
+		if err := t.job.Record(t.profile); err != nil {
+			return err
+		}
+	}
+	for _, t := range tasks {
+		if err := t.job.SaveRequested(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // opensAhead is the number of traces in an object store that are opened at a time, because each waits

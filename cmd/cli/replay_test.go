@@ -440,3 +440,14 @@ func TestClustersRefuses(t *testing.T) {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
+
+// A replay that cannot open or plan all its traces leaves no results folder.
+func TestWrongTraceLeavesNoFolder(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	for _, args := range [][]string{{"nofile.parquet"}, {newsTrace, "nofile.parquet", "--profile"}, {newsTrace, "--layers", "99"}} {
+		says(t, 1, "", append([]string{"replay", "--policy", "lru", "--capacity", "2x", "--out", out}, args...)...)
+		if _, err := os.Lstat(out); err == nil {
+			t.Errorf("%q: folder %s is left", args, out)
+		}
+	}
+}

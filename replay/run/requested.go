@@ -44,6 +44,9 @@ const requestedFolder = "asked"
 
 // locked calls f while no other run can change the files that runs share.
 func (s *Store) locked(f func() error) error {
+	if err := s.Make(); err != nil {
+		return err
+	}
 	locked := false
 	err := files.Locked(filepath.Join(s.dir, requestedFolder, "lock"), func() error {
 		locked = true

@@ -35,13 +35,8 @@ import (
 // does not get slower with the number of traces.
 type Store struct{ dir string }
 
-// OpenStore opens the store in dir. It makes the folder if it does not exist.
+// OpenStore opens the store in dir. If the folder does not exist, Make or the first file makes it.
 func OpenStore(dir string) (*Store, error) {
-	for _, made := range []string{dir, filepath.Join(dir, cellsFolder), filepath.Join(dir, requestedFolder)} {
-		if err := files.MakeFolder(made); err != nil {
-			return nil, fmt.Errorf("open results folder: %w", err)
-		}
-	}
 	for _, written := range []string{".", "profiles", requestedFolder} {
 		files.Sweep(filepath.Join(dir, written))
 	}
@@ -52,6 +47,16 @@ func OpenStore(dir string) (*Store, error) {
 	return s, nil
 }
 
+// Make makes the folders of the store that do not exist.
+func (s *Store) Make() error {
+	for _, made := range []string{s.dir, filepath.Join(s.dir, cellsFolder), filepath.Join(s.dir, requestedFolder)} {
+		if err := files.MakeFolder(made); err != nil {
+			return fmt.Errorf("make results folder: %w", err)
+		}
+	}
+	return nil
+}
+
 const cellsFolder = "cells"
 
 // refuseEarly returns an error if the folder has files of a version before v0.1.0. Those versions kept the
@@ -59,7 +64,7 @@ const cellsFolder = "cells"
 func (s *Store) refuseEarly() error {
 	for _, at := range [][2]string{{cellsFolder, "*.jsonl"}, {".", "*.rows-" + strings.Repeat("[0-9a-f]", 8) + ".jsonl"}} {
 		early, err := files.Matching(filepath.Join(s.dir, at[0]), at[1])
-		if err != nil {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		if len(early) > 0 {
