@@ -297,6 +297,9 @@ func (f *plotFlags) heatmap(c *call) error {
 	if warmed, cold := result.SplitCold(rows); warmed != nil && cold != nil {
 		return usagef("the rows are of warmed and cold caches: add --where warmup=cold or --where warmup!=cold")
 	}
+	if err := result.CheckSettings(result.Pointers(rows)); err != nil {
+		return err
+	}
 	d, err := render.HeatFigure(rows, f.y == "misses")
 	if err != nil {
 		return err

@@ -209,3 +209,16 @@ func TestHeatMapsCountPartsOnce(t *testing.T) {
 		}
 	}
 }
+
+// A heat map does not pool rows that differ in a setting.
+func TestHeatmapOfTwoSettings(t *testing.T) {
+	var folders []string
+	for _, k := range []string{"128", "256"} {
+		out := t.TempDir()
+		must(t, "replay", newsTrace, "--policy", "lru", "--capacity", "2x", "--per", "layer", "--topk", k, "--out", out)
+		folders = append(folders, out)
+	}
+	drawn := filepath.Join(t.TempDir(), "heads.svg")
+	wantRefused(t, 1, "topk", append([]string{"plot", "heatmap", "-o", drawn}, folders...)...)
+	must(t, append([]string{"plot", "heatmap", "-o", drawn, "--where", "topk=128"}, folders...)...)
+}
