@@ -12,19 +12,6 @@ import (
 	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
-// datasets/corpus/VERSIONS.md lists the parts of each version.
-func TestVersionsAreCurrent(t *testing.T) {
-	var lines strings.Builder
-	lines.WriteString("| version | open | held out |\n|---|---|---|\n")
-	for _, v := range corpus.Versions() {
-		names := func(s corpus.Split) string {
-			return strings.ReplaceAll("`"+strings.Join(v.Part(s), "`, `")+"`", ".parquet", "")
-		}
-		fmt.Fprintf(&lines, "| %d | %s | %s |\n", v.Number, names(corpus.Open), names(corpus.HeldOut))
-	}
-	rewrittenPart(t, "../../datasets/corpus/VERSIONS.md", "parts", lines.String(), "Versions")
-}
-
 // --split ranks on a part of the corpus, and the board names version and part. Other rows are refused.
 func TestSplit(t *testing.T) {
 	out := t.TempDir()

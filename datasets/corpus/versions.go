@@ -25,12 +25,10 @@ type Version struct {
 	Digests map[string]string
 }
 
-// Versions returns all versions, in ascending order.
-func Versions() []Version { return versions() }
-
 // Latest returns the last version.
 func Latest() *Version { return &versions()[len(versions())-1] }
 
+// versions returns all versions, in ascending order.
 var versions = sync.OnceValue(func() (all []Version) {
 	for i, line := range strings.Split(strings.TrimSpace(string(versionsFile)), "\n") {
 		fields := strings.Split(line, ",")

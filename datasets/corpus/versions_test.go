@@ -1,9 +1,12 @@
 package corpus
 
 import (
+	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
@@ -29,6 +32,23 @@ func TestLatestVersion(t *testing.T) {
 	}
 	if !maps.Equal(have, v.Digests) {
 		t.Errorf("the traces here have %v, version %d has %v: add a version", have, v.Number, v.Digests)
+	}
+}
+
+// VERSIONS.md lists the parts of each version.
+func TestVersionsAreCurrent(t *testing.T) {
+	var lines strings.Builder
+	lines.WriteString("| version | open | held out |\n|---|---|---|\n")
+	for _, v := range versions() {
+		names := func(s Split) string {
+			return strings.ReplaceAll("`"+strings.Join(v.Part(s), "`, `")+"`", ".parquet", "")
+		}
+		fmt.Fprintf(&lines, "| %d | %s | %s |\n", v.Number, names(Open), names(HeldOut))
+	}
+	text, err := os.ReadFile("VERSIONS.md")
+	fatal.If(t, err)
+	if !strings.Contains(string(text), "\n"+lines.String()+"\n") {
+		t.Errorf("VERSIONS.md lacks the table of parts:\n%s", lines.String())
 	}
 }
 
