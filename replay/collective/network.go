@@ -21,10 +21,9 @@ const Most = 8
 type Network struct {
 	GPU       string
 	Link      float64 // rate of a GPU's link in each direction, bytes/s
-	PCIe      bool    // the link is PCIe, because the GPUs have no links of their own
 	Constants Constants
 	// Basis has the GPUs whose all-reduces determine the constants: those with the same link rate,
-	// or all with the same kind of link, PCIe or not.
+	// or all with the same kind of link. It says if that is PCIe.
 	Basis []string
 	near  []point // all-reduces between GPUs with the same link rate
 }
@@ -40,12 +39,17 @@ func New(m *hardware.Machine, lib *hardware.Library) (*Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Network{GPU: m.GPU.Name, Link: float64(rate), PCIe: pcie}
+	n := &Network{GPU: m.GPU.Name, Link: float64(rate)}
 	points, _ = slice.Partition(points, func(p *point) bool { return p.pcie == pcie })
 	if n.near, _ = slice.Partition(points, func(p *point) bool { return p.link == n.Link }); len(n.near) > 0 {
 		points = n.near
 	}
-	n.Constants, n.Basis = fit(points), slice.Distinct(points, func(p *point) string { return p.Device })
+	n.Constants, n.Basis = fit(points), slice.Distinct(points, func(p *point) string {
+		if pcie {
+			return p.Device + " over PCIe"
+		}
+		return p.Device
+	})
 	return n, nil
 }
 
