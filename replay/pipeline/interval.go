@@ -62,12 +62,14 @@ const (
 	ManyGPUs                     // steps of a dense model on more than one GPU
 	MixedExperts                 // steps of a mixture of experts
 	FirstTokens                  // times to the first token
+	Launched                     // steps of an engine whose CPU launches each layer
 	stepKinds
 )
 
 // stepFactors are the factors of StepModel. With them nine of ten published results of a kind lie in
 // their intervals. All are derived. A test of replay/reproduce/blind holds them current.
-var stepFactors = [stepKinds]float64{OneGPU: 1.24, Offloading: 1.88, ManyGPUs: 1.42, MixedExperts: 1.59, FirstTokens: 1.77}
+var stepFactors = [stepKinds]float64{OneGPU: 1.36, Offloading: 1.88, ManyGPUs: 1.42, MixedExperts: 1.59, FirstTokens: 1.77,
+	Launched: 2.02}
 
 // Factor returns the factor of StepModel.
 func (k StepKind) Factor() float64 { return stepFactors[k] }
@@ -84,6 +86,9 @@ func (r *runner) stepFactor() float64 {
 	}
 	if r.Model.MoE != nil {
 		factor = max(factor, MixedExperts.Factor())
+	}
+	if r.Engine != nil && r.Engine.Layer > 0 {
+		factor = max(factor, Launched.Factor())
 	}
 	return factor
 }

@@ -42,14 +42,15 @@ type group struct {
 // groups have all sections in the order of the summary.
 var groups = []group{
 	{"dense engines, one GPU", pipeline.OneGPU, []string{"shadowkv-full", "lmdeploy", "gpt-fast", "tensorrt-llm", "vllm", "nemo",
-		"fastertransformer", "qwen2.5", "qwen3", "llama.cpp", "rtx4090"}},
+		"fastertransformer", "qwen2.5", "qwen3", "tenstorrent", "llama.cpp", "rtx4090"}},
 	{"dense engines, tensor parallelism", pipeline.ManyGPUs, []string{"lmdeploy-tp", "gpt-fast-tp", "tensorrt-llm-tp", "vllm-tp",
 		"nemo-tp", "fastertransformer-tp", "bloom", "qwen2.5-tp", "qwen2.5-h100"}},
-	{"Python that launches each kernel", pipeline.OneGPU, []string{"transformers"}},
+	{"Python that launches each kernel", pipeline.Launched, []string{"transformers"}},
 	{"offloading and sparse attention", pipeline.Offloading, []string{"shadowkv", "flexgen", "zero-inference", "h2o",
 		"h2o-latency", "headinfer"}},
 	{"mixture of experts", pipeline.MixedExperts, []string{"qwen3-moe", "qwen3-moe-a100", "glm-5.1", "large-ep"}},
-	{"mixture of experts, tensor parallelism", pipeline.MixedExperts, []string{"gpt-fast-moe", "vllm-moe-tp", "vllm-dbrx", "sglang-deepseek-tp", "sglang-r1-tp"}},
+	{"mixture of experts, tensor parallelism", pipeline.MixedExperts, []string{"qwen3-moe-tp", "gpt-fast-moe", "vllm-moe-tp", "vllm-dbrx",
+		"sglang-deepseek-tp", "sglang-r1-tp", "tensorrt-llm-r1-tp"}},
 	{"gains of one system over another", 0, []string{"shadowkv-gain", "offload-gain", "tp-gain"}},
 	{"first tokens", pipeline.FirstTokens, []string{"tensorrt-llm-first", "lmdeploy-first", "lmdeploy-first-batch"}},
 	{"memory", 0, []string{"rtx4090-room", "rtx4090-room-prefill"}},

@@ -119,7 +119,7 @@ func TestPrefill(t *testing.T) {
 	fatal.If(t, err)
 	defer s.Close()
 	decoding := []string{"shadowkv-full", "shadowkv", "rtx4090", "rtx4090-room", "large-ep", "headinfer", "glm-5.1",
-		"qwen3-moe-a100", "qwen2.5-h100"}
+		"qwen3-moe-a100", "qwen2.5-h100", "tenstorrent", "tensorrt-llm-r1-tp"}
 	for _, g := range groups {
 		for _, name := range g.sections {
 			if gains[name] || slices.Contains(decoding, name) {
