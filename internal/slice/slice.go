@@ -51,6 +51,22 @@ func Distinct[X any, V comparable](list []X, of func(x *X) V) (values []V) {
 	return values
 }
 
+// Group returns the elements by a value of each. Groups are in order of their first element, and keep
+// the order of theirs.
+func Group[X any, V comparable](list []X, of func(x *X) V) (groups [][]X) {
+	at := map[V]int{}
+	for i := range list {
+		v := of(&list[i])
+		n, known := at[v]
+		if !known {
+			n = len(groups)
+			at[v], groups = n, append(groups, nil)
+		}
+		groups[n] = append(groups[n], list[i])
+	}
+	return groups
+}
+
 // Add appends the items that a list lacks, each once.
 func Add[X comparable](list []X, items ...X) []X {
 	for _, x := range items {

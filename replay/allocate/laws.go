@@ -74,14 +74,20 @@ func solveHead(p *Problem, memory int64) *Result {
 	if len(p.layers()) == len(p.Curves) {
 		return solveUniform(p, memory)
 	}
-	var sizes []int
-	rest := memory - p.Least()
-	runs := p.layers()
+	return byLayer(p, memory, func(_ *Problem, sizes []int, _ int64) []int { return sizes })
+}
+
+// byLayer divides the memory of each layer among its heads like 2d-greedy. Each layer has extra entries above
+// its floors. choose makes the sizes of a layer from those of 2d-greedy.
+func byLayer(p *Problem, memory int64, choose func(layer *Problem, greedy []int, extra int64) []int) *Result {
+	r, runs := new(Result), p.layers()
+	extra := (memory - p.Least()) / int64(len(runs))
 	for _, run := range runs {
 		layer := p.part(run)
-		sizes = append(sizes, solveGreedy(layer, layer.Least()+rest/int64(len(runs))).Sizes...)
+		greedy := solveGreedy(layer, layer.Least()+extra).Sizes
+		r.Sizes = append(r.Sizes, choose(layer, greedy, extra)...)
 	}
-	return &Result{Sizes: sizes}
+	return r
 }
 
 // pyramidKV lets memory fall linearly with depth. Every layer keeps its floor, as every layer keeps
@@ -139,20 +145,13 @@ var adaKV = Method{
 }
 
 func solveAda(p *Problem, memory int64, alpha float64) *Result {
-	rest := memory - p.Least()
-	runs := p.layers()
-	var sizes []int
-	for _, run := range runs {
-		layer := p.part(run)
-		extra := rest / int64(len(runs))
-		mass := solveGreedy(layer, layer.Least()+extra).Sizes
+	return byLayer(p, memory, func(layer *Problem, mass []int, extra int64) []int {
 		mean := extra / int64(len(layer.Curves))
-		sizes = append(sizes, fitAll(layer, func(i int) int64 {
+		return fitAll(layer, func(i int) int64 {
 			c := &layer.Curves[i]
 			own, _ := c.At(p.Family, mass[i]) // the size is one of the curve's points
 			floor := c.Points[0].Cost
 			return floor + policies.Safeguard(own.Cost-floor, mean, alpha)
-		}).Sizes...)
-	}
-	return &Result{Sizes: sizes}
+		}).Sizes
+	})
 }

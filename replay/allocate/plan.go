@@ -15,6 +15,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay/setting"
 	"github.com/kvreplay/kvreplay/trace"
@@ -69,12 +70,8 @@ type Share struct {
 func newPlan(p *Profile, s Spec, sizes []int, memory string, memoryEntries int64) (*Plan, error) {
 	plan := &Plan{Method: s.Name(), Family: p.Family, Policy: p.Policy, Units: p.Units, Floor: p.Curves[0].Points[0].Size,
 		Memory: memory, MemoryEntries: memoryEntries, Cost: p.Cost}
-	for i, r := range p.Requests {
-		if i == 0 || p.Requests[i-1].Trace != r.Trace {
-			plan.Profile = append(plan.Profile, Source{Trace: r.Trace, Digest: r.Digest})
-		}
-		last := &plan.Profile[len(plan.Profile)-1]
-		last.Requests = append(last.Requests, r.ID)
+	for _, of := range byTrace(p.Requests) {
+		plan.Profile = append(plan.Profile, Source{of[0].Trace, of[0].Digest, slice.Map(of, func(r Request) string { return r.ID })})
 	}
 	for i := range p.Curves {
 		plan.Streams = append(plan.Streams, Share{p.Curves[i].Key, sizes[i]})
@@ -236,7 +233,7 @@ func Decode(text []byte) (*Plan, error) {
 		return nil, fmt.Errorf("%w: expected a plan of `kvreplay allocate -o`", names.OfFields(err, f))
 	}
 	if f.Schema != PlanSchema {
-		return nil, fmt.Errorf("plan schema %d, this program reads schema %d: allocate again: allocate again", f.Schema, PlanSchema)
+		return nil, fmt.Errorf("plan schema %d, this program reads schema %d: allocate again", f.Schema, PlanSchema)
 	}
 	p := &f.Plan
 	for i := range p.Profile {

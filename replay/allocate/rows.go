@@ -199,6 +199,11 @@ func compareRequests(a, b Request) int {
 	return cmp.Or(strings.Compare(a.Trace, b.Trace), strings.Compare(a.ID, b.ID))
 }
 
+// byTrace divides requests, which are sorted, by their trace.
+func byTrace(requests []Request) [][]Request {
+	return slice.Runs(requests, func(a, b Request) bool { return a.Trace == b.Trace })
+}
+
 // matches reports whether a pattern selects the request by its id, its trace's file name or
 // TRACE/ID. * and ? match anything.
 func (r Request) matches(pattern string) bool {

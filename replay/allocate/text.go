@@ -8,6 +8,8 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/internal/text"
 )
 
 // WriteText writes reports of the same rows and memory as text. It writes one line per method, and
@@ -45,17 +47,8 @@ func (s *Side) line(b *strings.Builder, what string) {
 	if s == nil {
 		return
 	}
-	var traces []string
-	for i, r := range s.Requests {
-		if i == 0 || s.Requests[i-1].Trace != r.Trace {
-			traces = append(traces, r.Trace)
-		}
-	}
-	plural := "s"
-	if len(s.Requests) == 1 {
-		plural = ""
-	}
-	fmt.Fprintf(b, "%s %d request%s of %s, %s steps: %s\n", what, len(s.Requests), plural, names.Some(traces), comma64(s.Steps), names.Some(idsOf(s.Requests)))
+	traces := slice.Map(byTrace(s.Requests), func(of []Request) string { return of[0].Trace })
+	fmt.Fprintf(b, "%s %s of %s, %s steps: %s\n", what, text.Count(len(s.Requests), "request"), names.Some(traces), comma64(s.Steps), names.Some(idsOf(s.Requests)))
 }
 
 func methodTable(reports []*Report) (header []string, rows [][]string) {

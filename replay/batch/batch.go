@@ -229,7 +229,7 @@ func (b *Batch) checkEngine() error {
 // open opens a trace of the batch and plans its replay. An error is Permanent if the trace or the
 // program is not the one of the plan.
 func (b *Batch) open(t *Trace, o replay.Options) (*trace.File, *replay.Job, error) {
-	f, err := openTrace(b.path(t))
+	f, err := trace.Open(b.path(t))
 	if err != nil {
 		return nil, nil, lasting(err)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/storage"
-	"github.com/kvreplay/kvreplay/trace"
 )
 
 // place is the storage of packs that all machines of a batch see: a folder, or s3://bucket/prefix.
@@ -96,9 +95,6 @@ func openFolder(path string) (place, string, error) {
 	p, err := readPlace(folder)
 	return p, name, err
 }
-
-// openTrace opens a trace.
-func openTrace(path string) (*trace.File, error) { return trace.Open(path) }
 
 // sizeOf returns the bytes of a trace.
 func sizeOf(path string) (int64, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/storage"
 	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/trace"
 )
 
 // Planning is the input of a plan.
@@ -103,7 +104,7 @@ func (b *Batch) addTraces(ctx context.Context, in *Planning) (units [][]int64, e
 }
 
 func (b *Batch) addTrace(t *Trace, path string, o replay.Options) (*replay.Job, []int64, error) {
-	f, err := openTrace(path)
+	f, err := trace.Open(path)
 	if err != nil {
 		return nil, nil, err
 	}

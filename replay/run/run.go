@@ -50,35 +50,31 @@ func SummaryOf(list []LeftOut) string {
 	if len(list) == 0 {
 		return ""
 	}
-	var reasons, policies []string
-	of := map[string][]string{}
-	for _, l := range list {
-		reason := l.reason()
-		if of[reason] == nil {
-			reasons = append(reasons, reason)
-		}
-		name, options, _ := strings.Cut(l.Policy, ":")
-		if strings.Trim(options, "0123456789") == "" { // window:2, but not the defaults of lirs:hir=0.01
-			name = l.Policy
-		}
-		if l.Capacity != "" {
-			name += " at " + l.Capacity
-		}
-		of[reason] = append(of[reason], name)
-		policies = slice.Add(policies, l.Policy)
-	}
-	for i, reason := range reasons {
-		reasons[i] = fmt.Sprintf("%s (%s)", reason, strings.Join(of[reason], ", "))
+	var reasons []string
+	for _, alike := range slice.Group(list, (*LeftOut).reason) {
+		reasons = append(reasons, fmt.Sprintf("%s (%s)", alike[0].reason(), strings.Join(slice.Map(alike, LeftOut.short), ", ")))
 	}
 	what := "1 policy"
-	if len(policies) > 1 {
-		what = fmt.Sprintf("%d policies", len(policies))
+	if n := len(slice.Distinct(list, func(l *LeftOut) string { return l.Policy })); n > 1 {
+		what = fmt.Sprintf("%d policies", n)
 	}
 	return fmt.Sprintf("%s left out: %s", what, strings.Join(reasons, ", "))
 }
 
+// short returns the policy without its options, and the capacity. It keeps the option of window:2.
+func (l LeftOut) short() string {
+	name, options, _ := strings.Cut(l.Policy, ":")
+	if strings.Trim(options, "0123456789") == "" {
+		name = l.Policy
+	}
+	if l.Capacity != "" {
+		name += " at " + l.Capacity
+	}
+	return name
+}
+
 // reason returns the first clause of Why without its subject: "needs scores".
-func (l LeftOut) reason() string {
+func (l *LeftOut) reason() string {
 	reason := strings.TrimPrefix(l.Why, "it ")
 	for _, end := range []string{", ", "; ", " ("} {
 		reason, _, _ = strings.Cut(reason, end)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -68,23 +69,12 @@ func (g *Gap) text() string {
 
 // gapLines returns one line for all cells of a trace with the same missing parts.
 func (r *Report) gapLines() (lines []string) {
-	type key struct{ trace, text string }
-	cells := map[key][]string{}
-	var order []key
-	for i := range r.Gaps {
-		g := &r.Gaps[i]
-		k := key{g.Trace, g.text()}
-		if cells[k] == nil {
-			order = append(order, k)
-		}
-		cells[k] = append(cells[k], g.Policy+" at "+result.OrDash(g.Capacity))
-	}
-	for _, k := range order {
-		names := cells[k]
+	for _, alike := range slice.Group(r.Gaps, func(g *Gap) [2]string { return [2]string{g.Trace, g.text()} }) {
+		names := slice.Map(alike, func(g Gap) string { return g.Policy + " at " + result.OrDash(g.Capacity) })
 		if len(names) > mostListed {
-			names = append(names[:mostListed:mostListed], fmt.Sprintf("… (%d cells)", len(cells[k])))
+			names = append(names[:mostListed], fmt.Sprintf("… (%d cells)", len(alike)))
 		}
-		lines = append(lines, fmt.Sprintf("%s: %s, in %s", k.trace, k.text, strings.Join(names, ", ")))
+		lines = append(lines, fmt.Sprintf("%s: %s, in %s", alike[0].Trace, alike[0].text(), strings.Join(names, ", ")))
 	}
 	return lines
 }

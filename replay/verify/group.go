@@ -23,19 +23,17 @@ func groupByCell(rows []result.Row, drawn []int, o *Options) []*group {
 	var groups []*group
 	of := map[string]*group{}
 	isDrawn := make(map[int]bool, len(drawn))
-	for _, i := range drawn {
-		c := cellOf(&rows[i])
-		g := of[c.key()]
-		if g == nil {
-			g = &group{cell: c}
-			of[c.key()] = g
-			groups = append(groups, g)
+	key := func(i *int) string { return cellOf(&rows[*i]).key() }
+	for _, drawn := range slice.Group(drawn, key) {
+		g := &group{cell: cellOf(&rows[drawn[0]]), drawn: drawn}
+		groups = append(groups, g)
+		of[g.cell.key()] = g
+		for _, i := range drawn {
+			isDrawn[i] = true
 		}
-		g.drawn = append(g.drawn, i)
-		isDrawn[i] = true
 	}
 	for i := range rows {
-		g := of[cellOf(&rows[i]).key()]
+		g := of[key(&i)]
 		if g == nil {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
@@ -17,7 +18,7 @@ func leaders(rows []result.Row) []string {
 	for _, part := range [][]result.Row{warmed, cold} {
 		first, err := rankedFirst(part)
 		if err != nil || len(first) == 0 {
-			for _, trace := range byTrace(part) {
+			for _, trace := range slice.Group(part, func(r *result.Row) string { return r.Trace }) {
 				more, _ := rankedFirst(trace)
 				first = append(first, more...)
 			}
@@ -52,21 +53,6 @@ func rankedFirst(rows []result.Row) (names []string, err error) {
 		}
 	}
 	return names, nil
-}
-
-func byTrace(rows []result.Row) [][]result.Row {
-	of := map[string]int{}
-	var traces [][]result.Row
-	for i := range rows {
-		n, known := of[rows[i].Trace]
-		if !known {
-			n = len(traces)
-			of[rows[i].Trace] = n
-			traces = append(traces, nil)
-		}
-		traces[n] = append(traces[n], rows[i])
-	}
-	return traces
 }
 
 // claims returns the rows that every sample includes. They are one row of every cell of the

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -35,16 +36,7 @@ func sample(rows []result.Row, among []int, k int, seed uint64) []int {
 
 // shuffled returns the rows of each policy in random order, and the policies in random order.
 func shuffled(rows []result.Row, among []int, r *rand.Rand) (strata [][]int) {
-	of := map[string]int{}
-	for _, at := range among {
-		n, known := of[rows[at].Policy]
-		if !known {
-			n = len(strata)
-			of[rows[at].Policy] = n
-			strata = append(strata, nil)
-		}
-		strata[n] = append(strata[n], at)
-	}
+	strata = slice.Group(among, func(at *int) string { return rows[*at].Policy })
 	for _, rows := range strata {
 		r.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 	}
