@@ -41,7 +41,7 @@ func (s *suite) legal() error {
 // deterministic compares two instances, and two seeds of the run.
 func (s *suite) deterministic() error {
 	err := s.seeds(agreeStreams, func(c *setting) error {
-		if err := s.compare(c, c, "one instance", "another"); err != nil {
+		if err := s.compare(c, c, s.fresh(), "one instance", "another"); err != nil {
 			return fmt.Errorf("two instances with the same seed differ: look for global randomness, a clock or the order of a map\n%w", err)
 		}
 		return nil
@@ -53,7 +53,7 @@ func (s *suite) deterministic() error {
 	err = s.seeds(agreeStreams, func(c *setting) error {
 		other := *c
 		other.runSeed += 1000
-		difference := s.compare(c, &other, "with one seed it", "with another it")
+		difference := s.compare(c, &other, s.fresh(), "with one seed it", "with another it")
 		drew = drew || difference != nil
 		if difference != nil && !s.entry.Traits.Random {
 			return fmt.Errorf("results depend on Scope.Seed: set Traits.Random\n%w", difference)
@@ -66,9 +66,10 @@ func (s *suite) deterministic() error {
 	return err
 }
 
-func (s *suite) compare(a, b *setting, first, second string) error {
+// compare compares the history of a new instance on a with that of p on b. first and second are their names.
+func (s *suite) compare(a, b *setting, p *probe, first, second string) error {
 	x, _, err1 := replayEngine(a, s.fresh())
-	y, _, err2 := replayEngine(b, s.fresh())
+	y, _, err2 := replayEngine(b, p)
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
@@ -79,18 +80,11 @@ func (s *suite) compare(a, b *setting, first, second string) error {
 func (s *suite) borrows() error { return s.seeds(agreeStreams, s.borrowsOn) }
 
 func (s *suite) borrowsOn(c *setting) error {
-	plain, _, err := replayEngine(c, s.fresh())
-	if err != nil {
-		return err
-	}
 	p := s.fresh()
 	p.spoil = true
-	spoilt, _, err := replayEngine(c, p)
+	err := s.compare(c, c, p, "normally it", "with lists overwritten it")
 	if p.err != nil {
 		return p.err
-	}
-	if err == nil {
-		err = differ("normally it", "with lists overwritten it", plain, spoilt)
 	}
 	if err != nil {
 		return fmt.Errorf("keeps a slice or pointer after the call: Scope, Prompt, Step and their lists are valid only during it, so copy them\n%w", err)
