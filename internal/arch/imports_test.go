@@ -55,6 +55,7 @@ var allowed = []struct {
 	{"replay/verify", []string{"metrics/board", "metrics/result", "policies", "replay", "replay/allocate", "replay/setting", "trace"}},
 	{"replay/reproduce", []string{"metrics/render/figure", "metrics/result", "policies/all", "replay", "replay/allocate", "replay/hardware", "replay/kernel", "replay/pipeline", "replay/serving", "replay/transfer", "replay/transfer/fit", "trace"}},
 	{"replay/serving", []string{"replay/hardware", "replay/pipeline"}},
+	{"replay/serving/experiment", []string{"datasets/requests", "metrics/board", "metrics/render", "metrics/render/figure", "replay/pipeline", "replay/serving", "replay/systems", "trace"}},
 	{"replay/systems", []string{"metrics/result", "policies", "replay", "replay/allocate", "replay/hardware", "replay/pipeline", "trace"}},
 	{"datasets", []string{"trace"}},
 	{"datasets/card", []string{"datasets", "metrics/render/figure", "policies/all", "replay", "trace"}},

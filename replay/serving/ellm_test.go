@@ -158,7 +158,7 @@ func TestLiteralOfSeveralGPUs(t *testing.T) {
 	want, err := Literal(m, float64(a100.GPU.BF16.Value))(x)
 	fatal.If(t, err)
 	for _, gpus := range []int{1, 4} {
-		e := &Served{engine: Engine{Options: pipeline.Options{Machine: a100, Model: m, TensorParallel: gpus}}, limits: Limits{Batch: true, Literal: true}}
+		e := &Served{engine: Engine{Options: pipeline.Options{Machine: a100, Model: m, TensorParallel: gpus}}, admits: Admission{Batch: true, Literal: true}}
 		if ns, err := e.scheduler(nil).(*Optimised).Time(x); err != nil || ns != want {
 			t.Errorf("%d GPUs: %d ns, %v, expected %d", gpus, ns, err, want)
 		}

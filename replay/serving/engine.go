@@ -15,11 +15,12 @@ import (
 type Rows struct {
 	Request func(*RequestRow) error // when the request ends
 	Step    func(*StepRow) error    // when the iteration is formed
+	End     func() error            // after the last row, not if the run fails
 }
 
-// Run serves all requests. It holds only those that wait or run in memory. An error names the
-// request or the call of the scheduler.
-func Run(ctx context.Context, from Source, p Pricer, o Options, rows Rows) error {
+// Run serves all requests. It holds only those that wait or run in memory. Each of rows receives all
+// rows. An error names the request or the call of the scheduler.
+func Run(ctx context.Context, from Source, p Pricer, o Options, rows ...Rows) error {
 	if o.Scheduler == nil {
 		o.Scheduler = FCFS{}
 	}
@@ -35,10 +36,23 @@ func Run(ctx context.Context, from Source, p Pricer, o Options, rows Rows) error
 		if e.steps%256 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if more, err := e.turn(); err != nil || !more {
+		more, err := e.turn()
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+	}
+	for _, to := range rows {
+		if to.End == nil {
+			continue
+		}
+		if err := to.End(); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 // engine is a run.
@@ -47,7 +61,7 @@ type engine struct {
 	state   State
 	pricer  Pricer
 	source  Source
-	rows    Rows
+	rows    []Rows
 	pool    *pool
 	coming  *Job // the next arrival, nil after the last
 	arrived int64
@@ -436,8 +450,13 @@ func (e *engine) start(f *flight) error {
 	r.Activations = e.activations(int64(r.Prefill+r.Decode), e.work.Outputs, int64(r.Again))
 	e.steps, e.busy, f.end = e.steps+1, r.End, r.End
 	e.flights = append(e.flights, f)
-	if e.rows.Step != nil {
-		return e.rows.Step(r)
+	for _, to := range e.rows {
+		if to.Step == nil {
+			continue
+		}
+		if err := to.Step(r); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -467,10 +486,13 @@ func (e *engine) land() error {
 		e.leaving--
 		e.drop(j)
 		e.pool.forget(j)
-		if e.rows.Request != nil {
-			row := RequestRow{ID: j.ID, Arrival: j.Arrival, Admitted: j.admitted, First: j.first, Finish: f.end,
-				Input: j.Input, Output: j.output, Preemptions: j.Preemptions, Reused: j.reused, Class: j.Class}
-			if err := e.rows.Request(&row); err != nil {
+		row := RequestRow{ID: j.ID, Arrival: j.Arrival, Admitted: j.admitted, First: j.first, Finish: f.end,
+			Input: j.Input, Output: j.output, Preemptions: j.Preemptions, Reused: j.reused, Class: j.Class}
+		for _, to := range e.rows {
+			if to.Request == nil {
+				continue
+			}
+			if err := to.Request(&row); err != nil {
 				return err
 			}
 		}

@@ -100,8 +100,8 @@ func drawn(seed uint64) ([]Request, Options) {
 func runAll(t *testing.T, all []Request, o Options) (rows []RequestRow, steps []StepRow, err error) {
 	t.Helper()
 	err = Run(context.Background(), FromSlice(all), toy{}, o, Rows{
-		func(r *RequestRow) error { rows = append(rows, *r); return nil },
-		func(r *StepRow) error { steps = append(steps, *r); return nil },
+		Request: func(r *RequestRow) error { rows = append(rows, *r); return nil },
+		Step:    func(r *StepRow) error { steps = append(steps, *r); return nil },
 	})
 	return rows, steps, err
 }

@@ -34,8 +34,7 @@ type Options struct {
 	Memory   Memory
 	// Priority lists the classes that are served first, in this order. Others come last and are equal.
 	Priority []string
-	// Classes are the limits of classes that differ from those of a Summary.
-	Classes map[string]SLO
+	Limits   Limits
 }
 
 // priority returns the place of a class.

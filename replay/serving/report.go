@@ -75,13 +75,13 @@ func tpot(s Spread) (p50, p90, p99 string) {
 }
 
 // Report returns the tables of results.
-func Report(title string, results []*Result, slo SLO) *table.Report {
+func Report(title string, results []*Result) *table.Report {
 	header := []string{"system", "tokens/s", "TTFT p50", "p90", "p99", "TPOT p50", "p90", "p99", "meets SLO", "goodput/s", "running", "most", "KV used", "preempted"}
 	t := table.New(header...).RightFrom(1)
 	t.Title = title
 	for _, r := range results {
 		meets, goodput := "–", "–"
-		if slo != (SLO{}) || r.judged() {
+		if r.judged() {
 			meets = percent(r.Attainment)
 		}
 		if r.Goodput != nil {
@@ -303,34 +303,39 @@ func (l *Latency) figures() (all []any) {
 	return append(all, l.Attainment, l.AttainmentTTFT, l.AttainmentTPOT)
 }
 
-// RowWriter writes rows as CSV with the names of JSON as columns.
-type RowWriter struct {
+// RequestCSV returns functions that write requests as CSV with the names of JSON as columns. Either all
+// requests have a class or none.
+func RequestCSV(w io.Writer) Rows {
+	const header = "id,arrival_ns,admitted_ns,first_token_ns,finish_ns,input_tokens,output_tokens,preemptions,reused_tokens"
+	lines := rowLines{w: w}
+	return Rows{Request: func(q *RequestRow) error {
+		end, class := "", ""
+		if q.Class != "" {
+			end, class = ",class", ","+q.Class
+		}
+		return lines.write(header+end, class, q.ID, q.Arrival, q.Admitted, q.First, q.Finish, int64(q.Input), int64(q.Output), int64(q.Preemptions), int64(q.Reused))
+	}}
+}
+
+// StepCSV returns functions that write iterations as CSV with the names of JSON as columns.
+func StepCSV(w io.Writer) Rows {
+	const header = "step,start_ns,end_ns,running,waiting,batch,prefill_tokens,decode_tokens,recomputed_tokens,uncached_1024ths,preempted,kv_blocks," +
+		"weights_bytes,activation_bytes,buffer_bytes,kv_bytes,to_gpu_bytes,to_host_bytes"
+	lines := rowLines{w: w}
+	return Rows{Step: func(s *StepRow) error {
+		return lines.write(header, "", s.Number, s.Start, s.End, int64(s.Running), int64(s.Waiting), int64(s.Batch), int64(s.Prefill), int64(s.Decode),
+			int64(s.Again), int64(s.Uncached), int64(s.Preempted), int64(s.Blocks), s.Weights, s.Activations, s.Buffers, s.KV, s.ToGPU, s.ToHost)
+	}}
+}
+
+// rowLines writes lines of CSV after a header.
+type rowLines struct {
 	w     io.Writer
 	begun bool
 	line  []byte
 }
 
-// NewRowWriter returns a writer of rows of one type.
-func NewRowWriter(w io.Writer) *RowWriter { return &RowWriter{w: w} }
-
-// Request writes a request. Either all have a class or none.
-func (r *RowWriter) Request(q *RequestRow) error {
-	const header = "id,arrival_ns,admitted_ns,first_token_ns,finish_ns,input_tokens,output_tokens,preemptions,reused_tokens"
-	end, class := "", ""
-	if q.Class != "" {
-		end, class = ",class", ","+q.Class
-	}
-	return r.write(header+end, class, q.ID, q.Arrival, q.Admitted, q.First, q.Finish, int64(q.Input), int64(q.Output), int64(q.Preemptions), int64(q.Reused))
-}
-
-// Step writes an iteration.
-func (r *RowWriter) Step(s *StepRow) error {
-	return r.write("step,start_ns,end_ns,running,waiting,batch,prefill_tokens,decode_tokens,recomputed_tokens,uncached_1024ths,preempted,kv_blocks,weights_bytes,activation_bytes,buffer_bytes,kv_bytes,to_gpu_bytes,to_host_bytes", "",
-		s.Number, s.Start, s.End, int64(s.Running), int64(s.Waiting), int64(s.Batch), int64(s.Prefill), int64(s.Decode), int64(s.Again), int64(s.Uncached),
-		int64(s.Preempted), int64(s.Blocks), s.Weights, s.Activations, s.Buffers, s.KV, s.ToGPU, s.ToHost)
-}
-
-func (r *RowWriter) write(header, class string, values ...int64) error {
+func (r *rowLines) write(header, class string, values ...int64) error {
 	r.line = r.line[:0]
 	if !r.begun {
 		r.begun = true
@@ -346,36 +351,23 @@ func (r *RowWriter) write(header, class string, values ...int64) error {
 	return err
 }
 
-// CounterWriter writes the memory and the requests of iterations in the Trace Event Format, which
-// ui.perfetto.dev shows.
-type CounterWriter struct {
-	w     io.Writer
-	begun bool
-}
-
-// NewCounterWriter returns a writer of counters. Close ends the document.
-func NewCounterWriter(w io.Writer) *CounterWriter { return &CounterWriter{w: w} }
-
-// Step writes the counters of an iteration.
-func (c *CounterWriter) Step(s *StepRow) error {
-	before := ",\n"
-	if !c.begun {
-		c.begun, before = true, "[\n"
-	}
+// StepEvents returns functions that write the memory and the requests of iterations in the Trace Event
+// Format, which ui.perfetto.dev shows.
+func StepEvents(w io.Writer) Rows {
+	before, end := "[\n", "[]\n" // of the next event, and of the document
 	us := func(ns int64) string { return fmt.Sprintf("%d.%03d", ns/1000, ns%1000) }
-	_, err := fmt.Fprintf(c.w, `%[1]s{"name":"memory","ph":"C","pid":1,"ts":%[2]s,"args":{"weights":%[3]d,"activations":%[4]d,"buffers":%[5]d,"KV":%[6]d}},
+	return Rows{
+		Step: func(s *StepRow) error {
+			_, err := fmt.Fprintf(w, `%[1]s{"name":"memory","ph":"C","pid":1,"ts":%[2]s,"args":{"weights":%[3]d,"activations":%[4]d,"buffers":%[5]d,"KV":%[6]d}},
 {"name":"requests","ph":"C","pid":1,"ts":%[2]s,"args":{"running":%[7]d,"waiting":%[8]d}},
 {"name":"iteration","ph":"X","pid":1,"tid":1,"ts":%[2]s,"dur":%[9]s,"args":{"prefill tokens":%[10]d,"decode tokens":%[11]d,"preempted":%[12]d}}`,
-		before, us(s.Start), s.Weights, s.Activations, s.Buffers, s.KV, s.Running, s.Waiting, us(s.End-s.Start), s.Prefill, s.Decode, s.Preempted)
-	return err
-}
-
-// Close ends the document.
-func (c *CounterWriter) Close() error {
-	end := "\n]\n"
-	if !c.begun {
-		end = "[]\n"
+				before, us(s.Start), s.Weights, s.Activations, s.Buffers, s.KV, s.Running, s.Waiting, us(s.End-s.Start), s.Prefill, s.Decode, s.Preempted)
+			before, end = ",\n", "\n]\n"
+			return err
+		},
+		End: func() error {
+			_, err := io.WriteString(w, end)
+			return err
+		},
 	}
-	_, err := io.WriteString(c.w, end)
-	return err
 }

@@ -14,67 +14,39 @@ type Served struct {
 	Options
 	Notes  []string
 	engine Engine
-	limits Limits
+	admits Admission
 }
 
-// Limits states when an engine admits requests.
-type Limits struct {
+// Admission states when an engine admits requests.
+type Admission struct {
 	Batch   bool  // by Eq. 1 of eLLM with all KV cached. Engines with Uncached always use Eq. 1
 	Literal bool  // by Eqs. 2 to 4 as printed, not by the prices of the machine
 	TPOT    int64 // ns, 0 for no limit
 }
 
 // NewServed returns an engine.
-func NewServed(ctx context.Context, e Engine, l Limits) (*Served, error) {
+func NewServed(ctx context.Context, e Engine, a Admission) (*Served, error) {
 	o, p, err := NewEngine(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	return &Served{Options: o, Notes: p.Notes(), engine: e, limits: l}, nil
+	return &Served{Options: o, Notes: p.Notes(), engine: e, admits: a}, nil
 }
 
 // scheduler returns a scheduler for a run with the prices p.
 func (e *Served) scheduler(p *Priced) Scheduler {
-	if !e.engine.Uncached && !e.limits.Batch {
+	if !e.engine.Uncached && !e.admits.Batch {
 		return FCFS{}
 	}
-	s := &Optimised{Time: p.Iteration, SLO: e.limits.TPOT, Partial: e.engine.Uncached}
-	if e.limits.Literal {
+	s := &Optimised{Time: p.Iteration, SLO: e.admits.TPOT, Partial: e.engine.Uncached}
+	if e.admits.Literal {
 		s.Time = Literal(e.engine.Model, float64(e.engine.Machine.GPU.BF16.Value))
 	}
 	return s
 }
 
-// Join returns functions that pass each row to several others in order.
-func Join(all ...Rows) Rows {
-	return Rows{
-		Request: func(r *RequestRow) error {
-			for _, rows := range all {
-				if rows.Request == nil {
-					continue
-				}
-				if err := rows.Request(r); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-		Step: func(r *StepRow) error {
-			for _, rows := range all {
-				if rows.Step == nil {
-					continue
-				}
-				if err := rows.Step(r); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
-}
-
-// Summarise runs all requests and sums them up. rows, which may be empty, receives the rows too.
-func (e *Served) Summarise(ctx context.Context, from Sources, stretch float64, slo SLO, rows Rows) (*Summary, error) {
+// Summarise runs all requests and sums them up. Each of rows receives the rows too.
+func (e *Served) Summarise(ctx context.Context, from Sources, stretch float64, rows ...Rows) (*Summary, error) {
 	source, closing, err := from(stretch)
 	if err != nil {
 		return nil, err
@@ -86,8 +58,8 @@ func (e *Served) Summarise(ctx context.Context, from Sources, stretch float64, s
 	}
 	o := e.Options
 	o.Scheduler = e.scheduler(p)
-	s := NewSummary(o, slo)
-	if err := Run(ctx, source, p, o, Join(rows, Rows{s.Request, s.Step})); err != nil {
+	s := NewSummary(o)
+	if err := Run(ctx, source, p, o, append(rows, Rows{Request: s.Request, Step: s.Step})...); err != nil {
 		return nil, err
 	}
 	s.finish()
@@ -105,12 +77,12 @@ const (
 // the limits (Zhong et al., DistServe, OSDI 2024). It bisects the rate within 2 %, and takes the
 // attainment to fall with the rate. Each class meets its limits. The note says if the rate lies beyond
 // the loads that are tried: it is 0 if no load down to a 256th meets the limits, and a lower bound if
-// 256 times the load does.
-func (e *Served) Goodput(ctx context.Context, from Sources, slo SLO, share float64) (rate float64, note string, err error) {
-	if slo == (SLO{}) && len(e.Classes) == 0 || !(share > 0 && share <= 1) {
-		return 0, "", fmt.Errorf("goodput of %g without limits, expected a share above 0, at most 1, and an SLO", share)
+// 256 times the load does. Each of rows receives the rows of all runs.
+func (e *Served) Goodput(ctx context.Context, from Sources, share float64, rows ...Rows) (rate float64, note string, err error) {
+	if len(e.Limits) == 0 || !(share > 0 && share <= 1) {
+		return 0, "", fmt.Errorf("goodput of %g without limits, expected a share above 0, at most 1, and limits", share)
 	}
-	return goodput(func(stretch float64) (*Summary, error) { return e.Summarise(ctx, from, stretch, slo, Rows{}) }, share)
+	return goodput(func(stretch float64) (*Summary, error) { return e.Summarise(ctx, from, stretch, rows...) }, share)
 }
 
 // goodput searches with a function that runs the requests.

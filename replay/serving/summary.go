@@ -70,6 +70,27 @@ type SLO struct {
 	TPOT int64 `json:"tpot_ns,omitempty"`
 }
 
+// Limits are the limits of requests by class. Those of "" are the limits of classes without own ones.
+type Limits map[string]SLO
+
+// TPOT returns the shortest limit of a token, in ns, 0 for none.
+func (l Limits) TPOT() (least int64) {
+	for _, slo := range l {
+		if slo.TPOT > 0 && (least == 0 || slo.TPOT < least) {
+			least = slo.TPOT
+		}
+	}
+	return least
+}
+
+// of returns the limits of a class.
+func (l Limits) of(class string) SLO {
+	if own, ok := l[class]; ok {
+		return own
+	}
+	return l[""]
+}
+
 // met reports whether a request keeps the limits.
 func (s SLO) met(r *RequestRow) (ttft, tpot bool) {
 	return s.TTFT == 0 || r.TTFT() <= s.TTFT, s.TPOT == 0 || r.TPOT() <= s.TPOT
@@ -105,9 +126,8 @@ type Summary struct {
 	// Classes are in the order of the names.
 	Classes []*ClassSummary `json:"classes,omitempty"`
 
-	slo    SLO
-	limits map[string]SLO // of classes
-	last   int64          // arrival
+	limits Limits
+	last   int64 // arrival
 }
 
 // ClassSummary has the requests of a class.
@@ -166,7 +186,7 @@ func (s *Summary) class(name string) *ClassSummary {
 			return c
 		}
 	}
-	all := append(s.Classes, &ClassSummary{Class: name, slo: s.limit(name)})
+	all := append(s.Classes, &ClassSummary{Class: name, slo: s.limits.of(name)})
 	i := len(all) - 1
 	for ; i > 0 && all[i].Class < all[i-1].Class; i-- {
 		all[i], all[i-1] = all[i-1], all[i]
@@ -176,7 +196,7 @@ func (s *Summary) class(name string) *ClassSummary {
 }
 
 // judged reports whether any request has limits.
-func (s *Summary) judged() bool { return s.slo != (SLO{}) || len(s.limits) > 0 }
+func (s *Summary) judged() bool { return len(s.limits) > 0 }
 
 // attainment returns the least attainment of a class.
 func (s *Summary) attainment() float64 {
@@ -187,17 +207,9 @@ func (s *Summary) attainment() float64 {
 	return least
 }
 
-// limit returns the limits of a class.
-func (s *Summary) limit(class string) SLO {
-	if own, ok := s.limits[class]; ok {
-		return own
-	}
-	return s.slo
-}
-
 // NewSummary returns an empty summary of a run with o.
-func NewSummary(o Options, slo SLO) *Summary {
-	return &Summary{slo: slo, limits: o.Classes, Blocks: o.most()}
+func NewSummary(o Options) *Summary {
+	return &Summary{limits: o.Limits, Blocks: o.most()}
 }
 
 // Request adds a request.
@@ -208,7 +220,7 @@ func (s *Summary) Request(r *RequestRow) error {
 	s.ReusedTokens += int64(r.Reused)
 	s.Preemptions += int64(r.Preemptions)
 	s.Duration, s.last = max(s.Duration, r.Finish), max(s.last, r.Arrival)
-	s.add(r, s.limit(r.Class))
+	s.add(r, s.limits.of(r.Class))
 	if r.Class != "" {
 		c := s.class(r.Class)
 		c.Requests++

@@ -62,15 +62,15 @@ func TestByHand(t *testing.T) {
 // class. Limits of a class replace those of all.
 func TestClasses(t *testing.T) {
 	o := Options{Preempt: pipeline.ByRecompute, BlockTokens: 1, Budget: 8, MaxRunning: 1, Memory: Memory{Total: 100, Block: 10},
-		Priority: []string{"chat", "code"}, Classes: map[string]SLO{"chat": {TTFT: 250}}}
+		Priority: []string{"chat", "code"}, Limits: Limits{"": {TTFT: 400}, "chat": {TTFT: 250}}}
 	all := []Request{{Input: 1, Output: 1, Class: "batch"}, {Input: 1, Output: 1, Class: "batch"}, {Arrival: 10, Input: 1, Output: 1, Class: "code"},
 		{Arrival: 20, Input: 1, Output: 1, Class: "chat"}, {Arrival: 30, Input: 1, Output: 1, Class: "chat"}, {Arrival: 150, Input: 1, Output: 1}}
 	var order []int64
-	s := NewSummary(o, SLO{TTFT: 400})
+	s := NewSummary(o)
 	err := Run(context.Background(), FromSlice(all), constant(100), o, Rows{func(r *RequestRow) error {
 		order = append(order, r.ID)
 		return s.Request(r)
-	}, s.Step})
+	}, s.Step, nil})
 	s.finish()
 	if want := []int64{0, 3, 4, 2, 1, 5}; err != nil || !slices.Equal(order, want) {
 		t.Errorf("requests end in the order %v: %v, expected %v", order, err, want)
@@ -119,9 +119,10 @@ func TestGoodput(t *testing.T) {
 	}
 	for _, load := range []float64{1, 5, 1. / 5} {
 		got, note, err := goodput(func(stretch float64) (*Summary, error) {
-			s := NewSummary(o, SLO{TTFT: 3e6})
+			o.Limits = Limits{"": {TTFT: 3e6}}
+			s := NewSummary(o)
 			source, _, _ := from(stretch * load)
-			err := Run(context.Background(), source, constant(1e6), o, Rows{s.Request, s.Step})
+			err := Run(context.Background(), source, constant(1e6), o, Rows{Request: s.Request, Step: s.Step})
 			s.finish()
 			return s, err
 		}, 0.9)
@@ -167,7 +168,7 @@ func TestFlatMemory(t *testing.T) {
 			return nil
 		}
 		o := Options{Preempt: pipeline.BySwap, BlockTokens: 4, Budget: 64, MaxRunning: 16, Memory: Memory{Total: 4000, Block: 10, Host: 1000}}
-		s := NewSummary(o, SLO{})
+		s := NewSummary(o)
 		var m runtime.MemStats
 		last := func(r *RequestRow) error {
 			if int(r.ID) == requests-1 {
@@ -176,7 +177,7 @@ func TestFlatMemory(t *testing.T) {
 			}
 			return s.Request(r)
 		}
-		if err := Run(context.Background(), from, toy{}, o, Rows{last, s.Step}); err != nil {
+		if err := Run(context.Background(), from, toy{}, o, Rows{Request: last, Step: s.Step}); err != nil {
 			t.Fatal(err)
 		}
 		return m.HeapAlloc

@@ -56,7 +56,8 @@ func TestFinding(t *testing.T) {
 	judged, loads := plain(), plain()
 	for i := range judged {
 		load := float64(3 - i)
-		judged[i].slo.TPOT, loads[i].slo.TPOT, loads[i].Goodput = 1, 1, &load
+		judged[i].limits = Limits{"": {TPOT: 1}}
+		loads[i].limits, loads[i].Goodput = judged[i].limits, &load
 	}
 	p, ratio := 0.02, 0.8
 	seeded := func(values ...float64) []*Result {

@@ -73,11 +73,11 @@ func TestRecordedRun(t *testing.T) {
 	} {
 		e, err := serving.NewServed(context.Background(), serving.Engine{
 			Options: pipeline.Options{Machine: machine, Model: model, Kernels: c.kernels, Engine: engine, Reserve: 0.1},
-			Preempt: pipeline.ByRecompute, BlockTokens: 16, Budget: 2048, MaxRunning: 256, Blocks: c.blocks}, serving.Limits{})
+			Preempt: pipeline.ByRecompute, BlockTokens: 16, Budget: 2048, MaxRunning: 256, Blocks: c.blocks}, serving.Admission{})
 		fatal.If(t, err)
 		compared := serving.Comparison{Requests: recorded, Samples: samples}
 		from := func(float64) (serving.Source, func(), error) { return serving.FromSlice(all), func() {}, nil }
-		s, err := e.Summarise(context.Background(), from, 1, serving.SLO{}, compared.Rows())
+		s, err := e.Summarise(context.Background(), from, 1, compared.Rows())
 		fatal.If(t, err)
 		found := 0
 		for _, d := range compared.Differences(s.Blocks) {
@@ -134,11 +134,11 @@ func TestBlocksOfVLLM(t *testing.T) {
 		if model.MoE != nil {
 			o.Experts, within = 1, 0.03
 		}
-		e, err := serving.NewServed(context.Background(), serving.Engine{Options: o, Preempt: pipeline.ByRecompute, BlockTokens: 16, Budget: budget, MaxRunning: running}, serving.Limits{})
+		e, err := serving.NewServed(context.Background(), serving.Engine{Options: o, Preempt: pipeline.ByRecompute, BlockTokens: 16, Budget: budget, MaxRunning: running}, serving.Admission{})
 		fatal.If(t, err)
 		s, err := e.Summarise(context.Background(), func(float64) (serving.Source, func(), error) {
 			return serving.FromSlice([]serving.Request{{Input: 1, Output: 1}}), func() {}, nil
-		}, 1, serving.SLO{}, serving.Rows{})
+		}, 1)
 		fatal.If(t, err)
 		difference := float64(s.Blocks)/float64(l.blocks-1) - 1
 		if math.Abs(difference) > within {

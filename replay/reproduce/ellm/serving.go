@@ -87,13 +87,14 @@ func (b *bench) serve(x experiment, s system, literal bool) *serving.Summary {
 			Reserve: 0.1, TensorParallel: x.gpus, Network: pipeline.Networks(b.Library)},
 		Preempt: s.preempt, BlockTokens: 16, Budget: 2048, MaxRunning: waiting, Uncached: s.partial, Fused: s.partial, Elastic: s.partial,
 	}
-	served := reproduce.Must(serving.NewServed(b.Context, e, serving.Limits{Batch: true, Literal: literal, TPOT: x.slo * 1e6}))
+	served := reproduce.Must(serving.NewServed(b.Context, e, serving.Admission{Batch: true, Literal: literal, TPOT: x.slo * 1e6}))
 	served.Ahead, served.NoPrefix, served.Memory.Host = false, true, hostMemory
+	served.Limits = serving.Limits{"": {TPOT: x.slo * 1e6}}
 	if b.Short {
 		x.requests = min(x.requests, 60)
 	}
 	from := func(float64) (serving.Source, func(), error) { return serving.FromSlice(x.draw()), func() {}, nil }
-	return reproduce.Must(served.Summarise(b.Context, from, 1, serving.SLO{TPOT: x.slo * 1e6}, serving.Rows{}))
+	return reproduce.Must(served.Summarise(b.Context, from, 1))
 }
 
 // models are the two models that Eq. 1 uses.

@@ -1,0 +1,89 @@
+package experiment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/serving"
+	"github.com/kvreplay/kvreplay/replay/systems"
+)
+
+// Selects reports whether a system attends to selected entries, whose misses come from traces.
+func Selects(s *systems.System) bool {
+	schedule, err := pipeline.ParseSchedule(s.Schedule)
+	return err == nil && !pipeline.AttendsDensely(schedule)
+}
+
+// Partial reports whether a system leaves a share of the tokens uncached, as eLLM does.
+func Partial(s *systems.System) bool {
+	schedule, err := pipeline.ParseSchedule(s.Schedule)
+	_, is := schedule.(*pipeline.ELLM)
+	return err == nil && is
+}
+
+// engine returns the engine of a system, with notes.
+func (x *Experiment) engine(ctx context.Context, s *systems.System) (e serving.Engine, notes []string, err error) {
+	e = x.Engine
+	e.Preempt = cmp.Or(s.Preempt, pipeline.ByRecompute)
+	schedule, err := pipeline.ParseSchedule(s.Schedule)
+	if err != nil {
+		return e, nil, err
+	}
+	own, partial := schedule.(*pipeline.ELLM)
+	switch {
+	case partial:
+		e.Uncached, e.Fused, e.Elastic, e.Preempt = true, own.Fused, true, pipeline.BySwap
+	case schedule == pipeline.OnGPU{Dense: true}:
+	case pipeline.AttendsDensely(schedule):
+		err = fmt.Errorf("schedule %s is not served: choose a system with schedule dense or ellm, or one that selects entries", s.Schedule)
+	default:
+		e.Sparse, notes, err = x.sparse(ctx, s, schedule.Traits().Moves)
+	}
+	return e, notes, err
+}
+
+// usualContext is the largest default context for which a cache is sized.
+const usualContext = 32768
+
+// sparse replays the traces for a system that selects entries, at the largest capacity that fits.
+func (x *Experiment) sparse(ctx context.Context, s *systems.System, moves pipeline.Moves) (*serving.Sparse, []string, error) {
+	if len(x.Traces) == 0 {
+		return nil, nil, errors.New("it selects entries, so its misses come from a replay: name traces with --traces")
+	}
+	q := x.Selection
+	q.Options, q.Turn = x.Options, 1
+	m := x.Model
+	q.Batch, q.Context = x.CacheBatch, cmp.Or(x.Context, min(usualContext, int64(m.Context.Value)))
+	rows, err := q.Compare(ctx, []*systems.System{s}, x.Traces)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := rows[0]
+	if !r.Fits() {
+		return nil, nil, fmt.Errorf("it does not fit: %s", r.Verdict)
+	}
+	tokens := float64(q.Batch) * float64(q.Context)
+	held := r.Memory.Cache / float64(m.Entry.Value) / float64(m.Layers.Value) / float64(q.Batch)
+	sparse := &serving.Sparse{Index: int64(math.Ceil(r.Memory.Index / tokens)), Staging: int64(r.Memory.Staging),
+		Cached: max(1, int(math.Ceil(held))), Copied: moves == pipeline.MovesMisses || moves == pipeline.MovesQueries,
+		Step: func(batch int, tokens int64) (float64, error) {
+			at, err := r.At(ctx, batch, tokens)
+			if err != nil {
+				return 0, err
+			}
+			return at.Mean, nil
+		}}
+	kept := fmt.Sprintf("the KV of %d tokens", int(math.Ceil(held)))
+	if moves == pipeline.MovesNothing {
+		sparse.Cached, kept = serving.MostTokens, "all its KV"
+	}
+	notes := []string{fmt.Sprintf("%s: K is %d tokens, and a request keeps %s on the GPU", s.Name, r.K, kept)}
+	for _, n := range r.Approximates {
+		notes = append(notes, s.Name+": "+n)
+	}
+	return sparse, notes, nil
+}
