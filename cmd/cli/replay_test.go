@@ -424,10 +424,10 @@ func TestClustersRefuses(t *testing.T) {
 	fatal.If(t, err)
 	fatal.If(t, os.WriteFile(ranked, text, 0o644))
 	for want, args := range map[string][]string{
-		"name it with -o":                {ranked},
-		"also an input":                  {ranked, "-o", ranked},
-		"selector retroinfer or kvdrive": {"../../datasets/corpus/selectors_qa_text.exact.parquet", "-o", out},
-		"write " + folder:                {ranked, "-o", filepath.Join(folder, "no", "clusters.jsonl")},
+		"name it with -o": {ranked},
+		"also an input":   {ranked, "-o", ranked},
+		"lists of the selector exact show no clusters, those of retroinfer and kvdrive do": {"../../datasets/corpus/selectors_qa_text.exact.parquet", "-o", out},
+		"write " + folder: {ranked, "-o", filepath.Join(folder, "no", "clusters.jsonl")},
 	} {
 		if code, _, stderr := run(append([]string{"clusters"}, args...)...); code == 0 || !strings.Contains(stderr, want) {
 			t.Errorf("clusters %v: exit %d, %q, want %q", args, code, stderr, want)

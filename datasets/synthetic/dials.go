@@ -23,6 +23,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 
@@ -135,7 +136,7 @@ func (d *Dials) validateLists() error {
 	case d.Order == trace.OrderIndex && d.Candidates != d.TopK:
 		return fmt.Errorf("candidates M = %d with order %s, expected M = K = %d (without ranks the whole list is the demand)", d.Candidates, d.Order, d.TopK)
 	case d.Candidates > d.listed():
-		return fmt.Errorf("candidates M = %d, but the first list has only %d tokens to name (context %d less windows %d%s)", d.Candidates, d.listed(), d.Context, d.Windows, d.lessPins())
+		return fmt.Errorf("candidates M = %d, but the first list has only %d tokens to name (context %d less windows %d%s)", d.Candidates, max(0, d.listed()), d.Context, d.Windows, d.lessPins())
 	case d.Candidates > mostIndices/(d.Steps+d.Windows):
 		return fmt.Errorf("%d lists of M = %d, expected at most %d indices a stream", d.Steps+d.Windows, d.Candidates, mostIndices)
 	case !(d.Scores >= 0 && d.Scores <= 10):
@@ -452,6 +453,9 @@ func (d *Dials) Decode(text []byte) error {
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
 		return errors.New("the text is empty, expected dials (`kvreplay datasets fit` writes them)")
+	}
+	if !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 {
+		return errors.New("not a text, expected dials (`kvreplay datasets fit -o` writes them)")
 	}
 	said := map[string]any{}
 	if err := yaml.Load(text, &said, yaml.WithUniqueKeys()); err != nil {

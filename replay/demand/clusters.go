@@ -3,10 +3,12 @@ package demand
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -219,8 +221,11 @@ func WriteClusters(ctx context.Context, w io.Writer, f *trace.File) error {
 
 // listsClusters returns an error unless the trace's selector is known to rank clusters.
 func listsClusters(m *trace.Meta) error {
-	if m.Order != trace.OrderRank || m.BlockTokens != 1 || m.Selector != "retroinfer" && m.Selector != "kvdrive" {
-		return fmt.Errorf("clusters from lists need the selector retroinfer or kvdrive, the trace's is %q", m.Selector)
+	switch {
+	case m.Selector != "retroinfer" && m.Selector != "kvdrive":
+		return fmt.Errorf("lists of the selector %s show no clusters, those of retroinfer and kvdrive do", cmp.Or(m.Selector, "(not stated)"))
+	case m.Order != trace.OrderRank || m.BlockTokens != 1:
+		return errors.New("only ranked lists of single tokens show clusters")
 	}
 	return nil
 }

@@ -196,11 +196,11 @@ func TestClusterErrors(t *testing.T) {
 	lists := mustClusters(t, "lists")
 	few := demand.NewClusters(map[trace.Key][]int32{{Request: "a", Layer: 9}: {0}}, 1)
 	for want, o := range map[string]Options{
-		"--block-tokens":                   {Clusters: c, Shape: setting.Shape{BlockTokens: 4}},
-		"--share-heads":                    {Clusters: c, Shape: setting.Shape{ShareHeads: true}},
-		"--clusters and --outliers":        {Clusters: c, Outliers: setting.Outliers{Source: setting.OutliersWindows, Count: 3}},
-		"--clusters and --warmup":          {Clusters: c, Warmup: setting.Warmup{Kind: setting.WarmupStaging}},
-		"selector retroinfer or kvdrive":   {Clusters: lists},
+		"--block-tokens":            {Clusters: c, Shape: setting.Shape{BlockTokens: 4}},
+		"--share-heads":             {Clusters: c, Shape: setting.Shape{ShareHeads: true}},
+		"--clusters and --outliers": {Clusters: c, Outliers: setting.Outliers{Source: setting.OutliersWindows, Count: 3}},
+		"--clusters and --warmup":   {Clusters: c, Warmup: setting.Warmup{Kind: setting.WarmupStaging}},
+		"show no clusters, those of retroinfer and kvdrive do. Name a file": {Clusters: lists},
 		"no clusters of request":           {Clusters: few},
 		"optimum for blocks":               {Clusters: c, Policies: specs(t, "opt")},
 		"counts blocks of one size":        {Clusters: c, Policies: specs(t, "arc")},
