@@ -1,6 +1,7 @@
 package tokens
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -112,10 +113,7 @@ func openFile(path string) (Tokenizer, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, "tokenizer.json")
 	}
-	if err := files.CheckStream(path); err != nil {
-		return nil, fmt.Errorf("open tokenizer: %w", err)
-	}
-	text, err := os.ReadFile(path)
+	text, err := files.Read(context.Background(), path)
 	if err != nil {
 		return nil, fmt.Errorf("open tokenizer: %w", err)
 	}

@@ -30,14 +30,22 @@ func CheckStream(path string) error {
 	return fmt.Errorf("%s is a device, expected a file or a pipe", path)
 }
 
-// Read reads an input once to its end, so it may be a pipe. If ctx ends, reading stops as in Open.
+// readLimit is the largest input that Read reads, in bytes.
+const readLimit = 256 << 20
+
+// Read reads an input of at most 256 MiB once to its end, so it may be a pipe. If ctx ends, reading
+// stops as in Open.
 func Read(ctx context.Context, path string) ([]byte, error) {
 	f, err := Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(f)
+	content, err := io.ReadAll(io.LimitReader(f, readLimit+1))
+	if len(content) > readLimit {
+		return nil, fmt.Errorf("%s has more than %d MiB: name a smaller file", path, readLimit>>20)
+	}
+	return content, err
 }
 
 // Open opens an input that is read once, so it may be a pipe. The writer of a pipe may never open

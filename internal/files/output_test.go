@@ -121,6 +121,12 @@ func TestRead(t *testing.T) {
 	if _, err := Read(t.Context(), "/dev/zero"); err == nil || !strings.Contains(err.Error(), "/dev/zero is a device") {
 		t.Errorf("%v", err)
 	}
+	large := filepath.Join(t.TempDir(), "large")
+	fatal.If(t, os.WriteFile(large, nil, 0o600))
+	fatal.If(t, os.Truncate(large, 5<<30))
+	if text, err := Read(t.Context(), large); text != nil || err == nil || !strings.Contains(err.Error(), "more than 256 MiB: name a smaller file") {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := Read(ctx, pipe); !errors.Is(err, context.DeadlineExceeded) {
