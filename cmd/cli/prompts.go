@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 	"github.com/kvreplay/kvreplay/datasets/ruler"
 	"github.com/kvreplay/kvreplay/datasets/tokens"
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
@@ -56,6 +58,9 @@ func (f *promptsFlags) write(c *call, inputs []string, make promptsMaker) error 
 		lengths.add(r)
 		return w.Write(r)
 	})
+	if unknown := (*names.Error)(nil); errors.As(err, &unknown) {
+		return errUsage{err}
+	}
 	if err != nil {
 		return err
 	}

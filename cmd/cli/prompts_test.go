@@ -208,3 +208,13 @@ func TestOfflineTasksAreDocumented(t *testing.T) {
 		}
 	}
 }
+
+// Unknown names of tasks and groups are errors of the command line.
+func TestUnknownGroups(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "p.jsonl")
+	says(t, 2, `unknown set "multinew", did you mean multi_news`, "datasets", "make", "longbench", longbenchRows, "-o", out, "--task", "multinew")
+	for _, flag := range []string{"domain --task", "difficulty --difficulty", "context --context"} {
+		kind, flag, _ := strings.Cut(flag, " ")
+		says(t, 2, "unknown "+kind+` "esy"`, "datasets", "make", "longbench-v2", longbenchV2, "-o", out, flag, "esy")
+	}
+}

@@ -23,7 +23,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"golang.org/x/text/encoding/unicode"
 
@@ -194,7 +193,7 @@ func oneOf(what, value string, known []string) error {
 	if value == "" || slices.Contains(known, value) {
 		return nil
 	}
-	return fmt.Errorf("unknown %s %q%s, expected one of %s", what, value, names.Nearest(value, known), strings.Join(known, ", "))
+	return &names.Error{Kind: what, Text: value, Known: names.Of(known...)}
 }
 
 func fileV2(ctx context.Context, path string) (*file, error) {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -205,8 +204,8 @@ func (l *library) choose(asked []string) (chosen []task, err error) {
 			continue
 		}
 		found, err := names.Find("set", name, names.Of(taskNames()...))
-		if e := (*names.Error)(nil); errors.As(err, &e) {
-			return nil, fmt.Errorf("%s (`kvreplay datasets make longbench --help` lists them)", e.Short())
+		if err != nil {
+			return nil, err
 		}
 		if l.files[found] == nil {
 			return nil, fmt.Errorf("set %s is not in the sources, which have %s", name, strings.Join(l.names(), ", "))

@@ -64,6 +64,7 @@ var listings = map[string]string{
 	"policy":  "kvreplay policies",
 	"machine": "kvreplay hardware list", "model": "kvreplay hardware list", "gpu": "kvreplay hardware list",
 	"link": "kvreplay hardware list", "drive": "kvreplay hardware list", "host": "kvreplay hardware list",
+	"set":      "kvreplay datasets make longbench --help",
 	"schedule": "kvreplay time --help-all", "selection": "kvreplay time --help-all",
 }
 
