@@ -86,9 +86,6 @@ func (f *importFlags) run(c *call) error {
 	}
 	result, err := importer.Import(c.Context(), f.options, f.out, c.args...)
 	if err != nil {
-		if missing := (*importer.MissingError)(nil); errors.As(err, &missing) {
-			err = fmt.Errorf("%w; for example: `%s`", err, importLine(missing.Format, c.args[0]))
-		}
 		return err
 	}
 	bar.close()
@@ -97,9 +94,6 @@ func (f *importFlags) run(c *call) error {
 
 // complete turns the flags into options. A flag that is not given states nothing.
 func (f *importFlags) complete(c *call) error {
-	if f.out == "" {
-		return outputMissing(&f.options, c.args)
-	}
 	isSGLang := func(path string) bool {
 		found, err := importer.Detect(path)
 		return err != nil || found.Format == importer.SGLang
@@ -108,6 +102,9 @@ func (f *importFlags) complete(c *call) error {
 		if c.changed(name) && !slices.ContainsFunc(c.args, isSGLang) {
 			return usagef("--%s needs an SGLang source, and %s is none: remove the flag", name, c.args[0])
 		}
+	}
+	if err := f.missing(c.args); err != nil {
+		return err
 	}
 	m := &f.options.Meta
 	for flag, target := range map[string]struct {
@@ -199,19 +196,30 @@ func importLine(f importer.Format, path string) string {
 	return commandLine(args...)
 }
 
-// outputMissing returns the error of an import without --out. It also names the other flags
-// that the sources need, and a complete command.
-func outputMissing(o *importer.Options, paths []string) error {
-	err := errors.New("output missing: name it with -o TRACE")
+// missing returns an error if the output, or a fact that a source needs, is missing. The error names
+// all flags that the source needs, and a complete command.
+func (f *importFlags) missing(paths []string) error {
+	var err error
+	if f.out == "" {
+		err = errors.New("output missing: name it with -o TRACE")
+	}
 	for _, path := range paths {
 		found, detected := importer.Detect(path)
 		if detected != nil {
 			continue
 		}
-		if missing := o.Missing(found.Format); missing != nil {
+		switch missing := f.options.Missing(found.Format); {
+		case missing != nil && err != nil:
 			err = fmt.Errorf("%w; %s: %w", err, path, missing)
+		case missing != nil:
+			err = fmt.Errorf("import: %s: %w", path, missing)
 		}
-		return usagef("%w; for example: `%s`", err, importLine(found.Format, path))
+		if err != nil {
+			return usagef("%w; for example: `%s`", err, importLine(found.Format, path))
+		}
 	}
-	return errUsage{err}
+	if err != nil {
+		return errUsage{err}
+	}
+	return nil
 }

@@ -66,8 +66,8 @@ func TestImportAsksOnce(t *testing.T) {
 		words []string
 	}{
 		{[]string{"request7.npz"}, 2, []string{"-o TRACE", "--request-id", "--order rank"}},
-		{[]string{"request7.npz", "-o", "a.parquet"}, 1, []string{"--request-id", "--order rank"}},
-		{[]string{"request7.npz", "-o", "a.parquet", "--request-id", "r"}, 1, []string{"--order rank"}},
+		{[]string{"request7.npz", "-o", "a.parquet"}, 2, []string{"--request-id", "--order rank"}},
+		{[]string{"request7.npz", "-o", "a.parquet", "--request-id", "r"}, 2, []string{"--order rank"}},
 	} {
 		code, _, stderr := run(append([]string{"import"}, c.args...)...)
 		found := quoted.FindStringSubmatch(stderr)
@@ -96,7 +96,7 @@ func TestImport(t *testing.T) {
 		{[]string{news, "--topk", "256", "--sink", "0", "--local", "1", "--note", "a=b"}, 0, []string{"K 256, M 320, order rank", "bytes    30152 in", "digest   sha256:"}},
 		{[]string{news}, 0, []string{"warning: sink and local"}},
 		{[]string{news, "--order", "index"}, 1, []string{"news.jsonl.gz: line 1", "has scores"}},
-		{[]string{npz, "--order", "rank"}, 1, []string{"--request-id"}},
+		{[]string{npz, "--order", "rank"}, 2, []string{"--request-id"}},
 		{[]string{news, "--order", "best"}, 2, []string{`"best"`}},
 		{[]string{news, "--memory", "much"}, 2, []string{"--memory"}},
 		{[]string{news, "--note", "x"}, 2, []string{"KEY=VALUE"}},
@@ -126,4 +126,10 @@ func TestImport(t *testing.T) {
 	if code := cli.Main(all.Table(), []string{"import", news}, &stderr, &stderr); code != 2 || !strings.Contains(stderr.String(), "-o") {
 		t.Errorf("without -o: exit code %d, %s", code, &stderr)
 	}
+}
+
+// The example of an import that lacks facts names the source that needs them.
+func TestMissingFactsOfSecondSource(t *testing.T) {
+	sglang, npz := "../../trace/importer/testdata/sglang.json.gz", "../../trace/importer/testdata/niah.npz"
+	says(t, 2, "`kvreplay import "+npz+" -o niah.parquet --request-id niah --order rank`", "import", sglang, npz, "-o", filepath.Join(t.TempDir(), "t.parquet"))
 }

@@ -28,31 +28,20 @@ type npzArrays struct {
 	context0            int // slot_ctx0: tokens in the cache before row 0, which is the position of row 0
 }
 
-// MissingError is the error of a source that needs more options.
-type MissingError struct {
-	Format Format
-	Flags  []string // flags that state them on the command line
-}
-
-// Error names all flags at once.
-func (e *MissingError) Error() string {
-	return fmt.Sprintf("%v does not state all facts: add %s", e.Format, strings.Join(e.Flags, " and "))
-}
-
-// Missing returns an error that lists the options that a source of format f needs and o lacks. It
-// returns nil if none is missing.
+// Missing returns an error that lists the flags of the options that a source of format f needs and o
+// lacks. It returns nil if none is missing.
 func (o *Options) Missing(f Format) error {
-	e := &MissingError{Format: f}
+	var flags []string
 	if f == NPZ && o.RequestID == "" {
-		e.Flags = append(e.Flags, "--request-id ID")
+		flags = append(flags, "--request-id ID")
 	}
 	if f == NPZ && o.Meta.Order == "" {
-		e.Flags = append(e.Flags, "--order rank (best first) or index (no order)")
+		flags = append(flags, "--order rank (best first) or index (no order)")
 	}
-	if e.Flags == nil {
+	if flags == nil {
 		return nil
 	}
-	return e
+	return fmt.Errorf("%v does not state all facts: add %s", f, strings.Join(flags, " and "))
 }
 
 // decodeNPZ reads the arrays of one request into memory.
