@@ -54,6 +54,7 @@ with them.`,
 			fl.BoolVar(&f.translate, "translate", false, "fit also submit, the time to translate a block's address while bytes move, for points of a kernel")
 			fl.StringVar(&f.source, "source", "mine", "write this `KEY` as the source with --format yaml")
 			fl.goWith("link", "path", "direction")
+			fl.goWith("batch", "inline")
 			fl.format(&h.format, "", "table", "json", "yaml")
 		},
 		run: func(c *call) error {
@@ -79,9 +80,6 @@ func (f *curveFlags) form(h *hardwareFlags) (fit.Form, error) {
 		form.From = append(form.From, float64(size))
 	}
 	if f.inline {
-		if !f.batch {
-			return form, usagef("--inline needs --batch")
-		}
 		form.Inline = []bool{true}
 	}
 	if f.link == "" {

@@ -58,7 +58,7 @@ during --ahead-us) and balanced (--pinned blocks stay in host memory).`,
 			fl.Float64Var(&f.ahead, "ahead-us", 0, "microseconds of computation that hide reads ahead (default 0)")
 			fl.BoolVar(&f.direct, "gpudirect", false, "let the drives write into the GPU (GPUDirect Storage)")
 			f.parts.define(fl)
-			fl.positive("runs", "layer-blocks")
+			fl.positive("runs", "layer-blocks", "block-tokens")
 			fl.goWith("from-ssd", "layer-blocks", "ahead-us", "pinned", "gpudirect")
 			fl.goWith("runs", "merge") // without, each block is a run
 		},
@@ -112,8 +112,6 @@ func (f *priceFlags) check() error {
 		return usagef("--entry-bytes %d: expected the bytes of one token in a layer, as in 656 for DeepSeek-V3.2", f.layout.EntryBytes)
 	case f.blocks < 1:
 		return usagef("--blocks %d: expected at least 1", f.blocks)
-	case f.layout.BlockTokens < 1:
-		return usagef("--block-tokens %d: expected at least 1", f.layout.BlockTokens)
 	case f.runs < 0 || f.runs > f.blocks:
 		return usagef("--runs %d: expected 1 to %d, the number of --blocks", f.runs, f.blocks)
 	case f.demand.SSD < 0 || f.demand.SSD > f.blocks:

@@ -117,7 +117,8 @@ kvreplay help combinations lists the flags that do not combine.`,
 			fl.DurationVar(&f.checkpoint, "checkpoint", replay.DefaultCheckpoint, "time between saves of the progress within a trace")
 			fl.BoolVar(&f.referee, "referee", false, "check every step with a slow second engine and stop at the first difference")
 			fl.BoolVar(&f.indices, "profile-indices", false, "add the missed indices of every step to the profile")
-			fl.goWith(outFlag, "fresh", "checkpoint")
+			fl.goWith(outFlag, "fresh", "checkpoint", "profile")
+			fl.goWith("profile", "profile-indices")
 		},
 		run:  f.run,
 		next: f.next,
@@ -158,6 +159,8 @@ func (f *replayFlags) defineMore(fl *flagSet) {
 	fl.Uint64Var(&f.setting.Seed, "seed", 0, "seed of policies that draw at random (default 0)")
 	fl.BoolVar(&f.explain, "explain", false, "print why each policy of a group is left out")
 	fl.positive("topk", "candidates", "block-tokens", "mtp", "local", "entry-bytes")
+	fl.goWith("allocation", "reallocate")
+	fl.goWith("tier", "inclusive")
 }
 
 // run replays every trace in turn. It keeps the rows of a finished trace whatever happens to the
@@ -335,14 +338,6 @@ func (f *replayFlags) check(c *call) error {
 		return usagef("--checkpoint %v: expected a time above 0", f.checkpoint)
 	case f.setting.Sink < 0:
 		return usagef("--sink %d: expected at least 0", f.setting.Sink)
-	case f.setting.Reallocation != "" && f.allocation == "":
-		return usagef("--reallocate needs a plan: name one with --allocation")
-	case f.inclusive && len(f.tiers) == 0:
-		return usagef("--inclusive needs --tier")
-	case f.profile && f.out == "":
-		return usagef("--profile writes a file: name its folder with --out DIR")
-	case f.indices && !f.profile:
-		return usagef("--profile-indices needs --profile")
 	}
 	return nil
 }

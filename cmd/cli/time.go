@@ -128,7 +128,7 @@ func (f *timeFlags) define(fl *flagSet) {
 	fl.BoolVar(&o.Ahead.Direct, "gpudirect", false, "let the SSD write into the GPU (GPUDirect Storage)")
 	f.storage.define(fl)
 	fl.BoolVar(&o.Mapped, "mapped", false, "read the SSD by page faults of a mapped file, not into pinned buffers")
-	fl.positive("topk", "context", "positions", "accept", "tensor-parallel", "pipeline-parallel")
+	fl.positive("topk", "context", "positions", "accept", "tensor-parallel", "pipeline-parallel", "fragments")
 }
 
 // defineParts adds the less common flags that do not depend on how a system works.
@@ -246,9 +246,6 @@ const expertGPUs = "number of GPUs that share routed experts and exchange tokens
 func (f *timeFlags) check(c *call) (err error) {
 	if c.changed("reserve") && f.options.Reserve == 0 {
 		return usagef("--reserve 0: expected a share above 0, because a driver needs memory: remove the flag for an estimate")
-	}
-	if f.options.Fragments < 1 {
-		return usagef("--fragments: expected at least 1")
 	}
 	if err := f.options.Bounds(); err != nil {
 		return errUsage{err}
@@ -525,16 +522,9 @@ func (f *timeFlags) price(c *call) (results []*pipeline.Result, last pipeline.Op
 }
 
 func (f *timeFlags) writeTimeline(ctx context.Context, o pipeline.Options) error {
-	file, err := files.Create(f.timeline)
+	err := files.WriteBy(f.timeline, func(w io.Writer) error { return pipeline.WriteTimeline(ctx, w, f.profile, o) })
 	if err != nil {
 		return fmt.Errorf("timeline: %w", err)
-	}
-	defer file.Abort()
-	if err = pipeline.WriteTimeline(ctx, file, f.profile, o); err == nil {
-		err = file.Commit()
-	}
-	if err != nil {
-		return fmt.Errorf("timeline %s: %w", f.timeline, err)
 	}
 	return nil
 }

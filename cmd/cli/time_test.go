@@ -227,7 +227,7 @@ func TestTimeRefuses(t *testing.T) {
 		"--hardware is empty":                     append(base[:len(base):len(base)], "--hardware", ""),
 		"batch 100000000000":                      append(base[:len(base):len(base)], "--batch", "100000000000"),
 		"batch 0, expected 1":                     append(base[:len(base):len(base)], "--batch", "0"),
-		"--fragments: expected":                   append(base[:len(base):len(base)], "--fragments", "0"),
+		"--fragments 0: expected at least 1":      append(base[:len(base):len(base)], "--fragments", "0"),
 		"expected at most 256":                    append(base[:len(base):len(base)], "--model", "deepseek-v3.2", "--expert-gpus", "257"),
 		"unknown selection":                       append(base[:len(base):len(base)], "--selection", "best"),
 		"unknown entry":                           append(base[:len(base):len(base)], "--entry", "k"),
