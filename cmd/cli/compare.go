@@ -65,25 +65,15 @@ func (f *compareFlags) run(c *call, table policies.Table) error {
 		wanted, paths = slices.Clone(c.args[:2]), c.args[2:]
 	}
 	f.view.Defaults = defaultsOf(table)
-	compared, from, err := collect(c.Context(), paths, choice{where: f.where.conditions, split: corpus.Whole}, func(of *collected) (any, error) {
+	of := choice{where: f.where.conditions, split: corpus.Whole}
+	compared, selected, err := useResults(c.Context(), paths, of, func(of *collected) (any, error) {
 		rows, err := board.NewStarts(&of.warmed.Collector, &of.cold.Collector)
 		if err != nil {
 			return nil, err
 		}
 		return f.compare(rows, slices.Clone(wanted), board.Options{Incomplete: of.incomplete}, table)
-	})
-	if err != nil {
-		return err
-	}
-	if from != nil {
-		return cmp.Or(f.render(c, compared), errorOf(from.incomplete))
-	}
-	selected, err := readResults(c.Context(), paths, f.where.conditions)
-	if err != nil {
-		return err
-	}
-	compared, err = unlessStopped(c.Context(), func() (any, error) {
-		return f.compare(board.StartsOf(selected.rows), wanted, board.Options{Incomplete: selected.incomplete}, table)
+	}, func(s *selection) (any, error) {
+		return f.compare(board.StartsOf(s.rows), wanted, board.Options{Incomplete: s.incomplete}, table)
 	})
 	if errors.Is(err, errSame) {
 		return usagef("compare: %s and %s are the same policy: name two policies", c.args[0], c.args[1])
@@ -119,9 +109,8 @@ func (f *compareFlags) compare(rows *board.Starts, wanted []string, o board.Opti
 
 // render prints a *board.Comparison or *board.Comparisons.
 func (f *compareFlags) render(c *call, compared any) error {
-	w := c.stdout
 	if f.format == "json" {
-		return text.WriteJSON(w, compared)
+		return text.WriteJSON(c.stdout, compared)
 	}
 	view := f.view
 	if f.format == "markdown" || f.format == "html" {
@@ -135,14 +124,8 @@ func (f *compareFlags) render(c *call, compared any) error {
 	case *board.Comparisons:
 		report, finding = render.Comparisons(found, view), "Every policy against "+found.B+"."
 	}
-	switch f.format {
-	case "html":
+	if f.format == "html" {
 		report.Title = "Comparison of policies"
-		return c.page("compare", finding, report)
-	case "markdown":
-		return report.Markdown(w)
-	case "latex":
-		return report.Latex(w)
 	}
-	return report.Text(w)
+	return c.report(f.format, finding, report)
 }

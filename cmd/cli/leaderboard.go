@@ -107,7 +107,7 @@ func (f *boardFlags) run(c *call) error {
 		}
 	}
 	of := choice{where: f.where.conditions, split: corpus.Split(f.split), heat: isPage || f.out != ""}
-	selected, boards, err := of.readBoards(c.Context(), paths, board.Options{Seed: f.seed, Timer: timer, By: f.time.by})
+	boards, selected, err := of.readBoards(c.Context(), paths, board.Options{Seed: f.seed, Timer: timer, By: f.time.by})
 	if err != nil {
 		return err
 	}
@@ -140,24 +140,15 @@ func (f *boardFlags) run(c *call) error {
 	return cmp.Or(f.renderAll(c.stdout, boards, f.format), errorOf(selected.incomplete))
 }
 
-// readBoards returns the boards of results. The selection has files instead of rows if the boards were
-// made from rows one at a time.
-func (c *choice) readBoards(ctx context.Context, paths []string, o board.Options) (s selection, boards []render.PageBoard, err error) {
-	boards, from, err := collectBoards(ctx, paths, *c, o)
-	if err != nil {
-		return s, nil, err
-	}
-	if from != nil {
-		return selection{incomplete: from.incomplete, files: from.files}, boards, nil
-	}
-	if s, err = readResults(ctx, paths, c.where); err != nil {
-		return s, nil, err
-	}
-	if o.Corpus, err = c.splitRows(&s); err != nil {
-		return s, nil, err
-	}
-	boards, err = s.boards(ctx, o)
-	return s, boards, err
+// readBoards returns the boards of results, and their selection.
+func (c *choice) readBoards(ctx context.Context, paths []string, o board.Options) ([]render.PageBoard, selection, error) {
+	return useResults(ctx, paths, *c, func(of *collected) ([]render.PageBoard, error) { return of.boards(o) },
+		func(s *selection) (boards []render.PageBoard, err error) {
+			if o.Corpus, err = c.splitRows(s); err != nil {
+				return nil, err
+			}
+			return s.boards(o)
+		})
 }
 
 // splitRows keeps the rows of the part of the corpus that --split names. It returns the version and part
@@ -188,12 +179,9 @@ func corpusName(v *corpus.Version, part corpus.Split) string {
 	return fmt.Sprintf("version %d, %s", v.Number, part)
 }
 
-func (s *selection) boards(ctx context.Context, o board.Options) ([]render.PageBoard, error) {
+func (s *selection) boards(o board.Options) ([]render.PageBoard, error) {
 	o.Incomplete = s.incomplete
-	boards, err := unlessStopped(ctx, func() ([]render.PageBoard, error) { return newBoards(s.rows, o) })
-	if stopped := ctx.Err(); stopped != nil {
-		return nil, stopped // cells without times are no board
-	}
+	boards, err := newBoards(s.rows, o)
 	if errors.Is(err, board.ErrNoOptimum) {
 		return nil, s.missing(err, "opt")
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/corpus"
 	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/board"
+	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/all"
 )
@@ -82,7 +83,9 @@ func TestSortedRowsOneAtATime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows.jsonl")
 	writeLines(t, path, rows)
 	of := choice{split: corpus.Whole}
-	boards, from, err := collectBoards(t.Context(), []string{path}, of, board.Options{Resamples: 10})
+	boards, from, err := collect(t.Context(), []string{path}, of, func(c *collected) ([]render.PageBoard, error) {
+		return c.boards(board.Options{Resamples: 10})
+	})
 	if err != nil || from == nil || len(boards) != 2 {
 		t.Fatalf("%d boards from %v, %v", len(boards), from, err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/metrics/render"
+	"github.com/kvreplay/kvreplay/metrics/render/figure"
 )
 
 // output is stdout. It keeps the first error, because help and most text is written by code
@@ -112,6 +113,35 @@ func filesOf(paths []string, extensions ...string) (found []string) {
 func (c *call) page(name, finding string, r *table.Report, figures ...render.PageFigure) error {
 	source := render.PageSource{Command: commandLine(slices.Concat(strings.Fields(name), c.args, c.given(name))...), Version: versionText()}
 	return render.ReportPage(c.stdout, finding, r, figures, source)
+}
+
+// report prints a report as html, markdown, latex or csv, and in other formats as text. A page begins with
+// the finding and has the figures. CSV is that of the first table.
+func (c *call) report(format, finding string, r *table.Report, figures ...render.PageFigure) error {
+	switch format {
+	case "html":
+		return c.page(commandName(c.Command), finding, r, figures...)
+	case "markdown":
+		return r.Markdown(c.stdout)
+	case "latex":
+		return r.Latex(c.stdout)
+	case "csv":
+		return r.Tables[0].CSV(c.stdout)
+	}
+	return r.Text(c.stdout)
+}
+
+// drawFile writes a figure in a format, and says so. The file is whole or missing.
+func (c *call) drawFile(path, format string, f *figure.Figure) error {
+	drawn, err := f.Draw(format)
+	if err == nil {
+		err = files.Write(path, drawn)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", commandName(c.Command), path, err)
+	}
+	fmt.Fprintf(c.stderr, "kvreplay: wrote %s\n", path)
+	return nil
 }
 
 // bar is a progress bar on a terminal and nothing elsewhere.

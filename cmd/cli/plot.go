@@ -82,24 +82,16 @@ func (f *plotFlags) check(c *call, inputs []string) (err error) {
 	return checkOutput(commandName(c.Command), f.out, inputs)
 }
 
-// draw writes the figure. The file is whole or missing.
+// draw writes the figure.
 func (f *plotFlags) draw(c *call, title string, d figure.Drawing) error {
 	f.figure.Drawing, f.figure.Title = d, title
-	drawn, err := f.figure.Draw(f.format)
-	if err == nil {
-		err = files.Write(f.out, drawn)
-	}
-	if err != nil {
-		return fmt.Errorf("plot %s: %w", f.out, err)
-	}
-	fmt.Fprintf(c.stderr, "kvreplay: wrote %s\n", f.out)
-	return nil
+	return c.drawFile(f.out, f.format, &f.figure)
 }
 
 // board reads the rows of the arguments, which must make one board.
 func (f *plotFlags) board(c *call) (*board.Board, *result.Incomplete, error) {
 	of := choice{where: f.where.conditions, split: corpus.Whole}
-	selected, boards, err := of.readBoards(c.Context(), c.args, board.Options{Seed: f.seed})
+	boards, selected, err := of.readBoards(c.Context(), c.args, board.Options{Seed: f.seed})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -249,20 +241,15 @@ requests of the rows. It needs rows of kvreplay replay --per stream.`,
 // heatRows reads the rows of layers and streams.
 func (f *plotFlags) heatRows(c *call) ([]result.Row, *result.Incomplete, error) {
 	of := choice{where: f.where.conditions, split: corpus.Whole, heat: true, alone: true}
-	rows, from, err := collect(c.Context(), c.args, of, func(c *collected) ([]result.Row, error) {
+	rows, selected, err := useResults(c.Context(), c.args, of, func(c *collected) ([]result.Row, error) {
 		if c.warmed.heat != nil && c.cold.heat != nil { // messages name cells in the order of the rows
 			return nil, board.ErrNotCollected
 		}
 		return append(c.warmed.heat, c.cold.heat...), nil
+	}, func(s *selection) ([]result.Row, error) {
+		return slice.Filter(s.rows, func(r result.Row) bool { return isHeat(&r) }), nil
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	if from != nil {
-		return rows, from.incomplete, nil
-	}
-	selected, err := readResults(c.Context(), c.args, f.where.conditions)
-	return slice.Filter(selected.rows, func(r result.Row) bool { return isHeat(&r) }), selected.incomplete, err
+	return rows, selected.incomplete, err
 }
 
 func (f *plotFlags) heatmap(c *call) error {

@@ -190,9 +190,22 @@ func collect[T any](ctx context.Context, paths []string, of choice, use func(*co
 	return b.made, b.from, nil
 }
 
-// collectBoards returns the boards of results as collect does.
-func collectBoards(ctx context.Context, paths []string, of choice, o board.Options) ([]render.PageBoard, *collected, error) {
-	return collect(ctx, paths, of, func(c *collected) ([]render.PageBoard, error) { return c.boards(o) })
+// useResults returns use of results, and the results. It reads rows one at a time if it can, and the
+// selection then has files instead of rows. Otherwise it reads all rows, and useAll explains errors.
+func useResults[T any](ctx context.Context, paths []string, of choice, use func(*collected) (T, error),
+	useAll func(*selection) (T, error)) (made T, s selection, err error) {
+	made, from, err := collect(ctx, paths, of, use)
+	if err != nil || from != nil {
+		if from != nil {
+			s = selection{incomplete: from.incomplete, files: from.files}
+		}
+		return made, s, err
+	}
+	if s, err = readResults(ctx, paths, of.where); err != nil {
+		return made, s, err
+	}
+	made, err = unlessStopped(ctx, func() (T, error) { return useAll(&s) })
+	return made, s, cmp.Or(ctx.Err(), err) // of a stopped use, cells lack times
 }
 
 // collectResults is readResults for boards, comparisons and heat maps. It holds one row of each cell,
@@ -257,7 +270,7 @@ func (c *choice) selects(r *result.Row, part map[string]string) bool {
 	return c.where.Selects(r) && (part == nil || part[r.Trace] != "")
 }
 
-// writeParquet writes the chosen rows of boards that collectBoards made from the files. It holds the
+// writeParquet writes the chosen rows of boards that readBoards made from the files. It holds the
 // encoded file, and all rows if they are not sorted. Each file of a replay is.
 func (c *choice) writeParquet(ctx context.Context, w *bytes.Buffer, from *result.Files) error {
 	_, err := unlessStopped(ctx, func() (any, error) {

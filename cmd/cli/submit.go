@@ -426,13 +426,7 @@ func (f *checkFlags) print(c *call, all []*checkedSubmission) error {
 		"verified: the day of the commit whose program replayed them."}
 	report := &table.Report{Title: "Submissions", Tables: []*table.Table{t, claims}}
 	finding := fmt.Sprintf("%d of %s hold: all rows equal their replay, and all claims are true.", held, count(len(all), "submission"))
-	switch f.format {
-	case "html":
-		return c.page("submit check", finding, report)
-	case "markdown":
-		return report.Markdown(c.stdout)
-	}
-	return report.Text(c.stdout)
+	return c.report(f.format, finding, report)
 }
 
 // interval returns a figure with its 95 % interval.

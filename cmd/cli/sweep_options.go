@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
@@ -203,16 +202,7 @@ func (f *sweepFlags) print(c *call, all []variant, varied []string) error {
 		t.AddTexts(append(slices.Clone(v.values), fmt.Sprintf("%.3f", v.XOpt.Value), low, gap, strconv.FormatInt(v.Misses, 10), remark))
 	}
 	t.Notes = []string{"Intervals are over requests, of each variant alone. `kvreplay compare` tests a pair."}
-	report := &table.Report{Title: t.Title, Tables: []*table.Table{t}, Width: 100}
-	switch f.format {
-	case "markdown":
-		return report.Markdown(c.stdout)
-	case "latex":
-		return report.Latex(c.stdout)
-	case "csv":
-		return t.CSV(c.stdout)
-	}
-	return report.Text(c.stdout)
+	return c.report(f.format, "", &table.Report{Title: t.Title, Tables: []*table.Table{t}, Width: 100})
 }
 
 // draw plots × OPT over the values of one option. The default is a line of its own, with one point.
@@ -235,13 +225,5 @@ func (f *sweepFlags) draw(c *call, all []variant, option, format string) error {
 	slice.Sort(line.Points, func(a, b figure.Point) int { return cmp.Compare(a.X, b.X) })
 	fig := figure.Figure{Title: "× OPT over " + option, Size: figure.Column,
 		Drawing: &figure.Lines{X: option, Y: "misses ÷ OPT's", Lines: []figure.Line{line, usual}}}
-	drawn, err := fig.Draw(format)
-	if err == nil {
-		err = files.Write(f.out, drawn)
-	}
-	if err != nil {
-		return fmt.Errorf("sweep-options: %w", err)
-	}
-	fmt.Fprintf(c.stderr, "kvreplay: wrote %s\n", f.out)
-	return nil
+	return c.drawFile(f.out, format, &fig)
 }

@@ -151,10 +151,8 @@ func (f *systemsFlags) run(c *call) error {
 		err = systems.WriteCSV(c.stdout, rows)
 	case "html":
 		err = f.page(c, q, rows)
-	case "markdown":
-		err = q.Report(rows).Markdown(c.stdout)
-	case "latex":
-		err = q.Report(rows).Latex(c.stdout)
+	case "markdown", "latex":
+		err = c.report(f.format, "", q.Report(rows))
 	default:
 		err = q.WriteTable(c.stdout, rows)
 	}
