@@ -181,30 +181,24 @@ func part(split Split, k *Kernel) uint32 {
 // summaries returns the errors by group, of whole layers, and of operators with each.
 func summaries(split Split, left string, all []guess, each bool) (list []Errors) {
 	for g := range groupCount {
-		list = appendErrors(list, split, left, groupNames[g], all, func(q *guess) bool { return groupOf(q.Kernel.Kind) == g })
+		list = appendErrors(list, split, left, groupNames[g], all, func(q guess) bool { return groupOf(q.Kernel.Kind) == g })
 	}
 	if layers := wholeLayers(all); len(layers) > 0 {
 		list = append(list, errorsOf(split, left, "layer", layers))
 	}
 	if each {
 		for _, name := range Operators() {
-			list = appendErrors(list, split, left, name, all, func(q *guess) bool { return q.Operator == name })
+			list = appendErrors(list, split, left, name, all, func(q guess) bool { return q.Operator == name })
 		}
 	}
 	return list
 }
 
-func appendErrors(list []Errors, split Split, left, operator string, all []guess, is func(q *guess) bool) []Errors {
-	var chosen []guess
-	for i := range all {
-		if is(&all[i]) {
-			chosen = append(chosen, all[i])
-		}
+func appendErrors(list []Errors, split Split, left, operator string, all []guess, is func(q guess) bool) []Errors {
+	if chosen := slice.Filter(all, is); len(chosen) > 0 {
+		return append(list, errorsOf(split, left, operator, chosen))
 	}
-	if len(chosen) == 0 {
-		return list
-	}
-	return append(list, errorsOf(split, left, operator, chosen))
+	return list
 }
 
 // layer has the calls of an operator in one dense layer without attention itself. add_norm stands

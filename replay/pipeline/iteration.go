@@ -52,7 +52,7 @@ func NewIterations(ctx context.Context, o Options, fused bool) (*Iterations, err
 	if err != nil {
 		return nil, err
 	}
-	o.Schedule, o.Scaling, o.Context, o.Steps, o.mosts = OnGPU{Dense: true}, scaling, 0, 0, nil
+	o.Schedule, o.Scaling, o.Context, o.Steps = OnGPU{Dense: true}, scaling, 0, 0
 	o.Prefill.Prompt = max(1, o.Prefill.Chunk)
 	r, err := newRunner(ctx, p, o)
 	if err != nil {

@@ -65,7 +65,7 @@ func Resume(ctx context.Context, way Resumption, tokens, block int64, o Options)
 	if err != nil {
 		return nil, err
 	}
-	o.Schedule, o.Scaling, o.Batch, o.Context, o.Steps, o.mosts = OnGPU{Dense: true}, scaling, 1, 0, 0, nil
+	o.Schedule, o.Scaling, o.Batch, o.Context, o.Steps = OnGPU{Dense: true}, scaling, 1, 0, 0
 	o.Prefill = Prefill{Prompt: tokens}
 	r, err := newRunner(ctx, p, o)
 	if err != nil {

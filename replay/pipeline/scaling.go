@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -166,18 +167,17 @@ func mapItem(profiled []int32, layerOf []int, item string) error {
 	if !ok || err1 != nil || err2 != nil || err3 != nil || a < 0 || a > b || b >= len(layerOf) {
 		return fmt.Errorf("%q: expected nearest, stretch, or MODEL LAYERS=PROFILED LAYER with layers 0 to %d, as in 0-19=3", item, len(layerOf)-1)
 	}
-	for j, p := range profiled {
-		if int(p) == l {
-			for i := a; i <= b; i++ {
-				if layerOf[i] >= 0 {
-					return fmt.Errorf("%q: layer %d of the model is named twice", item, i)
-				}
-				layerOf[i] = j
-			}
-			return nil
-		}
+	j := slices.IndexFunc(profiled, func(p int32) bool { return int(p) == l })
+	if j < 0 {
+		return fmt.Errorf("%q: layer %d is not profiled: choose among %s", item, l, listed(profiled))
 	}
-	return fmt.Errorf("%q: layer %d is not profiled: choose among %s", item, l, listed(profiled))
+	for i := a; i <= b; i++ {
+		if layerOf[i] >= 0 {
+			return fmt.Errorf("%q: layer %d of the model is named twice", item, i)
+		}
+		layerOf[i] = j
+	}
+	return nil
 }
 
 // Decoding returns a profile for schedules that move whole layers, independent of any cache. Every

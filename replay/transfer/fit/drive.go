@@ -91,17 +91,11 @@ func minimize(start []float64, scales [][]float64, total func(constants []float6
 func near(n int) [][]float64 { return wide(n)[:1] }
 
 func wide(n int) (scales [][]float64) {
-	ones := func() []float64 {
-		s := make([]float64, n)
-		for i := range s {
-			s[i] = 1
-		}
-		return s
-	}
-	scales = append(scales, ones())
+	ones := slices.Repeat([]float64{1}, n)
+	scales = append(scales, ones)
 	for i := range n {
 		for _, factor := range []float64{1. / 8, 8} {
-			s := ones()
+			s := slices.Clone(ones)
 			s[i] = factor
 			scales = append(scales, s)
 		}
