@@ -450,4 +450,6 @@ func TestWrongTraceLeavesNoFolder(t *testing.T) {
 			t.Errorf("%q: folder %s is left", args, out)
 		}
 	}
+	fatal.If(t, os.WriteFile(out, nil, 0o600))
+	says(t, 2, "is a file, expected a folder or a new name", "replay", newsTrace, "--policy", "lru", "--out", out)
 }

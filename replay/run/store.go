@@ -37,10 +37,16 @@ type Store struct{ dir string }
 
 // OpenStore opens the store in dir. If the folder does not exist, Make or the first file makes it.
 func OpenStore(dir string) (*Store, error) {
+	s := &Store{dir: dir}
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err := s.Make(); err != nil {
+		return nil, err
+	}
 	for _, written := range []string{".", "profiles", requestedFolder} {
 		files.Sweep(filepath.Join(dir, written))
 	}
-	s := &Store{dir: dir}
 	if err := s.refuseEarly(); err != nil {
 		return nil, fmt.Errorf("open results folder: %w", err)
 	}
@@ -51,7 +57,7 @@ func OpenStore(dir string) (*Store, error) {
 func (s *Store) Make() error {
 	for _, made := range []string{s.dir, filepath.Join(s.dir, cellsFolder), filepath.Join(s.dir, requestedFolder)} {
 		if err := files.MakeFolder(made); err != nil {
-			return fmt.Errorf("make results folder: %w", err)
+			return fmt.Errorf("open results folder: %w", err)
 		}
 	}
 	return nil
@@ -64,7 +70,7 @@ const cellsFolder = "cells"
 func (s *Store) refuseEarly() error {
 	for _, at := range [][2]string{{cellsFolder, "*.jsonl"}, {".", "*.rows-" + strings.Repeat("[0-9a-f]", 8) + ".jsonl"}} {
 		early, err := files.Matching(filepath.Join(s.dir, at[0]), at[1])
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
 			return err
 		}
 		if len(early) > 0 {
