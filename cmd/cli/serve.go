@@ -88,7 +88,7 @@ Requests without output tokens generate one.`,
 			f.parts.define(fl)
 			fl.IntVar(&f.options.Experts, "expert-gpus", 0, expertGPUs)
 			fl.IntVar(&f.options.TensorParallel, "tensor-parallel", 1, "number of GPUs that divide every layer and serve together")
-			fl.Float64Var(&f.options.Reserve, "reserve", 0.1, "reserve this `SHARE` of GPU memory, 1 − vLLM's gpu_memory_utilization")
+			fl.Float64Var(&f.options.Reserve, "reserve", 0.1, "reserve this `SHARE` of GPU memory, 1 − vLLM's gpu_memory_utilization, at least the CUDA context")
 			fl.Uint64Var(&f.options.Seed, "seed", 0, "seed of the draws of --lengths and --burstiness (default 0)")
 			fl.StringVar(&f.kernels, "kernels", publishedKernels, "price operators by this `MODEL`: fitted, roofline, or a CSV file of measured kernels")
 			fl.StringVar(&f.timeFlags.engine, "engine", pipeline.DefaultEngine, "add the overhead of this `ENGINE` to kernels: graphs, eager, pytorch, transformers or none")
@@ -218,8 +218,6 @@ func (f *serveFlags) prepare(c *call) error {
 		return usagef("--limit-batch needs a tpot in --slo, as in tpot=50ms")
 	case serving.PrefixTokens%f.BlockTokens != 0:
 		return usagef("--block-tokens %d: expected a divisor of %d", f.BlockTokens, serving.PrefixTokens)
-	case f.options.Reserve == 0:
-		return usagef("--reserve 0: expected a share above 0, because a driver needs memory: remove the flag for 0.1")
 	}
 	if err := f.checkOne(c, f.machine, f.memory); err != nil {
 		return err

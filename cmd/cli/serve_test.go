@@ -222,7 +222,7 @@ func TestServeRefuses(t *testing.T) {
 		"model too large": {[]string{good, "--model", "llama-2-70b"}, 1, "take 138 GB of the 76.12 GB that"},
 		"drawn no prompt": {[]string{good, "--model", "llama-3-8b", "--lengths", file("f.csv", header+"0,0,3,1,2\n")}, 1, "f.csv has no input tokens"},
 		"many blocks":     {[]string{good, "--model", "llama-3-8b", "--kv-blocks", "40000"}, 1, "40000 blocks of KV and the weights take 99.95 GB, but a GPU has 84.94 GB"},
-		"no reserve":      {[]string{good, "--model", "llama-3-8b", "--reserve", "0"}, 2, "remove the flag for 0.1"},
+		"reserve below":   {[]string{good, "--model", "llama-3-8b", "--reserve", "-0.1"}, 2, "expected a share of GPU memory, 0 to below 1"},
 		"block":           {[]string{good, "--model", "llama-3-8b", "--block-tokens", "7"}, 2, "--block-tokens 7: expected a divisor of 512"},
 		"unused seed":     {[]string{good, "--model", "llama-3-8b", "--seed", "5"}, 2, "--seed has no effect"},
 		"no experts":      {[]string{good, "--model", "llama-3-8b", "--expert-gpus", "2"}, 1, "llama-3-8b has no routed experts"},
@@ -490,6 +490,24 @@ func TestServeSparse(t *testing.T) {
 	slow := decode("--gpu", "h200", "--link", "pcie3")
 	if slow[2].TPOT.Mean <= fast[2].TPOT.Mean {
 		t.Errorf("hisparse on PCIe 3: TPOT %d, on PCIe 5 %d", slow[2].TPOT.Mean, fast[2].TPOT.Mean)
+	}
+}
+
+// The cache of a system that selects entries is sized by the memory of the engine: as many requests as
+// --cache-batch run at their longest, and none is preempted. A stated number of blocks limits it too.
+func TestServeCacheFits(t *testing.T) {
+	data := filepath.Join("..", "..", "datasets")
+	file := filepath.Join(t.TempDir(), "a.csv")
+	text := "TIMESTAMP,ContextTokens,GeneratedTokens\n" + strings.Repeat("2023-11-16 18:15:46.0,30000,2700\n", 16)
+	fatal.If(t, os.WriteFile(file, []byte(text), 0o600))
+	for _, more := range [][]string{nil, {"--reserve", "0"}, {"--kv-blocks", "3000"}} {
+		var r []serving.Result
+		args := append([]string{"serve", file, "--hardware", "h100", "--gpu-memory", "28GB", "--model", "llama-3.1-8b", "--systems", "ess", "--cache-batch", "16",
+			"--context", "32768", "--traces", filepath.Join(data, "corpus", "selectors_qa_text.exact.parquet"), "--format", "json"}, more...)
+		fatal.If(t, json.Unmarshal([]byte(must(t, args...)), &r))
+		if s := r[0]; s.MostRunning != 16 || s.Preemptions > 0 || float64(s.MostKV) < 0.9*float64(s.Blocks) {
+			t.Errorf("%v: %d of 16 requests run at once, %d are preempted, and they use %d of %d blocks", more, s.MostRunning, s.Preemptions, s.MostKV, s.Blocks)
+		}
 	}
 }
 

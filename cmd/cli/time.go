@@ -244,7 +244,7 @@ const expertGPUs = "number of GPUs that share routed experts and exchange tokens
 
 // check checks the flags and reads everything but the profile, once: measured kernels may come from a pipe.
 func (f *timeFlags) check(c *call) (err error) {
-	if c.changed("reserve") && f.options.Reserve == 0 {
+	if c.changed("reserve") && f.options.Reserve == 0 && c.Flags().Lookup("reserve").DefValue == "0" { // 0 stands for the estimate
 		return usagef("--reserve 0: expected a share above 0, because a driver needs memory: remove the flag for an estimate")
 	}
 	if err := f.options.Bounds(); err != nil {

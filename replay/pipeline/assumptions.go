@@ -58,7 +58,7 @@ func (r *runner) facts(files *machineLines, status hardware.Status) string {
 	}
 	list(m.GPU.Name, factsOf(files.gpu, status, func(field string) bool {
 		if field == "reserved" {
-			return r.Reserve == 0
+			return r.Reserve == 0 && r.Occupied == 0
 		}
 		return r.Model.BytesPerParameter.Value <= 1 || !strings.Contains(field, "fp8")
 	}))

@@ -104,8 +104,11 @@ const usualReserved hardware.Bytes = 1e9
 // estimate. The estimate covers driver, context and the activations of the step, or those of a pass
 // of prefill if its chunk is stated. With a chunk the estimate adds to the share, as in vLLM, which
 // profiles a pass and leaves 1 − gpu_memory_utilization free besides. Iterations.Room has all terms of
-// vLLM.
+// vLLM, and Occupied may pass them on.
 func (r *runner) reserve() float64 {
+	if r.Occupied > 0 {
+		return r.Occupied
+	}
 	gpu := r.Machine.GPU
 	estimate := float64(gpu.Reserved.Or(usualReserved)) + r.activations()
 	share := r.Reserve * float64(gpu.Memory.Value)

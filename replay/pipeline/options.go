@@ -38,6 +38,7 @@ type Options struct {
 	// parallelism need it. If it is nil, the exchange of routed experts takes no time.
 	Network   NetworkFinder
 	Reserve   float64 // share of GPU memory for driver, context, activations and workspace, 0: estimated (Memory.Reserve)
+	Occupied  float64 // bytes of a GPU that hold neither weights nor entries, instead of Reserve, 0: by Reserve
 	Path      string  // call, batch, kernel, pageable, or the fastest for each fetch if it is "" or fastest
 	Merge     bool    // adjacent missed blocks move as one piece over the link, and are one read of the SSD
 	Fragments int64   // pieces of a block in memory, 0 for 1
@@ -108,6 +109,8 @@ func (o *Options) Bounds() error {
 	switch {
 	case !(o.Reserve >= 0 && o.Reserve < 1): // excludes NaN
 		return fmt.Errorf("reserve %g, expected a share of GPU memory, 0 to below 1", o.Reserve)
+	case !(o.Occupied >= 0):
+		return fmt.Errorf("%g occupied bytes of GPU memory, expected 0 or more", o.Occupied)
 	case !(o.Ahead.Accuracy >= 0 && o.Ahead.Accuracy <= 1):
 		return fmt.Errorf("read-ahead %g, expected a share of the reads, 0 to 1", o.Ahead.Accuracy)
 	case o.Path != "" && o.Path != fastest && o.Path != pageable && !slices.Contains(hardware.PathNames, o.Path):

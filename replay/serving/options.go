@@ -101,6 +101,17 @@ func (o *Options) blocks(tokens int) int {
 	return blocks + int((int64(tokens)*m.Index+m.Block-1)/m.Block)
 }
 
+// Occupied returns the bytes of a GPU with total bytes that hold neither weights nor KV, next to the
+// activations of the largest iteration.
+func (o *Options) Occupied(total int64) int64 {
+	fixed := *o
+	fixed.Memory.Elastic = false
+	if m := &o.Memory; m.Blocks > 0 {
+		return total - m.Weights - int64(m.Blocks)*m.Block
+	}
+	return total - o.Memory.Total + fixed.activations(0, 0, 0)
+}
+
 // most is the number of blocks without activations.
 func (o *Options) most() int { return o.limit(0, 0, 0) }
 

@@ -50,13 +50,18 @@ func (x *Experiment) engine(ctx context.Context, s *systems.System) (e serving.E
 const usualContext = 32768
 
 // sparse replays the traces for a system that selects entries, at the largest capacity that fits.
+// Weights, KV and staging get the memory that the engine leaves to them in its largest iteration.
 func (x *Experiment) sparse(ctx context.Context, s *systems.System, moves pipeline.Moves) (*serving.Sparse, []string, error) {
 	if len(x.Traces) == 0 {
 		return nil, nil, errors.New("it selects entries, so its misses come from a replay: name traces with --traces")
 	}
-	q := x.Selection
+	o, _, err := serving.NewEngine(ctx, x.Engine)
+	if err != nil {
+		return nil, nil, err
+	}
+	q, m := x.Selection, x.Model
 	q.Options, q.Turn = x.Options, 1
-	m := x.Model
+	q.Occupied = float64(o.Occupied(int64(x.Machine.GPU.Memory.Value)))
 	q.Batch, q.Context = x.CacheBatch, cmp.Or(x.Context, min(usualContext, int64(m.Context.Value)))
 	rows, err := q.Compare(ctx, []*systems.System{s}, x.Traces)
 	if err != nil {
