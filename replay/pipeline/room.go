@@ -16,7 +16,8 @@ type Room struct {
 	Host                  float64 // memory of the host for this GPU
 }
 
-// Memory that vLLM 0.19 takes on a GPU, in bytes.
+// Memory that vLLM 0.19 takes on a GPU, in bytes. Files are those of vLLM v0.19.0, unless another project
+// is named.
 const (
 	// contextBytes is the part of GPU.Reserved that a CUDA context takes. The files of all GPUs assume
 	// it. vLLM has a context before it looks at the memory, so the share left free holds the context.
@@ -32,9 +33,14 @@ const (
 	// are assumed to be the reason for outsideNVLink.
 	reducing = 450e9
 	// sampled is the bytes of a logit in the sampler: BF16, and FP32 as logits, as probabilities and as
-	// random numbers.
+	// random numbers (vllm/v1/sample/sampler.py and vllm/v1/sample/ops/topk_topp_sampler.py).
 	sampled = 2 + 3*4
-	// Workspaces of cuBLAS in PyTorch: 4096 × 8 KiB on Hopper, 2 × 4096 + 8 × 16 KiB on others.
+	// drawn is the hidden states of a sampled token: the trial pass copies those of the layers, and then
+	// draws as many random ones (_dummy_run and _dummy_sampler_run in vllm/v1/worker/gpu_model_runner.py).
+	drawn = 2
+	// Workspaces of cuBLAS: 4096 × 8 KiB on Hopper, 2 × 4096 + 8 × 16 KiB on others
+	// (parseChosenWorkspaceSize in aten/src/ATen/cuda/CublasHandlePool.cpp of PyTorch). Later versions of
+	// PyTorch take 32 MiB on Blackwell too, which is 24 MB more than assumed here.
 	hopperWorkspace, workspace = 32 << 20, (2*4096 + 8*16) << 10
 )
 
@@ -61,11 +67,12 @@ func (it *Iterations) Room() Room {
 	} else {
 		fixed += workspace
 	}
-	// Top-k and top-p filter logits with a program for each SM or request, and a row of logits for each.
+	// Top-k and top-p filter logits with a program for each SM or request, and a row of FP32 logits for each
+	// (vllm/v1/sample/ops/topk_topp_triton.py). The number of requests is rounded up to a power of two.
 	rows := min(float64(gpu.SMs.Value), math.Exp2(math.Ceil(math.Log2(float64(max(1, r.Batch))))))
 	fixed += rows * vocabulary * 4
 	return Room{Total: total, Weights: GPUWeights(m, r.Experts), Fixed: fixed,
-		Token: token, Kept: hidden, Output: sampled*vocabulary + 2*hidden, Entry: float64(m.Entry.Value) * float64(m.Layers.Value),
+		Token: token, Kept: hidden, Output: sampled*vocabulary + drawn*hidden, Entry: float64(m.Entry.Value) * float64(m.Layers.Value),
 		Host: float64(r.Machine.Host.Memory.Value) / float64(max(1, r.Machine.GPUs))}
 }
 

@@ -161,7 +161,7 @@ func checkRun(t *testing.T, seed uint64, all []Request, o Options, rows []Reques
 	for _, r := range rows {
 		q := all[r.ID]
 		if sum += r.Input + r.Output - r.Reused - 1; r.Preemptions > 0 && !o.NoPrefix {
-			sum -= r.Input - r.Reused // another request may compute the prefix meanwhile
+			sum -= max(0, shared(all, int(r.ID), o.BlockTokens)-r.Reused) // another request may compute these meanwhile
 		}
 		switch {
 		case seen[r.ID] || r.Arrival != q.Arrival || r.Input != q.Input || r.Output != q.Output:
@@ -177,6 +177,31 @@ func checkRun(t *testing.T, seed uint64, all []Request, o Options, rows []Reques
 	if last := steps[len(steps)-1]; last.Waiting > 0 {
 		t.Fatalf("seed %d: %+v is the last step", seed, last)
 	}
+}
+
+// shared returns the leading tokens of a request in blocks that another request has too.
+func shared(all []Request, id, block int) (tokens int) {
+	has := func(q *Request, prefix int64, index int) bool {
+		for b := 0; q.Prefix != nil && (b+1)*block <= q.Input; b++ {
+			if q.Prefix[b*block/PrefixTokens] == prefix && b%(PrefixTokens/block) == index {
+				return true
+			}
+		}
+		return false
+	}
+	q := &all[id]
+	for b := 0; q.Prefix != nil && (b+1)*block <= q.Input; b++ {
+		prefix, index := q.Prefix[b*block/PrefixTokens], b%(PrefixTokens/block)
+		known := false
+		for i := range all {
+			known = known || i != id && has(&all[i], prefix, index)
+		}
+		if !known {
+			break
+		}
+		tokens += block
+	}
+	return tokens
 }
 
 // starved finds requests that wait too long. One request is ahead of another if its class has a higher
