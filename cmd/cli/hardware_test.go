@@ -201,7 +201,7 @@ func TestHardwareBadInput(t *testing.T) {
 		"unknown format":  {[]string{"list", "--format", "xml"}, 2, `--format "xml"`},
 		"no name":         {[]string{"show"}, 2, "expected one name, got 0"},
 		"two names":       {[]string{"show", "h100", "h200"}, 2, "expected one name, got 2"},
-		"unknown name":    {[]string{"show", "h10"}, 2, "did you mean a10 or h100 or h20?"},
+		"unknown name":    {[]string{"show", "h10"}, 2, "did you mean a10 or h100 or h20 or h100-nvl or h100-pcie?"},
 		"unknown of one":  {[]string{"show", "zzz", "--kind", "link"}, 2, `unknown link "zzz"; known: gb300-c2c, gh200-c2c, pcie3-x16`},
 		"name of a kind":  {[]string{"show", "h100", "--kind", "drive"}, 2, `unknown drive "h100"`},
 		"no folder":       {[]string{"list", "--hardware-dir", "nowhere"}, 1, "nowhere"},
