@@ -55,7 +55,7 @@ var allowed = []struct {
 	{"replay/verify", []string{"metrics/board", "metrics/result", "policies", "replay", "replay/allocate", "replay/setting", "trace"}},
 	{"replay/reproduce", []string{"metrics/render/figure", "metrics/result", "policies/all", "replay", "replay/allocate", "replay/hardware", "replay/kernel", "replay/pipeline", "replay/serving", "replay/transfer", "replay/transfer/fit", "trace"}},
 	{"replay/serving", []string{"replay/hardware", "replay/pipeline"}},
-	{"replay/serving/experiment", []string{"datasets/requests", "metrics/board", "metrics/render", "metrics/render/figure", "replay/pipeline", "replay/serving", "replay/systems", "trace"}},
+	{"replay/serving/experiment", []string{"datasets", "metrics/board", "metrics/render", "metrics/render/figure", "replay/pipeline", "replay/serving", "replay/systems", "trace"}},
 	{"replay/systems", []string{"metrics/result", "policies", "replay", "replay/allocate", "replay/hardware", "replay/pipeline", "trace"}},
 	{"datasets", []string{"trace"}},
 	{"datasets/card", []string{"datasets", "metrics/render/figure", "policies/all", "replay", "trace"}},
@@ -63,7 +63,7 @@ var allowed = []struct {
 	{"datasets/synthetic/twin", []string{"datasets/synthetic", "metrics/result", "policies", "replay", "trace"}},
 	{"scripts", []string{"metrics/render"}},
 	{"cmd", []string{"datasets", "datasets/card", "datasets/synthetic", "datasets/synthetic/twin", "metrics/board", "metrics/render", "metrics/render/figure", "metrics/result", "metrics/submission",
-		"policies", "policies/all", "policies/policytest", "replay", "replay/advice", "replay/allocate", "replay/batch", "replay/collective", "replay/hardware", "replay/kernel", "replay/pipeline", "replay/reproduce", "replay/serial", "replay/serving", "replay/setting", "replay/systems", "replay/transfer", "replay/transfer/fit", "replay/verify", "trace"}},
+		"policies", "policies/all", "policies/policytest", "replay", "replay/advice", "replay/allocate", "replay/batch", "replay/collective", "replay/hardware", "replay/kernel", "replay/pipeline", "replay/reproduce", "replay/serial", "replay/serving", "replay/serving/experiment", "replay/setting", "replay/systems", "replay/transfer", "replay/transfer/fit", "replay/verify", "trace"}},
 }
 
 // forbidden are the libraries that replay and the policies do not link: plots, PDF, fonts and
