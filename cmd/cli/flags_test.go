@@ -124,7 +124,7 @@ func TestFilesOfFlags(t *testing.T) {
 		{"replay TRACE --clusters lists,page=0", 2, "expected a page of 1 to"},
 		{"replay TRACE --allocation empty", 1, "read plan empty: the file is empty: expected a plan of `kvreplay allocate -o`"},
 		{"replay TRACE --allocation PROFILE", 1, "expected a plan of `kvreplay allocate -o`"},
-		{"datasets make synthetic --dials PROFILE -o x.parquet", 1, "expected dials, as `kvreplay datasets fit -o` writes them"},
+		{"datasets make synthetic --dials PROFILE -o x.parquet", 1, "not a text, expected dials (`kvreplay datasets fit -o` writes them)"},
 		{"replay PROFILE", 1, "is a replay profile, expected a trace. `kvreplay time` and `kvreplay plan` read profiles"},
 		{"datasets fit PROFILE", 1, "is a replay profile, expected a trace"},
 		{"leaderboard rows.jsonl.gz", 1, "rows.jsonl.gz: the gzip data ends too early"},
@@ -221,12 +221,12 @@ func TestAdvice(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, line := range map[string]string{
-		"the trace's is \"\"\n":           "clusters " + newsTrace + " -o " + filepath.Join(t.TempDir(), "c"),
-		"\"\". Name a file of clusters\n": "replay " + newsTrace + " --clusters lists",
-		"traces: stat nosuch":             "reproduce kvpr --traces nosuch",
-		"the profile has no cell at 9x; ": "time " + out + " --capacity 9x",
-		"is Parquet (a trace, a profile":  "leaderboard " + newsTrace,
-		"no Parquet file, or truncated":   "time " + short,
+		"those of retroinfer and kvdrive do\n": "clusters " + newsTrace + " -o " + filepath.Join(t.TempDir(), "c"),
+		"do. Name a file of clusters\n":        "replay " + newsTrace + " --clusters lists",
+		"traces: stat nosuch":                  "reproduce kvpr --traces nosuch",
+		"the profile has no cell at 9x; ":      "time " + out + " --capacity 9x",
+		"is Parquet (a trace, a profile":       "leaderboard " + newsTrace,
+		"no Parquet file, or truncated":        "time " + short,
 	} {
 		if code, stdout, stderr := run(strings.Fields(line)...); code == 0 || stdout != "" || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit %d, stdout %q, stderr %q, want %q", line, code, stdout, stderr, want)

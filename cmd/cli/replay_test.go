@@ -164,7 +164,7 @@ func TestBadInput(t *testing.T) {
 		"no capacities":         {[]string{good, "--capacity", ""}, 2, []string{"--capacity is empty"}},
 		"fresh without --out":   {[]string{good, "--fresh"}, 2, []string{"--fresh needs --out"}},
 		"keeps without --out":   {[]string{good, "--checkpoint", "1s"}, 2, []string{"--checkpoint needs --out"}},
-		"profile without --out": {[]string{good, "--profile"}, 2, []string{"--out DIR"}},
+		"profile without --out": {[]string{good, "--profile"}, 2, []string{"--profile needs --out"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,7 @@ func ofLines(title string, l figure.Lines) titled {
 		title += fmt.Sprintf(", %d of %d lines", mostLines, n)
 		l.Lines = l.Lines[:mostLines]
 	}
-	if l.Lines == nil {
+	if len(l.Lines) == 0 {
 		return titled{}
 	}
 	for i := range l.Lines {
@@ -39,7 +39,7 @@ func ofLines(title string, l figure.Lines) titled {
 
 // ofBars draws bars of shares.
 func ofBars(title, x string, series []string, bars []figure.Bar) titled {
-	if bars == nil {
+	if len(bars) == 0 {
 		return titled{}
 	}
 	return titled{title, figure.Shares(x, series, bars)}
