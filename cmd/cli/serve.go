@@ -15,6 +15,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
+	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -292,15 +293,15 @@ func (f *serveFlags) report(results []*serving.Result) *table.Report {
 }
 
 func (f *serveFlags) print(c *call, results []*serving.Result, report *table.Report, inputs []string) error {
+	var figures []render.PageFigure
 	switch f.format {
 	case "json":
 		return serving.WriteJSON(c.stdout, results)
 	case "csv":
 		return serving.WriteCSV(c.stdout, results)
-	case "markdown":
-		return report.Markdown(c.stdout)
 	case "html":
-		figures, width := experiment.Plots(results)
+		var width int64
+		figures, width = experiment.Plots(results)
 		report.Footnotes = append(report.Footnotes, fmt.Sprintf("Points over time stand for spans of %s: means of requests, and the largest memory", hardware.Seconds(float64(width)/1e9)))
 		if f.Repeats > 0 {
 			report.Footnotes = append(report.Footnotes, fmt.Sprintf("Lines of plots are means over %d seeds, with the smallest and the largest value. The first table is of seed %d", f.Repeats, f.options.Seed))
@@ -308,7 +309,6 @@ func (f *serveFlags) print(c *call, results []*serving.Result, report *table.Rep
 		if err := addDigests(c.Context(), report, inputs); err != nil {
 			return err
 		}
-		return c.page("serve", serving.Finding(results), report, figures...)
 	}
-	return report.Text(c.stdout)
+	return c.report(f.format, serving.Finding(results), report, figures...)
 }

@@ -39,8 +39,8 @@ func Judge(lib *hardware.Library) ([]Errors, error) {
 	var byDevice, byWorkers, bySize []Errors
 	for _, name := range slice.Distinct(points, func(p *point) string { return p.Device }) {
 		mine, others := slice.Partition(points, func(p *point) bool { return p.Device == name })
-		if like, _ := slice.Partition(others, func(p *point) bool { return p.pcie == mine[0].pcie }); len(like) > 0 {
-			others = like
+		if same := alike(others, mine[0].pcie); len(same) > 0 {
+			others = same
 		}
 		byDevice = append(byDevice, summaries("device", name, mine, guesses(mine, others, nil))...)
 		for _, workers := range slice.Distinct(mine, func(p *point) int { return p.Workers }) {
@@ -59,8 +59,7 @@ func Judge(lib *hardware.Library) ([]Errors, error) {
 		}
 		bySize = append(bySize, summaries("sizes", name, left, guessed)...)
 	}
-	links, _ := slice.Partition(points, func(p *point) bool { return !p.pcie })
-	exchanges, err := judgeExchanges(fit(links))
+	exchanges, err := judgeExchanges(fit(alike(points, false)))
 	return slices.Concat(byDevice, byWorkers, bySize, exchanges), err
 }
 

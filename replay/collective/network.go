@@ -40,7 +40,7 @@ func New(m *hardware.Machine, lib *hardware.Library) (*Network, error) {
 		return nil, err
 	}
 	n := &Network{GPU: m.GPU.Name, Link: float64(rate)}
-	points, _ = slice.Partition(points, func(p *point) bool { return p.pcie == pcie })
+	points = alike(points, pcie)
 	if n.near, _ = slice.Partition(points, func(p *point) bool { return p.link == n.Link }); len(n.near) > 0 {
 		points = n.near
 	}
@@ -51,6 +51,11 @@ func New(m *hardware.Machine, lib *hardware.Library) (*Network, error) {
 		return p.Device
 	})
 	return n, nil
+}
+
+// alike returns the points of one kind of link.
+func alike(points []point, pcie bool) []point {
+	return slice.Filter(points, func(p point) bool { return p.pcie == pcie })
 }
 
 // published returns the published measurements.

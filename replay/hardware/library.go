@@ -174,9 +174,10 @@ func (lib *Library) Item(kind Kind, name string) (Item, error) {
 
 // spellings returns the names of a kind with their aliases.
 func (lib *Library) spellings(kind Kind) (list []names.Name) {
+	known := lib.Names(kind)
 	for _, it := range lib.Items(kind) {
 		name := it.header().Name
-		aliases := slice.Filter(lib.Names(kind), func(s string) bool { return s != name && lib.items[kind][s] == it })
+		aliases := slice.Filter(known, func(s string) bool { return s != name && lib.items[kind][s] == it })
 		list = append(list, names.Name{Name: name, Aliases: aliases})
 	}
 	return list
