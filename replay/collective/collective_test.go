@@ -110,7 +110,8 @@ func TestFitFindsConstants(t *testing.T) {
 func TestBasis(t *testing.T) {
 	for machine, want := range map[string]string{
 		"a100-40": "a100-80", "a100-80": "a100-80", "h200": "h100", "b200": "a100-80 h100",
-		"l40s": "rtx4090 over PCIe", "rtx5090": "rtx4090 over PCIe",
+		"l40s": "rtx4090 over PCIe", "rtx5090": "rtx-pro-6000-server over PCIe",
+		"t4": "rtx4090 over PCIe rtx-pro-6000-server over PCIe",
 	} {
 		if got := strings.Join(network(t, machine).Basis, " "); got != want {
 			t.Errorf("%s has the constants of %s, expected %s", machine, got, want)
