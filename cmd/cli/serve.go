@@ -89,11 +89,12 @@ Requests without output tokens generate one.`,
 			f.parts.define(fl)
 			fl.IntVar(&f.options.Experts, "expert-gpus", 0, expertGPUs)
 			fl.IntVar(&f.options.TensorParallel, "tensor-parallel", 1, "number of GPUs that divide every layer and serve together")
+			fl.IntVar(&e.Replicas, "data-parallel", 1, "number of GPUs that divide the requests, as many as --expert-gpus, and start iterations together")
 			fl.Float64Var(&f.options.Reserve, "reserve", 0.1, "reserve this `SHARE` of GPU memory, 1 − vLLM's gpu_memory_utilization, at least the CUDA context")
 			fl.Uint64Var(&f.options.Seed, "seed", 0, "seed of the draws of --lengths and --burstiness (default 0)")
 			fl.StringVar(&f.kernels, "kernels", publishedKernels, "price operators by this `MODEL`: fitted, roofline, or a CSV file of measured kernels")
 			fl.StringVar(&f.timeFlags.engine, "engine", pipeline.DefaultEngine, "add the overhead of this `ENGINE` to kernels: graphs, eager, pytorch, transformers or none")
-			fl.positive("expert-gpus", "token-budget", "max-running", "block-tokens", "kv-blocks", "tensor-parallel", "cache-batch", "context", "topk")
+			fl.positive("expert-gpus", "token-budget", "max-running", "block-tokens", "kv-blocks", "tensor-parallel", "data-parallel", "cache-batch", "context", "topk")
 			fl.goWith("slo", "goodput", "limit-batch")
 		},
 		run: f.run,
@@ -217,6 +218,8 @@ func (f *serveFlags) prepare(c *call) error {
 		return usagef("--repeats needs --lengths or --burstiness, because nothing else is drawn")
 	case f.Admission.Batch && f.Limits.TPOT() == 0:
 		return usagef("--limit-batch needs a tpot in --slo, as in tpot=50ms")
+	case f.Replicas > 1 && f.Replicas != f.options.Experts:
+		return usagef("--data-parallel %d needs --expert-gpus %d: only GPUs that share experts wait for each other", f.Replicas, f.Replicas)
 	case serving.PrefixTokens%f.BlockTokens != 0:
 		return usagef("--block-tokens %d: expected a divisor of %d", f.BlockTokens, serving.PrefixTokens)
 	}
@@ -285,6 +288,9 @@ func (f *serveFlags) report(results []*serving.Result) *table.Report {
 	}
 	if most := int64(f.shape.Context.Value); f.Longest > most {
 		note("The longest request has %d tokens, more than the context of %s, %d", f.Longest, f.shape.Name, most)
+	}
+	if f.Replicas > 1 {
+		note("Data parallelism: %d GPUs divide the requests. An iteration takes as long as on the slowest of them. Requests, tokens/s and KV are those of all", f.Replicas)
 	}
 	if f.Burstiness > 0 {
 		note("The times between arrivals are drawn from a gamma distribution of shape %g", f.Burstiness)

@@ -26,6 +26,23 @@ import (
 var served = []string{"serve", filepath.Join("..", "..", "datasets", "requests", "testdata", "azure_conv_300.csv.gz"),
 	"--hardware", "a100-80", "--model", "llama-2-13b", "--slo", "tpot=60ms,ttft=5s"}
 
+// Two GPUs that share experts and divide the requests serve more tokens than one of them.
+func TestServeDataParallel(t *testing.T) {
+	command := []string{"serve", served[1], "--hardware", "rtx-pro-6000-server", "--model", "qwen3-30b-a3b", "--systems", "vllm-recompute",
+		"--scale", "0.01x", "--max-running", "16", "--expert-gpus", "2", "--data-parallel"}
+	results := map[string]serving.Result{}
+	for _, n := range []string{"1", "2"} {
+		results[n] = decoded[[]serving.Result](t, append(command, n, "--format", "json")...)[0]
+	}
+	one, two := results["1"], results["2"]
+	if one.MostRunning != 16 || two.MostRunning != 32 || two.Blocks != 2*one.Blocks || !(two.Throughput > 1.2*one.Throughput && two.Throughput < 2*one.Throughput) {
+		t.Errorf("one GPU: %+v\ntwo GPUs: %+v", one.Summary, two.Summary)
+	}
+	if text := must(t, append(command, "2")...); !strings.Contains(text, "2 GPUs divide the requests") {
+		t.Errorf("no note on data parallelism:\n%s", text)
+	}
+}
+
 // The output and all rows are the same bytes whatever the parallelism.
 func TestServe(t *testing.T) {
 	run := func(processors int) (all string) {
@@ -226,6 +243,7 @@ func TestServeRefuses(t *testing.T) {
 		"block":           {[]string{good, "--model", "llama-3-8b", "--block-tokens", "7"}, 2, "--block-tokens 7: expected a divisor of 512"},
 		"unused seed":     {[]string{good, "--model", "llama-3-8b", "--seed", "5"}, 2, "--seed has no effect"},
 		"no experts":      {[]string{good, "--model", "llama-3-8b", "--expert-gpus", "2"}, 1, "llama-3-8b has no routed experts"},
+		"no shared ones":  {[]string{good, "--model", "qwen3-30b-a3b", "--data-parallel", "2"}, 2, "--data-parallel 2 needs --expert-gpus 2"},
 		"no traces":       {[]string{good, "--model", "llama-3-8b", "--systems", "kvdrive"}, 1, "name traces with --traces"},
 		"other schedule":  {[]string{good, "--model", "llama-3-8b", "--systems", "flexgen"}, 1, "is not served"},
 		"slo":             {[]string{good, "--model", "llama-3-8b", "--slo", "tbt=5ms"}, 2, "expected tpot=DURATION"},

@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,8 +28,10 @@ func Run(ctx context.Context, from Source, p Pricer, o Options, rows ...Rows) er
 	if err := o.check(); err != nil {
 		return err
 	}
-	e := &engine{Options: o, pricer: p, source: from, rows: rows, pool: newPool(o.most())}
-	e.state.options = &e.Options
+	e := &engine{Options: o, pricer: p, source: from, rows: rows}
+	for range max(1, o.Replicas) {
+		e.replicas = append(e.replicas, &replica{engine: e, state: State{options: &e.Options}, pool: newPool(o.most())})
+	}
 	if err := e.read(); err != nil {
 		return err
 	}
@@ -58,23 +61,31 @@ func Run(ctx context.Context, from Source, p Pricer, o Options, rows ...Rows) er
 // engine is a run.
 type engine struct {
 	Options
+	pricer   Pricer
+	source   Source
+	rows     []Rows
+	replicas []*replica
+	now      int64
+	coming   *Job // the next arrival, nil after the last
+	arrived  int64
+	steps    int64
+	busy     int64 // end of the last iteration
+	flights  []*flight
+	spare    *flight
+	row      StepRow // of all replicas
+}
+
+// replica has the requests and the memory of one replica of the model.
+type replica struct {
+	*engine
 	state   State
-	pricer  Pricer
-	source  Source
-	rows    []Rows
 	pool    *pool
-	coming  *Job // the next arrival, nil after the last
-	arrived int64
-	steps   int64
-	busy    int64 // end of the last iteration
-	flights []*flight
 	leaving int   // running requests whose last token is in flight
 	hosted  int64 // bytes in host memory
 	plan    []int
 	step    StepRow
 	work    pipeline.Iteration
 	moves   int64 // ns of transfers before the iteration
-	spare   *flight
 }
 
 // mostPreemptions of a request mean that the scheduler makes no progress.
@@ -114,9 +125,8 @@ func (e *engine) read() error {
 
 // turn forms an iteration or waits. It returns false at the end.
 func (e *engine) turn() (bool, error) {
-	for e.coming != nil && e.coming.Arrival <= e.state.Now {
-		w := e.state.Waiting
-		e.state.Waiting = slices.Insert(w, behind(w, e.coming.Priority), e.coming)
+	for e.coming != nil && e.coming.Arrival <= e.now {
+		e.idlest().arrive(e.coming)
 		if err := e.read(); err != nil {
 			return false, err
 		}
@@ -133,33 +143,73 @@ func (e *engine) turn() (bool, error) {
 	case formed && len(e.flights) < depth:
 	case len(e.flights) > 0:
 		err = e.land()
-	case formed || e.step.Preempted > 0:
-	case len(e.state.Running) > 0:
+	case formed || e.row.Preempted > 0:
+	case e.row.Running > 0:
 		err = errors.New("scheduler: Batch gives no token to any running request")
 	case e.coming != nil:
-		e.state.Now = e.coming.Arrival
-	case len(e.state.Waiting) > 0:
-		err = fmt.Errorf("scheduler: Admit leaves %d waiting requests, and none runs or arrives", len(e.state.Waiting))
+		e.now = e.coming.Arrival
+	case e.row.Waiting > 0:
+		err = fmt.Errorf("scheduler: Admit leaves %d waiting requests, and none runs or arrives", e.row.Waiting)
 	default:
 		return false, nil
 	}
 	return true, err
 }
 
-// form plans an iteration at the present time and starts it after those in flight. It returns false
-// if no request gets tokens.
+// idlest returns the replica for the next arrival. As in vLLM's DPLBAsyncMPClient, a waiting request
+// counts as much as four running ones, and the first of equal replicas is chosen.
+func (e *engine) idlest() *replica {
+	return slices.MinFunc(e.replicas, func(a, b *replica) int { return cmp.Compare(a.load(), b.load()) })
+}
+
+func (e *replica) load() int { return 4*len(e.state.Waiting) + len(e.state.Running) + e.leaving }
+
+// arrive lets a request wait.
+func (e *replica) arrive(j *Job) {
+	w := e.state.Waiting
+	j.at, e.state.Waiting = e, slices.Insert(w, behind(w, j.Priority), j)
+}
+
+// form plans an iteration of all replicas at the present time and starts it after those in flight. It
+// lasts as long as that of the slowest replica. form returns false if no request gets tokens.
 func (e *engine) form() (bool, error) {
-	s := &e.state
-	e.step, e.moves = StepRow{}, 0
-	e.work = pipeline.Iteration{Chunks: e.work.Chunks[:0]}
 	f := e.spare
 	if e.spare = nil; f == nil {
 		f = new(flight)
 	}
 	f.produces = f.produces[:0]
+	e.row = StepRow{}
+	longest := int64(0)
+	for _, r := range e.replicas {
+		if err := r.form(f); err != nil {
+			return false, err
+		}
+		if r.step.Batch > 0 {
+			ns, err := r.price()
+			if err != nil {
+				return false, err
+			}
+			longest = max(longest, ns)
+		}
+		e.row.add(&r.step)
+	}
+	if e.row.Batch == 0 {
+		e.spare = f
+		return false, nil
+	}
+	return true, e.start(f, longest)
+}
+
+// form plans an iteration of a replica. Its row has no times.
+func (e *replica) form(f *flight) error {
+	s := &e.state
+	s.Now = e.now
+	e.step, e.moves = StepRow{}, 0
+	e.work = pipeline.Iteration{Chunks: e.work.Chunks[:0]}
+	produced := len(f.produces)
 	s.Budget = e.Budget
 	if err := e.batch(); err != nil {
-		return false, err
+		return err
 	}
 	for i := 0; i < len(s.Running); i++ {
 		if e.plan[i] == 0 {
@@ -170,11 +220,11 @@ func (e *engine) form() (bool, error) {
 		for stays && !e.fits(j, e.plan[i]) {
 			v := e.Scheduler.Preempt(s, i)
 			if v < i || v >= len(s.Running) {
-				return false, fmt.Errorf("scheduler: Preempt returns %d, expected %d to %d", v, i, len(s.Running)-1)
+				return fmt.Errorf("scheduler: Preempt returns %d, expected %d to %d", v, i, len(s.Running)-1)
 			}
 			victim := s.Running[v]
 			if e.preempt(v); victim.Preemptions > mostPreemptions {
-				return false, fmt.Errorf("scheduler: request %d is preempted more than %d times", victim.ID, mostPreemptions)
+				return fmt.Errorf("scheduler: request %d is preempted more than %d times", victim.ID, mostPreemptions)
 			}
 			stays = v != i
 		}
@@ -190,31 +240,31 @@ func (e *engine) form() (bool, error) {
 			break
 		}
 		if i < 0 || i >= len(s.Waiting) {
-			return false, fmt.Errorf("scheduler: Admit returns %d, expected −1 to %d", i, len(s.Waiting)-1)
+			return fmt.Errorf("scheduler: Admit returns %d, expected −1 to %d", i, len(s.Waiting)-1)
 		}
 		fits, err := e.admit(i, f)
 		if err != nil {
-			return false, err
+			return err
 		}
 		if !fits {
 			break
 		}
 	}
-	for _, j := range f.produces {
+	for _, j := range f.produces[produced:] {
 		if j.Generated == j.output {
 			e.leaving++
 			s.Running = slices.DeleteFunc(s.Running, func(o *Job) bool { return o == j })
 		}
 	}
-	if e.step.Batch == 0 {
-		e.spare = f
-		return false, nil
-	}
-	return true, e.start(f)
+	r := &e.step
+	r.Running, r.Waiting, r.Blocks = len(s.Running)+e.leaving, len(s.Waiting), e.pool.used
+	r.Weights, r.KV, r.Buffers = e.Memory.Weights, int64(e.pool.used)*e.Memory.Block, int64(r.Again)*e.Memory.Buffer
+	r.Activations = e.activations(int64(r.Prefill+r.Decode), e.work.Outputs, int64(r.Again))
+	return nil
 }
 
 // batch calls Scheduler.Batch and checks the plan.
-func (e *engine) batch() error {
+func (e *replica) batch() error {
 	s := &e.state
 	e.plan = append(e.plan[:0], make([]int, len(s.Running))...)
 	e.Scheduler.Batch(s, e.plan)
@@ -238,7 +288,7 @@ func (e *engine) batch() error {
 }
 
 // uncached returns the tokens of a request that are made again in an iteration of some tokens.
-func (e *engine) uncached(j *Job, tokens int) int {
+func (e *replica) uncached(j *Job, tokens int) int {
 	if !j.Decodes() {
 		return 0
 	}
@@ -247,12 +297,12 @@ func (e *engine) uncached(j *Job, tokens int) int {
 
 // lack returns the blocks that a request needs in addition for some tokens, below 0 if it has too
 // many.
-func (e *engine) lack(j *Job, tokens int) int {
+func (e *replica) lack(j *Job, tokens int) int {
 	return e.blocks(j.Computed+tokens-e.uncached(j, tokens)) - len(j.held)
 }
 
 // room returns the blocks that are left in an iteration with more tokens.
-func (e *engine) room(j *Job, tokens int) int {
+func (e *replica) room(j *Job, tokens int) int {
 	all := int64(e.step.Prefill + e.step.Decode + tokens)
 	outputs := e.work.Outputs
 	if tokens == j.Need() {
@@ -262,10 +312,10 @@ func (e *engine) room(j *Job, tokens int) int {
 }
 
 // fits reports whether the blocks for some tokens of a running request are free.
-func (e *engine) fits(j *Job, tokens int) bool { return e.lack(j, tokens) <= e.room(j, tokens) }
+func (e *replica) fits(j *Job, tokens int) bool { return e.lack(j, tokens) <= e.room(j, tokens) }
 
 // grow gives a running request tokens in the iteration.
-func (e *engine) grow(j *Job, tokens int, f *flight) {
+func (e *replica) grow(j *Job, tokens int, f *flight) {
 	again := e.uncached(j, tokens)
 	for n := e.lack(j, tokens); n != 0; {
 		if n > 0 {
@@ -305,7 +355,7 @@ func (e *engine) grow(j *Job, tokens int, f *flight) {
 }
 
 // content returns the content of a request's block.
-func (e *engine) content(j *Job, block int) content {
+func (e *replica) content(j *Job, block int) content {
 	if j.prefix != nil && (block+1)*e.BlockTokens <= j.Input {
 		each := PrefixTokens / e.BlockTokens
 		return content{prefix: j.prefix[block/each], index: int32(block % each)}
@@ -315,7 +365,7 @@ func (e *engine) content(j *Job, block int) content {
 
 // preempt takes the memory of a running request. Its KV goes to the host if there is room, and
 // otherwise it is made again.
-func (e *engine) preempt(at int) {
+func (e *replica) preempt(at int) {
 	s := &e.state
 	j := s.Running[at]
 	s.Running, e.plan = slices.Delete(s.Running, at, at+1), slices.Delete(e.plan, at, at+1)
@@ -338,7 +388,7 @@ func (e *engine) preempt(at int) {
 }
 
 // leaves returns the bytes of a request in host memory.
-func (e *engine) leaves(j *Job) int64 {
+func (e *replica) leaves(j *Job) int64 {
 	switch e.Preempt {
 	case pipeline.BySwap:
 		return int64(len(j.held)) * e.Memory.Block
@@ -349,7 +399,7 @@ func (e *engine) leaves(j *Job) int64 {
 }
 
 // drop releases the blocks of a request, the last first, so that the first ones stay for longest.
-func (e *engine) drop(j *Job) {
+func (e *replica) drop(j *Job) {
 	for i := len(j.held) - 1; i >= 0; i-- {
 		e.pool.release(j.held[i])
 	}
@@ -357,7 +407,7 @@ func (e *engine) drop(j *Job) {
 }
 
 // admit lets a waiting request run if its tokens fit.
-func (e *engine) admit(at int, f *flight) (bool, error) {
+func (e *replica) admit(at int, f *flight) (bool, error) {
 	j := e.state.Waiting[at]
 	free := 0
 	if j.hosted == 0 && !e.NoPrefix {
@@ -398,7 +448,7 @@ func (e *engine) admit(at int, f *flight) (bool, error) {
 
 // match finds the leading blocks whose content is known, and returns the number of those that no
 // request holds. The last token is computed again, because its logits are needed.
-func (e *engine) match(j *Job) (free int) {
+func (e *replica) match(j *Job) (free int) {
 	for b := range (j.Tokens() - 1) / e.BlockTokens {
 		at := e.pool.find(e.content(j, b))
 		if at == none {
@@ -414,7 +464,7 @@ func (e *engine) match(j *Job) (free int) {
 }
 
 // resume brings the KV of a preempted request back from the host.
-func (e *engine) resume(j *Job) error {
+func (e *replica) resume(j *Job) error {
 	var bytes, ns int64
 	var err error
 	if e.Preempt == pipeline.ByHidden {
@@ -430,24 +480,26 @@ func (e *engine) resume(j *Job) error {
 	return err
 }
 
-// start prices the iteration, writes its row and lets it run.
-func (e *engine) start(f *flight) error {
+// price returns the time of a replica's iteration, with the transfers before it, in ns.
+func (e *replica) price() (int64, error) {
 	ns, err := e.pricer.Iteration(&e.work)
 	switch {
 	case err != nil:
-		return fmt.Errorf("iteration %d: %w", e.steps, err)
+		return 0, fmt.Errorf("iteration %d: %w", e.steps, err)
 	case ns < 0 || e.moves < 0 || ns > math.MaxInt64/4-e.moves || e.busy > math.MaxInt64/2:
-		return fmt.Errorf("iteration %d takes %d ns and %d ns of transfers, expected 0 to 73 years", e.steps, ns, e.moves)
+		return 0, fmt.Errorf("iteration %d takes %d ns and %d ns of transfers, expected 0 to 73 years", e.steps, ns, e.moves)
 	}
-	r := &e.step
 	if hosted := e.below(); hosted > e.Memory.Host {
-		return fmt.Errorf("iteration %d: the KV of %d running requests takes %d bytes of %d in host memory: let fewer requests run", e.steps, len(e.state.Running), hosted, e.Memory.Host)
+		return 0, fmt.Errorf("iteration %d: the KV of %d running requests takes %d bytes of %d in host memory: let fewer requests run", e.steps, len(e.state.Running), hosted, e.Memory.Host)
 	}
-	r.Number, r.Start = e.steps, max(e.state.Now, e.busy)
-	r.End = r.Start + ns + e.moves
-	r.Running, r.Waiting, r.Blocks = len(e.state.Running)+e.leaving, len(e.state.Waiting), e.pool.used
-	r.Weights, r.KV, r.Buffers = e.Memory.Weights, int64(e.pool.used)*e.Memory.Block, int64(r.Again)*e.Memory.Buffer
-	r.Activations = e.activations(int64(r.Prefill+r.Decode), e.work.Outputs, int64(r.Again))
+	return ns + e.moves, nil
+}
+
+// start lets an iteration run and writes its row.
+func (e *engine) start(f *flight, ns int64) error {
+	r := &e.row
+	r.Number, r.Start = e.steps, max(e.now, e.busy)
+	r.End = r.Start + ns
 	e.steps, e.busy, f.end = e.steps+1, r.End, r.End
 	e.flights = append(e.flights, f)
 	for _, to := range e.rows {
@@ -462,7 +514,7 @@ func (e *engine) start(f *flight) error {
 }
 
 // below returns the bytes of copied KV in host memory.
-func (e *engine) below() (bytes int64) {
+func (e *replica) below() (bytes int64) {
 	if e.Memory.Copied {
 		for _, j := range e.state.Running {
 			bytes += int64(j.Computed) * e.Memory.Block / int64(e.BlockTokens)
@@ -471,11 +523,18 @@ func (e *engine) below() (bytes int64) {
 	return bytes
 }
 
+// leave releases the memory of a request that has all its tokens.
+func (e *replica) leave(j *Job) {
+	e.leaving--
+	e.drop(j)
+	e.pool.forget(j)
+}
+
 // land waits for the first iteration in flight and hands out its tokens.
 func (e *engine) land() error {
 	f := e.flights[0]
 	e.flights = append(e.flights[:0], e.flights[1:]...)
-	e.state.Now = f.end
+	e.now = f.end
 	for _, j := range f.produces {
 		if j.produced++; j.produced == 1 {
 			j.first = f.end
@@ -483,9 +542,7 @@ func (e *engine) land() error {
 		if j.produced < j.output {
 			continue
 		}
-		e.leaving--
-		e.drop(j)
-		e.pool.forget(j)
+		j.at.leave(j)
 		row := RequestRow{ID: j.ID, Arrival: j.Arrival, Admitted: j.admitted, First: j.first, Finish: f.end,
 			Input: j.Input, Output: j.output, Preemptions: j.Preemptions, Reused: j.reused, Class: j.Class}
 		for _, to := range e.rows {

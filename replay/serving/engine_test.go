@@ -283,3 +283,61 @@ func FuzzReference(f *testing.F) {
 	f.Add(uint64(1))
 	f.Fuzz(func(t *testing.T, seed uint64) { differ(t, seed) })
 }
+
+// By hand: two replicas serve a prompt of 10 tokens and one of a token. The first iteration takes 175 ns
+// on the first replica and 112 ns on the second, which waits. The second takes 110 and 108 ns. A third
+// request finds equal replicas and waits for the first one.
+func TestReplicasByHand(t *testing.T) {
+	o := Options{Preempt: pipeline.ByRecompute, BlockTokens: 16, Budget: 40, MaxRunning: 1, Replicas: 2, Memory: Memory{Blocks: 10, Block: 1}}
+	rows, steps, err := runAll(t, []Request{{Input: 10, Output: 2}, {Input: 1, Output: 2}, {Arrival: 10, Input: 1, Output: 1}}, o)
+	if err != nil || len(rows) != 3 || len(steps) != 3 {
+		t.Fatalf("%d requests and %d iterations, %v", len(rows), len(steps), err)
+	}
+	for i, want := range []RequestRow{{ID: 0, First: 175, Finish: 285}, {ID: 1, First: 175, Finish: 285}, {ID: 2, Admitted: 285, First: 397, Finish: 397}} {
+		if r := rows[i]; r.ID != want.ID || r.Admitted != want.Admitted || r.First != want.First || r.Finish != want.Finish {
+			t.Errorf("request %+v, expected %+v", r, want)
+		}
+	}
+	if s := steps[0]; s.Running != 2 || s.Batch != 2 || s.Prefill != 11 || s.Blocks != 2 {
+		t.Errorf("the first iteration is %+v, expected the sums of two replicas", s)
+	}
+}
+
+// Each of three replicas serves a copy of every request as one engine does without replicas.
+func TestReplicasAreEngines(t *testing.T) {
+	for seed := range uint64(300) {
+		all, o := drawn(seed)
+		if _, ok := o.Scheduler.(latest); ok { // which looks at numbers of requests
+			continue
+		}
+		want, wantSteps, err := runAll(t, all, o)
+		if err != nil {
+			continue
+		}
+		var copies []Request
+		for _, q := range all {
+			copies = append(copies, q, q, q)
+		}
+		o.Replicas = 3
+		got, steps, err := runAll(t, copies, o)
+		if err != nil || len(got) != 3*len(want) || len(steps) != len(wantSteps) {
+			t.Fatalf("seed %d: %d requests and %d iterations, expected %d and %d, %v", seed, len(got), len(steps), 3*len(want), len(wantSteps), err)
+		}
+		byID := map[int64]RequestRow{}
+		for _, r := range want {
+			byID[r.ID] = r
+		}
+		for _, r := range got {
+			w := byID[r.ID/3]
+			if r.ID = w.ID; r != w {
+				t.Fatalf("seed %d: request %+v, expected %+v", seed, r, w)
+			}
+		}
+		for i, s := range steps {
+			w := wantSteps[i]
+			if s.Start != w.Start || s.End != w.End || s.KV != w.KV || s.Running != 3*w.Running || s.Blocks != 3*w.Blocks || s.Preempted != 3*w.Preempted {
+				t.Fatalf("seed %d: iteration %+v, expected three times %+v", seed, s, w)
+			}
+		}
+	}
+}

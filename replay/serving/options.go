@@ -25,6 +25,9 @@ type Options struct {
 	BlockTokens int // tokens of a block of KV
 	Budget      int // largest number of tokens in an iteration
 	MaxRunning  int // largest number of requests that run
+	// Replicas, if above 1, is the number of replicas of the model that share the requests. Each has its
+	// own memory, Budget and MaxRunning. They start iterations together.
+	Replicas int
 	// Ahead forms an iteration while the one before it runs, as vLLM's asynchronous scheduling does.
 	Ahead bool
 	// Reserve admits a request only if KV of its whole prompt fits.

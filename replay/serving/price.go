@@ -21,6 +21,8 @@ type Engine struct {
 	Uncached, Fused bool
 	Elastic         bool
 	Blocks          int // 0: as many as fit
+	// Replicas is the number of GPUs that share routed experts and the requests, 0 or 1 for none.
+	Replicas int
 	// Sparse is set for sparse attention with a cache of limited size.
 	Sparse *Sparse
 }
@@ -97,6 +99,9 @@ func NewEngine(ctx context.Context, e Engine) (Options, *Priced, error) {
 	if o.Batch < 1 || e.BlockTokens < 1 {
 		return Options{}, nil, fmt.Errorf("%d running requests, %d tokens an iteration and blocks of %d tokens, expected at least 1", e.MaxRunning, e.Budget, e.BlockTokens)
 	}
+	if e.Replicas > 1 && e.Replicas != o.Experts {
+		return Options{}, nil, fmt.Errorf("%d replicas and %d GPUs that share routed experts, expected as many", e.Replicas, o.Experts)
+	}
 	it, err := pipeline.NewIterations(ctx, o, e.Fused)
 	if err != nil {
 		return Options{}, nil, err
@@ -118,7 +123,7 @@ func NewEngine(ctx context.Context, e Engine) (Options, *Priced, error) {
 		m.Cached, m.Copied, m.Index, m.Total = s.Cached, s.Copied, s.Index, m.Total-s.Staging
 	}
 	return Options{Preempt: e.Preempt, BlockTokens: e.BlockTokens, Budget: e.Budget, MaxRunning: e.MaxRunning,
-		Ahead: true, Reserve: true, NoPrefix: e.Uncached, Memory: m}, p, nil
+		Replicas: e.Replicas, Ahead: true, Reserve: true, NoPrefix: e.Uncached, Memory: m}, p, nil
 }
 
 // Priced is the Pricer of a machine and a model.

@@ -81,7 +81,8 @@ func (r *RequestRow) TPOT() int64 {
 	return (r.Finish - r.First) / int64(r.Output-1)
 }
 
-// StepRow is one iteration. Times are in ns since the start, memory in bytes of one GPU.
+// StepRow is one iteration. Times are in ns since the start, memory in bytes of one GPU. With
+// replicas, requests, tokens and blocks are sums, and memory is that of the fullest GPU.
 type StepRow struct {
 	Number      int64 `json:"step"`
 	Start       int64 `json:"start_ns"`
@@ -101,6 +102,22 @@ type StepRow struct {
 	KV          int64 `json:"kv_bytes"`
 	ToGPU       int64 `json:"to_gpu_bytes"`
 	ToHost      int64 `json:"to_host_bytes"`
+}
+
+// add adds the iteration of a replica.
+func (r *StepRow) add(of *StepRow) {
+	r.Running += of.Running
+	r.Waiting += of.Waiting
+	r.Batch += of.Batch
+	r.Prefill += of.Prefill
+	r.Decode += of.Decode
+	r.Again += of.Again
+	r.Preempted += of.Preempted
+	r.Blocks += of.Blocks
+	r.ToGPU += of.ToGPU
+	r.ToHost += of.ToHost
+	r.Uncached, r.Weights, r.Activations = max(r.Uncached, of.Uncached), max(r.Weights, of.Weights), max(r.Activations, of.Activations)
+	r.Buffers, r.KV = max(r.Buffers, of.Buffers), max(r.KV, of.KV)
 }
 
 // Memory returns the bytes of all pools.

@@ -57,6 +57,7 @@ type Job struct {
 	hosted           int     // blocks, or tokens of hidden states, that lie in host memory
 	reused           int
 	admitted, first  int64
+	at               *replica
 }
 
 // Tokens returns the tokens of the prompt and the answer so far.

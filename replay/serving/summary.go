@@ -115,7 +115,7 @@ type Summary struct {
 	Waiting     float64 `json:"waiting_mean"`
 	KV          float64 `json:"kv_blocks_mean"`
 	MostKV      int     `json:"kv_blocks_max"`
-	Blocks      int     `json:"kv_blocks_capacity"`
+	Blocks      int     `json:"kv_blocks_capacity"` // of all replicas
 	Memory      int64   `json:"memory_max_bytes"`
 	Uncached    float64 `json:"uncached_mean"`
 	ToGPU       int64   `json:"to_gpu_bytes"`
@@ -209,7 +209,7 @@ func (s *Summary) attainment() float64 {
 
 // NewSummary returns an empty summary of a run with o.
 func NewSummary(o Options) *Summary {
-	return &Summary{limits: o.Limits, Blocks: o.most()}
+	return &Summary{limits: o.Limits, Blocks: o.most() * max(1, o.Replicas)}
 }
 
 // Request adds a request.
