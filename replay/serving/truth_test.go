@@ -18,10 +18,10 @@ import (
 	"github.com/kvreplay/kvreplay/replay/serving/servingtest"
 )
 
-// recording reads the bundled run.
-func recording(t *testing.T) (all []serving.Request, recorded []serving.Recorded, samples []serving.Sample) {
+// recording reads a bundled run.
+func recording(t *testing.T, name string) (all []serving.Request, recorded []serving.Recorded, samples []serving.Sample) {
 	t.Helper()
-	f, err := os.Open("data/vllm-rtx4090.csv")
+	f, err := os.Open(name + ".csv")
 	fatal.If(t, err)
 	defer f.Close()
 	in := csv.NewReader(f)
@@ -39,7 +39,7 @@ func recording(t *testing.T) (all []serving.Request, recorded []serving.Recorded
 		all = append(all, serving.Request{Arrival: ns(v[0]), Input: int(v[1]), Output: int(v[2])})
 		recorded = append(recorded, serving.Recorded{Arrival: ns(v[0]), First: ns(v[3]), Last: ns(v[4]), Output: int(v[2])})
 	}
-	series, err := os.Open("data/vllm-rtx4090-series.csv")
+	series, err := os.Open(name + "-series.csv")
 	fatal.If(t, err)
 	defer series.Close()
 	if samples, err = serving.ReadSamples(series, "series"); err != nil {
@@ -51,7 +51,7 @@ func recording(t *testing.T) (all []serving.Request, recorded []serving.Recorded
 // The model meets a recorded run within the aims. Nothing is fitted to the run. Its number of blocks
 // is a setting of the engine. Derived from the machine alone, the number has the stated error.
 func TestRecordedRun(t *testing.T) {
-	all, recorded, samples := recording(t)
+	all, recorded, samples := recording(t, "data/vllm-rtx4090")
 	lib, err := hardware.Load("")
 	fatal.If(t, err)
 	machine, err := lib.Machine("rtx4090")
@@ -101,7 +101,9 @@ func TestRecordedRun(t *testing.T) {
 // accuracy/results/v0.19.0/results_raw.csv of https://github.com/jgchn/llm-d-planner. The others
 // had the defaults of the engine. Sources: blogposts/content/1_vllm of
 // https://github.com/dariustanrd/tokenkaki for A100, https://github.com/gnosia93/eks-agentic-ai
-// for L40S.
+// for L40S. vLLM 0.28 on the Server Edition of RTX PRO 6000 had gpu_memory_utilization 0.92 and 128
+// running requests: bench/examples/RTXPRO6000 of https://github.com/casys-kaist/LLMServingSim. Its
+// run of qwen3-30b-a3b had 75638 blocks on two GPUs that share experts.
 var logged = []struct {
 	machine, model string
 	gpus, blocks   int
@@ -111,6 +113,7 @@ var logged = []struct {
 	{"h100", "qwen3-8b", 1, 26168}, {"h100", "qwen2.5-72b", 2, 1245},
 	{"h100", "qwen3-30b-a3b", 1, 10518}, {"h100", "deepseek-v2-lite", 1, 94097}, {"h100", "mixtral-8x7b", 2, 29121},
 	{"a100-40", "qwen3-8b", 1, 8810}, {"l40s", "qwen2.5-72b", 4, 4189},
+	{"rtx-pro-6000-server", "llama-3.1-8b", 1, 35913}, {"rtx-pro-6000-server", "qwen3-32b", 2, 28884}, {"rtx-pro-6000-server", "qwen3-30b-a3b", 1, 37819},
 }
 
 // The number of blocks that fit is that of vLLM, which counts one more without content. The page has
@@ -126,13 +129,19 @@ func TestBlocksOfVLLM(t *testing.T) {
 		model, err := lib.Model(l.model)
 		fatal.If(t, err)
 		o := pipeline.Options{Machine: machine, Model: model, Reserve: 0.05, TensorParallel: l.gpus, Network: pipeline.Networks(lib)}
-		budget, running := 8192, 1024
-		if l.machine != "h100" {
+		budget, running, within := 8192, 1024, 0.002
+		switch l.machine {
+		case "h100":
+		case "rtx-pro-6000-server":
+			o.Reserve, budget, running, within = 0.08, 2048, 128, 0.03
+		default:
 			o.Reserve, budget, running = 0.1, 2048, 256
 		}
-		within := 0.002
 		if model.MoE != nil {
 			o.Experts, within = 1, 0.03
+			if l.machine == "rtx-pro-6000-server" {
+				o.Experts = 2
+			}
 		}
 		e, err := serving.NewServed(context.Background(), serving.Engine{Options: o, Preempt: pipeline.ByRecompute, BlockTokens: 16, Budget: budget, MaxRunning: running}, serving.Admission{})
 		fatal.If(t, err)
