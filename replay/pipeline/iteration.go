@@ -18,6 +18,8 @@ type Iteration struct {
 	Decodes int64 // requests that decode
 	Context int64 // tokens that these attend to, with their new ones
 	Outputs int64 // tokens that are sampled
+	// Routed is the mean number of tokens of the GPUs that share routed experts, 0 if all have as many.
+	Routed float64
 	// Again is the number of tokens whose KV is not on the GPU, and that eLLM makes again. Squares is
 	// the sum of the squares of these numbers over the requests.
 	Again, Squares float64
@@ -86,7 +88,7 @@ func (it *Iterations) Notes() []string {
 // fastest of its groups.
 func (it *Iterations) Seconds(x *Iteration) (float64, error) {
 	r := it.r
-	load := Load{Requests: float64(x.Decodes), Queries: float64(x.Decodes), Context: float64(x.Context), Scored: float64(x.Context),
+	load := Load{Requests: float64(x.Decodes), Queries: float64(x.Decodes), Routed: x.Routed, Context: float64(x.Context), Scored: float64(x.Context),
 		Again: x.Again, Pairs: (x.Squares + x.Again) / 2, Chunks: x.Chunks}
 	for _, c := range x.Chunks {
 		load.Queries += float64(c.Tokens)

@@ -30,8 +30,8 @@ type layerKernels struct {
 
 // layerKey identifies layerKernels. Layers without routed experts are alike, and so are those with them.
 type layerKey struct {
-	tokens float64
-	routed bool
+	tokens, shared float64
+	routed         bool
 }
 
 // NewFitted returns the kernel model of a GPU for the roofline's model.
@@ -102,7 +102,7 @@ func (f *Fitted) Layer(layer int, l *Load) (o Operators, err error) {
 		return o, err
 	}
 	m := f.roofline.Model
-	k := f.kernels(layer, l.Queries)
+	k := f.kernels(layer, l.Queries, l.routed())
 	o.Project, o.Pre, o.Post = k.before, k.second, k.out+k.around+k.feedForward
 	o.Attend = f.attention(l.Requests, l.Attended, l.Bytes)
 	o.AttendAll = f.attention(l.Requests, l.Scored, l.Context*float64(m.Entry.Value))
@@ -119,17 +119,18 @@ func (f *Fitted) Layer(layer int, l *Load) (o Operators, err error) {
 		}
 	}
 	if l.Again > 0 {
-		k := f.kernels(layer, l.Again)
+		k := f.kernels(layer, l.Again, l.Again)
 		o.Again = k.before + k.second + k.out + k.around + k.feedForward + f.causal(l.Requests, l.Again, l.Pairs)
 	}
 	return o, nil
 }
 
-// kernels prices the kernels of a layer that depend on the number of its tokens alone.
-func (f *Fitted) kernels(layer int, tokens float64) layerKernels {
+// kernels prices the kernels of a layer that depend on the number of its tokens alone. shared is that of
+// Load.routed.
+func (f *Fitted) kernels(layer int, tokens, shared float64) layerKernels {
 	r := f.roofline
 	stored, active := r.Model.FFNParameters(layer)
-	key := layerKey{tokens, stored != active}
+	key := layerKey{tokens, shared, stored != active}
 	if p, ok := f.layers[key]; ok {
 		return p
 	}
@@ -137,7 +138,7 @@ func (f *Fitted) kernels(layer int, tokens float64) layerKernels {
 	p := layerKernels{
 		before: around + f.products(tokens, r.first) + f.innerNorms(tokens) + f.seconds(kernel.NewRope(tokens, rotated(r.Model))),
 		second: f.products(tokens, r.second), out: f.products(tokens, r.out), around: around,
-		feedForward: f.feedForward(layer, tokens),
+		feedForward: f.feedForward(layer, tokens, shared),
 	}
 	if len(f.layers) >= mostKnown {
 		clear(f.layers)
@@ -188,8 +189,8 @@ func (f *Fitted) causal(requests, tokens, pairs float64) float64 {
 
 // feedForward returns the time of a layer's FFN. The routed experts of a GPU are one grouped
 // product: the chosen experts side by side, each with its share of the tokens. Kernels around it
-// route tokens.
-func (f *Fitted) feedForward(layer int, tokens float64) float64 {
+// route tokens. shared is that of Load.routed.
+func (f *Fitted) feedForward(layer int, tokens, shared float64) float64 {
 	m := f.roofline.Model
 	hidden := float64(m.Hidden.Value)
 	if stored, active := m.FFNParameters(layer); stored == active {
@@ -197,11 +198,11 @@ func (f *Fitted) feedForward(layer int, tokens float64) float64 {
 	}
 	wide := float64(m.MoE.FFN.Value)
 	sum := f.products(tokens, []matrix{{float64(m.MoE.Experts.Value), hidden}})
-	if shared := float64(m.MoE.Shared.Value); shared > 0 {
-		sum += f.dense(tokens, shared*wide)
+	if all := float64(m.MoE.Shared.Value); all > 0 { // experts of every token
+		sum += f.dense(tokens, all*wide)
 	}
-	chosen := f.roofline.touched(tokens)
-	pairs := tokens * float64(m.MoE.Active.Value)
+	chosen := f.roofline.touched(shared)
+	pairs := shared * float64(m.MoE.Active.Value)
 	return sum + f.routing(tokens) + f.products(pairs/chosen, []matrix{{chosen * upMatrices(m) * wide, hidden}, {chosen * hidden, wide}}) +
 		f.seconds(kernel.NewActivation(pairs, wide))
 }

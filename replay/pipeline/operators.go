@@ -12,6 +12,7 @@ import (
 type Load struct {
 	Requests float64
 	Queries  float64 // query tokens: positions decoded
+	Routed   float64 // tokens whose routed experts this GPU runs, 0 for Queries
 	Context  float64 // cached tokens
 	Scored   float64 // cached tokens × query tokens that score them
 	Demand   float64 // demanded blocks of all heads
@@ -24,6 +25,15 @@ type Load struct {
 	Pairs    float64 // sum over these tokens of the tokens up to and including each
 	Chunks   []Chunk // parts of prompts, whose tokens are among Queries
 	Remade   bool    // whether a schedule computes K and V of cached tokens again, so that Recompute is read
+}
+
+// routed returns the tokens whose routed experts a GPU runs. GPUs that share experts divide the pairs of
+// tokens and experts evenly, so it is the mean of their tokens.
+func (l *Load) routed() float64 {
+	if l.Routed > 0 {
+		return l.Routed
+	}
+	return l.Queries
 }
 
 // Operators are the times of a layer's operators, in seconds.
@@ -136,11 +146,11 @@ func (r *Roofline) Layer(layer int, l *Load) (o Operators, err error) {
 	o.Select = r.selecting(l)
 	o.Attend = r.attention(l.Attended, l.Bytes)
 	o.AttendAll = r.attention(l.Scored, l.Context*float64(m.Entry.Value))
-	o.Post = r.weights(out, l.Queries) + r.feedForward(layer, l.Queries)
+	o.Post = r.weights(out, l.Queries) + r.feedForward(layer, l.Queries, l.routed())
 	if stored, active := m.FFNParameters(layer); stored != active {
-		chosen := routed(m) * r.touched(l.Queries) * float64(m.BytesPerParameter.Value)
-		o.Routed = r.at(2*routed(m)*float64(m.MoE.Active.Value)*l.Queries, r.low, chosen) / o.Post
-		o.Dispatch, o.Combine = r.exchange.seconds(l.Queries)
+		chosen := routed(m) * r.touched(l.routed()) * float64(m.BytesPerParameter.Value)
+		o.Routed = r.at(2*routed(m)*float64(m.MoE.Active.Value)*l.routed(), r.low, chosen) / o.Post
+		o.Dispatch, o.Combine = r.exchange.seconds(l.routed())
 	}
 	o.LookupGPU, o.LookupCPU = r.lookup(l)
 	o.Update = l.Missed * updateTouches * r.latency / float64(r.Threads)
@@ -151,7 +161,7 @@ func (r *Roofline) Layer(layer int, l *Load) (o Operators, err error) {
 		o.AttendChunks += r.causal(c.pairs(), float64(c.Tokens+c.Before))
 	}
 	if l.Again > 0 {
-		o.Again = r.weights(first+second+out, l.Again) + r.causal(l.Pairs, l.Again) + r.feedForward(layer, l.Again)
+		o.Again = r.weights(first+second+out, l.Again) + r.causal(l.Pairs, l.Again) + r.feedForward(layer, l.Again, l.Again)
 	}
 	return o, nil
 }
@@ -188,16 +198,17 @@ func causalWidth(m *hardware.Model) float64 {
 	return 2 * float64(m.HeadDim.Value)
 }
 
-// feedForward returns the time of a layer's FFN. Routed experts are divided among the GPUs, and
-// tokens spread evenly over them.
-func (r *Roofline) feedForward(layer int, queries float64) float64 {
+// feedForward returns the time of a layer's FFN over queries. Routed experts are divided among the GPUs, and
+// tokens spread evenly over them. shared is that of Load.routed.
+func (r *Roofline) feedForward(layer int, queries, shared float64) float64 {
 	m := r.Model
 	stored, active := m.FFNParameters(layer)
 	if stored == active {
 		return r.weights(stored, queries)
 	}
-	read := active - routed(m)*float64(m.MoE.Active.Value) + routed(m)*r.touched(queries)
-	return r.at(2*active*queries, r.low, read*float64(m.BytesPerParameter.Value))
+	chosen := routed(m) * float64(m.MoE.Active.Value)
+	read := active - chosen + routed(m)*r.touched(shared)
+	return r.at(2*active*queries+2*chosen*(shared-queries), r.low, read*float64(m.BytesPerParameter.Value))
 }
 
 // touched returns the number of this GPU's routed experts that some token chooses.

@@ -10,6 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/kernel"
 )
 
 func library(t testing.TB) *hardware.Library {
@@ -186,6 +187,26 @@ func TestExpertGPUs(t *testing.T) {
 		r := &runner{Options: Options{Machine: machine, Model: &m}}
 		if r.divideExperts(); r.Experts != c.want {
 			t.Errorf("%s: %g experts are divided among %d GPUs, expected %d", c.machine, c.experts, r.Experts, c.want)
+		}
+	}
+}
+
+// A GPU takes less time if its experts run over half of its tokens. With half of the tokens it takes still
+// less, because its other operators have less work too.
+func TestRoutedTokens(t *testing.T) {
+	lib := library(t)
+	machine, m := parts(t, "h100", "qwen3-30b-a3b")
+	estimator, err := kernel.Fitted(lib)(machine.GPU)
+	fatal.If(t, err)
+	roofline := NewRoofline(machine, m, Selection{}, 2, 1)
+	for name, c := range map[string]Computer{"roofline": roofline, "fitted": NewFitted(roofline, estimator)} {
+		post := func(queries, routed float64) float64 {
+			o, err := c.Layer(0, &Load{Requests: queries, Queries: queries, Routed: routed})
+			fatal.If(t, err)
+			return o.Post
+		}
+		if all, mean, few := post(4096, 0), post(4096, 2048), post(2048, 0); all != post(4096, 4096) || !(few < mean && mean < all) {
+			t.Errorf("%s: %g s, %g s if experts run over half of the tokens, %g s for half of the tokens", name, all, mean, few)
 		}
 	}
 }

@@ -184,18 +184,24 @@ func (e *engine) form() (bool, error) {
 		if err := r.form(f); err != nil {
 			return false, err
 		}
-		if r.step.Batch > 0 {
-			ns, err := r.price()
-			if err != nil {
-				return false, err
-			}
-			longest = max(longest, ns)
-		}
 		e.row.add(&r.step)
 	}
 	if e.row.Batch == 0 {
 		e.spare = f
 		return false, nil
+	}
+	for _, r := range e.replicas {
+		if r.step.Batch == 0 {
+			continue
+		}
+		if len(e.replicas) > 1 {
+			r.work.Routed = float64(e.row.Prefill+e.row.Decode) / float64(len(e.replicas))
+		}
+		ns, err := r.price()
+		if err != nil {
+			return false, err
+		}
+		longest = max(longest, ns)
 	}
 	return true, e.start(f, longest)
 }
