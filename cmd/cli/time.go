@@ -141,8 +141,13 @@ func (f *timeFlags) defineParts(fl *flagSet) {
 	fl.IntVar(&o.Experts, "expert-gpus", 0, expertGPUs)
 	fl.Float64Var(&o.Reserve, "reserve", 0, "reserve this `SHARE` of GPU memory for driver and workspace, as in 0.1 (default: an estimate)")
 	fl.StringVar(&f.kernels, "kernels", publishedKernels, "price operators by this `MODEL`: fitted, roofline, or a CSV file of measured kernels")
-	fl.StringVar(&f.engine, "engine", pipeline.DefaultEngine, "add the overhead of this `ENGINE` to kernels: graphs, eager, pytorch, transformers or none")
+	f.defineEngine(fl)
 	fl.positive("steps", "expert-gpus")
+}
+
+// defineEngine adds the flag of the engine, which serve has too.
+func (f *timeFlags) defineEngine(fl *flagSet) {
+	fl.StringVar(&f.engine, "engine", pipeline.DefaultEngine, "add the overhead of this `ENGINE` to kernels: "+strings.Join(pipeline.EngineNames(), ", "))
 }
 
 // decodingFlags describe the batch of equal requests that `kvreplay time` prices without a

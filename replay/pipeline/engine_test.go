@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -21,12 +22,18 @@ func decodeStep(t *testing.T, engine string, kernels kernel.Source) *Result {
 		Engine: e, Kernels: kernels})
 }
 
+// fittedKernels are the default kernels.
+func fittedKernels(t *testing.T) kernel.Source {
+	t.Helper()
+	lib, err := hardware.Load("")
+	fatal.If(t, err)
+	return kernel.Fitted(lib)
+}
+
 // A layer has 9 kernels: two norms, four products, rotary embedding, attention and activation. The
 // step ends with a norm, the logits and the sampler.
 func TestEngineGaps(t *testing.T) {
-	lib, err := hardware.Load("")
-	fatal.If(t, err)
-	fitted := kernel.Fitted(lib)
+	fitted := fittedKernels(t)
 	none := decodeStep(t, "none", fitted)
 	near(t, "gaps", decodeStep(t, "graphs", fitted).Mean-none.Mean, 0.5e-6*(32*9+3))
 	near(t, "step", decodeStep(t, "transformers", fitted).Mean-decodeStep(t, "graphs", fitted).Mean, 0.24*300.6/8192)
@@ -36,6 +43,74 @@ func TestEngineGaps(t *testing.T) {
 	// The roofline has no kernels, so gaps do not count and no note names them.
 	if graphs, none := decodeStep(t, "graphs", nil), decodeStep(t, "none", nil); graphs.Mean != none.Mean || strings.Contains(strings.Join(graphs.Notes, "\n"), "engine") {
 		t.Errorf("%g s with gaps, %g s without, notes %v", graphs.Mean, none.Mean, graphs.Notes)
+	}
+}
+
+// With vLLM 0.6 the GPU waits 0.975 ms between steps, and 42.5 us more for each of four tokens. The
+// roofline counts the wait too.
+func TestEngineHost(t *testing.T) {
+	for _, kernels := range []kernel.Source{nil, fittedKernels(t)} {
+		graphs, host := decodeStep(t, "graphs", kernels), decodeStep(t, "vllm-0.6", kernels)
+		near(t, "host", host.Mean-graphs.Mean, 0.975e-3+4*42.5e-6)
+		if notes := strings.Join(host.Notes, "\n"); !strings.Contains(notes, "0.975 ms between steps, 42.5 us more a token") {
+			t.Errorf("notes %s", notes)
+		}
+	}
+}
+
+// hostMedians are medians of Vidur's cpu_overheads.csv for Llama-2-7B on one A100, in ms: scheduling,
+// preparation of inputs, sampler with logits, processing of outputs, and communication.
+var hostMedians = map[int][5]float64{
+	8:  {0.16513, 0.29317, 0.88781, 0.62438, 0.15646},
+	16: {0.27832, 0.43911, 0.94459, 1.13542, 0.21399},
+	24: {0.38175, 0.53633, 0.95600, 1.63395, 0.25586},
+	32: {0.57984, 0.67099, 1.12637, 2.24566, 0.30507},
+	40: {0.61693, 0.79215, 1.07573, 2.65117, 0.34278},
+	48: {0.74156, 0.91485, 1.16300, 3.23167, 0.38465},
+	56: {0.83946, 1.03977, 1.24732, 3.60745, 0.41489},
+	64: {0.95218, 1.16300, 1.37026, 4.10826, 0.45470},
+}
+
+// The CPU times of vLLM up to 0.7 are lines through Vidur's medians, less logits and sampling. vLLM 0.6
+// processes outputs while the GPU runs.
+func TestHostTimes(t *testing.T) {
+	machine, m := parts(t, "a100-80", "llama-2-7b")
+	estimator, err := fittedKernels(t)(machine.GPU)
+	fatal.If(t, err)
+	computer := NewFitted(NewRoofline(machine, m, Selection{}, 1, 1), estimator)
+	for name, outputs := range map[string]float64{"vllm-0.5": 1, "vllm-0.6": 0} {
+		var n, x, y, xx, xy float64
+		for requests, ms := range hostMedians {
+			gpu, err := computer.Output(float64(requests))
+			fatal.If(t, err)
+			seconds := (ms[0]+ms[1]+ms[2]+outputs*ms[3]+ms[4])/1e3 - gpu
+			n, x, y = n+1, x+float64(requests), y+seconds
+			xx, xy = xx+float64(requests*requests), xy+float64(requests)*seconds
+		}
+		slope := (n*xy - x*y) / (n*xx - x*x)
+		e, err := ParseEngine(name)
+		fatal.If(t, err)
+		if step := (y - slope*x) / n; math.Abs(step/e.Step-1) > 0.1 || math.Abs(slope/e.Token-1) > 0.02 {
+			t.Errorf("%s has %g s and %g s a token, the medians give %g and %g", name, e.Step, e.Token, step, slope)
+		}
+	}
+}
+
+// Llama-3.2-1B takes 2.5 times as long with vLLM as 2.47 GB at 78 % of 3.35 TB/s. The request has 32 +
+// 128 tokens, on an H100. At 256 requests the GPU waits 5 to 6 ms.
+func TestHostTimesV1(t *testing.T) {
+	e, err := ParseEngine("vllm-0.8")
+	fatal.If(t, err)
+	machine, m := parts(t, "h100", "llama-3.2-1b")
+	p, scaling, err := Decoding(32, 128, false, m)
+	fatal.If(t, err)
+	r := priced(t, p, Options{Machine: machine, Model: m, Scaling: scaling, Schedule: schedule(t, "dense"), Batch: 1,
+		Engine: e, Kernels: fittedKernels(t)})
+	if want := 2.5 * 2.47e9 / (0.78 * 3.35e12); math.Abs(r.TPOT/want-1) > 0.1 {
+		t.Errorf("a step takes %g s, expected %g", r.TPOT, want)
+	}
+	if wait := e.Step + 256*e.Token; wait < 5e-3 || wait > 6e-3 {
+		t.Errorf("the GPU waits %g s for 256 requests", wait)
 	}
 }
 
