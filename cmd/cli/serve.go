@@ -18,7 +18,6 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
-	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/serving"
 	"github.com/kvreplay/kvreplay/replay/serving/experiment"
 	"github.com/kvreplay/kvreplay/replay/systems"
@@ -79,7 +78,7 @@ Requests without output tokens generate one.`,
 			fl.IntVar(&e.BlockTokens, "block-tokens", 16, "number of tokens of a block of KV")
 			fl.IntVar(&e.Blocks, "kv-blocks", 0, "number of usable blocks of KV on a GPU, one less than vLLM logs (default: as many as fit)")
 			fl.BoolVar(&e.Elastic, "elastic", false, "give KV the memory that the activations of an iteration do not need (always for ellm)")
-			fl.BoolVar(&f.Synchronous, "synchronous", false, "form an iteration after the one before it has ended, not while it runs")
+			fl.BoolVar(&f.Synchronous, "synchronous", false, "form an iteration after the one before it has ended, not while it runs (always if the GPU waits for the CPU of --engine)")
 			fl.BoolVar(&f.NoReuse, "no-prefix-reuse", false, "forget the KV of requests that ended or were preempted (always for ellm)")
 			fl.BoolVar(&f.Admission.Batch, "limit-batch", false, "admit requests only while an iteration meets the tpot of --slo (always for ellm)")
 			fl.BoolVar(&f.Admission.Literal, "literal", false, "let --limit-batch and ellm use equations 2 to 4 of eLLM as printed, not the operator model")
@@ -93,7 +92,7 @@ Requests without output tokens generate one.`,
 			fl.Float64Var(&f.options.Reserve, "reserve", 0.1, "reserve this `SHARE` of GPU memory, 1 − vLLM's gpu_memory_utilization, at least the CUDA context")
 			fl.Uint64Var(&f.options.Seed, "seed", 0, "seed of the draws of --lengths and --burstiness (default 0)")
 			fl.StringVar(&f.kernels, "kernels", publishedKernels, "price operators by this `MODEL`: fitted, roofline, or a CSV file of measured kernels")
-			fl.StringVar(&f.timeFlags.engine, "engine", pipeline.DefaultEngine, "add the overhead of this `ENGINE` to kernels: graphs, eager, pytorch, transformers or none")
+			f.defineEngine(fl)
 			fl.positive("expert-gpus", "token-budget", "max-running", "block-tokens", "kv-blocks", "tensor-parallel", "data-parallel", "cache-batch", "context", "topk")
 			fl.goWith("slo", "goodput", "limit-batch")
 		},

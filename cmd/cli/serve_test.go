@@ -43,6 +43,29 @@ func TestServeDataParallel(t *testing.T) {
 	}
 }
 
+// With vLLM 0.6 the GPU waits for the CPU. So each iteration is formed after the one before it, with or
+// without --synchronous, and a token takes at least 0.975 ms more.
+func TestServeEngine(t *testing.T) {
+	serve := func(args ...string) (string, serving.Summary) {
+		t.Helper()
+		text := must(t, append(append(served, "--systems", "vllm-recompute", "--format", "json"), args...)...)
+		var results []serving.Result
+		fatal.If(t, json.Unmarshal([]byte(text), &results))
+		return text, *results[0].Summary
+	}
+	ahead, fast := serve()
+	after, slow := serve("--engine", "vllm-0.6")
+	if again, _ := serve("--engine", "vllm-0.6", "--synchronous"); again != after {
+		t.Error("--synchronous changes the run of an engine whose GPU waits for the CPU")
+	}
+	if other, _ := serve("--synchronous"); other == ahead {
+		t.Error("--synchronous does not change the run of the default engine")
+	}
+	if more := slow.TPOT.P50 - fast.TPOT.P50; more < 975_000 {
+		t.Errorf("a token takes %d ns more", more)
+	}
+}
+
 // The output and all rows are the same bytes whatever the parallelism.
 func TestServe(t *testing.T) {
 	run := func(processors int) (all string) {

@@ -91,6 +91,9 @@ func EngineList() string {
 	return strings.Join(lines, "\n")
 }
 
+// Waits reports whether the GPU waits for the CPU between steps. A nil engine does not.
+func (e *Engine) Waits() bool { return e != nil && e.Step > 0 }
+
 // note states the times of the engine, "" if none counts. Gaps count if operators are kernels.
 func (e *Engine) note(kernels bool) string {
 	var parts []string
@@ -100,7 +103,7 @@ func (e *Engine) note(kernels bool) string {
 	if e.Layer > 0 {
 		parts = append(parts, fmt.Sprintf("at least %.3g ms a layer", 1e3*e.Layer))
 	}
-	if e.Step > 0 {
+	if e.Waits() {
 		parts = append(parts, fmt.Sprintf("%.3g ms between steps", 1e3*e.Step))
 	}
 	if e.Token > 0 {

@@ -25,7 +25,7 @@ type Experiment struct {
 	Admission   serving.Admission // without TPOT, which follows from Limits
 	Limits      serving.Limits
 	Priority    []string
-	Synchronous bool // form an iteration after the one before it
+	Synchronous bool // form an iteration after the one before it, as an engine does whose GPU waits for the CPU
 	NoReuse     bool // of prefixes
 
 	Goodput float64 // share of requests within their limits at the load to find, 0 for no search
@@ -99,7 +99,8 @@ func (x *Experiment) serve(ctx context.Context, s *systems.System) (*serving.Res
 	if err != nil {
 		return nil, err
 	}
-	served.Ahead, served.NoPrefix = !x.Synchronous, served.NoPrefix || x.NoReuse
+	served.Ahead = !x.Synchronous && !x.Engine.Options.Engine.Waits()
+	served.NoPrefix = served.NoPrefix || x.NoReuse
 	served.Priority, served.Limits = x.Priority, x.Limits
 	r := &serving.Result{System: s.Name, Notes: append(notes, served.Notes...)}
 	// run serves a seed once and keeps its curves.
