@@ -153,6 +153,13 @@ func interval(row reproduce.Row, m *hardware.Model, r *pipeline.Result, factor f
 	case "ttft":
 		v := r.TTFTInterval.With(r.TTFT, factor)
 		return [2]float64{1e3 * v.Low, 1e3 * v.High}
+	case turbomind:
+		first, sum := r.Interval, r.Mean
+		if row.Int("prompt") > 1 {
+			first, sum = r.TTFTInterval.Plus(&r.Interval, r.TTFT, r.Mean), r.TTFT+r.Mean
+		}
+		v := first.With(sum, factor)
+		return [2]float64{1e3 * v.Low, 1e3 * v.High}
 	}
 	v := r.Interval.With(r.TPOT, factor)
 	for i, tpot := range []float64{v.Low, v.High} {
@@ -176,7 +183,7 @@ func (b *bench) gains(name string) {
 			}
 			return method / baseline
 		}
-		printed := reproduce.Row{"ratio": ratio(method.row.Number("printed"), baseline.row.Number("printed"))}
+		printed := reproduce.Row{"ratio": ratio(method.row.Number("printed"), baseline.row.Number("printed")), "why": ""}
 		for _, line := range []string{roofline, fitted} {
 			if v := ratio(method.ours[line], baseline.ours[line]); v > 0 {
 				d.Set(line, v, row, printed)
@@ -195,8 +202,11 @@ func (b *bench) outcome(id string) outcome {
 	return o
 }
 
-// latency is the measure of a batch's time.
-const latency = "latency"
+// Names of measures.
+const (
+	latency   = "latency"
+	turbomind = "turbomind"
+)
 
 // measure returns our figure in the unit of the source. The printed time to the first token stands
 // for prefill. Without it, prefill counts as a step. The values of the column measure are:
@@ -210,6 +220,7 @@ const latency = "latency"
 //	speed      prompt and generated tokens ÷ time, tokens/s
 //	node       tokens/s of 8 GPUs with a batch each
 //	ttft       time to the first token of all requests, ms
+//	turbomind  the same if the last token of each prompt takes a decode step of its own, ms
 //	room       tokens whose KV fits
 func measure(row reproduce.Row, m *hardware.Model, r *pipeline.Result) float64 {
 	if _, ok := row["generate"]; !ok {
@@ -237,6 +248,11 @@ func measure(row reproduce.Row, m *hardware.Model, r *pipeline.Result) float64 {
 		return 8 * batch * tokens / seconds
 	case "ttft":
 		return 1e3 * r.TTFT
+	case turbomind:
+		if row.Int("prompt") == 1 {
+			return 1e3 * r.Mean
+		}
+		return 1e3 * (r.TTFT + r.Mean)
 	case "room":
 		free := r.Memory.GPUHas - r.Memory.Weights - r.Memory.Reserve
 		return math.Floor(free / float64(m.Entry.Value) / float64(m.Layers.Value))
@@ -260,7 +276,10 @@ func (b *bench) result(row reproduce.Row, line string) *pipeline.Result {
 	if engine := row.Text("engine"); engine != "" {
 		o.Engine = b.Engine(engine)
 	}
-	if o.Prefill.Chunk = int64(optional(row, "chunk")); row.Text("measure") == "ttft" || o.Prefill.Chunk > 0 {
+	switch o.Prefill.Chunk = int64(optional(row, "chunk")); {
+	case row.Text("measure") == turbomind:
+		o.Prefill.Prompt = int64(max(1, row.Int("prompt")-1))
+	case row.Text("measure") == "ttft" || o.Prefill.Chunk > 0:
 		o.Prefill.Prompt = int64(row.Int("prompt"))
 	}
 	var p *pipeline.Profile

@@ -30,7 +30,7 @@ func report(t *testing.T) *reproduce.Report {
 func TestMeasure(t *testing.T) {
 	m := &hardware.Model{}
 	m.Entry.Value, m.Layers.Value = 4096, 32
-	r := &pipeline.Result{Mean: 0.01, Tokens: 55}
+	r := &pipeline.Result{Mean: 0.01, Tokens: 55, TTFT: 0.02}
 	r.Memory.GPUHas, r.Memory.Weights, r.Memory.Reserve = 20<<20, 16<<20, 1<<20
 	for want, row := range map[float64]reproduce.Row{
 		800:  {"batch": 8, "generate": 100},                // 8 × 100 tokens in 100 steps
@@ -44,6 +44,8 @@ func TestMeasure(t *testing.T) {
 		6400: {"batch": 8, "generate": 100, "measure": "node"},
 		10:   {"batch": 8, "generate": 2, "measure": "step"},
 		55:   {"batch": 8, "budget": 1024},
+		20:   {"generate": 2, "batch": 1, "prompt": 2, "measure": "ttft"},
+		30:   {"generate": 2, "batch": 1, "prompt": 2, "measure": turbomind},
 	} {
 		if have := measure(row, m, r); math.Abs(have-want) > 1e-9 {
 			t.Errorf("%v: %g, expected %g", row, have, want)
@@ -51,7 +53,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// By hand: TPOT of 10 ms lies between 8 and 12.5 ms. 8 × 100 tokens in 100 steps are 800 tokens/s, 1000
+// By hand: TPOT of 10 ms lies between 8 and 12.5 ms, and TTFT of 10 ms between 7.5 and 15. 8 × 100 tokens in 100 steps are 800 tokens/s, 1000
 // or 640. With a printed time to the first token, only the 100 later steps change. A factor of the whole
 // step of 4 lengthens TPOT by 300 % more, in quadrature.
 func TestInterval(t *testing.T) {
@@ -59,7 +61,7 @@ func TestInterval(t *testing.T) {
 		return pipeline.Interval{Submodels: map[string]pipeline.Effect{"kernels": {Slow: slow, Fast: fast}}}
 	}
 	first := effect(0.5, 0.25)
-	r := &pipeline.Result{Mean: 0.01, TPOT: 0.01, Tokens: 80, Interval: effect(0.25, 0.2), TTFT: 0.02, TTFTInterval: &first}
+	r := &pipeline.Result{Mean: 0.01, TPOT: 0.01, Tokens: 80, Interval: effect(0.25, 0.2), TTFT: 0.01, TTFTInterval: &first}
 	if ends := interval(reproduce.Row{"batch": 8, "generate": 100}, &hardware.Model{}, r, 4); math.Abs(ends[0]-800/(1+math.Hypot(0.25, 3))) > 1e-6 {
 		t.Errorf("with a factor of 4 throughput is in %v", ends)
 	}
@@ -70,7 +72,9 @@ func TestInterval(t *testing.T) {
 		{reproduce.Row{"batch": 8, "generate": 100}, 640, 1000},
 		{reproduce.Row{"batch": 8, "generate": 101, "first": 1., "measure": "latency"}, 1800, 2250},
 		{reproduce.Row{"batch": 8, "budget": 1024}, 64, 100},
-		{reproduce.Row{"batch": 8, "generate": 100, "measure": "ttft"}, 15, 30},
+		{reproduce.Row{"batch": 8, "generate": 100, "measure": "ttft"}, 7.5, 15},
+		{reproduce.Row{"batch": 8, "prompt": 2, "generate": 2, "measure": turbomind}, 15.5, 27.5},
+		{reproduce.Row{"batch": 8, "prompt": 1, "generate": 2, "measure": turbomind}, 8, 12.5},
 		{reproduce.Row{"batch": 8, "generate": 100, "measure": "room"}, 0, 0},
 	} {
 		ends := interval(c.row, &hardware.Model{}, r, 1)
@@ -133,7 +137,7 @@ func TestPrefill(t *testing.T) {
 				m, gpu := s.Model(row.Text("model")), s.Machine(row.Text("machine")).GPU
 				seconds := prefill(row, m) / float64(gpu.BF16.Value) / float64(max(1, optional(row, "gpus")))
 				share, apart := seconds/printedTime(row), row["first"] != nil || row.Text("measure") == "decoding"
-				timed := row.Text("measure") == "ttft" || row.Text("measure") == "room"
+				timed := slices.Contains([]string{"ttft", turbomind, "room"}, row.Text("measure"))
 				if !apart && !timed && share > limit {
 					t.Errorf("%s: %v: prefill takes %.1f %% or more of the printed time", name, row, 100*share)
 				}
