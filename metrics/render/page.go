@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize/english"
@@ -137,9 +136,9 @@ func (p *page) board(b *PageBoard, n int, source PageSource, view View) error {
 	reproduce := func() { p.reproduce(source, fmt.Sprintf("traces-%d", n), "traces") }
 	for _, t := range b.Rankings() {
 		if len(t.Ranked) > 0 {
-			p.dots(t, start, view)
-			reproduce()
-			p.put("</figure>\n")
+			if err := p.ranking(b.Board, t, start+keyViews[t.Key].title, view, reproduce); err != nil {
+				return err
+			}
 		}
 	}
 	p.put("<div class=\"interactive\" hidden>\n")
@@ -257,154 +256,28 @@ func sharing(t *board.Ranking, with *board.Line) (policies []string) {
 	return policies
 }
 
-// dots writes a ranking as a dot plot, without the end of the figure. Its title follows start.
-func (p *page) dots(t *board.Ranking, start string, view View) {
-	of, kind := keyViews[t.Key], t.Key.Kind
-	names := view.PolicyNames(slice.Map(t.Ranked, func(l board.Line) string { return l.Policy }))
-	figures := slice.Map(t.Ranked, func(l board.Line) *board.Figure { return t.Key.Of(l.Pooled) })
-	u, axis := of.unit.column(figures), newDotAxis(t, figures)
-	p.put("<figure class=\"ranking\" data-kind=\"%s\">\n<figcaption><h3>%s</h3><p>Axis: %s", kind, start+of.title, of.axis)
+// ranking draws the figure by which a ranking ranks, with its table. The policies that share a letter with
+// the best one are highlighted.
+func (p *page) ranking(b *board.Board, t *board.Ranking, title string, view View, reproduce func()) error {
+	best := &t.Ranked[0]
+	d := rankingDots(t, t.Ranked, view, func(l *board.Line, u unit) string {
+		label := "  " + l.Letters
+		if f := t.Key.Of(l.Pooled); f.Bounded() {
+			label = " " + u.interval(f) + label
+		}
+		return label
+	})
+	for i, l := range t.Ranked {
+		d.Rows[i].Highlight = i == 0 || strings.ContainsAny(l.Letters, best.Letters)
+	}
 	if t.Intervals() {
-		p.put(", with 95 %% intervals")
+		d.X += ", with 95 % intervals"
 	}
-	lettered := slices.ContainsFunc(t.Ranked, func(l board.Line) bool { return l.Letters != "" })
-	if lettered {
-		p.put(". Policies that share a letter are not significantly different")
+	v := &boardView{Board: b, View: Whole, marks: boardMarks(b)}
+	v.ranking(t, nil, nil)
+	if err := p.drawn(&PageFigure{Title: title, Drawing: d, values: v.tables[0]}, reproduce); err != nil {
+		return err
 	}
-	p.put(".</p></figcaption>\n<ol class=\"dots\" role=\"list\">\n")
-	letters := lettersOf(t)
-	for i := range t.Ranked {
-		l, f := &t.Ranked[i], figures[i]
-		class := ""
-		if i == 0 || strings.ContainsAny(l.Letters, t.Ranked[0].Letters) {
-			class = " class=\"lead\""
-		}
-		p.put("<li%s><span class=\"rank\">%s</span><span class=\"name\" title=\"%s\">%s</span>", markup(class), l.Rank, l.Policy, names[l.Policy])
-		if lettered {
-			p.letters(l.Letters, letters)
-		}
-		p.put("<span class=\"track\" aria-hidden=\"true\">%s</span><span class=\"value\">%s", markup(axis.row(f)), strings.TrimSpace(u.cell(f)))
-		if f.Bounded() {
-			p.put(" <span class=\"interval\">%s</span>", u.interval(f))
-		}
-		p.put("</span></li>\n")
-	}
-	p.put("<li class=\"axis\" aria-hidden=\"true\"><span class=\"rank\"></span><span class=\"name\"></span>")
-	if lettered {
-		p.letters("", letters)
-	}
-	p.put("<span class=\"track\">%s</span><span class=\"value\"></span></li>\n</ol>\n", markup(axis.labels()))
 	p.notes(t.Notes)
-}
-
-// mostLetters is the number of letters that have columns of their own in a dot plot.
-const mostLetters = 16
-
-func lettersOf(t *board.Ranking) (letters []string) {
-	for _, l := range t.Ranked {
-		letters = text.Union(letters, strings.Split(l.Letters, "")...)
-	}
-	return slices.DeleteFunc(letters, func(l string) bool { return l == "" })
-}
-
-// letters writes the groups of a policy, each letter in its own column if there is room.
-func (p *page) letters(own string, all []string) {
-	if len(all) > mostLetters {
-		p.put("<span class=\"letters\">%s</span>", own)
-		return
-	}
-	p.put("<span class=\"letters\">")
-	for _, l := range all {
-		if strings.Contains(own, l) {
-			p.put("<span class=\"on\">%s</span>", l)
-		} else {
-			p.put("<span></span>")
-		}
-	}
-	p.put("</span>")
-}
-
-// dotAxis is the axis of a dot plot, in the unit of its figures.
-type dotAxis struct {
-	unit      unit
-	low, high float64
-	ticks     []float64
-	opt       *float64 // the value of OPT, perhaps outside
-}
-
-// newDotAxis spans the figures. Values far above the median leave the axis, and so may OPT.
-func newDotAxis(t *board.Ranking, figures []*board.Figure) dotAxis {
-	a := dotAxis{unit: keyViews[t.Key].unit}
-	var lows, highs []float64
-	for _, f := range figures {
-		_, low, high := interval(f, a.unit.scale)
-		lows, highs = append(lows, low), append(highs, high)
-	}
-	if f := optimumOf(t); f != nil {
-		a.opt = new(a.unit.scale * f.Value)
-	}
-	slices.Sort(highs)
-	a.low, a.high = slices.Min(lows), highs[len(highs)-1]
-	if !t.Key.Descending {
-		a.high = min(a.high, 1.5*highs[len(highs)/2])
-	}
-	room := max((a.high-a.low)/25, a.high/1000, 1e-12)
-	a.low, a.high = a.low-room, a.high+room
-	step := math.Pow10(int(math.Floor(math.Log10((a.high - a.low) / 3))))
-	for _, m := range []float64{5, 2} {
-		if (a.high-a.low)/(m*step) >= 3 {
-			step *= m
-			break
-		}
-	}
-	for i := math.Ceil(a.low / step); i*step <= a.high; i++ {
-		a.ticks = append(a.ticks, i*step)
-	}
-	return a
-}
-
-// at returns the place of a value in percent of the axis.
-func (a dotAxis) at(x float64) float64 {
-	return math.Round(1e4*(min(max(x, a.low), a.high)-a.low)/(a.high-a.low)) / 100
-}
-
-// row returns the marks of a figure: ticks, OPT, the interval and the dot.
-func (a dotAxis) row(f *board.Figure) string {
-	var p page
-	for _, tick := range a.ticks {
-		p.put("<i style=\"left:%g%%\"></i>", a.at(tick))
-	}
-	if a.opt != nil && *a.opt >= a.low {
-		p.put("<i class=\"opt\" style=\"left:%g%%\"></i>", a.at(*a.opt))
-	}
-	x := a.unit.scale * f.Value
-	if x > a.high {
-		p.put("<b class=\"beyond\">→</b>")
-		return p.String()
-	}
-	if f.Bounded() {
-		low, high := a.at(a.unit.scale**f.Low), 100.0
-		if f.High != nil {
-			high = a.at(a.unit.scale * *f.High)
-		}
-		p.put("<u style=\"left:%g%%;width:%g%%\"></u>", low, math.Round(100*(high-low))/100)
-	}
-	p.put("<b style=\"left:%g%%\"></b>", a.at(x))
-	return p.String()
-}
-
-// labels returns the numbers of the axis.
-func (a dotAxis) labels() string {
-	var p page
-	for _, tick := range a.ticks {
-		p.put("<span style=\"left:%g%%\">%g%s</span>", a.at(tick), math.Round(1e6*tick)/1e6, strings.TrimSpace(a.unit.suffix))
-	}
-	switch {
-	case a.opt == nil:
-	case *a.opt >= a.low:
-		p.put("<span class=\"opt\" style=\"left:%g%%\">OPT</span>", a.at(*a.opt))
-	default:
-		p.put("<span class=\"opt left\">← OPT %s</span>", threeDigits(*a.opt))
-	}
-	return p.String()
+	return nil
 }

@@ -17,6 +17,8 @@ type PageFigure struct {
 	figure.Drawing
 	// SVG is the figure if it is drawn already. Drawing is then nil.
 	SVG []byte
+	// values are the values of the figure. If it is nil, Lines have theirs.
+	values *table.Table
 }
 
 // pageWidth is the width of figures of a page, in millimetres.
@@ -56,7 +58,8 @@ func (p *page) table(t *table.Table) {
 	p.put("<div class=\"controls\"></div>\n<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"%s\">%s</div>\n", t.Title, markup(t.HTML()))
 }
 
-// drawn writes a figure. Lines have their values as a table, and then reproduce writes its lines.
+// drawn writes a figure. If its values are known, it writes them as a table, and then reproduce writes
+// its lines.
 func (p *page) drawn(f *PageFigure, reproduce func()) error {
 	svg := f.SVG
 	if svg == nil {
@@ -65,14 +68,16 @@ func (p *page) drawn(f *PageFigure, reproduce func()) error {
 			return err
 		}
 	}
-	lines, valued := f.Drawing.(*figure.Lines)
+	t := f.values
+	if lines, ok := f.Drawing.(*figure.Lines); ok && t == nil {
+		t = values(lines)
+	}
 	class := "drawn"
-	if valued {
+	if t != nil {
 		class += " table"
 	}
 	p.put("<figure class=\"%s\"><figcaption><h3>%s</h3></figcaption>\n<div class=\"scroll\" role=\"img\" tabindex=\"0\" aria-label=\"%s\">%s</div>\n", class, f.Title, f.Title, markup(svg))
-	if valued {
-		t := values(lines)
+	if t != nil {
 		t.Title = f.Title + ": values"
 		p.put("<details><summary>Values</summary>\n")
 		p.table(t)

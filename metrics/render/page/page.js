@@ -335,12 +335,6 @@
       if (data.policies.length === 0) s.remove();
       else figures[s.dataset.figure](s);
     }
-    for (const f of section.querySelectorAll("figure.ranking")) {
-      const kinds = f.dataset.kind === "lossy" ? [lossy] : [exact, bound];
-      f.querySelector("figcaption").append(csvButton(`${data.stem}-ranking-${f.dataset.kind}.csv`, () => [
-        ["rank", "policy", f.dataset.kind === "lossy" ? "recall" : "x_opt", "low", "high", "tpot_s"],
-        ...data.lines.filter((l) => l.t < 0 && l.c < 0 && kinds.includes(data.policies[l.p].kind)).map((l) => [data.policies[l.p].rank, data.policies[l.p].name, l.v, l.l, l.h, l.s])], f.querySelector("h3").textContent));
-    }
   }
 
   // units are factors of the units that cells may have.
