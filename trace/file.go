@@ -244,7 +244,7 @@ func (f *File) corrupt(err error) error {
 	if errors.As(err, new(syscall.Errno)) || storage.Unread(err) {
 		return fileError(f.path, RuleFile, "cannot be read: %w", err)
 	}
-	return fileError(f.path, RuleFile, "truncated or corrupt Parquet file: %w", err)
+	return fileError(f.path, RuleFile, "truncated or corrupt Parquet file, copy or make it again: %w", err)
 }
 
 // Close closes the file.

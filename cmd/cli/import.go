@@ -52,7 +52,7 @@ Flags add facts that the sources do not state. They must agree with the sources.
 			fl.IntVar(&o.Layers, "layers", 0, "number of indexer layers of an SGLang source that does not state it")
 			fl.IntVar(&o.IndexTopK, "index-topk", 0, "list length of an SGLang source that does not state it")
 			fl.IntVar(&f.scoreBits, "score-bits", 0, "number of mantissa bits to keep of scores, up to 23 (default: 10)")
-			fl.StringVar(&m.Licence, "licence", "", "licence of the trace as an SPDX expression")
+			fl.StringVar(&m.Licence, "licence", "", "licence of the trace, if possible an SPDX expression such as CC-BY-4.0")
 			fl.StringArrayVar(&f.notes, "note", nil, "add a fact, `KEY=VALUE` (repeatable): "+strings.Join(slices.Sorted(maps.Keys(factsOf(m))), ", ")+", or a key of your own")
 			sizeVar(fl, &o.Memory, "memory", 4<<30, mostMemory, "memory to use before temporary files, which go to $TMPDIR")
 			fl.Lookup("memory").DefValue = "4GiB"

@@ -106,7 +106,7 @@ func TestBadInput(t *testing.T) {
 		"directory":             {[]string{t.TempDir()}, 1, []string{"is a directory"}},
 		"empty":                 {[]string{alter(t, good, func([]byte) []byte { return nil })}, 1, []string{"is empty"}},
 		"not Parquet":           {[]string{alter(t, good, func([]byte) []byte { return []byte("request_id,layer\n") })}, 1, []string{"not a Parquet file", "kvreplay import"}},
-		"truncated":             {[]string{alter(t, good, func(b []byte) []byte { return b[:len(b)*2/3] })}, 1, []string{"truncated or corrupt"}},
+		"truncated":             {[]string{alter(t, good, func(b []byte) []byte { return b[:len(b)*2/3] })}, 1, []string{"truncated or corrupt Parquet file, copy or make it again: "}},
 		"flipped page bit":      {[]string{alter(t, good, func(b []byte) []byte { b[900] ^= 4; return b })}, 1, []string{"altered.parquet"}},
 		"altered metadata":      {[]string{alter(t, good, func(b []byte) []byte { return bytes.Replace(b, []byte(`"sink":2`), []byte(`"sink":1`), 1) })}, 1, []string{"altered.parquet", "seal"}},
 		"wrong version":         {[]string{foreign(t, strings.Replace(foreignMeta, `n":1`, `n":2`, 1), row(0, func(*foreignRow) {}))}, 1, []string{"format version 2", "reads version 1"}},

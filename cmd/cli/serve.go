@@ -201,6 +201,9 @@ func (f *serveFlags) run(c *call) error {
 	})
 }
 
+// mostBudget bounds --token-budget.
+const mostBudget = 1 << 20
+
 // prepare reads all that the systems share.
 func (f *serveFlags) prepare(c *call) error {
 	f.schedules, f.selection, f.entry = []string{"dense"}, "auto", "auto"
@@ -219,6 +222,8 @@ func (f *serveFlags) prepare(c *call) error {
 		return usagef("--limit-batch needs a tpot in --slo, as in tpot=50ms")
 	case f.Replicas > 1 && f.Replicas != f.options.Experts:
 		return usagef("--data-parallel %d needs --expert-gpus %d: only GPUs that share experts wait for each other", f.Replicas, f.Replicas)
+	case f.Budget > mostBudget:
+		return usagef("--token-budget %d: expected 1 to %d", f.Budget, mostBudget)
 	case serving.PrefixTokens%f.BlockTokens != 0:
 		return usagef("--block-tokens %d: expected a divisor of %d", f.BlockTokens, serving.PrefixTokens)
 	}

@@ -264,6 +264,7 @@ func TestServeRefuses(t *testing.T) {
 		"many blocks":     {[]string{good, "--model", "llama-3-8b", "--kv-blocks", "40000"}, 1, "40000 blocks of KV and the weights take 99.95 GB, but a GPU has 84.94 GB"},
 		"reserve below":   {[]string{good, "--model", "llama-3-8b", "--reserve", "-0.1"}, 2, "expected a share of GPU memory, 0 to below 1"},
 		"block":           {[]string{good, "--model", "llama-3-8b", "--block-tokens", "7"}, 2, "--block-tokens 7: expected a divisor of 512"},
+		"budget":          {[]string{good, "--model", "llama-3-8b", "--token-budget", "1048577"}, 2, "--token-budget 1048577: expected 1 to 1048576"},
 		"unused seed":     {[]string{good, "--model", "llama-3-8b", "--seed", "5"}, 2, "--seed has no effect"},
 		"no experts":      {[]string{good, "--model", "llama-3-8b", "--expert-gpus", "2"}, 1, "llama-3-8b has no routed experts"},
 		"no shared ones":  {[]string{good, "--model", "qwen3-30b-a3b", "--data-parallel", "2"}, 2, "--data-parallel 2 needs --expert-gpus 2"},

@@ -59,7 +59,7 @@ var formatNames = [...]string{"unknown", "azure-csv", "mooncake-jsonl", "recorde
 func (f Format) String() string { return formatNames[f] }
 
 // Known describes the recognised formats, for messages.
-const Known = "CSV with the header " + azureHeader + " or " + recordedHeader + ", or JSON lines with timestamp, input_length, output_length and hash_ids (may be gzipped)"
+const Known = "CSV that begins with TIMESTAMP or arrival_s, or JSON lines (datasets/requests/README.md)"
 
 // maxTokens bounds a request's tokens. A larger number is damaged.
 const maxTokens = 1<<31 - 1
@@ -169,7 +169,7 @@ func (r *Reader) begin(text *bufio.Reader) error {
 	case err != io.EOF:
 		return fmt.Errorf("read requests: %s: %w", r.path, err)
 	}
-	return fmt.Errorf("read requests: %s is empty, expected %s", r.path, Known)
+	return fmt.Errorf("read requests: %s is empty: copy or make it again (datasets/requests/README.md)", r.path)
 }
 
 // Format returns the format of the content.

@@ -346,7 +346,7 @@ func TestMalformed(t *testing.T) {
 		line    int // 0: of no line
 		want    string
 	}{
-		{"", 0, "is empty"},
+		{"", 0, "is empty: copy or make it again"},
 		{"nonsense", 0, `begins with "nonsense"`},
 		{"PAR1", 0, "is a Parquet file"},
 		{packed(azureHead + azureRow)[:40], 0, ""}, // somewhere within the data

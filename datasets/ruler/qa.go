@@ -114,14 +114,30 @@ type squadFile struct {
 	} `json:"data"`
 }
 
+// jsonCause returns an error of encoding/json with its place. It names the file that is expected, and no
+// type of Go.
+func jsonCause(err error, want string) error {
+	var kind *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &kind) && kind.Field != "":
+		return fmt.Errorf("byte %d: %s is a %s, expected %s", kind.Offset, kind.Field, kind.Value, want)
+	case errors.As(err, &kind):
+		return fmt.Errorf("byte %d: found a JSON %s, expected %s", kind.Offset, kind.Value, want)
+	case errors.As(err, &syntax):
+		return fmt.Errorf("byte %d: %w, expected %s", syntax.Offset, err, want)
+	}
+	return fmt.Errorf("%w, expected %s", err, want)
+}
+
 // parseSquad returns the questions that have an answer, in the order of the file.
 func parseSquad(content []byte) (*questions, error) {
 	var file squadFile
 	if err := json.Unmarshal(content, &file); err != nil {
-		return nil, fmt.Errorf("expected the JSON of SQuAD: %w", err)
+		return nil, jsonCause(err, "SQuAD's dev-v2.0.json")
 	}
 	if file.Data == nil {
-		return nil, errors.New("no key \"data\", expected a file of SQuAD such as dev-v2.0.json")
+		return nil, errors.New("no key data, expected SQuAD's dev-v2.0.json")
 	}
 	set := &questions{}
 	var docs documents
@@ -193,18 +209,9 @@ type hotpotParagraph struct {
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (p *hotpotParagraph) UnmarshalJSON(text []byte) error {
-	var parts []json.RawMessage
-	if err := json.Unmarshal(text, &parts); err != nil {
-		return err
-	}
-	if len(parts) != 2 {
-		return fmt.Errorf("a paragraph of the context has %d parts, expected title and sentences", len(parts))
-	}
-	if err := errors.Join(json.Unmarshal(parts[0], &p.title), json.Unmarshal(parts[1], &p.sentences)); err != nil {
-		return err
-	}
-	if blank(p.title) || p.sentences == nil {
-		return errors.New("a paragraph of the context has no title or no sentences")
+	parts := []any{&p.title, &p.sentences}
+	if err := json.Unmarshal(text, &parts); err != nil || len(parts) != 2 || blank(p.title) || p.sentences == nil {
+		return errors.New("a paragraph of the context is not a title with a list of sentences")
 	}
 	return nil
 }
@@ -214,7 +221,7 @@ func (p *hotpotParagraph) UnmarshalJSON(text []byte) error {
 func parseHotpotQA(content []byte) (*questions, error) {
 	var rows []hotpotRow
 	if err := json.Unmarshal(content, &rows); err != nil {
-		return nil, fmt.Errorf("expected the JSON of HotpotQA, a list of questions: %w", err)
+		return nil, jsonCause(err, "HotpotQA's hotpot_dev_distractor_v1.json")
 	}
 	set := &questions{}
 	var docs documents

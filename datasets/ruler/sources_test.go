@@ -205,8 +205,9 @@ func TestErrors(t *testing.T) {
 		"other essays":     {func(o *Options) { o.Tasks, o.Essays = []string{"niah_single_2"}, write("e.json", "{}") }, `e.json: no key "text"`},
 		"empty folder":     {func(o *Options) { o.Tasks, o.Essays = []string{"niah_single_2"}, t.TempDir() }, "no .txt or .md file"},
 		"no SQuAD":         {func(o *Options) { o.Tasks, o.Squad = []string{"qa_1"}, "none.json" }, "dev-v2.0.json"},
-		"cut SQuAD":        {func(o *Options) { o.Tasks, o.Squad = []string{"qa_1"}, write("s.json", `{"data": [`) }, "s.json: expected the JSON of SQuAD"},
-		"other SQuAD":      {func(o *Options) { o.Tasks, o.Squad = []string{"qa_1"}, write("s.json", `{}`) }, `s.json: no key "data"`},
+		"cut SQuAD":        {func(o *Options) { o.Tasks, o.Squad = []string{"qa_1"}, write("s.json", `{"data": [`) }, "s.json: byte 10: unexpected end of JSON input, expected SQuAD"},
+		"other SQuAD":      {func(o *Options) { o.Tasks, o.Squad = []string{"qa_1"}, write("s.json", `{}`) }, "s.json: no key data, expected SQuAD"},
+		"number in SQuAD":  {func(o *Options) { o.Tasks, o.Squad = []string{"qa_1"}, write("s.json", `{"data": 3}`) }, "s.json: byte 10: data is a number, expected SQuAD's dev-v2.0.json"},
 		"empty SQuAD":      {func(o *Options) { o.Tasks, o.Squad = []string{"qa_1"}, write("s.json", `{"data": []}`) }, "no question with an answer"},
 		"bad SQuAD": {func(o *Options) {
 			o.Tasks, o.Squad = []string{"qa_1"}, write("s.json", `{"data": [{"paragraphs": [{"context": "c", "qas": [{"question": "q"}]}]}]}`)
@@ -218,12 +219,12 @@ func TestErrors(t *testing.T) {
 			o.Tasks, o.Squad = []string{"qa_1"}, write("s.json", `{"data": [{"paragraphs": [{"context": "c", "qas": [{"question": "q", "answers": [{"text": "Zed"}]}]}]}]}`)
 		}, `the answer "Zed" is not in the context`},
 		"no HotpotQA":    {func(o *Options) { o.Tasks, o.HotpotQA = []string{"qa_2"}, "none.json" }, "hotpot_dev_distractor_v1.json"},
-		"other HotpotQA": {func(o *Options) { o.Tasks, o.HotpotQA = []string{"qa_2"}, write("h.json", `{}`) }, "h.json: expected the JSON of HotpotQA"},
+		"other HotpotQA": {func(o *Options) { o.Tasks, o.HotpotQA = []string{"qa_2"}, write("h.json", `{}`) }, "h.json: byte 1: found a JSON object, expected HotpotQA"},
 		"bad HotpotQA":   {func(o *Options) { o.Tasks, o.HotpotQA = []string{"qa_2"}, write("h.json", `[{"question": "q"}]`) }, "[0]: question, answer or context missing"},
 		"null in HotpotQA": {func(o *Options) {
 			o.Tasks, o.HotpotQA = []string{"qa_2"}, write("h.json", `[{"question": "q", "answer": "a", "context": [["t", null]]}]`)
-		}, "has no title or no sentences"},
-		"bad context": {func(o *Options) { o.Tasks, o.HotpotQA = []string{"qa_2"}, write("h.json", `[{"context": [["a"]]}]`) }, "has 1 parts"},
+		}, "not a title with a list of sentences"},
+		"bad context": {func(o *Options) { o.Tasks, o.HotpotQA = []string{"qa_2"}, write("h.json", `[{"context": [["a"]]}]`) }, "not a title with a list of sentences"},
 	} {
 		o := options(1024, 2, "niah_single_1")
 		c.change(&o)

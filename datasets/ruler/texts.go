@@ -304,7 +304,7 @@ func essayText(content []byte) (string, error) {
 		Text *string `json:"text"`
 	}
 	if err := json.Unmarshal(content, &object); err != nil {
-		return "", fmt.Errorf("expected text, or an object with the key text: %w", err)
+		return "", jsonCause(err, "text, or an object with the key text")
 	}
 	if object.Text == nil {
 		return "", fmt.Errorf("no key \"text\" in the object, expected one as in PaulGrahamEssays.json")

@@ -233,7 +233,7 @@ func TestNoSource(t *testing.T) {
 		content string
 		words   []string
 	}{
-		"empty":      {"", []string{"is empty", "SGLang"}},
+		"empty":      {"", []string{"is empty: copy"}},
 		"text":       {"hello world", []string{`"hello world"`, "SGLang", "Parquet"}},
 		"object":     {`{"a":1,"b":[2]}`, []string{"meta_info", "keys: a, b"}},
 		"list":       {`[{"selected_token_pos":[1]}]`, []string{"one record per line", "jq"}},
@@ -250,7 +250,7 @@ func TestNoSource(t *testing.T) {
 		"UTF-16":     {"\xff\xfe{\x00", []string{"UTF-16", "iconv"}},
 		"no topk":    {`{"meta_info":{"id":"a","prompt_tokens":1}}`, []string{"response 1", "--enable-return-indexer-topk"}},
 		"no base64":  {`{"meta_info":{"id":"a","indexer_topk":"%%%"}}`, []string{"base64"}},
-		"blank":      {"\n\n \n", []string{"expected one of"}},
+		"blank":      {"\n\n \n", []string{"expected SGLang"}},
 	} {
 		path := write(t, dir, strings.ReplaceAll(name, " ", "_"), []byte(c.content))
 		mustFail(t, Options{}, append(c.words, path), path)

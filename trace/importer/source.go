@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -51,7 +52,7 @@ func openSource(path string, o *Options) (*source, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s: %s", path, files.NotRegular)
 	case info.Size() == 0:
-		return nil, fmt.Errorf("%s: is empty, expected one of: %s", path, Known)
+		return nil, fmt.Errorf("%s: %w", path, errEmpty)
 	}
 	s := &source{path: path, size: info.Size(), opts: o, unit: "row"}
 	if s.file, err = os.Open(path); err != nil {
@@ -162,8 +163,11 @@ var formatNames = [...]string{"unknown", "SGLang JSON", "npz", "JSON lines", "Ar
 // String returns the name of the format in messages.
 func (f Format) String() string { return formatNames[f] }
 
-// Known lists the formats and their distinguishing fields, for messages.
-const Known = "SGLang JSON (meta_info with indexer_topk), npz (zip with topk_indices.npy), JSON lines (selected_token_pos), Arrow IPC file or stream, Parquet (each may be gzipped)"
+// Known lists the formats, for messages.
+const Known = "SGLang JSON, npz, JSON lines, Arrow or Parquet (trace/importer/README.md)"
+
+// errEmpty is the error of a source without content.
+var errEmpty = errors.New("is empty: copy or record it again")
 
 // Found is the detected format of a file.
 type Found struct {
@@ -217,12 +221,12 @@ func sniff(r io.Reader) (Format, error) {
 	}
 	head = head[:n]
 	if n == 0 {
-		return Unknown, fmt.Errorf("is empty, expected one of: %s", Known)
+		return Unknown, errEmpty
 	}
 	for _, m := range magics {
 		if bytes.HasPrefix(head, []byte(m.bytes)) {
 			if m.name != "" {
-				return Unknown, fmt.Errorf("is %s. Known sources: %s", m.name, Known)
+				return Unknown, fmt.Errorf("is %s, expected %s", m.name, Known)
 			}
 			return m.format, nil
 		}
@@ -231,7 +235,7 @@ func sniff(r io.Reader) (Format, error) {
 	if len(text) > 0 && (text[0] == '{' || text[0] == '[') {
 		return sniffJSON(io.MultiReader(bytes.NewReader(head), r))
 	}
-	return Unknown, fmt.Errorf("begins with %q, expected one of: %s", head[:min(n, 16)], Known)
+	return Unknown, fmt.Errorf("begins with %q, expected %s", head[:min(n, 16)], Known)
 }
 
 // sniffJSON reads the keys of the first object until one identifies the format.
@@ -247,7 +251,7 @@ func sniffJSON(r io.Reader) (Format, error) {
 			break
 		}
 		if list = t == json.Delim('['); !list {
-			return Unknown, fmt.Errorf("is a JSON list without an object. Known sources: %s", Known)
+			return Unknown, fmt.Errorf("is a JSON list without an object, expected %s", Known)
 		}
 	}
 	var keys []string
@@ -271,9 +275,9 @@ func sniffJSON(r io.Reader) (Format, error) {
 		}
 	}
 	if slices.Contains(keys, columnNames[colIndices]) {
-		return Unknown, fmt.Errorf("is JSON with columns of a trace, expected Parquet or Arrow (pandas: to_parquet). Known sources: %s", Known)
+		return Unknown, errors.New("is JSON with columns of a trace, expected Parquet or Arrow (pandas: to_parquet)")
 	}
-	return Unknown, fmt.Errorf("is JSON with neither meta_info nor selected_token_pos (keys: %s). Known sources: %s",
+	return Unknown, fmt.Errorf("is JSON with neither meta_info nor selected_token_pos (keys: %s), expected %s",
 		strings.Join(keys[:min(len(keys), 10)], ", "), Known)
 }
 
