@@ -84,14 +84,6 @@ func between(a, b, part, whole int64) int64 {
 	return a + mulAddDiv(b-a, part, whole/2, whole)
 }
 
-// mulDiv returns a·b÷c rounded down without intermediate overflow, for a, b ≥ 0, b ≤ c, c > 0.
-func mulDiv(a, b, c int64) int64 {
-	if b == c {
-		return a
-	}
-	return mulAddDiv(a, b, 0, c)
-}
-
 // mulAddDiv returns (a·b + plus)÷c rounded down without intermediate overflow. It requires a, b ≥
 // 0, b ≤ c, 0 ≤ plus < c.
 func mulAddDiv(a, b, plus, c int64) int64 {

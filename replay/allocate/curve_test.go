@@ -36,15 +36,15 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// mulDiv returns the quotient of integers of any size.
-func TestMulDiv(t *testing.T) {
+// mulAddDiv returns the quotient of integers of any size.
+func TestMulAddDiv(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 10000 {
 		c := 1 + r.Int64N(1<<62)
 		a, b := r.Int64(), r.Int64N(c+1)
 		want := new(big.Int).Mul(big.NewInt(a), big.NewInt(b))
 		want.Div(want, big.NewInt(c))
-		if got := mulDiv(a, b, c); got != want.Int64() {
+		if got := mulAddDiv(a, b, 0, c); got != want.Int64() {
 			t.Fatalf("%d·%d÷%d: %d, want %v", a, b, c, got, want)
 		}
 	}

@@ -50,7 +50,7 @@ func solveGreedy(p *Problem, memory int64) *Result {
 	}
 	atLeast := g.moved
 	if i < len(steps) {
-		atLeast -= mulDiv(steps[i].gain, g.left, steps[i].cost)
+		atLeast -= mulAddDiv(steps[i].gain, g.left, 0, steps[i].cost)
 	}
 	g.fill()
 	return &Result{Sizes: g.sizes(), AtLeast: atLeast}

@@ -119,7 +119,7 @@ func solvePyramid(p *Problem, memory, beta int64) *Result {
 		}
 	}
 	rest := memory - p.Least()
-	return fitAll(p, func(i int) int64 { return p.Curves[i].Points[0].Cost + mulDiv(rest, weights[i], total) })
+	return fitAll(p, func(i int) int64 { return p.Curves[i].Points[0].Cost + mulAddDiv(rest, weights[i], 0, total) })
 }
 
 // adaKV divides the memory of a layer among its heads by the mass of their top entries. It keeps

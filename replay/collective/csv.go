@@ -16,7 +16,6 @@ type Measurement struct {
 	Device       string // a machine of the hardware library
 	Workers      int    // GPUs of one host
 	Bytes        int    // buffer of each GPU
-	Sizes        int    // measured sizes near Bytes, whose median the time is
 	Microseconds float64
 	Line         int // line in its file
 }
@@ -27,7 +26,8 @@ const (
 	mostBytes   = 1 << 40
 )
 
-// ReadCSV reads measurements: the header, then one line each. Lines that begin with # are ignored.
+// ReadCSV reads measurements: the header, then one line each. The column sizes is the number of measured
+// sizes near bytes, whose median the time is. Lines that begin with # are ignored.
 // Errors name file and line.
 func ReadCSV(r io.Reader, name string) ([]Measurement, error) {
 	return csvrows.Read(r, name, Header, parse)
@@ -42,7 +42,7 @@ func parse(record []string, line int) (m Measurement, err error) {
 	var errs [4]error
 	m.Workers, errs[0] = csvrows.Whole("workers", record[1], 2, mostWorkers)
 	m.Bytes, errs[1] = csvrows.Whole("bytes", record[2], 1, mostBytes)
-	m.Sizes, errs[2] = csvrows.Whole("sizes", record[3], 1, mostBytes)
+	_, errs[2] = csvrows.Whole("sizes", record[3], 1, mostBytes)
 	m.Microseconds, errs[3] = csvrows.Microseconds(record[4])
 	return m, cmp.Or(errs[:]...)
 }

@@ -22,57 +22,50 @@ type Engine struct {
 	// Step is the time of the CPU between two steps that the GPU waits for, in seconds.
 	Step float64
 	// Token is the further time between steps for each token that a step samples, in seconds.
-	Token  float64
-	Source string
+	Token float64
 }
 
 // engines are in the order of help.
 //
 // The gaps are those of a sequence of kernels that run for 2.9 us each on a V100 with CUDA 10.1. A
-// launch of each takes 3.8 us, and a graph of all takes 3.4 us each.
+// launch of each takes 3.8 us, and a graph of all takes 3.4 us each. Source: NVIDIA, Getting Started
+// with CUDA Graphs, https://developer.nvidia.com/blog/cuda-graphs/.
 //
 // GPT-2 has 12 layers and decodes 207.7 tokens/s with vLLM and 205.1 with SGLang at batch 1 without
 // graphs. With graphs they decode 766.6 and 964.6, so that the CPU limits the former. The mean is
-// 4.85 ms for 12 layers.
+// 4.85 ms for 12 layers. Source: DeepSpeed, pull request 8352, GPT-2 on an H200,
+// https://github.com/deepspeedai/DeepSpeed/pull/8352.
 //
-// Llama-7B has 32 layers and decodes 25.5 tokens/s at batch 1, limited by the CPU.
+// Llama-7B has 32 layers and decodes 25.5 tokens/s at batch 1, limited by the CPU. Source: PyTorch,
+// Accelerating Generative AI with PyTorch II, Llama-7B on an A100,
+// https://pytorch.org/blog/accelerating-generative-ai-2/.
 //
 // Continuous batching of 32 requests of 8192 tokens takes 300.6 s, of which the GPU waits 24.0 %
-// for the CPU. That is 8.8 ms for each of 8192 steps.
+// for the CPU. That is 8.8 ms for each of 8192 steps. Source: Hugging Face, Unlocking asynchronicity
+// in continuous batching, 8B on an H200, https://huggingface.co/blog/continuous_async.
 //
 // The vLLM engines wait for the CPU between steps. Vidur timed the parts of a step outside the model in
 // Sarathi-Serve, a fork of vLLM, with Llama-2-7B on an A100: scheduling, preparation of inputs,
 // sampler, processing of outputs and communication. Lines through the medians of 8 to 64 requests
 // give their sum, less the modelled logits and sampling. Since v0.6.0 vLLM processes outputs while
-// the GPU runs. Without that part the line is that of vllm-0.6.
+// the GPU runs. Without that part the line is that of vllm-0.6. Source: Vidur,
+// data/profiling/a100/cpu_overheads.csv, commit 0633efae, https://github.com/microsoft/vidur.
 //
 // Hazy Research decodes Llama-3.2-1B 2.5 times as fast as vLLM of May 2025. It reads 2.47 GB a step,
 // at 78 % of the H100's 3.35 TB/s. So vLLM takes 2.36 ms. Modelled without CPU, a step takes 1.56 ms. At
-// 256 requests the GPU of vLLM waits 5 to 6 ms between steps.
+// 256 requests the GPU of vLLM waits 5 to 6 ms between steps. Sources: Hazy Research, Look Ma, No
+// Bubbles, https://hazyresearch.stanford.edu/blog/2025-05-27-no-bubbles, and vLLM, pull request 11133,
+// https://github.com/vllm-project/vllm/pull/11133.
 var engines = []*Engine{
-	{Name: "graphs", Text: "CUDA graphs, CPU work hidden (vLLM since 0.14, SGLang, TensorRT-LLM)", Gap: 0.5e-6,
-		Source: "NVIDIA, Getting Started with CUDA Graphs, https://developer.nvidia.com/blog/cuda-graphs/"},
-	{Name: "vllm-0.8", Text: "vLLM 0.8 to 0.13 (V1), whose GPU waits for the CPU between steps", Gap: 0.5e-6, Step: 0.784e-3, Token: 18.4e-6,
-		Source: "Hazy Research, Look Ma, No Bubbles, https://hazyresearch.stanford.edu/blog/2025-05-27-no-bubbles, and " +
-			"vLLM, pull request 11133, https://github.com/vllm-project/vllm/pull/11133"},
-	{Name: "vllm-0.6", Text: "vLLM 0.6 and 0.7, whose GPU waits longer", Gap: 0.5e-6, Step: 0.975e-3, Token: 42.5e-6,
-		Source: hostTimes},
-	{Name: "vllm-0.5", Text: "vLLM up to 0.5, whose GPU also waits for the processing of outputs", Gap: 0.5e-6, Step: 1.13e-3, Token: 105e-6,
-		Source: hostTimes},
-	{Name: "eager", Text: "a serving engine without CUDA graphs", Gap: 0.9e-6, Layer: 4.85e-3 / 12,
-		Source: "DeepSpeed, pull request 8352, GPT-2 on an H200, https://github.com/deepspeedai/DeepSpeed/pull/8352"},
-	{Name: "pytorch", Text: "plain PyTorch (FlexGen, Accelerate)", Gap: 0.9e-6, Layer: 1 / 25.5 / 32,
-		Source: "PyTorch, Accelerating Generative AI with PyTorch II, Llama-7B on an A100, " +
-			"https://pytorch.org/blog/accelerating-generative-ai-2/"},
-	{Name: "transformers", Text: "continuous batching of Transformers, not asynchronous", Gap: 0.5e-6,
-		Step: 0.24 * 300.6 / 8192, Source: "Hugging Face, Unlocking asynchronicity in continuous batching, " +
-			"8B on an H200, https://huggingface.co/blog/continuous_async"},
+	{Name: "graphs", Text: "CUDA graphs, CPU work hidden (vLLM since 0.14, SGLang, TensorRT-LLM)", Gap: 0.5e-6},
+	{Name: "vllm-0.8", Text: "vLLM 0.8 to 0.13 (V1), whose GPU waits for the CPU between steps", Gap: 0.5e-6, Step: 0.784e-3, Token: 18.4e-6},
+	{Name: "vllm-0.6", Text: "vLLM 0.6 and 0.7, whose GPU waits longer", Gap: 0.5e-6, Step: 0.975e-3, Token: 42.5e-6},
+	{Name: "vllm-0.5", Text: "vLLM up to 0.5, whose GPU also waits for the processing of outputs", Gap: 0.5e-6, Step: 1.13e-3, Token: 105e-6},
+	{Name: "eager", Text: "a serving engine without CUDA graphs", Gap: 0.9e-6, Layer: 4.85e-3 / 12},
+	{Name: "pytorch", Text: "plain PyTorch (FlexGen, Accelerate)", Gap: 0.9e-6, Layer: 1 / 25.5 / 32},
+	{Name: "transformers", Text: "continuous batching of Transformers, not asynchronous", Gap: 0.5e-6, Step: 0.24 * 300.6 / 8192},
 	{Name: "none", Text: "kernels without gaps"},
 }
-
-// hostTimes is the source of the CPU times of vLLM up to 0.7.
-const hostTimes = "Vidur, data/profiling/a100/cpu_overheads.csv, " +
-	"https://github.com/microsoft/vidur/blob/0633efaee2826c47b16741e57df0476b58136714/data/profiling/a100/cpu_overheads.csv"
 
 // DefaultEngine is the engine of commands that name none.
 const DefaultEngine = "graphs"
