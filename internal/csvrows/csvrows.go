@@ -58,7 +58,7 @@ func ReadBy[T any](r io.Reader, name, expected string, parser func(header []stri
 		record, err := in.Read()
 		switch {
 		case errors.Is(err, io.EOF) && len(all) == 0:
-			return nil, fmt.Errorf("%s has a header and no measurements", name)
+			return nil, fmt.Errorf("%s has a header and no measurements: add at least one line", name)
 		case errors.Is(err, io.EOF):
 			return all, nil
 		case err != nil:

@@ -97,6 +97,11 @@ func TestMachines(t *testing.T) {
 			t.Errorf("%s lacks a part: %+v", name, m)
 		}
 	}
+	for _, gpu := range lib.Items(KindGPU) {
+		if m, err := lib.Machine(Head(gpu).Name); err != nil || m.GPU.Name != Head(gpu).Name {
+			t.Errorf("GPU %s has no machine of its name: %v", Head(gpu).Name, err)
+		}
+	}
 	m, err := lib.Machine("h100")
 	if err != nil || m.GPU.MemoryBandwidth.Value != 3350e9 || m.GPU.SMs.Value != 132 || m.Link.PCIe.Generation.Value != 5 {
 		t.Errorf("h100 is %+v, %v", m, err)
