@@ -12,6 +12,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace"
@@ -399,67 +400,46 @@ func sum(a, b []int64) []int64 {
 	return a
 }
 
-// share is a ÷ b, absent if b is 0.
-type share struct {
-	v  float64
-	ok bool
-}
+// The figures of facts are NaN if the traces do not determine them.
 
-func ratio(a, b int64) share {
-	if b == 0 {
-		return share{}
-	}
-	return share{float64(a) / float64(b), true}
-}
-
-func (f *facts) overlap() share { return ratio(f.locality.Common, f.locality.After) }
-func (f *facts) hits(cell int) share {
-	return ratio(f.cells[cell].demand-f.cells[cell].misses, f.cells[cell].demand)
-}
-func (f *facts) predicted() share { return ratio(f.predictedHits, f.predictedOf) }
-
-func (f *facts) mass() share {
-	if f.massRows == 0 {
-		return share{}
-	}
-	return share{f.covered / float64(f.massRows), true}
+func (f *facts) overlap() float64   { return text.Ratio(f.locality.Common, f.locality.After) }
+func (f *facts) predicted() float64 { return text.Ratio(f.predictedHits, f.predictedOf) }
+func (f *facts) mass() float64      { return f.covered / float64(f.massRows) }
+func (f *facts) hits(cell int) float64 {
+	return text.Ratio(f.cells[cell].demand-f.cells[cell].misses, f.cells[cell].demand)
 }
 
 // nextTopK returns the share of a step's demand that is among the first m blocks of the list before
 // it.
-func (f *facts) nextTopK(m int) share {
+func (f *facts) nextTopK(m int) float64 {
 	hits := slice.Sum(f.next[:min(m, len(f.next))], func(n int64) int64 { return n })
-	return ratio(hits, f.locality.After)
+	return text.Ratio(hits, f.locality.After)
 }
 
 // stays returns the share of blocks at ranks [from, to) that the next step demands.
-func (f *facts) stays(from, to int) share {
+func (f *facts) stays(from, to int) float64 {
 	var hits, total int64
 	for r := max(0, from); r < min(to, len(f.next)); r++ {
 		hits, total = hits+f.next[r], total+f.from[r]
 	}
-	return ratio(hits, total)
+	return text.Ratio(hits, total)
 }
 
 // keptFor returns the share of the demand, after a stream's first step, that one of the n steps
 // before demanded. A cache of the last n steps' demand hits that share.
-func (f *facts) keptFor(n int) share {
+func (f *facts) keptFor(n int) float64 {
 	hits := f.locality.Common
 	for gap, count := range f.locality.Gaps {
 		if gap <= n {
 			hits += count
 		}
 	}
-	return ratio(hits, f.locality.After)
+	return text.Ratio(hits, f.locality.After)
 }
 
 // workingSet returns the mean number of distinct blocks of locality.Windows[w] steps, divided by K.
-func (f *facts) workingSet(w int) share {
-	set, demand := ratio(f.locality.WorkingSet[w], f.locality.WorkingSteps[w]), ratio(f.locality.Demand, f.locality.Steps)
-	if !set.ok || !demand.ok || demand.v == 0 {
-		return share{}
-	}
-	return share{set.v / demand.v, true}
+func (f *facts) workingSet(w int) float64 {
+	return text.Ratio(f.locality.WorkingSet[w], f.locality.WorkingSteps[w]) / text.Ratio(f.locality.Demand, f.locality.Steps)
 }
 
 // replay replays every cell and keeps its counts with the streams. It leaves out a policy that
@@ -505,7 +485,7 @@ type recall struct {
 	facts                facts
 }
 
-func (r *recall) share() share { return ratio(r.hits, r.of) }
+func (r *recall) share() float64 { return text.Ratio(r.hits, r.of) }
 
 // compareSelectors compares each selector's demand, as tokens, with the exact Top-K of the same
 // request, step, layer and head. It does so in every part that has both.
@@ -523,7 +503,7 @@ func (c *corpus) compareSelectors(ctx context.Context) error {
 			}
 		}
 	}
-	slices.SortStableFunc(c.recalls, func(a, b recall) int { return cmp.Compare(b.share().v, a.share().v) })
+	slices.SortStableFunc(c.recalls, func(a, b recall) int { return cmp.Compare(b.share(), a.share()) })
 	return nil
 }
 

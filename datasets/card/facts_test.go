@@ -50,9 +50,9 @@ func questTrace(t *testing.T, folder string) string {
 	})
 }
 
-func same(t *testing.T, what string, got share, want float64) {
+func same(t *testing.T, what string, got, want float64) {
 	t.Helper()
-	if !got.ok || math.Abs(got.v-want) > 1e-9 {
+	if !(math.Abs(got-want) <= 1e-9) {
 		t.Errorf("%s: %v, expected %v", what, got, want)
 	}
 }
@@ -90,8 +90,8 @@ func TestRecall(t *testing.T) {
 		t.Fatalf("%+v", c.recalls)
 	}
 	same(t, "recall", c.recalls[0].share(), 5./12)
-	same(t, "mass", meanOf(c.recalls[0].mass), 0.6)
-	same(t, "resident", meanOf(c.recalls[0].resident), 0.25)
+	same(t, "mass", mean(c.recalls[0].mass), 0.6)
+	same(t, "resident", mean(c.recalls[0].resident), 0.25)
 	if len(c.sets) != 1 || len(c.sets[0].streams) != 1 {
 		t.Errorf("the set of the part is not the exact trace alone: %+v", c.sets)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"net/url"
 	"os"
 	"regexp"
@@ -219,11 +220,11 @@ func (c *corpus) Parts() string {
 		if own := distinct(p.streams, func(x *stream) int32 { return x.info.Head }); own[len(own)-1] != trace.NoHead {
 			heads = ranges(slices.DeleteFunc(own, func(h int32) bool { return h == trace.NoHead }))
 		}
-		budgets := slice.Map(p.streams, func(x *stream) share { return share{x.budget(), true} })
+		budgets := slice.Map(p.streams, func(x *stream) float64 { return x.budget() })
 		rows = append(rows, []string{name, strconv.Itoa(len(p.sources)), strconv.Itoa(len(p.tasks())), strconv.Itoa(p.requests()),
 			ranges(distinct(p.streams, func(x *stream) int32 { return x.info.Layer })), heads, p.span(promptOf),
 			p.span(func(x *stream) int { return x.info.Rows - x.info.Windows }), p.span(func(x *stream) int { return x.info.Windows }),
-			p.texts(listsOf), spanOf(budgets), p.texts(func(s *source) string { return orNone(s.meta.Selector) }),
+			p.texts(listsOf), spanOf(budgets...), p.texts(func(s *source) string { return orNone(s.meta.Selector) }),
 			p.texts(func(s *source) string { return strings.Join(s.columns, ", ") }), p.bytes()})
 	}
 	return markdown(14, []string{"part", "traces", "tasks", "requests", "layers", "KV heads", "prompt, tokens", "steps", "windows", "K / M, blocks", "K ÷ prompt", "selectors", "columns", "bytes"}, rows)
@@ -369,12 +370,12 @@ func (c *corpus) Tasks() string {
 	header := []string{"task", "overlap", "first seen", "set 4 ÷ K", "set 16 ÷ K", "set 64 ÷ K", "gap p50 / p90, steps", "reuse p50 / p90 / p99, blocks", "covered mass"}
 	return c.bySet(header, func(f *facts) []string {
 		s := f.locality.Summary()
-		row := []string{percent(f.overlap()), percent(ratio(f.locality.FirstSeen, f.locality.After))}
+		row := []string{percent(f.overlap()), percent(text.Ratio(f.locality.FirstSeen, f.locality.After))}
 		for w := 1; w < len(locality.Windows); w++ {
 			row = append(row, decimals(f.workingSet(w), 2))
 		}
-		return append(row, whole(s.Gap.P50)+" / "+whole(s.Gap.P90),
-			strings.Join([]string{whole(s.Reuse.P50), whole(s.Reuse.P90), whole(s.Reuse.P99)}, " / "), percent(f.mass()))
+		return append(row, text.Number(s.Gap.P50, 0)+" / "+text.Number(s.Gap.P90, 0),
+			strings.Join([]string{text.Number(s.Reuse.P50, 0), text.Number(s.Reuse.P90, 0), text.Number(s.Reuse.P99, 0)}, " / "), percent(f.mass()))
 	})
 }
 
@@ -442,9 +443,9 @@ func (c *corpus) Layers() string {
 	var rows [][]string
 	for _, l := range x.layers() {
 		row := []string{strconv.Itoa(int(l.key))}
-		for _, figure := range []func(*facts) share{(*facts).overlap, hitsOf(0), hitsOf(lru2), hitsOf(4)} {
+		for _, figure := range []func(*facts) float64{(*facts).overlap, hitsOf(0), hitsOf(lru2), hitsOf(4)} {
 			for _, h := range heads {
-				cell := share{}
+				cell := math.NaN()
 				if f := at[place{l.key, h.key}]; f != nil {
 					cell = figure(f)
 				}
@@ -456,7 +457,7 @@ func (c *corpus) Layers() string {
 	return markdown(0, header, rows)
 }
 
-func hitsOf(cell int) func(*facts) share { return func(f *facts) share { return f.hits(cell) } }
+func hitsOf(cell int) func(*facts) float64 { return func(f *facts) float64 { return f.hits(cell) } }
 
 func headName(h int32) string {
 	if h == trace.NoHead {
@@ -501,21 +502,15 @@ func (c *corpus) Selectors() string {
 	var rows [][]string
 	for i := range c.recalls {
 		r := &c.recalls[i]
-		rows = append(rows, []string{r.part, code(r.selector), strconv.Itoa(r.block), percent(r.share()), mean(r.resident), mean(r.mass),
+		rows = append(rows, []string{r.part, code(r.selector), strconv.Itoa(r.block), percent(r.share()), percent(mean(r.resident)), percent(mean(r.mass)),
 			percent(r.facts.overlap()), percent(r.facts.hits(lru2)), percent(r.facts.hits(look2))})
 	}
 	return markdown(2, []string{"part", "selector", "block", "recall", "resident", "mass", "overlap", "LRU 2 × K", "lookahead 2 × K"}, rows)
 }
 
-// mean returns the mean of noted values, as a share.
-func mean(values []float64) string { return percent(meanOf(values)) }
-
-func meanOf(values []float64) share {
-	if len(values) == 0 {
-		return share{}
-	}
-	s := slice.Sum(values, func(v float64) float64 { return v })
-	return share{s / float64(len(values)), true}
+// mean returns the mean of noted values, NaN without any.
+func mean(values []float64) float64 {
+	return slice.Sum(values, func(v float64) float64 { return v }) / float64(len(values))
 }
 
 // Predictions returns the share of the demand that was predicted one layer ahead, by task and
@@ -557,7 +552,7 @@ func (c *corpus) HitsBesidePaper() string {
 				if len(parts) > 1 {
 					text = r.part + " "
 				}
-				text += pair(100*r.facts.hits(lru2).v, 100*r.facts.hits(look2).v)
+				text += pair(100*r.facts.hits(lru2), 100*r.facts.hits(look2))
 				if r.selector != r.name && slices.ContainsFunc(c.recalls, func(o recall) bool { return o.name == r.name && o.selector != r.selector }) {
 					text += " (" + code(r.selector) + ")"
 				}
@@ -565,14 +560,14 @@ func (c *corpus) HitsBesidePaper() string {
 			}
 		}
 		if len(here) == 0 {
-			here = []string{none}
+			here = []string{text.None}
 		}
 		slices.Sort(here)
 		rows = append(rows, []string{p.selector, pair(p.lru[0], p.la[0]), pair(p.lru[1], p.la[1]), pair(p.lru[2], p.la[2]), strings.Join(here, ", ")})
 	}
 	for _, x := range c.sets {
-		if f := x.all(); f.hits(look2).ok {
-			rows = append(rows, []string{x.name + ", " + strings.Join(x.selectors(), ", "), none, none, none, pair(100*f.hits(lru2).v, 100*f.hits(look2).v)})
+		if f := x.all(); known(f.hits(look2)) {
+			rows = append(rows, []string{x.name + ", " + strings.Join(x.selectors(), ", "), text.None, text.None, text.None, pair(100*f.hits(lru2), 100*f.hits(look2))})
 		}
 	}
 	return markdown(1, []string{"LRU → lookahead, %", "Llama-3-8B", "Qwen-3-8B", "Phi-4-mini", "here"}, rows)
@@ -583,45 +578,39 @@ func (x *set) selectors() []string {
 	return distinct(x.streams, func(s *stream) string { return "selector " + orNone(s.source.selector) })
 }
 
-const none = "–" // no value: a division by 0, or not in the trace
+// known reports whether the traces determine a figure.
+func known(v float64) bool { return !math.IsNaN(v) }
 
 // percent returns a share to a tenth of a percent.
-func percent(s share) string {
-	if !s.ok {
-		return none
+func percent(v float64) string {
+	if !known(v) {
+		return text.None
 	}
-	return strconv.FormatFloat(100*s.v, 'f', 1, 64) + " %"
+	return text.Percent(&v)
+}
+
+func decimals(v float64, n int) string {
+	if !known(v) {
+		return text.None
+	}
+	return text.Number(&v, n)
 }
 
 // spanOf returns "5.0 %" or "5.0 % to 9.0 %".
-func spanOf(values []share) string {
-	var least, most share
-	for _, v := range values {
-		if v.ok && (!least.ok || v.v < least.v) {
-			least = v
-		}
-		if v.ok && (!most.ok || v.v > most.v) {
-			most = v
-		}
-	}
+func spanOf(values ...float64) string {
+	least, most := extremes(values)
 	if percent(least) == percent(most) {
 		return percent(least)
 	}
 	return percent(least) + " to " + percent(most)
 }
 
-func decimals(s share, n int) string {
-	if !s.ok {
-		return none
+// extremes returns the least and the largest of the known values.
+func extremes(values []float64) (least, most float64) {
+	if values = slice.Filter(values, known); len(values) == 0 {
+		return math.NaN(), math.NaN()
 	}
-	return strconv.FormatFloat(s.v, 'f', n, 64)
-}
-
-func whole(v *float64) string {
-	if v == nil {
-		return none
-	}
-	return strconv.FormatFloat(*v, 'f', 0, 64)
+	return slices.Min(values), slices.Max(values)
 }
 
 // span returns "5" or "5 to 9".

@@ -119,15 +119,11 @@ func (c *corpus) similarity() comparison {
 	var here []string
 	layers, low, wide := 0, 0, 0
 	for _, x := range c.sets {
-		lo, hi := extremes(x.layers(), (*facts).overlap)
-		here = append(here, fmt.Sprintf("%s %s, by layer %s", x.name, percent(x.all().overlap()), spanOf([]share{lo, hi})))
-		for _, l := range x.layers() {
-			layers++
-			if l.facts.overlap().v < least {
-				low++
-			}
-		}
-		if hi.v-lo.v > apart {
+		overlaps := across(x.layers(), (*facts).overlap)
+		here = append(here, fmt.Sprintf("%s %s, by layer %s", x.name, percent(x.all().overlap()), spanOf(overlaps...)))
+		layers += len(overlaps)
+		low += slice.Count(overlaps, func(v float64) bool { return !(v >= least) })
+		if lo, hi := extremes(overlaps); hi-lo > apart {
 			wide++
 		}
 	}
@@ -137,21 +133,9 @@ func (c *corpus) similarity() comparison {
 	return p
 }
 
-// extremes returns the least and the largest value of a figure over groups.
-func extremes[K any](gs []group[K], figure func(*facts) share) (least, most share) {
-	for i := range gs {
-		v := figure(&gs[i].facts)
-		if !v.ok {
-			continue
-		}
-		if !least.ok || v.v < least.v {
-			least = v
-		}
-		if !most.ok || v.v > most.v {
-			most = v
-		}
-	}
-	return least, most
+// across returns a figure of each group.
+func across[K any](gs []group[K], figure func(*facts) float64) []float64 {
+	return slice.Map(gs, func(g group[K]) float64 { return figure(&g.facts) })
 }
 
 // missProfile compares with ESS's Fig. 5: how far layers lie apart.
@@ -161,17 +145,17 @@ func (c *corpus) missProfile() comparison {
 		Paper: fmt.Sprintf("LRU at Sparse Memory Ratio 0.2, Top-%d: %.2f to %d misses per batch over the layers, a factor of %.0f", essTopK, essFewest, essMost, paper)}
 	x := c.deepest()
 	layers := x.layers()
-	least, most := extremes(layers, func(f *facts) share { return ratio(f.cells[lruESS].misses, f.cells[lruESS].steps) })
-	if len(layers) < 2 || !least.ok {
+	least, most := extremes(across(layers, func(f *facts) float64 { return text.Ratio(f.cells[lruESS].misses, f.cells[lruESS].steps) }))
+	if len(layers) < 2 || !known(least) {
 		p.Verdict, p.Here, p.Why = undecided, "one layer", "layers cannot be compared"
 		return p
 	}
 	p.Here = fmt.Sprintf("%s, LRU of 0.2 of the prompt: %s to %s misses per step of K = %d and stream, over %d layers with tasks and heads pooled", x.name, decimals(least, 2), decimals(most, 2), x.k, len(layers))
-	if least.v == 0 {
+	if least == 0 {
 		p.Verdict, p.Why = agrees, "a layer misses nothing, so the factor between layers is infinite"
 		return p
 	}
-	factor := most.v / least.v
+	factor := most / least
 	p.Verdict = decide(factor > paper/2 && factor < paper*2)
 	p.Why = fmt.Sprintf("a factor of %.1f between layers (agreement means within a factor of 2 of the paper's)", factor)
 	return p
@@ -189,13 +173,13 @@ func (c *corpus) windows() comparison {
 		f := x.all()
 		var missed []string
 		for n := 1; n <= 3; n++ {
-			missed = append(missed, percent(less(f.keptFor(n))))
+			missed = append(missed, percent(1-f.keptFor(n)))
 		}
-		lru := less(f.hits(lru3))
+		lru := 1 - f.hits(lru3)
 		here = append(here, fmt.Sprintf("%s %s (LRU of 3 × K %s)", x.name, strings.Join(missed, ", "), percent(lru)))
 		if math.Abs(x.budget()/budget-1) < near {
 			compared = append(compared, x.name)
-			same = same && min(lru.v, less(f.keptFor(3)).v) <= paper
+			same = same && min(lru, 1-f.keptFor(3)) <= paper
 		}
 	}
 	p.Here = "missed if the demand of the last 1, 2, 3 steps is kept: " + strings.Join(here, "; ")
@@ -214,8 +198,6 @@ func (x *set) budget() float64 {
 	return sum / float64(len(x.streams))
 }
 
-func less(s share) share { return share{1 - s.v, s.ok} }
-
 // nextStep compares with KVDrive's Fig. 7.
 func (c *corpus) nextStep() comparison {
 	p := comparison{Source: "KVDrive, Fig. 7 (Top-M against the next Top-K)",
@@ -230,10 +212,10 @@ func (c *corpus) nextStep() comparison {
 		q := x.quarters()
 		best, last := f.stays(q[0][0], q[0][1]), f.stays(q[1][0], q[1][1])
 		text := fmt.Sprintf("%s %s, then %s", x.name, percent(best), percent(last))
-		down := best.v > last.v
-		if behind := f.stays(q[2][0], q[2][1]); behind.ok {
+		down := best > last
+		if behind := f.stays(q[2][0], q[2][1]); known(behind) {
 			text += ", then " + percent(behind)
-			down = down && last.v > behind.v
+			down = down && last > behind
 		}
 		here = append(here, text)
 		if down {
@@ -259,17 +241,11 @@ func (c *corpus) hitLevel() comparison {
 	groups, low, high := 0, 0, 0
 	for _, x := range c.sets {
 		tasks := x.tasks()
-		lo, hi := extremes(tasks, hitsOf(lru2))
-		here = append(here, fmt.Sprintf("%s %s over %s", x.name, spanOf([]share{lo, hi}), text.Count(len(tasks), "task")))
-		for i := range tasks {
-			groups++
-			switch v := 100 * tasks[i].facts.hits(lru2).v; {
-			case v < least:
-				low++
-			case v > most:
-				high++
-			}
-		}
+		hits := across(tasks, hitsOf(lru2))
+		here = append(here, fmt.Sprintf("%s %s over %s", x.name, spanOf(hits...), text.Count(len(tasks), "task")))
+		groups += len(hits)
+		low += slice.Count(hits, func(v float64) bool { return 100*v < least })
+		high += slice.Count(hits, func(v float64) bool { return 100*v > most })
 	}
 	p.Here = "window 2 taken as LRU of 2 × K: " + strings.Join(here, "; ")
 	p.Verdict = decide(low+high == 0)
@@ -285,10 +261,10 @@ func (c *corpus) lookaheadGain() comparison {
 	groups, up, least, most, total := 0, 0, 0.0, 0.0, 0.0
 	note := func(f *facts) {
 		lru, lookahead := f.hits(lru2), f.hits(look2)
-		if !lookahead.ok {
+		if !known(lookahead) {
 			return
 		}
-		d := 100 * (lookahead.v - lru.v)
+		d := 100 * (lookahead - lru)
 		if groups == 0 {
 			least, most = d, d
 		}
@@ -332,15 +308,15 @@ func (c *corpus) selectorOrder() comparison {
 		best := c.bestMass(part)
 		var masses []string
 		for i, a := range driveAnswers {
-			x := best[a.selector]
-			if !x.ok {
+			x, ok := best[a.selector]
+			if !ok {
 				continue
 			}
 			masses = append(masses, fmt.Sprintf("%s %s", a.selector, percent(x)))
 			for _, b := range driveAnswers[i+1:] {
-				if y := best[b.selector]; y.ok {
+				if y, ok := best[b.selector]; ok {
 					pairs++
-					if x.v > y.v {
+					if x > y {
 						same++
 					}
 				}
@@ -371,11 +347,11 @@ func (c *corpus) compared() []string {
 }
 
 // bestMass returns the noted mass of each selector of a part, of its best variant.
-func (c *corpus) bestMass(part string) map[string]share {
-	best := map[string]share{}
+func (c *corpus) bestMass(part string) map[string]float64 {
+	best := map[string]float64{}
 	for i := range c.recalls {
 		r := &c.recalls[i]
-		if m := meanOf(r.mass); r.part == part && m.ok && m.v > best[r.name].v {
+		if m := mean(r.mass); r.part == part && m > best[r.name] {
 			best[r.name] = m
 		}
 	}

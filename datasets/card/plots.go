@@ -21,8 +21,12 @@ type titled struct {
 	figure.Drawing
 }
 
-// ofLines draws lines without markers. It leaves out those without points, and those beyond mostLines.
+// ofLines draws lines without markers. It leaves out points without a figure, lines without points, and
+// lines beyond mostLines.
 func ofLines(title string, l figure.Lines) titled {
+	for i := range l.Lines {
+		l.Lines[i].Points = slices.DeleteFunc(l.Lines[i].Points, func(p figure.Point) bool { return !known(p.Y) })
+	}
 	l.Lines = slices.DeleteFunc(l.Lines, func(line figure.Line) bool { return len(line.Points) == 0 })
 	if n := len(l.Lines); n > mostLines {
 		title += fmt.Sprintf(", %d of %d lines", mostLines, n)
@@ -39,10 +43,11 @@ func ofLines(title string, l figure.Lines) titled {
 
 // ofBars draws bars of shares.
 func ofBars(title, x string, series []string, bars []figure.Bar) titled {
-	if len(bars) == 0 {
+	d := figure.Shares(x, series, bars)
+	if len(d.Rows) == 0 {
 		return titled{}
 	}
-	return titled{title, figure.Shares(x, series, bars)}
+	return titled{title, d}
 }
 
 func (c *corpus) plots() (map[string][]byte, error) {
@@ -71,12 +76,10 @@ func (c *corpus) plots() (map[string][]byte, error) {
 }
 
 // byLayer returns a line of a figure over layers.
-func byLayer(name string, layers []group[int32], of func(*facts) share) figure.Line {
+func byLayer(name string, layers []group[int32], of func(*facts) float64) figure.Line {
 	l := figure.Line{Name: name}
 	for i := range layers {
-		if v := of(&layers[i].facts); v.ok {
-			l.Points = append(l.Points, figure.At(float64(layers[i].key), v.v))
-		}
+		l.Points = append(l.Points, figure.At(float64(layers[i].key), of(&layers[i].facts)))
 	}
 	return l
 }
@@ -137,9 +140,7 @@ func (c *corpus) lruCapacity() titled {
 	}
 	l.Lines = c.eachFile(func(_ *set, f *facts) (points []figure.Point) {
 		for _, m := range multiples {
-			if v := f.hits(m.cell); v.ok {
-				points = append(points, figure.At(m.of, v.v))
-			}
+			points = append(points, figure.At(m.of, f.hits(m.cell)))
 		}
 		return points
 	})
@@ -155,8 +156,8 @@ func (c *corpus) nextTopK() titled {
 		last := 0
 		for i := range 21 {
 			m := int(math.Round(float64(x.m) * float64(i) / 20))
-			if v := f.nextTopK(m); v.ok && (m > last || i == 0) {
-				points, last = append(points, figure.At(float64(m)/float64(x.k), v.v)), m
+			if m > last || i == 0 {
+				points, last = append(points, figure.At(float64(m)/float64(x.k), f.nextTopK(m))), m
 			}
 		}
 		return points
@@ -171,9 +172,7 @@ func (c *corpus) workingSets() titled {
 	}
 	l.Lines = c.eachFile(func(_ *set, f *facts) (points []figure.Point) {
 		for w, steps := range locality.Windows {
-			if v := f.workingSet(w); v.ok {
-				points = append(points, figure.At(float64(steps), v.v))
-			}
+			points = append(points, figure.At(float64(steps), f.workingSet(w)))
 		}
 		return points
 	})
@@ -186,9 +185,7 @@ func (c *corpus) reentryGaps() titled {
 		f := x.all()
 		line := figure.Line{Name: x.name}
 		for _, n := range []int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64} {
-			if v := f.keptFor(n); v.ok {
-				line.Points = append(line.Points, figure.At(float64(n), v.v))
-			}
+			line.Points = append(line.Points, figure.At(float64(n), f.keptFor(n)))
 		}
 		l.Lines = append(l.Lines, line)
 	}
@@ -203,7 +200,7 @@ func (c *corpus) overlapTasks() titled {
 			if name != x.name {
 				name = x.name + ": " + name
 			}
-			bars = append(bars, figure.Bar{Name: name, Values: []float64{t.facts.overlap().v}})
+			bars = append(bars, figure.Bar{Name: name, Values: []float64{t.facts.overlap()}})
 		}
 	}
 	return ofBars("Overlap of consecutive demands by task", "overlap with the step before", nil, bars)
@@ -217,7 +214,7 @@ func (c *corpus) selectorBars() titled {
 		if len(c.parts()) > 1 && c.recalls[0].part != r.part {
 			name = r.part + ": " + name
 		}
-		bars = append(bars, figure.Bar{Name: name, Values: []float64{r.share().v, meanOf(r.mass).v}})
+		bars = append(bars, figure.Bar{Name: name, Values: []float64{r.share(), mean(r.mass)}})
 	}
 	return ofBars("Selectors against the exact Top-K", "share of the exact Top-K, and of its attention mass", []string{"recall", "mass (as captured)"}, bars)
 }

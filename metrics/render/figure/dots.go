@@ -39,19 +39,20 @@ type Bar struct {
 }
 
 // Shares returns dots for the values of bars, from 0 to 1. With several series, each value has a row that
-// names its series, and every second row is highlighted.
+// names its series, and every second row is highlighted. NaN has no row.
 func Shares(x string, series []string, bars []Bar) *Dots {
 	d := &Dots{X: x, Share: true}
 	for _, b := range bars {
+		name := b.Name
 		for i, v := range b.Values {
-			row := Row{Name: b.Name, Label: fmt.Sprintf("%.3f", v), Value: v, Low: v, High: v, Highlight: i%2 == 1}
+			if math.IsNaN(v) {
+				continue
+			}
+			row := Row{Name: name, Label: fmt.Sprintf("%.3f", v), Value: v, Low: v, High: v, Highlight: i%2 == 1}
 			if len(b.Values) > 1 {
 				row.Label += " " + series[i]
 			}
-			if i > 0 {
-				row.Name = ""
-			}
-			d.Rows = append(d.Rows, row)
+			d.Rows, name = append(d.Rows, row), ""
 		}
 	}
 	return d

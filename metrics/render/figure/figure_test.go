@@ -326,3 +326,11 @@ func TestEncodingOfPDF(t *testing.T) {
 		t.Error("no text \"a ÷ b\" in Windows 1252")
 	}
 }
+
+// A share that is not known has no dot.
+func TestSharesUnknown(t *testing.T) {
+	d := Shares("x", []string{"recall", "mass"}, []Bar{{Name: "a", Values: []float64{0.5, math.NaN()}}, {Name: "b", Values: []float64{math.NaN(), 0.25}}})
+	if len(d.Rows) != 2 || d.Rows[0].Name != "a" || d.Rows[1].Name != "b" || d.Rows[1].Label != "0.250 mass" {
+		t.Errorf("%+v", d.Rows)
+	}
+}
