@@ -52,7 +52,6 @@ If a step fails, the clone is left as it was. policies/SHARE.md describes the ca
 
 // submitted is a policy on its way into the clone.
 type submitted struct {
-	card *submission.Card
 	from string // the author's folder
 	name string // of the package
 	dir  string // in the clone
@@ -114,7 +113,7 @@ func newSubmitted(from string, known policies.Table) (*submitted, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &submitted{card: card, from: from}
+	s := &submitted{from: from}
 	tests := false
 	err = eachGoFile(from, func(name string, text []byte) error {
 		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)

@@ -14,36 +14,35 @@ import (
 // Set is one of LongBench's sets of questions.
 type Set struct {
 	Name         string
-	MaxNewTokens int    // config/dataset2maxlen.json
-	ChatTemplate bool   // pred.py leaves the template away where "chat models are better off without"
-	E            bool   // LongBench-E has this set too, in <name>_e.jsonl
-	Rows         int    // rows of the original set (task.md), without those of LongBench-E
-	Metric       string // eval.py
+	MaxNewTokens int  // config/dataset2maxlen.json
+	ChatTemplate bool // pred.py leaves the template away where "chat models are better off without"
+	E            bool // LongBench-E has this set too, in <name>_e.jsonl
+	Rows         int  // rows of the original set (task.md), without those of LongBench-E
 }
 
 // sets are in the order of pred.py.
 var sets = []Set{
-	{"narrativeqa", 128, true, false, 200, "F1"},
-	{"qasper", 128, true, true, 200, "F1"},
-	{"multifieldqa_en", 64, true, true, 150, "F1"},
-	{"multifieldqa_zh", 64, true, false, 200, "F1"},
-	{"hotpotqa", 32, true, true, 200, "F1"},
-	{"2wikimqa", 32, true, true, 200, "F1"},
-	{"musique", 32, true, false, 200, "F1"},
-	{"dureader", 128, true, false, 200, "Rouge-L"},
-	{"gov_report", 512, true, true, 200, "Rouge-L"},
-	{"qmsum", 512, true, false, 200, "Rouge-L"},
-	{"multi_news", 512, true, true, 200, "Rouge-L"},
-	{"vcsum", 512, true, false, 200, "Rouge-L"},
-	{"trec", 64, false, true, 200, "accuracy"},
-	{"triviaqa", 32, false, true, 200, "F1"},
-	{"samsum", 128, false, true, 200, "Rouge-L"},
-	{"lsht", 64, false, false, 200, "accuracy"},
-	{"passage_count", 32, true, true, 200, "accuracy"},
-	{"passage_retrieval_en", 32, true, true, 200, "accuracy"},
-	{"passage_retrieval_zh", 32, true, false, 200, "accuracy"},
-	{"lcc", 64, false, true, 500, "edit similarity"},
-	{"repobench-p", 64, false, true, 500, "edit similarity"},
+	{"narrativeqa", 128, true, false, 200},
+	{"qasper", 128, true, true, 200},
+	{"multifieldqa_en", 64, true, true, 150},
+	{"multifieldqa_zh", 64, true, false, 200},
+	{"hotpotqa", 32, true, true, 200},
+	{"2wikimqa", 32, true, true, 200},
+	{"musique", 32, true, false, 200},
+	{"dureader", 128, true, false, 200},
+	{"gov_report", 512, true, true, 200},
+	{"qmsum", 512, true, false, 200},
+	{"multi_news", 512, true, true, 200},
+	{"vcsum", 512, true, false, 200},
+	{"trec", 64, false, true, 200},
+	{"triviaqa", 32, false, true, 200},
+	{"samsum", 128, false, true, 200},
+	{"lsht", 64, false, false, 200},
+	{"passage_count", 32, true, true, 200},
+	{"passage_retrieval_en", 32, true, true, 200},
+	{"passage_retrieval_zh", 32, true, false, 200},
+	{"lcc", 64, false, true, 500},
+	{"repobench-p", 64, false, true, 500},
 }
 
 // Sets returns the 21 sets.

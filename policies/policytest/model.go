@@ -144,7 +144,7 @@ func (m *model) step(row int) (step, error) {
 	for _, x := range s.Misses {
 		m.resident[x] = true
 	}
-	out := step{T: s.T, step: m.stream.Steps[row], before: s.Before, demand: demand, born: s.Births, births: len(s.Births), misses: s.Misses}
+	out := step{T: s.T, before: s.Before, demand: demand, born: s.Births, births: len(s.Births), misses: s.Misses}
 	err := m.leave(s, &out)
 	out.resident = len(m.resident)
 	return out, err

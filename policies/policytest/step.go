@@ -12,7 +12,7 @@ import (
 // step is the outcome of one step of a cell. Only the model knows before, demand and born. For a
 // lossy policy misses are lost blocks, and the first step is the end of the prompt.
 type step struct {
-	T, step        int32
+	T              int32
 	before, demand []int32
 	born           []int32
 	births         int
@@ -40,7 +40,7 @@ func replayEngine(c *setting, p *probe) (steps []step, counts replay.Counts, err
 		if p.rule == lose && r.T < 0 { // windows are part of the prompt
 			return
 		}
-		steps = append(steps, step{T: r.T, step: r.Step, births: r.Births, misses: slices.Concat(r.Misses, r.Lost),
+		steps = append(steps, step{T: r.T, births: r.Births, misses: slices.Concat(r.Misses, r.Lost),
 			victims: sorted(r.Victims), keptOut: slices.Clone(r.KeptOut), resident: r.Resident})
 	}
 	counts, err = new(replay.Engine).RunStream(c.stream, &c.meta, wrap(p), c.streamOptions(observe))

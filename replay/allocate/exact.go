@@ -1,6 +1,6 @@
 package allocate
 
-// exact2D solves the multiple-choice knapsack by dynamic programming over memory (Dudzinski and
+// exact2D solves the multiple-choice knapsack of KVDrive's section 5.2 by dynamic programming over memory (Dudzinski and
 // Walukiewicz 1987). best(i, m) is the maximum over the sizes of curve i of benefit + best(i-1, m -
 // cost).
 //
@@ -12,7 +12,6 @@ package allocate
 var exact2D = Method{
 	Name:    "2d-exact",
 	Summary: "the best of all choices, by dynamic programming",
-	Source:  "KVDrive, section 5.2: the multiple-choice knapsack problem",
 	Usage:   "2d-exact",
 	solve:   solveExact,
 }

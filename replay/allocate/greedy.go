@@ -21,7 +21,6 @@ import (
 var greedy2D = Method{
 	Name:    "2d-greedy",
 	Summary: "the largest saving per entry of memory first, from the smallest sizes up",
-	Source:  "KVDrive, section 5.2: greedy by benefit-to-cost ratio",
 	Usage:   "2d-greedy",
 	solve:   solveGreedy,
 }

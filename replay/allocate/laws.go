@@ -11,7 +11,6 @@ import (
 var uniform = Method{
 	Name:    "uniform",
 	Summary: "every layer and head the same",
-	Source:  "KVDrive, section 5.1: the largest window that fits",
 	Usage:   "uniform",
 	solve:   solveUniform,
 }
@@ -38,11 +37,11 @@ func fitAll(p *Problem, share func(curve int) int64) *Result {
 	return &Result{Sizes: sizes}
 }
 
-// perLayer chooses like 2d-greedy, with equal sizes for the heads of a layer.
+// perLayer chooses like 2d-greedy, with equal sizes for the heads of a layer: KVDrive's section 5.2
+// without its head dimension.
 var perLayer = Method{
 	Name:    "layer",
 	Summary: "2d-greedy with the heads of a layer alike",
-	Source:  "KVDrive, section 5.2, without its head dimension",
 	Usage:   "layer",
 	solve:   solveLayer,
 }
@@ -61,11 +60,11 @@ func solveLayer(p *Problem, memory int64) *Result {
 }
 
 // perHead gives every layer the same memory above its floors. It divides this among the layer's
-// heads like 2d-greedy. With one head per layer it equals uniform.
+// heads like 2d-greedy: KVDrive's section 5.2 without its layer dimension. With one head per layer it
+// equals uniform.
 var perHead = Method{
 	Name:    "head",
 	Summary: "2d-greedy within each layer, layers alike",
-	Source:  "KVDrive, section 5.2, without its layer dimension",
 	Usage:   "head",
 	solve:   solveHead,
 }
@@ -90,16 +89,15 @@ func byLayer(p *Problem, memory int64, choose func(layer *Problem, greedy []int,
 	return r
 }
 
-// pyramidKV lets memory fall linearly with depth. Every layer keeps its floor, as every layer keeps
-// its last α tokens in the paper. The rest is B per layer on average. The last of m layers gets
-// B÷β, the first 2·B − B÷β, and the others lie on the line between them. β ≥ 1 is 20 as in the
-// paper. Larger values are steeper, and 1 is uniform. Heads of a layer are equal. The law belongs
-// to a lossy method, for which deep layers matter less. Here only its division is used. It ignores
-// the curves.
+// pyramidKV lets memory fall linearly with depth (Cai et al. 2024, arXiv:2406.02069). Every layer
+// keeps its floor, as every layer keeps its last α tokens in the paper. The rest is B per layer on
+// average. The last of m layers gets B÷β, the first 2·B − B÷β, and the others lie on the line
+// between them. β ≥ 1 is 20 as in the paper. Larger values are steeper, and 1 is uniform. Heads of
+// a layer are equal. The law belongs to a lossy method, for which deep layers matter less. Here
+// only its division is used. It ignores the curves.
 var pyramidKV = Method{
 	Name:    "pyramidkv",
 	Summary: "memory falls linearly with depth, faster with a larger beta, heads alike",
-	Source:  "PyramidKV: Cai et al. 2024, arXiv:2406.02069, cache budget allocation",
 	Usage:   "pyramidkv[:beta=20]",
 	parse: func(options string) (solver, string, error) {
 		beta := 20
@@ -122,10 +120,10 @@ func solvePyramid(p *Problem, memory, beta int64) *Result {
 	return fitAll(p, func(i int) int64 { return p.Curves[i].Points[0].Cost + mulAddDiv(rest, weights[i], 0, total) })
 }
 
-// adaKV divides the memory of a layer among its heads by the mass of their top entries. It keeps
-// the heaviest entries of all heads together, up to the layer's memory. B* is the number of a
-// head's own entries among them. A safeguard then takes (1−α)·B* + α·B, with B the heads' mean.
-// Layers are equal.
+// adaKV divides the memory of a layer among its heads by the mass of their top entries (Feng et al.
+// 2024, arXiv:2407.11550). It keeps the heaviest entries of all heads together, up to the layer's
+// memory. B* is the number of a head's own entries among them. A safeguard then takes (1−α)·B* +
+// α·B, with B the heads' mean. Layers are equal.
 //
 // The mixture follows the authors' code (floor_alpha). α = 0.2 is that of NVIDIA's kvpress
 // (alpha_safeguard). The mass is in attention weights, which rows lack. Here it is the transfers
@@ -135,7 +133,6 @@ func solvePyramid(p *Problem, memory, beta int64) *Result {
 var adaKV = Method{
 	Name:    "adakv",
 	Summary: "layers alike, heads by the mass of their top entries, with a uniform share alpha",
-	Source:  "AdaKV: Feng et al. 2024, arXiv:2407.11550, budget allocation and safeguard",
 	Usage:   "adakv[:alpha=0.2]",
 	parse: func(options string) (solver, string, error) {
 		alpha := 0.2

@@ -14,7 +14,6 @@ import (
 type Method struct {
 	Name    string
 	Summary string // the rule in one line
-	Source  string
 	Usage   string // name and options in the form of ParseMethod
 	solve   solver // for a method without options
 	// parse reads the options of a method with options.
