@@ -73,8 +73,11 @@ func (d *Dots) draw(c draw.Canvas) error {
 	names, highs := make([]string, len(d.Rows)), make([]float64, len(d.Rows))
 	for i, r := range d.Rows {
 		low, highs[i] = min(low, r.Low), r.High
-		names[len(names)-1-i] = shown(r.Name)
 		widest = max(widest, textStyle(draw.XLeft, draw.YCenter).Width(shown(r.Label)))
+	}
+	labels := 1.05*widest + 2*labelGap
+	for i, r := range d.Rows {
+		names[len(names)-1-i] = cut(shown(r.Name), mostOfNames*(c.Max.X-c.Min.X-labels))
 	}
 	slices.Sort(highs)
 	high = min(highs[len(highs)-1], mostOfMedian*highs[len(highs)/2])
@@ -91,8 +94,20 @@ func (d *Dots) draw(c draw.Canvas) error {
 	}
 	p.X.Tick.Marker = plot.ConstantTicks(roundTicks(p.X.Min, p.X.Max))
 	p.Add(&dotDrawer{d})
-	p.Draw(draw.Crop(c, 0, -1.05*widest-2*labelGap, 0, -3*vg.Millimeter))
+	p.Draw(draw.Crop(c, 0, -labels, 0, -3*vg.Millimeter))
 	return nil
+}
+
+// mostOfNames is the largest share of the width that names take from the axis.
+const mostOfNames = 0.75
+
+// cut leaves out the middle of a text that is wider than most. A third of the rest is its end.
+func cut(s string, most vg.Length) string {
+	wide := func(s string) bool { return textStyle(draw.XLeft, draw.YCenter).Width(s) > most }
+	for r, n := []rune(s), len([]rune(s))-1; n > 0 && wide(s); n-- {
+		s = string(r[:n-n/3]) + "…" + string(r[len(r)-n/3:])
+	}
+	return s
 }
 
 // dotDrawer implements plot.Plotter. Labels are drawn to the right of the axes.

@@ -334,3 +334,14 @@ func TestSharesUnknown(t *testing.T) {
 		t.Errorf("%+v", d.Rows)
 	}
 }
+
+// A long name leaves room for the axis, and its ends are shown.
+func TestDotsLongName(t *testing.T) {
+	name := strings.Repeat("policy:", 60) + "end"
+	d := &Dots{X: "x", Rows: []Row{{Name: name, Label: "0.5", Value: 0.5, Low: 0.5, High: 0.5}, {Name: "b", Label: "1", Value: 1, Low: 1, High: 1}}}
+	svg, err := (&Figure{Drawing: d, Title: "t", Size: Column}).Draw(".svg")
+	fatal.If(t, err)
+	if text := string(svg); !strings.Contains(text, ">0.6<") || !strings.Contains(text, ">policy:") || !strings.Contains(text, "end</text>") || strings.Contains(text, name) {
+		t.Errorf("the figure lacks a tick or the ends of the name:\n%s", text)
+	}
+}
