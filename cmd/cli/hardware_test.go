@@ -301,8 +301,12 @@ func TestHardwareCheckKernels(t *testing.T) {
 		t.Errorf("%d lines of CSV for %d errors", n, len(lines))
 	}
 	for _, l := range lines {
-		if !(l.Median > 0 && l.Median < 0.3) {
-			t.Errorf("%+v: expected a median above 0 and below 0.3", l)
+		most := 0.3
+		if l.Operator == "sampling" { // whose two measured GPUs differ
+			most = 0.5
+		}
+		if !(l.Median > 0 && l.Median < most) {
+			t.Errorf("%+v: expected a median above 0 and below %g", l, most)
 		}
 		if want := fmt.Sprintf("%s,%s,%s,", l.Split, l.Left, l.Operator); !strings.Contains(csv, want) {
 			t.Errorf("CSV has no %s", want)

@@ -16,7 +16,7 @@ import (
 var bundled embed.FS
 
 // measured are the files of published measurements.
-var measured = []string{"vidur.csv", "llmservingsim.csv"}
+var measured = []string{"vidur.csv", "llmservingsim.csv", "llmservingsim-rtx-pro-6000.csv"}
 
 // Bundled returns the published measurements.
 func Bundled(lib *hardware.Library) ([]Point, error) {

@@ -52,6 +52,14 @@ func NewDevice(g *hardware.GPU) *Device {
 	return d
 }
 
+// peak returns the FLOP/s of the fastest product with weights of the kernel's size.
+func (d *Device) peak(k *Kernel) float64 {
+	if k.Bytes <= 1 {
+		return d.MatrixLow
+	}
+	return d.Matrix
+}
+
 // Software is the code of the kernels that were measured. It decides how many elements a thread
 // moves at once, and how fine the profiler's clock was.
 type Software struct {

@@ -38,6 +38,8 @@ const (
 	samplePasses
 
 	decodeLaunch
+	decodeBatch
+	decodeCombine
 	decodeMemory
 	decodeRamp
 	decodeHalf
@@ -45,6 +47,11 @@ const (
 	prefillLaunch
 	prefillShare
 	prefillWave
+
+	expertsLaunch
+	expertsMemory
+	expertsShare
+	expertsSharpness
 
 	parameterCount
 )
@@ -61,11 +68,14 @@ const (
 	sampling
 	decoding
 	prefilling
+	mixing
 	groupCount
 )
 
 // groupNames name the groups in reports.
-var groupNames = [groupCount]string{"products", "rows", "sampling", "decode attention", "prefill attention"}
+var groupNames = [groupCount]string{
+	"products", "rows", "sampling", "decode attention", "prefill attention", "routed experts",
+}
 
 // groupOf returns the group that prices a kind.
 func groupOf(k Kind) group {
@@ -78,6 +88,8 @@ func groupOf(k Kind) group {
 		return decoding
 	case Prefill:
 		return prefilling
+	case Experts:
+		return mixing
 	}
 	return rows
 }
@@ -135,7 +147,11 @@ var Definitions = [parameterCount]Definition{
 		1e-6, 25e-6, 1e-6, 2e-4, sampling},
 	samplePasses: {"sample_passes", "", "times that the sampler reads or writes the logits", 1, 2, 0.3, 20, sampling},
 
-	decodeLaunch: {"decode_launch", "us", "start and end of decode attention", 1e-6, 9e-6, 1e-6, 5e-5, decoding},
+	decodeLaunch: {"decode_launch", "us", "start and end of decode attention of one sequence",
+		1e-6, 8e-6, 1e-6, 5e-5, decoding},
+	decodeBatch: {"decode_batch", "us", "further time with several sequences", 1e-6, 4e-6, 1e-7, 3e-5, decoding},
+	decodeCombine: {"decode_combine", "us", "further time with sequences of several tiles, whose parts are added up",
+		1e-6, 3e-6, 1e-7, 3e-5, decoding},
 	decodeMemory: {"decode_memory", "", "share of the memory's rate that decode attention reaches",
 		1, 0.95, 0.4, 1.1, decoding},
 	decodeRamp: {"decode_ramp", "us", "time lost until memory reaches its rate", 1e-6, 2e-5, 1e-7, 2e-4, decoding},
@@ -146,6 +162,15 @@ var Definitions = [parameterCount]Definition{
 		1, 0.8, 0.2, 1.1, prefilling},
 	prefillWave: {"prefill_wave", "us", "time of each wave of tiles after the first",
 		1e-6, 6e-6, 1e-8, 5e-5, prefilling},
+
+	expertsLaunch: {"experts_launch", "us", "start and end of the kernels of routed experts",
+		1e-6, 1.5e-5, 1e-6, 1e-4, mixing},
+	expertsMemory: {"experts_memory", "", "share of the memory's rate at which weights of experts load",
+		1, 0.9, 0.4, 1.1, mixing},
+	expertsShare: {"experts_share", "", "share of the fastest product's rate that routed experts reach",
+		1, 0.7, 0.1, 1.6, mixing},
+	expertsSharpness: {"experts_sharpness", "", "exponent of the smooth maximum of their memory and arithmetic",
+		1, 1.5, 1, 10, mixing},
 }
 
 // shared is the device name of the parameters that all measurements determine together.

@@ -22,6 +22,7 @@ const (
 	Sample                 // draw of a token from the logits
 	Prefill                // attention of one chunk of a prompt
 	Decode                 // attention of one query per sequence over a paged cache
+	Experts                // routed experts of a layer: several kernels, see ExpertKernels
 )
 
 // vectorised reports whether the time of a kind depends on Software.Vector.
@@ -31,14 +32,21 @@ func vectorised(k Kind) bool { return k == Norm || k == Activation || k == Embed
 type Kernel struct {
 	Kind   Kind
 	Tokens float64 // rows of the input, sequences for Sample and Decode
-	Out    float64 // product: columns of the output, else elements of a row that the kernel computes
-	In     float64 // product: length of the sums, attention: cached tokens of each sequence
+	// Out is the number of columns of a product's output, or the weights of one of Experts. Row kernels
+	// compute that many elements of a row.
+	Out float64
+	// In is the length of a product's sums, the cached tokens of each sequence of attention, or the
+	// number of Experts that are chosen.
+	In float64
 	// Bytes are those of one weight for a product, of the K and V of one token for attention. Row
 	// kernels read and write them per row.
 	Bytes    float64
 	Passes   float64 // times that a row kernel goes over its row one after the other
 	Heads    float64 // query heads, Prefill only
 	HeadDim  float64 // Prefill only
+	Pairs    float64 // tokens and their experts, Experts only
+	Hidden   float64 // elements of a token, Experts only
+	Width    float64 // elements between the products of an expert, Experts only
 	Software Software
 }
 
@@ -74,11 +82,6 @@ func NewAdd(tokens, width float64) Kernel {
 	return Kernel{Kind: Add, Tokens: tokens, Out: width, Bytes: 3 * half * width, Software: Current}
 }
 
-// NewSum returns the sum of some rows of a width for each token, as of a token's experts.
-func NewSum(tokens, rows, width float64) Kernel {
-	return Kernel{Kind: Add, Tokens: tokens, Out: width, Bytes: (rows + 1) * half * width, Software: Current}
-}
-
 // NewEmbedding returns the look-up of rows of some width.
 func NewEmbedding(tokens, width float64) Kernel {
 	return Kernel{Kind: Embedding, Tokens: tokens, Out: width, Bytes: 2 * half * width, Software: Current}
@@ -100,9 +103,21 @@ func NewPrefill(chunk, context, entryBytes, heads, headDim float64) Kernel {
 		Heads: heads, HeadDim: headDim, Software: Current}
 }
 
+// ExpertKernels is the number of kernels of Experts in vLLM: two group pairs by expert, two multiply,
+// one is the activation, and one adds the outputs of a token's experts.
+const ExpertKernels = 6
+
+// NewExperts returns the routed experts of a layer. Tokens and their experts make pairs. Some experts
+// are chosen, and each multiplies with matrices of width × hidden weights.
+func NewExperts(tokens, pairs, chosen, hidden, width, matrices, weightBytes float64) Kernel {
+	return Kernel{Kind: Experts, Tokens: tokens, Out: matrices * width * hidden, In: chosen, Bytes: weightBytes,
+		Pairs: pairs, Hidden: hidden, Width: width, Software: Current}
+}
+
 // dims are the widths of a model on one of several GPUs.
 type dims struct {
 	hidden, query, kv, ffn, vocabulary, headDim, entry, weight float64
+	active, expert, matrices                                   float64 // of routed experts
 }
 
 // operators build the kernel of a measurement.
@@ -125,7 +140,14 @@ var operators = map[string]func(m *Measurement, d dims) Kernel{
 	"attention_decode": func(m *Measurement, d dims) Kernel {
 		return NewDecode(float64(m.Sequences), float64(m.Context), d.entry)
 	},
+	"experts": func(m *Measurement, d dims) Kernel {
+		pairs := m.rows() * d.active / float64(m.TensorParallel)
+		return NewExperts(m.rows(), pairs, float64(m.Sequences), d.hidden, d.expert, d.matrices, d.weight)
+	},
 }
+
+// feedForward are the operators of a dense feed-forward network.
+var feedForward = []string{"up_proj", "activation", "down_proj"}
 
 // Operators returns the names of the operators, sorted.
 func Operators() []string { return slices.Sorted(maps.Keys(operators)) }
@@ -138,9 +160,15 @@ func (m *Measurement) Kernel(model *hardware.Model) (Kernel, error) {
 	tp := float64(m.TensorParallel)
 	heads, kv, dim := float64(model.QueryHeads.Value), float64(model.KVHeads.Value), float64(model.HeadDim.Value)
 	switch {
-	case model.Latent != nil || model.MoE != nil:
-		return Kernel{}, fmt.Errorf("model %s has latent attention or experts: the operators are those of dense models",
-			model.Name)
+	case model.Latent != nil:
+		return Kernel{}, fmt.Errorf("model %s has latent attention: measure a model without it", model.Name)
+	case model.MoE != nil && slices.Contains(feedForward, m.Operator):
+		return Kernel{}, fmt.Errorf("model %s has routed experts: %s is of dense models", model.Name, m.Operator)
+	case model.MoE == nil && m.Operator == "experts":
+		return Kernel{}, fmt.Errorf("model %s has no routed experts", model.Name)
+	case m.Operator == "experts" && (m.Sequences < 1 || float64(m.Sequences) > float64(model.MoE.Experts.Value)/tp):
+		return Kernel{}, fmt.Errorf("sequences is %d: state how many of %s's %g experts a GPU computes", m.Sequences,
+			model.Name, float64(model.MoE.Experts.Value))
 	case tp > heads:
 		return Kernel{}, fmt.Errorf("tensor_parallel %d exceeds the %g query heads of %s",
 			m.TensorParallel, heads, model.Name)
@@ -150,11 +178,15 @@ func (m *Measurement) Kernel(model *hardware.Model) (Kernel, error) {
 		return Kernel{}, fmt.Errorf("sequences is %d: measure %s with the chunk of one sequence", m.Sequences, m.Operator)
 	}
 	kv = max(1, kv/tp)
-	k := operators[m.Operator](m, dims{
+	d := dims{
 		hidden: float64(model.Hidden.Value), query: heads * dim / tp, kv: kv * dim, ffn: float64(model.FFN.Value) / tp,
 		vocabulary: float64(model.Vocabulary.Value) / tp, headDim: dim, entry: float64(model.EntryPerHead()) * kv,
-		weight: float64(model.BytesPerParameter.Value),
-	})
+		weight: float64(model.BytesPerParameter.Value), matrices: float64(model.FFNMatrices.Value),
+	}
+	if e := model.MoE; e != nil {
+		d.active, d.expert = float64(e.Active.Value), float64(e.FFN.Value)
+	}
+	k := operators[m.Operator](m, d)
 	k.Software = softwareOf(m.Software)
 	return k, nil
 }

@@ -35,6 +35,8 @@ func (p *Parameters) Seconds(d *Device, k *Kernel) float64 {
 		return p.decode(d, k)
 	case Prefill:
 		return p.prefill(d, k)
+	case Experts:
+		return p.experts(d, k)
 	}
 	return p.row(d, k)
 }
@@ -42,10 +44,7 @@ func (p *Parameters) Seconds(d *Device, k *Kernel) float64 {
 // product returns the time of the fastest tile and split.
 func (p *Parameters) product(d *Device, k *Kernel) float64 {
 	m, n, long := k.Out, k.Tokens, k.In
-	peak, memory := d.Matrix, d.Bandwidth*p[matrixMemory]
-	if k.Bytes <= 1 {
-		peak = d.MatrixLow
-	}
+	peak, memory := d.peak(k), d.Bandwidth*p[matrixMemory]
 	if d.Ampere {
 		memory = d.Bandwidth * p[matrixMemoryAmpere]
 	}
@@ -165,27 +164,59 @@ func (p *Parameters) moved(d *Device, bytes, set float64) float64 {
 	return bytes * (hit/near + (1-hit)/memory)
 }
 
+// reached returns the memory's rate of which attention and experts reach a share. No Ampere GPU was
+// measured with them, so it is the datasheet's less the loss of products on Ampere.
+func (p *Parameters) reached(d *Device) float64 {
+	if d.Ampere {
+		return d.Bandwidth * p[matrixMemoryAmpere] / p[matrixMemory]
+	}
+	return d.Bandwidth
+}
+
 // tokenTile is the number of cached tokens that attention reads at once, queryTile the number of
-// queries of a block.
+// queries of a block. A sequence of more than wholeTiles is read in parts, and a kernel adds them up.
 const (
-	tokenTile = 64
-	queryTile = 64
+	tokenTile  = 64
+	queryTile  = 64
+	wholeTiles = 2
 )
 
-// decode returns the time of attention over whole tiles of cached tokens.
+// decode returns the time of attention over whole tiles of the cached tokens and the new one.
 func (p *Parameters) decode(d *Device, k *Kernel) float64 {
-	bytes := k.Tokens * math.Ceil(k.In/tokenTile) * tokenTile * k.Bytes
-	return p[decodeLaunch] + bytes/(d.Bandwidth*p[decodeMemory]) + p[decodeRamp]*bytes/(bytes+p[decodeHalf])
+	tiles := math.Ceil((k.In + 1) / tokenTile)
+	bytes := k.Tokens * tiles * tokenTile * k.Bytes
+	sum := p[decodeLaunch] + bytes/(p.reached(d)*p[decodeMemory]) + p[decodeRamp]*bytes/(bytes+p[decodeHalf])
+	if k.Tokens > 1 {
+		sum += p[decodeBatch]
+	}
+	if tiles > wholeTiles {
+		sum += p[decodeCombine]
+	}
+	return sum
 }
 
 // prefill returns the time of attention by blocks of one head and tile of queries. Each goes over
-// all cached tokens alone.
+// all cached tokens alone. An SM has one block at a time, so waves are whole.
 func (p *Parameters) prefill(d *Device, k *Kernel) float64 {
-	waves := max(1, k.Heads*math.Ceil(k.Tokens/queryTile)/d.SMs)
+	waves := math.Ceil(k.Heads * math.Ceil(k.Tokens/queryTile) / d.SMs)
 	seen := k.In + (k.Tokens+min(k.Tokens, queryTile))/2
 	block := 4 * queryTile * k.HeadDim * seen / (d.Matrix / d.SMs * p[prefillShare])
 	read := (k.In + k.Tokens) * k.Bytes / d.Bandwidth
 	return p[prefillLaunch] + max(waves*block, read) + p[prefillWave]*(waves-1)
+}
+
+// expertRows is the number of rows of weights whose loads are under way at once on an SM: the columns of
+// a tile in most of vLLM's configurations of experts.
+const expertRows = 128
+
+// experts returns the time of a layer's routed experts. Loads of an expert's weights hide little of its
+// arithmetic, which the sharpness says. Activation and sum move rows.
+func (p *Parameters) experts(d *Device, k *Kernel) float64 {
+	weights := k.In * k.Out * k.Bytes / (p.reached(d) * p[expertsMemory])
+	arithmetic := 2 * k.Pairs * k.Out / (d.peak(k) * p[expertsShare])
+	waits := k.In * k.Out * k.Bytes / (expertRows * stepBytes * d.SMs) * p[matrixLatency] / d.Clock
+	moved := half * (k.Pairs*(3*k.Width+k.Hidden) + k.Tokens*k.Hidden)
+	return p[expertsLaunch] + smooth(p[expertsSharpness], weights, arithmetic, waits) + p.moved(d, moved, moved)
 }
 
 // smooth returns the smooth maximum of times.

@@ -49,7 +49,11 @@ func (f *Fitted) Notes() []string {
 	}{
 		{kernel.Product, "products"}, {kernel.Norm, "norms and activation"},
 		{kernel.Decode, "attention"}, {kernel.Sample, "sampling"},
+		{kernel.Experts, "routed experts"},
 	} {
+		if g.kind == kernel.Experts && f.roofline.Model.MoE == nil {
+			continue
+		}
 		if f.estimator.Measured(g.kind) {
 			mine = append(mine, g.name)
 		} else {
@@ -187,50 +191,22 @@ func (f *Fitted) causal(requests, tokens, pairs float64) float64 {
 	return f.once(kernel.NewPrefill(each, before, float64(m.Entry.Value)*requests, float64(m.QueryHeads.Value)*requests, causalWidth(m)/2))
 }
 
-// feedForward returns the time of a layer's FFN. The routed experts of a GPU are one grouped
-// product: the chosen experts side by side, each with its share of the tokens. Kernels around it
-// route tokens. shared is that of Load.routed.
-func (f *Fitted) feedForward(layer int, tokens, shared float64) float64 {
+// feedForward returns the time of a layer's FFN. With routed experts, kernels before it choose those
+// of each token (fused_experts of vLLM and SGLang). routed is that of Load.routed.
+func (f *Fitted) feedForward(layer int, tokens, routed float64) float64 {
 	m := f.roofline.Model
-	hidden := float64(m.Hidden.Value)
 	if stored, active := m.FFNParameters(layer); stored == active {
 		return f.dense(tokens, float64(m.FFN.Value))
 	}
-	wide := float64(m.MoE.FFN.Value)
-	sum := f.products(tokens, []matrix{{float64(m.MoE.Experts.Value), hidden}})
-	if all := float64(m.MoE.Shared.Value); all > 0 { // experts of every token
-		sum += f.dense(tokens, all*wide)
-	}
-	chosen := f.roofline.touched(shared)
-	pairs := shared * float64(m.MoE.Active.Value)
-	return sum + f.routing(tokens) + f.products(pairs/chosen, []matrix{{chosen * upMatrices(m) * wide, hidden}, {chosen * hidden, wide}}) +
-		f.seconds(kernel.NewActivation(pairs, wide))
-}
-
-// Grouping the tokens by expert takes one kernel if the pairs of tokens and experts are few and so are
-// the experts. Otherwise one kernel counts the pairs of each expert, and one sorts them
-// (moe_align_block_size of vLLM, csrc/moe/moe_align_sum_kernels.cu).
-const (
-	fewPairs   = 1024
-	fewExperts = 64
-)
-
-// routing returns the time of the kernels that choose experts, group tokens by expert, and add the
-// outputs of experts (fused_experts of vLLM and SGLang). Each is priced as a kernel over rows with the
-// same bytes.
-func (f *Fitted) routing(tokens float64) float64 {
-	m := f.roofline.Model
 	e, hidden := m.MoE, float64(m.Hidden.Value)
-	active, experts, kernels := float64(e.Active.Value), float64(e.Experts.Value), 2.
-	if tokens*active < fewPairs && experts <= fewExperts {
-		kernels = 1
+	all, wide := float64(e.Experts.Value), float64(e.FFN.Value)
+	sum := f.products(tokens, []matrix{{all, hidden}}) + f.seconds(kernel.NewNorm(tokens, all, false))
+	if shared := float64(e.Shared.Value); shared > 0 {
+		sum += f.dense(tokens, shared*wide) + f.seconds(kernel.NewAdd(tokens, hidden))
 	}
-	sum := f.seconds(kernel.NewNorm(tokens, experts, false)) + kernels*f.seconds(kernel.NewAdd(tokens, active)) +
-		f.seconds(kernel.NewSum(tokens, active, hidden))
-	if e.Shared.Value > 0 {
-		sum += f.seconds(kernel.NewAdd(tokens, hidden))
-	}
-	return sum
+	experts := kernel.NewExperts(routed, routed*float64(e.Active.Value), f.roofline.touched(routed), hidden, wide,
+		float64(m.FFNMatrices.Value), float64(m.BytesPerParameter.Value))
+	return sum + f.seconds(experts) + (kernel.ExpertKernels-1)*f.gap
 }
 
 // dense returns the time of an FFN of some width.
