@@ -21,18 +21,20 @@ const (
 
 This reference is a list of published times next to modelled ones, with the errors. It is for users who ask how far ` + "`kvreplay time`" + ` is from measurements. ` + "`kvreplay reproduce blind --format markdown`" + ` prints it, and a test holds it current.
 
-No constant of a modelled time is fitted to a result on this page, and none may be. The results determine only the factors of the whole step, which widen intervals. The settings are the published ones, with the default constants of ` + "`kvreplay time`" + `. Each result has two figures of ours: with ` + "`--kernels roofline`" + `, and with ` + "`--kernels fitted`" + `, the default ([both](OPERATORS.md#computation)). An error is (ours − printed) ÷ printed. Each error beyond 40 %, of gains beyond 20 %, has a reason, its note. It concerns both figures unless it names one.
+No fit uses a result on this page, and none may. Some choices were made after its errors were seen, and the list below has them. The results determine only the factors of the whole step, which widen intervals. The settings are the published ones, with the default constants of ` + "`kvreplay time`" + `. Each result has two figures of ours: with ` + "`--kernels roofline`" + `, and with ` + "`--kernels fitted`" + `, the default ([both](OPERATORS.md#computation)). An error is (ours − printed) ÷ printed. A note gives the reason of each error beyond 40 %, or beyond 20 % of gains. It concerns both figures unless it names one.
 
 Settings with a sum state prompt + generated tokens of a request. Those with one number of tokens state the prompt or the context. Names such as ` + "`dense`" + ` are [schedules](SCHEDULES.md).
 
 The constants of kernels come from times of single kernels, among them products of Llama 2 7B and 70B on an A100. Those of [engines](OPERATORS.md#engines) come from token rates and CPU times of other runs.
 
-Four things changed after the errors of this page were known, so their results are not blind in the strict sense:
+These changes came after the errors of this page were known, so their results are not blind in the strict sense:
 
 - The engines ` + "`vllm-0.5`, `vllm-0.6` and `vllm-0.8`" + ` count the time in which the GPU waits for the CPU. Their [constants](OPERATORS.md#vllm-before-014) come from elsewhere. For the 65 times of vLLM before 0.14, the change from ` + "`graphs`" + ` lowered the median |error| from 17.9 to 7.0 %. 11 were beyond 40 %, then none. 13 errors grew. The part of the sampler is an upper estimate. Without it the median would have been 8.9 %, with 5 beyond 40 %.
-- First tokens of LMDeploy include a decode step, because its code computes them so. The change lowered the median from 15.6 to 9.0 %. 9 of 26 were beyond 40 %, then 4.
-- Weights of Accelerate pass through pageable memory, as in the benchmark that measured it. Four errors fell from 59 to 138 % to 13 to 21 %.
-- On Ampere GPUs, decode attention and routed experts read memory at the lower share that [products](../kernel/README.md#a-device-never-seen) reach there, since no such kernel was measured. Full attention of ShadowKV's baseline was 10.0 % off (median), then 2.1 %. A number of rows in the formula of experts was also chosen with this page in view. Together with new measured kernels, the median of all times rose from 11.1 to 12.4 %.
+- The 26 first tokens of LMDeploy include a decode step, because its code computes them so. The change lowered the median from 15.6 to 9.0 %. 9 of 26 were beyond 40 %, then 4.
+- Weights of Accelerate pass through pageable memory, as in the benchmark that measured it. Four errors of 59 to 138 % fell to 13 to 21 %.
+- On Ampere GPUs, decode attention and routed experts read memory at the lower share that products [reach](../kernel/README.md#oddities-of-the-measurements) there. Errors on A100 prompted this. Full attention of ShadowKV's baseline was 10.0 % off (median), then 2.1 %.
+- In the formula of experts, an SM has 128 rows of weights under way. With 64, Mixtral on H200 was 47 % wrong. The two rules and new measured kernels together raised the median of all times from 11.1 to 12.4 %.
+- Engines whose CPU launches each layer have their own kind. Their factor of the whole step is 2.02, and that of other engines on one GPU is smaller without them.
 
 kvreplay does not model steps that mix prefill with decoding. So a throughput is here only if its source prints the time to the first token or measures decoding alone, or if prefill is short. Short is at most 5 % of the printed time at the datasheet's arithmetic rate (the full rate), 8 % for offloading. Without a printed time to the first token, prefill counts as one step.
 
