@@ -17,6 +17,7 @@ type Iteration struct {
 	Chunks  []Chunk
 	Decodes int64 // requests that decode
 	Context int64 // tokens that these attend to, with their new ones
+	Longest int64 // the same of the request that has most, 0 if all have as many
 	Outputs int64 // tokens that are sampled
 	// Routed is the mean number of tokens of the GPUs that share routed experts, 0 if all have as many.
 	Routed float64
@@ -88,7 +89,7 @@ func (it *Iterations) Notes() []string {
 // fastest of its groups.
 func (it *Iterations) Seconds(x *Iteration) (float64, error) {
 	r := it.r
-	load := Load{Requests: float64(x.Decodes), Queries: float64(x.Decodes), Routed: x.Routed, Context: float64(x.Context), Scored: float64(x.Context),
+	load := Load{Requests: float64(x.Decodes), Queries: float64(x.Decodes), Routed: x.Routed, Context: float64(x.Context), Longest: float64(x.Longest), Scored: float64(x.Context),
 		Again: x.Again, Pairs: (x.Squares + x.Again) / 2, Chunks: x.Chunks}
 	for _, c := range x.Chunks {
 		load.Queries += float64(c.Tokens)

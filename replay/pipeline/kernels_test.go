@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,4 +100,66 @@ func TestFittedNotes(t *testing.T) {
 		!strings.Contains(b, "not measured on h200, by constants of other GPUs: products") {
 		t.Errorf("%s\n%s", a, b)
 	}
+}
+
+// nextToPrompts holds measured shares by the number of requests, next to a part of a prompt: (unequal − equal at
+// the mean) ÷ (equal at the longest − equal at the mean). unequalAlone has those without prompts. Source:
+// profiler/perf/*/meta-llama/Llama-3.1-8B/bf16/tp1/skew_fit.csv of casys-kaist/LLMServingSim, of RTX 4090
+// (commit 4806d57b) and RTX PRO 6000 (0d3de681), for 4 requests or more, without the shortest contexts (lev0).
+var nextToPrompts = []map[int][]float64{
+	{
+		4:   {0.5067, 0.442, 0.4556},
+		8:   {0.3167, 0.3151, 0.3297, 0.178, 0.3214, 0.5206},
+		16:  {0.1303, 0.1317, 0.1231, 0.1823, 0.1995, 0.0865, 0.1751, 0.2072},
+		32:  {0.0352, 0.0391, 0.0468, 0.0589, 0.0844, 0.0944, 0.0772, 0.0744, 0.1161},
+		64:  {0.0269, 0.0111, 0.0204, 0.0401, 0.0353, 0.0518, 0.0192, 0.0952, 0.0363, 0.0615, 0.0671},
+		128: {0.0173, 0.0054, 0.0073, 0.0136, 0.0069, 0.0078, 0.0089, -0.0007, 0.004, 0.0077, 0.007},
+	}, {
+		4:   {0.794, 0.9266, 0.7062, 0.6534},
+		8:   {0.079, 0.2984, 0.3898, 0.3082, 0.3674, 0.4246},
+		16:  {0.0439, 0.2519, 0.2682, 0.1107, 0.2324, 0.2903, 0.1947, 0.2666},
+		32:  {0.0246, 0.0799, 0.1111, -0.0123, 0.054, 0.1016, 0.0389, 0.097, 0.0622},
+		64:  {0.0247, 0.0375, 0.0464, 0.0519, -0.016, 0.0179, 0.0412, 0.0414, 0.0275, 0.006, 0.0262, 0.037},
+		128: {0.1136, 0.0284, 0.0301, 0.0422, 0.0887, 0.0542, 0.0384, 0.0183, 0.0566, 0.0917, 0.0754, 0.0196},
+	},
+}
+
+var unequalAlone = []float64{0.0298, 0.0761, 0.0058,
+	0.0256, 0.023, 0.0164, -0.0042, 0.0132, -0.0012, 0.0197, 0.0111, 0.0612, 0.0135, 0.0285, 0.0192, 0.0809, 0.0277, 0.0192, 0.0782, 0.0392}
+
+// The constants of unequal contexts are the medians of the measured shares.
+func TestUnequalShares(t *testing.T) {
+	var tails []float64
+	for _, device := range nextToPrompts {
+		for n, shares := range device {
+			for _, share := range shares {
+				tails = append(tails, float64(n)*share)
+			}
+		}
+	}
+	if median := medianOf(tails); math.Abs(median-tailRequests) > 0.05 {
+		t.Errorf("the median of requests × share is %g, expected %g", median, tailRequests)
+	}
+	if median := medianOf(unequalAlone); math.Abs(median-unequalShare) > 0.0005 {
+		t.Errorf("the median without prompts is %g, expected %g", median, unequalShare)
+	}
+}
+
+func medianOf(list []float64) float64 {
+	slices.Sort(list)
+	return (list[(len(list)-1)/2] + list[len(list)/2]) / 2
+}
+
+// Four requests with 4000 tokens together, one of which has 2500, take a share of the way to 10,000 tokens.
+func TestUnequalContexts(t *testing.T) {
+	f, _ := fittedOn(t, "h100", "llama-3.1-8b", 1)
+	attend := func(context, longest float64, chunks ...Chunk) float64 {
+		o, err := f.Layer(0, &Load{Requests: 4, Queries: 4, Context: context, Scored: context, Longest: longest, Chunks: chunks})
+		fatal.If(t, err)
+		return o.AttendAll
+	}
+	equal, most := attend(4000, 0), attend(10000, 0)
+	near(t, "equal", attend(4000, 1000), equal)
+	near(t, "alone", attend(4000, 2500), equal+unequalShare*(most-equal))
+	near(t, "next to a prompt", attend(4000, 2500, Chunk{Tokens: 100}), equal+tailRequests/4*(most-equal))
 }

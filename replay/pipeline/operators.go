@@ -14,6 +14,7 @@ type Load struct {
 	Queries  float64 // query tokens: positions decoded
 	Routed   float64 // tokens whose routed experts this GPU runs, 0 for Queries
 	Context  float64 // cached tokens
+	Longest  float64 // cached tokens of the request that has most, 0 if all have as many
 	Scored   float64 // cached tokens × query tokens that score them
 	Demand   float64 // demanded blocks of all heads
 	Attended float64 // tokens attended × query tokens that attend to them

@@ -43,6 +43,7 @@ func (p *Optimised) evaluate(jobs []*Job, share int) candidate {
 	for _, j := range jobs {
 		again := float64(j.Tokens() * share / Share)
 		x.Context += int64(j.Tokens())
+		x.Longest = max(x.Longest, int64(j.Tokens()))
 		x.Again += again
 		x.Squares += again * again
 	}

@@ -339,6 +339,7 @@ func (e *replica) grow(j *Job, tokens int, f *flight) {
 		e.step.Again += again
 		e.work.Decodes++
 		e.work.Context += int64(j.Tokens())
+		e.work.Longest = max(e.work.Longest, int64(j.Tokens()))
 		e.work.Again += float64(again)
 		e.work.Squares += float64(again) * float64(again)
 	} else {

@@ -62,14 +62,17 @@ func TestRecordedRun(t *testing.T) {
 	fatal.If(t, err)
 	measured := map[string]float64{"TPOT mean": 0.05, "TPOT p50": 0.05, "TPOT p90": 0.15, "TPOT p99": 0.15, "TTFT mean": 0.1, "TTFT p50": 0.1, "TTFT p90": 0.1,
 		"TTFT p99": 0.1, "KV blocks": 0, "running requests": 0.1, "waiting requests": 0.1, "KV blocks in use": 0.1}
-	for name, c := range map[string]struct {
+	every := "| figure | unit | recorded | vllm-recompute | error |\n| --- | --- | ---:| ---:| ---:|\n"
+	fewer := "| removed input | TPOT mean, p99 | TTFT mean | running | KV blocks |\n|---|---|---|---|---|\n"
+	for _, c := range []struct {
+		name    string
 		kernels kernel.Source
 		blocks  int
 		aims    map[string]float64
 	}{
-		"measured kernels":                  {kernel.Fitted(lib), 2587, measured},
-		"data sheets":                       {kernel.None, 2587, map[string]float64{"TPOT mean": 0.15, "TPOT p50": 0.15, "TPOT p90": 0.15, "TPOT p99": 0.15}},
-		"measured kernels, blocks that fit": {kernel.Fitted(lib), 0, map[string]float64{"TPOT mean": 0.05, "TTFT mean": 0.1, "KV blocks": 0.075}},
+		{"", kernel.Fitted(lib), 2587, measured},
+		{"no measured kernel (`--kernels roofline`)", kernel.None, 2587, map[string]float64{"TPOT mean": 0.15, "TPOT p50": 0.15, "TPOT p90": 0.15, "TPOT p99": 0.15}},
+		{"no number of blocks (without `--kv-blocks`)", kernel.Fitted(lib), 0, map[string]float64{"TPOT mean": 0.05, "TTFT mean": 0.1, "KV blocks": 0.075}},
 	} {
 		e, err := serving.NewServed(context.Background(), serving.Engine{
 			Options: pipeline.Options{Machine: machine, Model: model, Kernels: c.kernels, Engine: engine, Reserve: 0.1},
@@ -79,21 +82,37 @@ func TestRecordedRun(t *testing.T) {
 		from := func(float64) (serving.Source, func(), error) { return serving.FromSlice(all), func() {}, nil }
 		s, err := e.Summarise(context.Background(), from, 1, compared.Rows())
 		fatal.If(t, err)
-		found := 0
+		found, errors := 0, map[string]string{}
 		for _, d := range compared.Differences(s.Blocks) {
+			errors[d.Figure] = strings.Replace(fmt.Sprintf("%+.1f %%", 100*d.Error), "-", "−", 1)
+			if d.Unit == "mean distance" {
+				errors[d.Figure] = errors[d.Figure][1:]
+			}
+			if c.name == "" {
+				every += fmt.Sprintf("| %s | %s | %.5g | %.5g | %s |\n", d.Figure, d.Unit, d.Recorded, d.Modelled, errors[d.Figure])
+			}
 			aim, ok := c.aims[d.Figure]
 			if !ok {
 				continue
 			}
 			found++
 			if math.Abs(d.Error) > aim {
-				t.Errorf("%s: %s is %g, recorded %g: %.1f %%, the aim is %.0f %%", name, d.Figure, d.Modelled, d.Recorded, 100*d.Error, 100*aim)
+				t.Errorf("%s: %s is %g, recorded %g: %.1f %%, the aim is %.0f %%", c.name, d.Figure, d.Modelled, d.Recorded, 100*d.Error, 100*aim)
 			}
 		}
 		if found != len(c.aims) {
-			t.Errorf("%s: %d of %d figures", name, found, len(c.aims))
+			t.Errorf("%s: %d of %d figures", c.name, found, len(c.aims))
+		}
+		if c.name != "" {
+			blocks := "given"
+			if c.blocks == 0 {
+				blocks = errors["KV blocks"]
+			}
+			fewer += fmt.Sprintf("| %s | %s, %s | %s | %s | %s |\n", c.name, errors["TPOT mean"], errors["TPOT p99"], errors["TTFT mean"], errors["running requests"], blocks)
 		}
 	}
+	replaceTable(t, every)
+	replaceTable(t, fewer)
 }
 
 // logged holds numbers of blocks that vLLM 0.19 logged. On H100 GPUs with 80 GB it had
