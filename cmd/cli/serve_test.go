@@ -413,7 +413,7 @@ func TestServeBeyondTheContext(t *testing.T) {
 	}
 }
 
-// The table of errors on the page is the output of its command.
+// The first table of errors on the page is the output of its command. Tests of package serving hold the others.
 func TestServePage(t *testing.T) {
 	data := filepath.Join("..", "..", "replay", "serving", "data", "vllm-rtx4090")
 	args := []string{"serve", data + ".csv", "--series", data + "-series.csv", "--hardware", "rtx4090", "--model", "llama-3.1-8b", "--systems", "vllm-recompute", "--format", "markdown"}
@@ -421,23 +421,6 @@ func TestServePage(t *testing.T) {
 	page := content(t, filepath.Join("..", "..", "replay", "serving", "README.md"))
 	if table, _, _ = strings.Cut(table, "\n\n"); !found || !strings.Contains(page, table) {
 		t.Errorf("the page lacks the table:\n%s", table)
-	}
-	for _, c := range []struct {
-		flags []string
-		want  []string
-	}{
-		{[]string{"--kv-blocks", "2587", "--kernels", "roofline"}, []string{"TPOT mean 4.9", "TPOT p99 4.9", "TTFT mean 3.4", "running requests 12.4"}},
-		{nil, []string{"TPOT mean 4.0", "TPOT p99 14.4", "TTFT mean 5.5", "running requests 10.5", "KV blocks 7.0"}},
-	} {
-		out := must(t, append(args, c.flags...)...)
-		for _, want := range c.want {
-			at := strings.LastIndex(want, " ")
-			_, line, _ := strings.Cut(out, "\n| "+want[:at]+" |")
-			line, _, _ = strings.Cut(line, "\n")
-			if !strings.Contains(line, want[at+1:]+" %") {
-				t.Errorf("%v: %s, expected %s %%", c.flags, line, want)
-			}
-		}
 	}
 }
 
