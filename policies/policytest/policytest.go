@@ -77,6 +77,7 @@ type suite struct {
 	needs     policies.Needs
 	reference func() Reference // nil: none
 	short     bool
+	patient   bool   // whether long streams may take any time
 	seed      uint64 // of the only stream to draw, 0: all
 	seedFlag  string // by which the user sets it
 }
