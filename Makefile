@@ -114,13 +114,15 @@ portable: ## what documents state to the digit, from a build that rounds sums of
 
 # Only packages that start goroutines can race. Built-in policies start none, and replay/run runs them
 # side by side. Studies of papers and datasets/ruler start goroutines that share nothing. Of two packages
-# only some tests run: those of commands that share files and memory, and plans.
+# only some tests run: those of commands that share files and memory, and plans. Of the others, tests are left
+# out that try many settings, damages or programs with the same goroutines as the rest.
 SIDE := Batch|Shard|S3|ServeRepeats|AddUp|Stopped|CtrlC|DiskFull|TwoRuns|Progress|LeaderboardOut|SyntheticOverlap|Plan
+ALONE := AgreeWithReferee|RunOf|RunGrows|FlippedBits|FormatExamples|PythonReads|ReadPython|PythonHalves
 race: ## the race detector. Two parts run side by side, because the tests of a package use one processor
 	@$(MAKE) --no-print-directory --output-sync -j 2 race-commands race-packages
 
 race-packages:
-	CGO_ENABLED=1 $(GO) test -race -short -vet=off -timeout 60m $$($(GO) list $$(grep -rlE --include='*.go' 'sync/errgroup"|^\s*go (func|[a-zA-Z.]+\()|\.Go\(' . | \
+	CGO_ENABLED=1 $(GO) test -race -short -vet=off -timeout 60m -skip '$(ALONE)' $$($(GO) list $$(grep -rlE --include='*.go' 'sync/errgroup"|^\s*go (func|[a-zA-Z.]+\()|\.Go\(' . | \
 	  xargs -n 1 dirname | sort -u | grep -vxE './(policies/policytest|replay/pipeline|replay/reproduce/.*|datasets/ruler|cmd/cli)'))
 
 race-commands:
