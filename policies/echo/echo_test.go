@@ -33,6 +33,9 @@ func TestConformanceOfASample(t *testing.T) {
 }
 
 func TestConformanceOfFineDistances(t *testing.T) {
+	if testing.Short() {
+		t.Skip("with -short the default and trees are enough")
+	}
 	policytest.Run(t, echo.Entry, "calibrate=fine", func() policytest.Reference { return &reference{calibrate: true, fine: true} })
 }
 
