@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"flag"
 	"math"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/internal/tabletest"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -154,32 +154,11 @@ func TestJudge(t *testing.T) {
 	if exchanges != 12 {
 		t.Errorf("%d exchanges were checked, expected 12", exchanges)
 	}
-	compare(t, ErrorTable(all).Markdown())
+	tabletest.InREADME(t, ErrorTable(all).Markdown(), *update, "go test ./replay/collective -update")
 	var b bytes.Buffer
 	if err := ErrorShares(all).CSV(&b); err != nil || strings.Count(b.String(), "\n") != len(all)+1 {
 		t.Errorf("%d errors, %v, CSV:\n%s", len(all), err, b.String())
 	}
-}
-
-// compare finds a table in README.md, or replaces the one with the same header.
-func compare(t *testing.T, want string) {
-	t.Helper()
-	data, err := os.ReadFile("README.md")
-	fatal.If(t, err)
-	text, want := string(data), strings.TrimSpace(want)+"\n"
-	if strings.Contains(text, want) {
-		return
-	}
-	if !*update {
-		t.Fatalf("README.md does not have this table: run go test ./replay/collective -update\n%s", want)
-	}
-	header, _, _ := strings.Cut(want, "\n")
-	before, after, found := strings.Cut(text, header)
-	_, after, more := strings.Cut(after, "\n\n")
-	if !found || !more {
-		t.Fatalf("README.md has no table with the header %s", header)
-	}
-	fatal.If(t, os.WriteFile("README.md", []byte(before+want+"\n"+after), 0o644))
 }
 
 // Errors of files name the line and the expected text.

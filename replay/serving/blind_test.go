@@ -1,14 +1,13 @@
 package serving_test
 
 import (
-	"context"
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/internal/tabletest"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -16,6 +15,8 @@ import (
 )
 
 var update = flag.Bool("update", false, "rewrite the tables of recorded runs in README.md")
+
+const updates = "go test ./replay/serving -run Run -update"
 
 // blindFigures are the columns of the table of runs of vLLM 0.28.
 var blindFigures = []string{"TPOT mean", "TPOT p50", "TPOT p99", "TTFT mean", "TTFT p50", "running requests"}
@@ -58,7 +59,7 @@ func TestBlindRuns(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| model | GPUs | kernels | | " + strings.Join(blindFigures, " | ") + " |\n|---|---|---|---|" + strings.Repeat("---:|", len(blindFigures)) + "\n")
 	for _, run := range blindRuns {
-		all, recorded, samples := recording(t, run.requests)
+		r := readRecording(t, run.requests)
 		model, err := lib.Model(run.model)
 		fatal.If(t, err)
 		o := pipeline.Options{Machine: machine, Model: model, Engine: engine, Reserve: 0.08, TensorParallel: 1, Network: pipeline.Networks(lib)}
@@ -75,15 +76,9 @@ func TestBlindRuns(t *testing.T) {
 			blind   [6]string
 		}{{"fitted", kernel.Fitted(lib), run.fitted}, {"roofline", kernel.None, run.byRoofline}} {
 			o.Kernels = by.kernels
-			e, err := serving.NewServed(context.Background(), serving.Engine{Options: o, Preempt: pipeline.ByRecompute,
-				BlockTokens: 16, Budget: 2048, MaxRunning: 128, Replicas: replicas}, serving.Admission{})
-			fatal.If(t, err)
-			compared := serving.Comparison{Requests: recorded, Samples: samples}
-			from := func(float64) (serving.Source, func(), error) { return serving.FromSlice(all), func() {}, nil }
-			s, err := e.Summarise(context.Background(), from, 1, compared.Rows())
-			fatal.If(t, err)
 			found := map[string]serving.Difference{}
-			for _, d := range compared.Differences(s.Blocks) {
+			for _, d := range r.differences(t, serving.Engine{Options: o, Preempt: pipeline.ByRecompute,
+				BlockTokens: 16, Budget: 2048, MaxRunning: 128, Replicas: replicas}) {
 				found[d.Figure] = d
 			}
 			now := [6]string{}
@@ -96,10 +91,7 @@ func TestBlindRuns(t *testing.T) {
 					now[i] = "–"
 					continue
 				}
-				now[i] = strings.Replace(fmt.Sprintf("%+.1f %%", 100*d.Error), "-", "−", 1)
-				if d.Unit == "mean distance" {
-					now[i] = now[i][1:]
-				}
+				now[i] = percent(d)
 				if aim := run.aims[i]; by.name == "fitted" && aim > 0 && (d.Error > aim || d.Error < -aim) {
 					t.Errorf("%s: the error of %s is %.3f, the aim is %g", run.model, name, d.Error, aim)
 				}
@@ -112,26 +104,5 @@ func TestBlindRuns(t *testing.T) {
 			fmt.Fprintf(&b, "| | | | now | %s |\n", strings.Join(now[:], " | "))
 		}
 	}
-	replaceTable(t, b.String())
-}
-
-// replaceTable finds a table in README.md, or replaces the one with the same header.
-func replaceTable(t *testing.T, want string) {
-	t.Helper()
-	data, err := os.ReadFile("README.md")
-	fatal.If(t, err)
-	page := string(data)
-	if strings.Contains(page, want) {
-		return
-	}
-	if !*update {
-		t.Fatalf("README.md lacks this table: run go test ./replay/serving -run Run -update\n%s", want)
-	}
-	header, _, _ := strings.Cut(want, "\n")
-	before, after, found := strings.Cut(page, header)
-	_, after, more := strings.Cut(after, "\n\n")
-	if !found || !more {
-		t.Fatalf("README.md has no table with the header %s", header)
-	}
-	fatal.If(t, os.WriteFile("README.md", []byte(before+want+"\n"+after), 0o644))
+	tabletest.InREADME(t, b.String(), *update, updates)
 }

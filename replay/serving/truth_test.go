@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/internal/tabletest"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -18,8 +19,35 @@ import (
 	"github.com/kvreplay/kvreplay/replay/serving/servingtest"
 )
 
-// recording reads a bundled run.
-func recording(t *testing.T, name string) (all []serving.Request, recorded []serving.Recorded, samples []serving.Sample) {
+// recording is a bundled run.
+type recording struct {
+	all      []serving.Request
+	recorded []serving.Recorded
+	samples  []serving.Sample
+}
+
+// differences serves the requests and compares the run with the recorded one.
+func (r *recording) differences(t *testing.T, engine serving.Engine) []serving.Difference {
+	t.Helper()
+	e, err := serving.NewServed(context.Background(), engine, serving.Admission{})
+	fatal.If(t, err)
+	compared := serving.Comparison{Requests: r.recorded, Samples: r.samples}
+	from := func(float64) (serving.Source, func(), error) { return serving.FromSlice(r.all), func() {}, nil }
+	s, err := e.Summarise(context.Background(), from, 1, compared.Rows())
+	fatal.If(t, err)
+	return compared.Differences(s.Blocks)
+}
+
+// percent is an error as README.md writes it. A mean distance has no sign.
+func percent(d serving.Difference) string {
+	s := strings.Replace(fmt.Sprintf("%+.1f %%", 100*d.Error), "-", "−", 1)
+	if d.Unit == "mean distance" {
+		return s[1:]
+	}
+	return s
+}
+
+func readRecording(t *testing.T, name string) (r recording) {
 	t.Helper()
 	f, err := os.Open(name + ".csv")
 	fatal.If(t, err)
@@ -36,22 +64,22 @@ func recording(t *testing.T, name string) (all []serving.Request, recorded []ser
 			}
 		}
 		ns := func(s float64) int64 { return int64(math.Round(s * 1e9)) }
-		all = append(all, serving.Request{Arrival: ns(v[0]), Input: int(v[1]), Output: int(v[2])})
-		recorded = append(recorded, serving.Recorded{Arrival: ns(v[0]), First: ns(v[3]), Last: ns(v[4]), Output: int(v[2])})
+		r.all = append(r.all, serving.Request{Arrival: ns(v[0]), Input: int(v[1]), Output: int(v[2])})
+		r.recorded = append(r.recorded, serving.Recorded{Arrival: ns(v[0]), First: ns(v[3]), Last: ns(v[4]), Output: int(v[2])})
 	}
 	series, err := os.Open(name + "-series.csv")
 	fatal.If(t, err)
 	defer series.Close()
-	if samples, err = serving.ReadSamples(series, "series"); err != nil {
+	if r.samples, err = serving.ReadSamples(series, "series"); err != nil {
 		t.Fatal(err)
 	}
-	return all, recorded, samples
+	return r
 }
 
 // The model meets a recorded run within the aims. Nothing is fitted to the run. Its number of blocks
 // is a setting of the engine. Derived from the machine alone, the number has the stated error.
 func TestRecordedRun(t *testing.T) {
-	all, recorded, samples := recording(t, "data/vllm-rtx4090")
+	r := readRecording(t, "data/vllm-rtx4090")
 	lib, err := hardware.Load("")
 	fatal.If(t, err)
 	machine, err := lib.Machine("rtx4090")
@@ -73,20 +101,11 @@ func TestRecordedRun(t *testing.T) {
 		{"no measured kernel (`--kernels roofline`)", kernel.None, 2587, map[string]float64{"TPOT mean": 0.15, "TPOT p50": 0.15, "TPOT p90": 0.15, "TPOT p99": 0.15}},
 		{"no number of blocks (without `--kv-blocks`)", kernel.Fitted(lib), 0, map[string]float64{"TPOT mean": 0.05, "TTFT mean": 0.1, "KV blocks": 0.075}},
 	} {
-		e, err := serving.NewServed(context.Background(), serving.Engine{
-			Options: pipeline.Options{Machine: machine, Model: model, Kernels: c.kernels, Engine: engine, Reserve: 0.1},
-			Preempt: pipeline.ByRecompute, BlockTokens: 16, Budget: 2048, MaxRunning: 256, Blocks: c.blocks}, serving.Admission{})
-		fatal.If(t, err)
-		compared := serving.Comparison{Requests: recorded, Samples: samples}
-		from := func(float64) (serving.Source, func(), error) { return serving.FromSlice(all), func() {}, nil }
-		s, err := e.Summarise(context.Background(), from, 1, compared.Rows())
-		fatal.If(t, err)
 		found, errors := 0, map[string]string{}
-		for _, d := range compared.Differences(s.Blocks) {
-			errors[d.Figure] = strings.Replace(fmt.Sprintf("%+.1f %%", 100*d.Error), "-", "−", 1)
-			if d.Unit == "mean distance" {
-				errors[d.Figure] = errors[d.Figure][1:]
-			}
+		for _, d := range r.differences(t, serving.Engine{
+			Options: pipeline.Options{Machine: machine, Model: model, Kernels: c.kernels, Engine: engine, Reserve: 0.1},
+			Preempt: pipeline.ByRecompute, BlockTokens: 16, Budget: 2048, MaxRunning: 256, Blocks: c.blocks}) {
+			errors[d.Figure] = percent(d)
 			aim, ok := c.aims[d.Figure]
 			if !ok {
 				continue
@@ -107,7 +126,7 @@ func TestRecordedRun(t *testing.T) {
 			fewer += fmt.Sprintf("| %s | %s, %s | %s | %s | %s |\n", c.name, errors["TPOT mean"], errors["TPOT p99"], errors["TTFT mean"], errors["running requests"], blocks)
 		}
 	}
-	replaceTable(t, fewer)
+	tabletest.InREADME(t, fewer, *update, updates)
 }
 
 // logged holds numbers of blocks that vLLM 0.19 logged. On H100 GPUs with 80 GB it had
