@@ -26,6 +26,15 @@ type Iteration struct {
 	Again, Squares float64
 }
 
+// AddDecode adds a request that decodes and attends to some tokens, of which again are made again.
+func (x *Iteration) AddDecode(tokens, again int64) {
+	x.Decodes++
+	x.Context += tokens
+	x.Longest = max(x.Longest, tokens)
+	x.Again += float64(again)
+	x.Squares += float64(again) * float64(again)
+}
+
 // Chunk is a part of a prompt.
 type Chunk struct {
 	Tokens int64

@@ -41,13 +41,9 @@ func (c candidate) better(o candidate) bool {
 func (p *Optimised) evaluate(jobs []*Job, share int) candidate {
 	var x pipeline.Iteration
 	for _, j := range jobs {
-		again := float64(j.Tokens() * share / Share)
-		x.Context += int64(j.Tokens())
-		x.Longest = max(x.Longest, int64(j.Tokens()))
-		x.Again += again
-		x.Squares += again * again
+		x.AddDecode(int64(j.Tokens()), int64(j.Tokens()*share/Share))
 	}
-	x.Decodes, x.Outputs = int64(len(jobs)), int64(len(jobs))
+	x.Outputs = x.Decodes
 	ns, err := p.Time(&x)
 	if err != nil {
 		ns = math.MaxInt64

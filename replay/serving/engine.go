@@ -337,11 +337,7 @@ func (e *replica) grow(j *Job, tokens int, f *flight) {
 	if j.Decodes() {
 		e.step.Decode++
 		e.step.Again += again
-		e.work.Decodes++
-		e.work.Context += int64(j.Tokens())
-		e.work.Longest = max(e.work.Longest, int64(j.Tokens()))
-		e.work.Again += float64(again)
-		e.work.Squares += float64(again) * float64(again)
+		e.work.AddDecode(int64(j.Tokens()), int64(again))
 	} else {
 		e.step.Prefill += tokens
 		e.work.Chunks = append(e.work.Chunks, pipeline.Chunk{Tokens: int64(tokens), Before: int64(j.Computed)})
