@@ -30,8 +30,8 @@ type layerKernels struct {
 
 // layerKey identifies layerKernels. Layers without routed experts are alike, and so are those with them.
 type layerKey struct {
-	tokens, shared float64
-	routed         bool
+	tokens, expertTokens float64
+	routed               bool
 }
 
 // NewFitted returns the kernel model of a GPU for the roofline's model.
@@ -130,12 +130,12 @@ func (f *Fitted) Layer(layer int, l *Load) (o Operators, err error) {
 	return o, nil
 }
 
-// kernels prices the kernels of a layer that depend on the number of its tokens alone. shared is that of
-// Load.routed.
-func (f *Fitted) kernels(layer int, tokens, shared float64) layerKernels {
+// kernels prices the kernels of a layer that depend on the number of its tokens alone. expertTokens is
+// that of Load.routed.
+func (f *Fitted) kernels(layer int, tokens, expertTokens float64) layerKernels {
 	r := f.roofline
 	stored, active := r.Model.FFNParameters(layer)
-	key := layerKey{tokens, shared, stored != active}
+	key := layerKey{tokens, expertTokens, stored != active}
 	if p, ok := f.layers[key]; ok {
 		return p
 	}
@@ -143,7 +143,7 @@ func (f *Fitted) kernels(layer int, tokens, shared float64) layerKernels {
 	p := layerKernels{
 		before: around + f.products(tokens, r.first) + f.innerNorms(tokens) + f.seconds(kernel.NewRope(tokens, rotated(r.Model))),
 		second: f.products(tokens, r.second), out: f.products(tokens, r.out), around: around,
-		feedForward: f.feedForward(layer, tokens, shared),
+		feedForward: f.feedForward(layer, tokens, expertTokens),
 	}
 	if len(f.layers) >= mostKnown {
 		clear(f.layers)
@@ -215,8 +215,8 @@ func (f *Fitted) causal(requests, tokens, pairs float64) float64 {
 }
 
 // feedForward returns the time of a layer's FFN. With routed experts, kernels before it choose those
-// of each token (fused_experts of vLLM and SGLang). routed is that of Load.routed.
-func (f *Fitted) feedForward(layer int, tokens, routed float64) float64 {
+// of each token (fused_experts of vLLM and SGLang). expertTokens is that of Load.routed.
+func (f *Fitted) feedForward(layer int, tokens, expertTokens float64) float64 {
 	m := f.roofline.Model
 	if stored, active := m.FFNParameters(layer); stored == active {
 		return f.dense(tokens, float64(m.FFN.Value))
@@ -227,7 +227,7 @@ func (f *Fitted) feedForward(layer int, tokens, routed float64) float64 {
 	if shared := float64(e.Shared.Value); shared > 0 {
 		sum += f.dense(tokens, shared*wide) + f.seconds(kernel.NewAdd(tokens, hidden))
 	}
-	experts := kernel.NewExperts(routed, routed*float64(e.Active.Value), f.roofline.touched(routed), hidden, wide,
+	experts := kernel.NewExperts(expertTokens, expertTokens*float64(e.Active.Value), f.roofline.touched(expertTokens), hidden, wide,
 		float64(m.FFNMatrices.Value), float64(m.BytesPerParameter.Value))
 	return sum + f.seconds(experts) + (kernel.ExpertKernels-1)*f.gap
 }

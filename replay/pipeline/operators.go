@@ -200,16 +200,16 @@ func causalWidth(m *hardware.Model) float64 {
 }
 
 // feedForward returns the time of a layer's FFN over queries. Routed experts are divided among the GPUs, and
-// tokens spread evenly over them. shared is that of Load.routed.
-func (r *Roofline) feedForward(layer int, queries, shared float64) float64 {
+// tokens spread evenly over them. expertTokens is that of Load.routed.
+func (r *Roofline) feedForward(layer int, queries, expertTokens float64) float64 {
 	m := r.Model
 	stored, active := m.FFNParameters(layer)
 	if stored == active {
 		return r.weights(stored, queries)
 	}
 	chosen := routed(m) * float64(m.MoE.Active.Value)
-	read := active - chosen + routed(m)*r.touched(shared)
-	return r.at(2*active*queries+2*chosen*(shared-queries), r.low, read*float64(m.BytesPerParameter.Value))
+	read := active - chosen + routed(m)*r.touched(expertTokens)
+	return r.at(2*active*queries+2*chosen*(expertTokens-queries), r.low, read*float64(m.BytesPerParameter.Value))
 }
 
 // touched returns the number of this GPU's routed experts that some token chooses.
