@@ -214,7 +214,7 @@ func (f *timeFlags) run(c *call) error {
 	if err != nil || slices.ContainsFunc(results, (*pipeline.Result).Fits) {
 		return err
 	}
-	return fmt.Errorf("nothing fits: %s, batch %d: %s", results[0].Machine, results[0].Batch, results[0].Memory.Verdict)
+	return fmt.Errorf("nothing fits: %s, batch %d: %s; lower the batch, shorten the context, or split the model over GPUs", results[0].Machine, results[0].Batch, results[0].Memory.Verdict)
 }
 
 // timeFinding names the fastest result that fits.

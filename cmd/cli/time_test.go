@@ -217,7 +217,7 @@ func TestTimeRefuses(t *testing.T) {
 		"known: bloom":                            append(base[:len(base):len(base)], "--model", "gpt"),
 		"expected table, json":                    append(base[:len(base):len(base)], "--format", "xml"),
 		"one machine":                             append(base[:len(base):len(base)], "--hardware", "all", "--timeline", "x.json"),
-		"nothing fits: rtx4090":                   append(base[:len(base):len(base)], "--hardware", "rtx4090", "--model", "llama-2-70b"),
+		"; lower the batch, shorten the context":  append(base[:len(base):len(base)], "--hardware", "rtx4090", "--model", "llama-2-70b"),
 		"expected one profile":                    {"time"},
 		"no such file":                            {"time", "missing.parquet"},
 		"make one with kvreplay":                  {"time", t.TempDir()},

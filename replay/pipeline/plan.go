@@ -160,11 +160,14 @@ func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) (*Planned, er
 	case nearest.refused.binding == BindsModel:
 		return nil, fmt.Errorf("schedule %s: %s", nearest.schedule.Name(), nearest.refused.why)
 	default:
-		and := ""
+		and, remedy := "", "shorten the context, give more memory, or split the model over GPUs"
 		if o.SLO > 0 {
 			and = " and meets the SLO"
 		}
-		return nil, fmt.Errorf("nothing fits%s at the smallest batch; nearest: %s, %s: %s", and, nearest.profile.Cell, nearest.schedule.Name(), nearest.refused.why)
+		if nearest.refused.binding == BindsSLO {
+			remedy = "raise the SLO, shorten the context, or take a faster GPU"
+		}
+		return nil, fmt.Errorf("nothing fits%s at the smallest batch; nearest: %s, %s: %s; %s", and, nearest.profile.Cell, nearest.schedule.Name(), nearest.refused.why, remedy)
 	}
 	return o.planned(found, dropped), nil
 }
