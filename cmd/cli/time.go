@@ -341,7 +341,7 @@ func (f *timeFlags) dropSchedules(w io.Writer) {
 	var small, profile []string
 	f.parsedSchedules = slices.DeleteFunc(f.parsedSchedules, func(s pipeline.Schedule) bool {
 		switch {
-		case f.decoding.given() && !pipeline.AttendsDensely(s):
+		case f.decoding.given() && pipeline.HasCell(s):
 			profile = append(profile, s.Name())
 		case f.profile != nil && !pipeline.Decodes(s, f.profile):
 		case s.Parts() > f.options.Batch:
@@ -399,8 +399,8 @@ func (f *timeFlags) decode() (err error) {
 		return usagef("--prompt and --generate need a --model: name a shape of `kvreplay hardware list`")
 	}
 	for _, s := range f.parsedSchedules {
-		if !pipeline.AttendsDensely(s) {
-			return usagef("schedule %s needs a profile: without one choose among %s", s.Name(), strings.Join(denseSchedules(), ", "))
+		if pipeline.HasCell(s) {
+			return usagef("schedule %s needs a profile: without one choose among %s", s.Name(), strings.Join(profileless(), ", "))
 		}
 	}
 	if err := f.findModel(f.model); err != nil {
@@ -411,11 +411,11 @@ func (f *timeFlags) decode() (err error) {
 	return err
 }
 
-// denseSchedules lists the schedules that attend to the whole context and need no profile.
-func denseSchedules() []string {
+// profileless lists the schedules that need no profile.
+func profileless() []string {
 	return slices.DeleteFunc(pipeline.ScheduleNames(), func(name string) bool {
 		s, err := pipeline.ParseSchedule(name)
-		return err != nil || !pipeline.AttendsDensely(s)
+		return err != nil || pipeline.HasCell(s)
 	})
 }
 

@@ -288,7 +288,7 @@ func TestEverySchedule(t *testing.T) {
 	}{
 		{[]string{out, "--policy", "lru", "--layer-map", "nearest", "--steps", "1", "--batch", "2"}, all, ""},
 		{[]string{out, "--policy", "lru", "--layer-map", "nearest", "--steps", "1"}, alone, "a batch of 1 is too small to divide (--batch): tbo\n"},
-		{[]string{"--prompt", "256", "--generate", "2", "--model", "opt-6.7b"}, []string{"kvpr", "flexgen", "ellm", "host", "dense"}, "because they need a profile: sequential:lookup=gpu, "},
+		{[]string{"--prompt", "256", "--generate", "2", "--model", "opt-6.7b"}, []string{"kvpr", "flexgen", "ellm", "host", "gpu", "dense"}, "because they need a profile: sequential:lookup=gpu, "},
 	} {
 		code, stdout, stderr := run(append([]string{"time", "--schedule", "all", "--format", "csv"}, c.args...)...)
 		rows, err := csv.NewReader(strings.NewReader(stdout)).ReadAll()

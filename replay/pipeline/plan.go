@@ -107,7 +107,7 @@ func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) (*Planned, er
 				continue
 			}
 			pairs = append(pairs, pair{profile: p, schedule: schedule})
-			if !hasCell(schedule) {
+			if !HasCell(schedule) {
 				break // all cells give the same result
 			}
 		}
@@ -192,7 +192,7 @@ type refusal struct {
 func (p *pair) dropped() Dropped {
 	r := &p.refused
 	d := Dropped{Schedule: p.schedule.Name(), Cell: p.profile.Cell, Reason: r.why, Binding: r.binding}
-	if !hasCell(p.schedule) {
+	if !HasCell(p.schedule) {
 		d.Cell = Cell{}
 	}
 	switch r.binding {
@@ -233,7 +233,7 @@ func (o *PlanOptions) best(ctx context.Context, p *Profile, s Schedule) (*Candid
 	o.ratios(c, &x.options)
 	traits := s.Traits()
 	c.Serves, c.Oracle, c.asked = traits.Serves, traits.Predicted > 0, s
-	if hasCell(s) {
+	if HasCell(s) {
 		if o.Entry.Lossy() && traits.Moves == MovesMisses {
 			c.Serves = LossyTopK
 		}

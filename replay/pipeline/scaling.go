@@ -180,9 +180,9 @@ func mapItem(profiled []int32, layerOf []int, item string) error {
 	return nil
 }
 
-// Decoding returns a profile for schedules that move whole layers, independent of any cache. Every
-// request has prompt tokens and generates generate tokens. Prefill computes the first of them, so
-// generate − 1 steps follow. Step i has prompt + i cached tokens. Allocated caches have prompt +
+// Decoding returns a profile for schedules whose time is independent of any cache. Every request has
+// prompt tokens and generates generate tokens. Prefill computes the first of them, so generate − 1 steps
+// follow. Step i has prompt + i cached tokens, and those that select demand DefaultTopK of them. Allocated caches have prompt +
 // generate positions from the first step, and all of them move. These are static caches, as Hugging
 // Face Transformers' OffloadedStaticCache copies them.
 func Decoding(prompt, generate int, allocated bool, m *hardware.Model) (*Profile, *Scaling, error) {
@@ -198,7 +198,7 @@ func Decoding(prompt, generate int, allocated bool, m *hardware.Model) (*Profile
 		if allocated {
 			length = int64(prompt + generate)
 		}
-		steps[i] = Counts{Demand: length, Resident: length, Positions: 1, SeqLen: length, Prompt: int64(prompt)}
+		steps[i] = Counts{Demand: int64(m.DefaultTopK(length)), Resident: length, Positions: 1, SeqLen: length, Prompt: int64(prompt)}
 	}
 	p := &Profile{Meta: replay.ProfileMeta{Setting: result.Setting{TopK: prompt + generate, Model: m.Name}}, Described: fmt.Sprintf("prompt %d, generate %d", prompt, generate),
 		Requests: []Request{{ID: "0", Steps: [][]Counts{steps}}}, Layers: []int32{0}, Heads: 1}

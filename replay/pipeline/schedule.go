@@ -82,8 +82,8 @@ func Decodes(s Schedule, p *Profile) bool {
 	return s.Traits().Moves != MovesDropped
 }
 
-// hasCell reports whether the time of a schedule depends on the policy and its capacity.
-func hasCell(s Schedule) bool {
+// HasCell reports whether the time of a schedule depends on the policy and its capacity.
+func HasCell(s Schedule) bool {
 	m := s.Traits().Moves
 	return m == MovesMisses || m == MovesDropped
 }
