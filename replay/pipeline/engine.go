@@ -121,9 +121,9 @@ func (c *launched) Layer(layer int, l *Load) (o Operators, err error) {
 	if o, err = c.Computer.Layer(layer, l); err != nil {
 		return o, err
 	}
-	computed := o.Project + o.Pre + o.Post + o.Again
+	computed := o.Project + o.Pre + o.Post + o.Again + o.AttendChunks
 	if c.dense {
-		computed += o.AttendAll + o.AttendChunks
+		computed += o.AttendAll
 	} else {
 		computed += o.Select + o.Attend
 	}

@@ -16,9 +16,12 @@ import (
 type Iteration struct {
 	Chunks  []Chunk
 	Decodes int64 // requests that decode
-	Context int64 // tokens that these attend to, with their new ones
-	Longest int64 // the same of the request that has most, 0 if all have as many
-	Outputs int64 // tokens that are sampled
+	Context int64 // tokens of these, with their new ones
+	TopK    int64 // tokens that an indexer selects for each token, 0 for all
+	// Selected is the tokens that those that decode attend to, all requests together.
+	Selected int64
+	Longest  int64 // the same of the request that has most, 0 if all have as many
+	Outputs  int64 // tokens that are sampled
 	// Routed is the mean number of tokens of the GPUs that share routed experts, 0 if all have as many.
 	Routed float64
 	// Again is the number of tokens whose KV is not on the GPU, and that eLLM makes again. Squares is
@@ -26,10 +29,11 @@ type Iteration struct {
 	Again, Squares float64
 }
 
-// AddDecode adds a request that decodes and attends to some tokens, of which again are made again.
+// AddDecode adds a request that decodes with some tokens, of which again are made again.
 func (x *Iteration) AddDecode(tokens, again int64) {
 	x.Decodes++
 	x.Context += tokens
+	x.Selected += selected(tokens, x.TopK)
 	x.Longest = max(x.Longest, tokens)
 	x.Again += float64(again)
 	x.Squares += float64(again) * float64(again)
@@ -46,6 +50,20 @@ func (c Chunk) pairs() float64 {
 	return float64(c.Tokens) * (float64(c.Before) + float64(c.Tokens+1)/2)
 }
 
+// selected is pairs if each token attends to at most topk tokens.
+func (c Chunk) selected(topk int64) float64 {
+	all := min(c.Tokens, max(0, topk-c.Before)) // tokens that attend to all
+	return Chunk{all, c.Before}.pairs() + float64(c.Tokens-all)*float64(topk)
+}
+
+// selected returns the tokens of some that an indexer selects. 0 as topk selects all.
+func selected(tokens, topk int64) int64 {
+	if topk > 0 {
+		return min(tokens, topk)
+	}
+	return tokens
+}
+
 // Iterations prices iterations on one machine. Only one goroutine may use it.
 type Iterations struct {
 	r     *runner
@@ -58,13 +76,17 @@ type Iterations struct {
 type layerKind struct{ number, layer int }
 
 // NewIterations returns the prices of iterations of at most o.Batch requests and o.Prefill.Chunk
-// tokens of prompts. Options that describe a profile are ignored. fused is that of ELLM.
+// tokens of prompts. Options that describe a profile are ignored. fused is that of ELLM. A model with an
+// indexer attends to the tokens that it selects, other models to all.
 func NewIterations(ctx context.Context, o Options, fused bool) (*Iterations, error) {
 	p, scaling, err := Decoding(1, 2, false, o.Model)
 	if err != nil {
 		return nil, err
 	}
-	o.Schedule, o.Scaling, o.Context, o.Steps = OnGPU{Dense: true}, scaling, 0, 0
+	o.Schedule, o.Scaling, o.Context, o.Steps = OnGPU{Dense: o.Model.Indexer == nil}, scaling, 0, 0
+	if o.Selection, err = ParseSelection("auto", o.Model); err != nil {
+		return nil, err
+	}
 	o.Prefill.Prompt = max(1, o.Prefill.Chunk)
 	r, err := newRunner(ctx, p, o)
 	if err != nil {
@@ -94,12 +116,20 @@ func (it *Iterations) Notes() []string {
 	return slice.Filter(notes, func(n string) bool { return !strings.HasPrefix(n, noMisses) }) // no iteration has any
 }
 
+// TopK returns that of the iterations.
+func (it *Iterations) TopK() int64 { return it.r.roofline.topk() }
+
 // Seconds returns the time of an iteration. Tokens that are made again follow ELLM, with the
 // fastest of its groups.
 func (it *Iterations) Seconds(x *Iteration) (float64, error) {
 	r := it.r
 	load := Load{Requests: float64(x.Decodes), Queries: float64(x.Decodes), Routed: x.Routed, Context: float64(x.Context), Longest: float64(x.Longest), Scored: float64(x.Context),
+		Attended: float64(x.Selected), Bytes: float64(x.Selected) * float64(r.Model.Entry.Value),
 		Again: x.Again, Pairs: (x.Squares + x.Again) / 2, Chunks: x.Chunks}
+	load.Selected = load.Pairs
+	if x.TopK > 0 { // at most, as the lengths are not known
+		load.Selected = min(load.Pairs, x.Again*float64(x.TopK))
+	}
 	for _, c := range x.Chunks {
 		load.Queries += float64(c.Tokens)
 	}
@@ -117,7 +147,12 @@ func (it *Iterations) Seconds(x *Iteration) (float64, error) {
 			return 0, err
 		}
 		l := Layer{Project: o.Project, Pre: o.Pre, Post: o.Post + 2*reduce, Dispatch: o.Dispatch, Combine: o.Combine}
-		l.Dense.Attend, l.Dense.Again = o.AttendAll+o.AttendChunks, o.Again
+		l.Dense.Attend, l.Dense.Again = o.AttendChunks, o.Again
+		if x.TopK > 0 {
+			l.Dense.Attend += o.Select + o.Attend
+		} else {
+			l.Dense.Attend += o.AttendAll
+		}
 		if x.Again == 0 {
 			seconds := l.Project + l.Pre + l.Dense.Attend + l.finishing()
 			for range k.number {
@@ -141,12 +176,17 @@ func (it *Iterations) Seconds(x *Iteration) (float64, error) {
 // Store and Fetch return the seconds in which the KV of some blocks of block tokens moves to host
 // memory or back. Restore returns the seconds in which hidden states come back and become KV.
 func (it *Iterations) Store(blocks, block int64) float64 {
-	return float64(it.r.Model.Layers.Value) * it.r.paged(it.r.store, float64(it.r.Model.Entry.Value), blocks, block)
+	return float64(it.r.Model.Layers.Value) * it.r.paged(it.r.store, it.r.stored(), blocks, block)
 }
 
 // Fetch is the reverse of Store.
 func (it *Iterations) Fetch(blocks, block int64) float64 {
-	return float64(it.r.Model.Layers.Value) * it.r.paged(it.r.fetch, float64(it.r.Model.Entry.Value), blocks, block)
+	return float64(it.r.Model.Layers.Value) * it.r.paged(it.r.fetch, it.r.stored(), blocks, block)
+}
+
+// stored returns the bytes of a token in a layer: its entry, and its key of an indexer.
+func (r *runner) stored() float64 {
+	return float64(r.Model.Entry.Value) + r.Selection.cost(r.Model).token
 }
 
 // Restore returns the seconds of ByHidden.

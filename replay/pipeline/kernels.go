@@ -118,14 +118,14 @@ func (f *Fitted) Layer(layer int, l *Load) (o Operators, err error) {
 	}
 	o.AttendChunks = 0
 	for i, c := range l.Chunks { // one kernel, which is launched once
-		o.AttendChunks += f.causal(1, float64(c.Tokens), c.pairs())
+		o.AttendChunks += f.prompts(f.causal(1, float64(c.Tokens), c.pairs()), c.pairs(), c.selected(f.roofline.topk()), float64(c.Tokens+c.Before))
 		if i > 0 {
 			o.AttendChunks -= f.estimator.Launch(kernel.Prefill) + f.gap
 		}
 	}
 	if l.Again > 0 {
 		k := f.kernels(layer, l.Again, l.Again)
-		o.Again = k.before + k.second + k.out + k.around + k.feedForward + f.causal(l.Requests, l.Again, l.Pairs)
+		o.Again = k.before + k.second + k.out + k.around + k.feedForward + f.prompts(f.causal(l.Requests, l.Again, l.Pairs), l.Pairs, l.Selected, l.Again)
 	}
 	return o, nil
 }
@@ -212,6 +212,15 @@ func (f *Fitted) causal(requests, tokens, pairs float64) float64 {
 	each := tokens / requests
 	before := max(0, pairs/tokens-(each+1)/2)
 	return f.once(kernel.NewPrefill(each, before, float64(m.Entry.Value)*requests, float64(m.QueryHeads.Value)*requests, causalWidth(m)/2))
+}
+
+// prompts is that of the roofline, with the launch of attention in the latent space.
+func (f *Fitted) prompts(dense, pairs, selected, tokens float64) float64 {
+	launch := 0.
+	if f.roofline.topk() > 0 && selected < pairs {
+		launch = f.estimator.Launch(kernel.Prefill) + f.gap
+	}
+	return launch + f.roofline.prompts(dense, pairs, selected, tokens)
 }
 
 // feedForward returns the time of a layer's FFN. With routed experts, kernels before it choose those

@@ -24,6 +24,7 @@ type Load struct {
 	Caches   float64 // one for each stream
 	Again    float64 // tokens that the layer runs again over
 	Pairs    float64 // sum over these tokens of the tokens up to and including each
+	Selected float64 // of Pairs, those that an indexer selects. Without one it is not read
 	Chunks   []Chunk // parts of prompts, whose tokens are among Queries
 	Remade   bool    // whether a schedule computes K and V of cached tokens again, so that Recompute is read
 }
@@ -101,7 +102,7 @@ type Roofline struct {
 func NewRoofline(machine *hardware.Machine, m *hardware.Model, s Selection, experts, threads int) *Roofline {
 	g := machine.GPU
 	r := &Roofline{Model: m, Selection: s, Experts: max(1, experts), Threads: max(1, threads), latency: float64(machine.Host.Latency.Value)}
-	r.first, r.second, r.out = projections(m, s.Method == "indexer")
+	r.first, r.second, r.out = projections(m, s.Method == indexer)
 	r.host = float64(machine.Host.StreamBandwidth.Value) / float64(max(1, machine.GPUs))
 	r.scan, r.structure = min(r.host, float64(r.Threads)*float64(machine.Host.ThreadBandwidth.Value)), structures[0]
 	r.matrix = r.rate("BF16", g.AchievedBF16.Known(), float64(g.AchievedBF16.Value), float64(g.BF16.Value), assumedMatrix)
@@ -159,10 +160,12 @@ func (r *Roofline) Layer(layer int, l *Load) (o Operators, err error) {
 		o.Recompute = r.at(2*keyValueWeights(m)*l.Requests, r.low, 0)
 	}
 	for _, c := range l.Chunks {
-		o.AttendChunks += r.causal(c.pairs(), float64(c.Tokens+c.Before))
+		tokens := float64(c.Tokens + c.Before)
+		o.AttendChunks += r.prompts(r.causal(c.pairs(), tokens), c.pairs(), c.selected(r.topk()), tokens)
 	}
 	if l.Again > 0 {
-		o.Again = r.weights(first+second+out, l.Again) + r.causal(l.Pairs, l.Again) + r.feedForward(layer, l.Again, l.Again)
+		o.Again = r.weights(first+second+out, l.Again) + r.prompts(r.causal(l.Pairs, l.Again), l.Pairs, l.Selected, l.Again) +
+			r.feedForward(layer, l.Again, l.Again)
 	}
 	return o, nil
 }
@@ -187,6 +190,30 @@ func attentionFLOP(m *hardware.Model, attended float64) float64 {
 func (r *Roofline) causal(pairs, tokens float64) float64 {
 	m := r.Model
 	return r.at(2*pairs*float64(m.QueryHeads.Value)*causalWidth(m), r.matrix, tokens*float64(m.Entry.Value))
+}
+
+// topk returns K of the indexer, 0 if attention does not follow one.
+func (r *Roofline) topk() int64 {
+	if r.Selection.Method == indexer {
+		return int64(r.Model.Indexer.TopK.Value)
+	}
+	return 0
+}
+
+// prompts returns the time of attention of prompts. With an indexer all pairs are scored. If that
+// selects fewer than all, attention to these is in the latent space, as in decoding. dense is the time of
+// attention to all, in heads. vLLM changes between the forms at K tokens too (use_dense_mha in
+// vllm/model_executor/layers/attention/sparse_mla_attention.py). DeepSeek-V3.2 has a masked form of the
+// latter for short prompts (arXiv 2512.02556, section 2.3), which is not modelled.
+func (r *Roofline) prompts(dense, pairs, selected, tokens float64) float64 {
+	if r.topk() == 0 {
+		return dense
+	}
+	if selected < pairs {
+		dense = r.attention(selected, tokens*float64(r.Model.Entry.Value))
+	}
+	c := r.Selection.cost(r.Model)
+	return dense + r.scoring(pairs, 0, tokens*c.read)
 }
 
 // causalWidth returns the width of a head's key and value in causal attention. Latent attention

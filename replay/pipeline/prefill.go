@@ -147,7 +147,8 @@ func (r *runner) passes(f func(times int64, x pass) error) (err error) {
 // pass prices a pass.
 func (r *runner) pass(x pass) (price passPrice, err error) {
 	all := x.requests * x.tokens
-	load := Load{Requests: x.requests, Again: all, Pairs: all * (x.before + (x.tokens+1)/2)}
+	chunk := Chunk{int64(x.tokens), int64(x.before)}
+	load := Load{Requests: x.requests, Again: all, Pairs: x.requests * chunk.pairs(), Selected: x.requests * chunk.selected(r.roofline.topk())}
 	price.embed = r.allReduce(all)
 	for _, kind := range r.kinds() {
 		o, err := r.computer.Layer(kind.layer, &load)

@@ -152,3 +152,64 @@ func TestFirstTokensInStages(t *testing.T) {
 		t.Errorf("two stages take %g s, one of half the prompts %g s", staged, half)
 	}
 }
+
+// A token attends to those before it, at most to K.
+func TestSelectedPairs(t *testing.T) {
+	for _, c := range []Chunk{{1, 0}, {7, 0}, {8, 0}, {9, 0}, {20, 3}, {5, 7}, {5, 8}, {3, 100}} {
+		want := 0.
+		for i := range c.Tokens {
+			want += float64(selected(c.Before+i+1, 8))
+		}
+		if got := c.selected(8); got != want {
+			t.Errorf("%+v attends to %g selected tokens, expected %g", c, got, want)
+		}
+	}
+}
+
+// An indexer scores all pairs of a prompt. Up to K tokens attention is that of other models. In longer
+// prompts each token attends to K tokens in the latent space.
+func TestFirstTokensOfIndexer(t *testing.T) {
+	machine, m := parts(t, "h200", "deepseek-v3.2")
+	first := func(name string, prompt int) float64 {
+		p, scaling, err := Decoding(prompt, 2, false, m)
+		fatal.If(t, err)
+		return priced(t, p, Options{Machine: machine, Model: m, Scaling: scaling, Schedule: schedule(t, name), Batch: 2, Steps: 1, Experts: 64,
+			Selection: Selection{Method: indexer, Tokens: 1}, Prefill: Prefill{Prompt: int64(prompt)}}).TTFT
+	}
+	r := NewRoofline(machine, m, Selection{Method: indexer, Tokens: 1}, 64, 1)
+	plain := NewRoofline(machine, m, Selection{}, 64, 1)
+	const layers, heads, k = 61, 128, 2048.
+	for _, n := range []float64{1024, 2048, 2049, 32768} {
+		pairs := n * (n + 1) // of two prompts
+		scored := 2*64*128*pairs/r.low + 3*4*pairs/r.memory
+		own := r.weights(parameters(r.first), 2*n) - plain.weights(parameters(plain.first), 2*n) // projections of the indexer
+		attention := 0.
+		if n > k {
+			latent := 2 * (k*(k+1) + 2*k*(n-k)) * heads * (2*512 + 64) / r.matrix
+			attention = latent - 2*pairs*heads*(128+64+128)/r.matrix
+		}
+		near(t, "further time of an indexer", first("gpu", int(n))-first("dense", int(n)), layers*(scored+own+attention))
+	}
+}
+
+// An iteration in which all requests decode takes as long as a step of a batch.
+func TestIterationOfIndexer(t *testing.T) {
+	machine, m := parts(t, "h200", "deepseek-v3.2")
+	o := Options{Machine: machine, Model: m, Batch: 4, Experts: 64, Selection: Selection{Method: indexer, Tokens: 1}}
+	for _, context := range []int64{500, 5000} {
+		p, scaling, err := Decoding(int(context)-1, 2, false, m)
+		fatal.If(t, err)
+		o.Schedule, o.Scaling, o.Steps, o.Prefill = schedule(t, "gpu"), scaling, 1, Prefill{}
+		want := priced(t, p, o).TPOT
+		o.Prefill.Chunk = 2048
+		it, err := NewIterations(t.Context(), o, false)
+		fatal.If(t, err)
+		x := Iteration{TopK: it.TopK(), Outputs: 4}
+		for range 4 {
+			x.AddDecode(context, 0)
+		}
+		got, err := it.Seconds(&x)
+		fatal.If(t, err)
+		near(t, "iteration", got, want)
+	}
+}

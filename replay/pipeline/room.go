@@ -13,6 +13,7 @@ type Room struct {
 	Total, Weights, Fixed float64
 	Token, Kept, Output   float64
 	Entry                 float64 // KV of one token in all layers
+	Index                 float64 // keys of an indexer of one token in all layers
 	Host                  float64 // memory of the host for this GPU
 }
 
@@ -72,7 +73,7 @@ func (it *Iterations) Room() Room {
 	rows := min(float64(gpu.SMs.Value), math.Exp2(math.Ceil(math.Log2(float64(max(1, r.Batch))))))
 	fixed += rows * vocabulary * 4
 	return Room{Total: total, Weights: GPUWeights(m, r.Experts), Fixed: fixed,
-		Token: token, Kept: hidden, Output: sampled*vocabulary + drawn*hidden, Entry: float64(m.Entry.Value) * float64(m.Layers.Value),
+		Token: token, Kept: hidden, Output: sampled*vocabulary + drawn*hidden, Entry: float64(m.Entry.Value) * float64(m.Layers.Value), Index: r.Selection.cost(m).token * float64(m.Layers.Value),
 		Host: float64(r.Machine.Host.Memory.Value) / float64(max(1, r.Machine.GPUs))}
 }
 

@@ -50,9 +50,12 @@ type hostIndex struct {
 	touches        float64 // dependent accesses of one query
 }
 
+// indexer is the name of the method of models that bring an indexer.
+const indexer = "indexer"
+
 // selections is the table of selections. Their indices hold FP16 numbers.
 var selections = []method{
-	{name: "indexer", usage: "indexer", summary: "the indexer of the model", cost: indexerCost},
+	{name: indexer, usage: indexer, summary: "the indexer of the model", cost: indexerCost},
 	{name: "minmax", usage: "minmax[:tokens=16]", summary: "bounds of 16 tokens (Quest)",
 		set: Selection{Tokens: 16}, options: tokensOption, cost: groupCost(2)},
 	{name: "mean", usage: "mean[:tokens=8]", summary: "means of 8 tokens (ShadowKV)",
@@ -100,7 +103,7 @@ func SelectionList() string {
 func ParseSelection(text string, m *hardware.Model) (s Selection, err error) {
 	if strings.EqualFold(text, "auto") {
 		if text = "minmax"; m.Indexer != nil {
-			text = "indexer"
+			text = indexer
 		}
 	}
 	name, options, _ := strings.Cut(text, ":")
@@ -114,7 +117,7 @@ func ParseSelection(text string, m *hardware.Model) (s Selection, err error) {
 	if k == nil {
 		return s, fmt.Errorf("selection %q: auto takes no options", text)
 	}
-	if name == "indexer" && m.Indexer == nil {
+	if name == indexer && m.Indexer == nil {
 		return s, fmt.Errorf("selection indexer: model %s has no indexer: choose minmax, mean, centroids or keys",
 			m.Name)
 	}
@@ -265,14 +268,20 @@ func hashCost(s Selection, m *hardware.Model) cost {
 
 // selecting returns the time to score the index and find the Top-K.
 func (r *Roofline) selecting(l *Load) float64 {
+	c := r.Selection.cost(r.Model)
+	gpu := r.scoring(l.Scored, l.Queries*c.query, l.Context*c.read+l.Requests*c.request+halfBytes*c.weights)
+	return gpu + l.Scored*c.host.scan/r.host + l.Queries*c.host.touches*r.latency/float64(r.Threads)
+}
+
+// scoring returns the time to score tokens × query tokens and to find the best. more is further arithmetic,
+// and bytes are those of the index.
+func (r *Roofline) scoring(scored, more, bytes float64) float64 {
 	rate := r.matrix
-	if r.Selection.Method == "indexer" {
-		rate = r.low // the indexer's keys are FP8
+	if r.Selection.Method == indexer {
+		rate = r.low // its keys are FP8
 	}
 	c := r.Selection.cost(r.Model)
-	gpu := r.at(l.Scored*c.flop+l.Queries*c.query, rate, l.Context*c.read+l.Requests*c.request+halfBytes*c.weights) +
-		r.at(0, 1, l.Scored*c.scores*4*topkPasses)
-	return gpu + l.Scored*c.host.scan/r.host + l.Queries*c.host.touches*r.latency/float64(r.Threads)
+	return r.at(scored*c.flop+more, rate, bytes) + r.at(0, 1, scored*c.scores*4*topkPasses)
 }
 
 // keyHeads returns the number of key heads, 1 if all heads share a latent vector.

@@ -3,6 +3,7 @@ package serving_test
 import (
 	"flag"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -24,7 +25,9 @@ var blindFigures = []string{"TPOT mean", "TPOT p50", "TPOT p99", "TTFT mean", "T
 // blindRuns are runs of vLLM 0.28 on the Server Edition of RTX PRO 6000. recorded has the figures of
 // docs/docs/validation.md of https://github.com/casys-kaist/LLMServingSim, commit 0d3de681, in ms and
 // s. It is nil if the requests state their times. The requests of the first run are those of the run
-// on an RTX 4090, and those of the third are those of the second. blind has the errors before any of
+// on an RTX 4090, and those of the others are those of the second. The figures of the last are those of
+// bench/examples/RTXPRO6000/DeepSeek-V3.2-Exp-16L64E/validation/summary.txt. Its config.json is that of
+// configs/model/deepseek-ai. blind has the errors before any of
 // the runs was read for the model: on rtx-pro-6000, whose memory is faster, and with all-reduces of
 // RTX 4090. Without --data-parallel, two halves of the third run were served one after the other.
 var blindRuns = []struct {
@@ -32,19 +35,23 @@ var blindRuns = []struct {
 	gpus               int
 	parallel           string
 	requests           string
+	block              int
 	recorded           []float64
 	fitted, byRoofline [6]string
 	aims               [6]float64 // of the errors with fitted kernels, 0 for none
 }{
-	{"llama-3.1-8b", 1, "", "data/vllm-rtx4090", []float64{31.5, 32.7, 36.4, 6.5467, 8.4307},
+	{"llama-3.1-8b", 1, "", "data/vllm-rtx4090", 16, []float64{31.5, 32.7, 36.4, 6.5467, 8.4307},
 		[6]string{"−6.7 %", "−7.0 %", "−5.4 %", "−13.3 %", "−13.4 %", "–"}, [6]string{"−20.3 %", "−20.3 %", "−19.8 %", "−49.1 %", "−58.3 %", "–"},
 		[6]float64{0.15, 0.15, 0.15, 0.1, 0.1}},
-	{"qwen3-32b", 2, "tensor", "data/vllm-rtx-pro-6000-qwen3-32b", nil,
+	{"qwen3-32b", 2, "tensor", "data/vllm-rtx-pro-6000-qwen3-32b", 16, nil,
 		[6]string{"−1.3 %", "−0.9 %", "+1.7 %", "+6.6 %", "+5.7 %", "2.3 %"}, [6]string{"−14.5 %", "−14.5 %", "−11.7 %", "−13.6 %", "−13.3 %", "14.5 %"},
 		[6]float64{0.15, 0.15, 0.15, 0.1, 0.1, 0.1}},
-	{"qwen3-30b-a3b", 2, "data", "data/vllm-rtx-pro-6000-qwen3-32b", []float64{46.8, 48.4, 52.6, 1.0462, 0.1624},
+	{"qwen3-30b-a3b", 2, "data", "data/vllm-rtx-pro-6000-qwen3-32b", 16, []float64{46.8, 48.4, 52.6, 1.0462, 0.1624},
 		[6]string{"−1.3 %", "−0.6 %", "−1.0 %", "+9.0 %", "+17.5 %", "–"}, [6]string{"−11.8 %", "−11.6 %", "−11.3 %", "−42.1 %", "−2.2 %", "–"},
 		[6]float64{0.15, 0.15, 0.15, 0.1, 0.1}},
+	{"deepseek-v3.2-16l64e", 1, "", "data/vllm-rtx-pro-6000-qwen3-32b", 64, []float64{55.7, 58.1, 77.3, 29.5512, 32.0871},
+		[6]string{"−34.0 %", "−35.6 %", "−48.9 %", "−68.0 %", "−60.7 %", "–"}, [6]string{"−40.3 %", "−42.3 %", "−55.4 %", "−74.8 %", "−67.0 %", "–"},
+		[6]float64{}},
 }
 
 // The model meets runs of another GPU, other models and a later version. Nothing is fitted to them.
@@ -60,9 +67,13 @@ func TestBlindRuns(t *testing.T) {
 	b.WriteString("| model | GPUs | kernels | | " + strings.Join(blindFigures, " | ") + " |\n|---|---|---|---|" + strings.Repeat("---:|", len(blindFigures)) + "\n")
 	for _, run := range blindRuns {
 		r := readRecording(t, run.requests)
-		model, err := lib.Model(run.model)
+		name := run.model
+		if _, err := os.Stat("testdata/" + name); err == nil { // no bundled model
+			name = "testdata/" + name + "/config.json"
+		}
+		model, err := lib.ModelOrConfig(name)
 		fatal.If(t, err)
-		o := pipeline.Options{Machine: machine, Model: model, Engine: engine, Reserve: 0.08, TensorParallel: 1, Network: pipeline.Networks(lib)}
+		o := pipeline.Options{Machine: machine, Model: model, Engine: engine, Reserve: 0.08, TensorParallel: 1, Experts: 1, Network: pipeline.Networks(lib)}
 		replicas := 1
 		switch run.parallel {
 		case "tensor":
@@ -78,7 +89,7 @@ func TestBlindRuns(t *testing.T) {
 			o.Kernels = by.kernels
 			found := map[string]serving.Difference{}
 			for _, d := range r.differences(t, serving.Engine{Options: o, Preempt: pipeline.ByRecompute,
-				BlockTokens: 16, Budget: 2048, MaxRunning: 128, Replicas: replicas}) {
+				BlockTokens: run.block, Budget: 2048, MaxRunning: 128, Replicas: replicas}) {
 				found[d.Figure] = d
 			}
 			now := [6]string{}

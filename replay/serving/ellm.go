@@ -38,8 +38,8 @@ func (c candidate) better(o candidate) bool {
 }
 
 // evaluate returns the batch of requests that all decode. If it cannot be priced, it takes forever.
-func (p *Optimised) evaluate(jobs []*Job, share int) candidate {
-	var x pipeline.Iteration
+func (p *Optimised) evaluate(s *State, jobs []*Job, share int) candidate {
+	x := pipeline.Iteration{TopK: s.options.TopK}
 	for _, j := range jobs {
 		x.AddDecode(int64(j.Tokens()), int64(j.Tokens()*share/Share))
 	}
@@ -112,7 +112,7 @@ func (p *Optimised) Batch(s *State, plan []int) {
 		if share > Share {
 			return
 		}
-		with := p.evaluate(p.jobs, share)
+		with := p.evaluate(s, p.jobs, share)
 		if with.ns > limit {
 			return
 		}
@@ -140,13 +140,13 @@ func (p *Optimised) running(s *State) (best candidate) {
 		share = p.least(s, s.Running)
 	}
 	if share == 0 || share > Share {
-		return p.evaluate(s.Running, 0)
+		return p.evaluate(s, s.Running, 0)
 	}
 	fewer := s.Running
 	for whole := (&Optimised{}); len(fewer) > 1 && whole.least(s, fewer) > 0; {
 		fewer = fewer[:len(fewer)-1]
 	}
-	all, part := p.evaluate(s.Running, share), p.evaluate(fewer, 0)
+	all, part := p.evaluate(s, s.Running, share), p.evaluate(s, fewer, 0)
 	if !all.better(part) || p.SLO > 0 && all.ns > p.SLO {
 		return part
 	}

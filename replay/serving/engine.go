@@ -211,7 +211,7 @@ func (e *replica) form(f *flight) error {
 	s := &e.state
 	s.Now = e.now
 	e.step, e.moves = StepRow{}, 0
-	e.work = pipeline.Iteration{Chunks: e.work.Chunks[:0]}
+	e.work = pipeline.Iteration{Chunks: e.work.Chunks[:0], TopK: e.TopK}
 	produced := len(f.produces)
 	s.Budget = e.Budget
 	if err := e.batch(); err != nil {

@@ -108,7 +108,11 @@ func NewEngine(ctx context.Context, e Engine) (Options, *Priced, error) {
 	}
 	p := &Priced{Iterations: it, block: int64(e.BlockTokens), sparse: e.Sparse}
 	r := it.Room()
-	block := int64(r.Entry) * p.block
+	token := int64(r.Entry)
+	if e.Sparse == nil { // which has an index of its own
+		token += int64(r.Index)
+	}
+	block := token * p.block
 	if need := float64(e.Blocks)*float64(block) + r.Weights; e.Blocks > 0 && need > r.Total {
 		return Options{}, nil, fmt.Errorf("%d blocks of KV and the weights take %s, but a GPU has %s: state fewer blocks",
 			e.Blocks, hardware.Bytes(need), hardware.Bytes(r.Total))
@@ -123,7 +127,7 @@ func NewEngine(ctx context.Context, e Engine) (Options, *Priced, error) {
 		m.Cached, m.Copied, m.Index, m.Total = s.Cached, s.Copied, s.Index, m.Total-s.Staging
 	}
 	return Options{Preempt: e.Preempt, BlockTokens: e.BlockTokens, Budget: e.Budget, MaxRunning: e.MaxRunning,
-		Replicas: e.Replicas, Ahead: true, Reserve: true, NoPrefix: e.Uncached, Memory: m}, p, nil
+		Replicas: e.Replicas, TopK: it.TopK(), Ahead: true, Reserve: true, NoPrefix: e.Uncached, Memory: m}, p, nil
 }
 
 // Priced is the Pricer of a machine and a model.
