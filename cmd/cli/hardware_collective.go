@@ -21,12 +21,13 @@ func (f *hardwareFlags) judgeCollectives(c *call, lib *hardware.Library) error {
 
 // pricedCollective is one buffer as `hardware collective --format json` prints it.
 type pricedCollective struct {
-	GPU       string  `json:"gpu"`
-	GPUs      int     `json:"gpus"`
-	Bytes     int64   `json:"bytes"`
-	AllReduce float64 `json:"all_reduce_seconds"`
-	AllToAll  float64 `json:"all_to_all_seconds"` // derived
-	Send      float64 `json:"send_seconds"`       // derived
+	GPU      string  `json:"gpu"`
+	GPUs     int     `json:"gpus"`
+	Bytes    int64   `json:"bytes"`
+	NCCL     float64 `json:"all_reduce_seconds"`
+	Kernels  float64 `json:"all_reduce_kernels_seconds"` // of serving engines
+	AllToAll float64 `json:"all_to_all_seconds"`         // derived
+	Send     float64 `json:"send_seconds"`               // derived
 }
 
 func (f *hardwareFlags) collective() command {
@@ -37,7 +38,8 @@ func (f *hardwareFlags) collective() command {
 		use:   "collective",
 		short: "Price communication between the GPUs of a host",
 		long: `Price all-reduce, all-to-all and a send between the GPUs of one host, for buffers of each GPU.
-All-reduce is fitted to measurements. All-to-all and send are derived from the same constants.
+All-reduces of NCCL and of the kernels of serving engines are fitted to measurements on the GPU. All-to-all
+and send are derived. kvreplay time --engine chooses between the two all-reduces.
 replay/collective/README.md describes the model and its errors.`,
 		example: `  kvreplay hardware collective --hardware h100 --gpus 8
   kvreplay hardware collective --hardware a100-80 --gpus 4 --bytes 64KiB,1MiB --format json`,
@@ -85,22 +87,28 @@ func pricedCollectives(n *collective.Network, gpus int, texts []string) (all []p
 		}
 		bytes := float64(size)
 		all = append(all, pricedCollective{n.GPU, gpus, size,
-			n.AllReduce(gpus, bytes), n.AllToAll(gpus, bytes), n.Send(bytes)})
+			n.AllReduce(collective.NCCL, gpus, bytes), n.AllReduce(collective.Kernels, gpus, bytes),
+			n.AllToAll(gpus, bytes), n.Send(bytes)})
 	}
 	return all, nil
 }
 
 func printCollectives(c *call, n *collective.Network, all []pricedCollective) error {
 	us := func(s float64) string { return fmt.Sprintf("%.4g", s*1e6) }
-	t := table.New("GPUs", "bytes of each", "all-reduce us", "all-to-all us (derived)", "send us (derived)").RightFrom(0)
+	t := table.New("GPUs", "bytes of each", "NCCL all-reduce us", "all-reduce us of engines' kernels", "all-to-all us (derived)", "send us (derived)").RightFrom(0)
 	for _, p := range all {
-		t.Add(fmt.Sprintf("%d × %s", p.GPUs, p.GPU), p.Bytes, us(p.AllReduce), us(p.AllToAll), us(p.Send))
+		t.Add(fmt.Sprintf("%d × %s", p.GPUs, p.GPU), p.Bytes, us(p.NCCL), us(p.Kernels), us(p.AllToAll), us(p.Send))
 	}
 	if err := printTable(c.stdout, t); err != nil {
 		return err
 	}
-	k := &n.Constants
-	_, err := fmt.Fprintf(c.stdout, "constants of %s: call %s us, hop %s us, %.0f %% of the link's %.4g GB/s\n",
-		strings.Join(n.Basis, " and "), us(k.Call), us(k.Hop), 100*k.Share, n.Link/1e9)
-	return err
+	print := func(name string, f *collective.Fit) error {
+		_, err := fmt.Fprintf(c.stdout, "%s, constants of %s: call %s us, hop %s us, %.0f %% of the link's %.4g GB/s\n", name,
+			strings.Join(f.Basis, " and "), us(f.Call), us(n.Hop(f)), 100*f.Share, n.Link/1e9)
+		return err
+	}
+	if err := print("NCCL", &n.NCCL); err != nil || n.PCIe {
+		return err
+	}
+	return print("kernels", &n.Kernels)
 }

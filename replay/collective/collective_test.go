@@ -38,34 +38,47 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// By hand: a call of 10 us, hops of 1 us, and half of 100 GB/s. 8 GPUs reduce 4 MB: 10 us, 2·3 hops,
-// and 7 MB at 50 GB/s, which takes 140 us.
+// byHand is a network of 100 GB/s: calls of 10 us, hops of 1 us, and half of the rate.
+func byHand() *Network {
+	c := Fit{Constants: Constants{Call: 10e-6, Hop: 1e-6, Share: 0.5}, Basis: []string{"hand"}}
+	return &Network{Link: 100e9, NCCL: c, Kernels: c}
+}
+
+// By hand: 8 GPUs reduce 4 MB by NCCL in 10 us, 2·3 hops, and 7 MB at 50 GB/s, which takes 140 us. A
+// two-shot kernel has one hop. A one-shot kernel reads 35 KB of 5 KB in 0.7 us, without a hop.
 func TestByHand(t *testing.T) {
-	n := &Network{Link: 100e9, Constants: Constants{Call: 10e-6, Hop: 1e-6, Share: 0.5}}
-	near(t, "all-reduce", n.AllReduce(8, 4e6), 156e-6)
-	near(t, "all-reduce of 2 GPUs", n.AllReduce(2, 4e6), 10e-6+2e-6+80e-6)
-	near(t, "all-to-all", n.AllToAll(8, 4e6), 11e-6+70e-6)
+	n := byHand()
+	near(t, "all-reduce", n.AllReduce(NCCL, 8, 4e6), 156e-6)
+	near(t, "all-reduce of 2 GPUs", n.AllReduce(NCCL, 2, 4e6), 10e-6+2e-6+80e-6)
+	near(t, "two-shot kernel", n.AllReduce(Kernels, 8, 4e6), 10e-6+1e-6+140e-6)
+	near(t, "one-shot kernel", n.AllReduce(Kernels, 8, 5e3), 10e-6+0.7e-6)
+	near(t, "kernel of 2 GPUs", n.AllReduce(Kernels, 2, 4e6), 10e-6+80e-6)
+	near(t, "large buffer", n.AllReduce(Kernels, 8, 8<<20), n.AllReduce(NCCL, 8, 8<<20))
+	near(t, "all-to-all", n.AllToAll(8, 4e6), 35e-6+70e-6)
 	near(t, "all-gather", n.AllGather(8, 4e6), 11e-6+70e-6)
 	near(t, "send", n.Send(4e6), 11e-6+80e-6)
 	for what, v := range map[string]float64{
-		"one GPU":  n.AllReduce(1, 4e6) + n.AllToAll(1, 4e6),
-		"no bytes": n.AllReduce(8, 0) + n.AllToAll(8, 0) + n.Send(0),
+		"one GPU":  n.AllReduce(NCCL, 1, 4e6) + n.AllToAll(1, 4e6) + n.AllGather(1, 4e6),
+		"no bytes": n.AllReduce(Kernels, 8, 0) + n.AllToAll(8, 0) + n.AllGather(8, 0) + n.Send(0),
 	} {
 		if v != 0 {
 			t.Errorf("%s: %g s, expected 0", what, v)
 		}
 	}
+	n.PCIe = true // engines have no kernels, and a hop takes 1.67 us
+	near(t, "kernels over PCIe", n.AllReduce(Kernels, 8, 4e6), 10e-6+10e-6+140e-6)
+	near(t, "send over PCIe", n.Send(4e6), 10e-6+1e-5/6+80e-6)
 }
 
 // By hand, with the same constants: 16 GPUs on two hosts send 4 MB. 7/16 of it pass the link in 35 us,
 // and 8/16 the network of 20 GB/s in 100 us. 12 GPUs are 6 a host, and half of their bytes pass the
 // network. A fast network leaves the link as the limit.
 func TestExchangeByHand(t *testing.T) {
-	n := &Network{Link: 100e9, Constants: Constants{Call: 10e-6, Hop: 1e-6, Share: 0.5}}
-	near(t, "16 GPUs", n.Exchange(16, 4e6, 20e9), 11e-6+100e-6)
-	near(t, "12 GPUs", n.Exchange(12, 4e6, 20e9), 11e-6+100e-6)
-	near(t, "16 GPUs, fast network", n.Exchange(16, 4e6, 50e9), 11e-6+40e-6)
-	near(t, "16 GPUs, faster network", n.Exchange(16, 4e6, 200e9), 11e-6+35e-6)
+	n := byHand()
+	near(t, "16 GPUs", n.Exchange(16, 4e6, 20e9), 35e-6+100e-6)
+	near(t, "12 GPUs", n.Exchange(12, 4e6, 20e9), 35e-6+100e-6)
+	near(t, "16 GPUs, fast network", n.Exchange(16, 4e6, 50e9), 35e-6+40e-6)
+	near(t, "16 GPUs, faster network", n.Exchange(16, 4e6, 200e9), 35e-6+35e-6)
 	near(t, "one host", n.Exchange(8, 4e6, 0), n.AllToAll(8, 4e6))
 	if v := n.Exchange(1, 4e6, 0) + n.Exchange(16, 0, 0); v != 0 {
 		t.Errorf("one GPU or no bytes take %g s", v)
@@ -76,7 +89,7 @@ func TestExchangeByHand(t *testing.T) {
 // octave further by less. It does not correct two octaves further, or another number of GPUs.
 func TestCorrection(t *testing.T) {
 	c := Constants{Call: 10e-6, Hop: 1e-6, Share: 0.5}
-	p := point{Measurement: &Measurement{Workers: 4, Bytes: 1 << 20}, link: 100e9}
+	p := point{Measurement: &Measurement{Workers: 4, Bytes: 1 << 20}, link: link{rate: 100e9}}
 	p.seconds = 1.2 * p.guess(&c)
 	of := func(workers int, bytes float64) float64 { return math.Exp(correction([]point{p}, &c, workers, bytes)) }
 	near(t, "same size", of(4, 1<<20), math.Pow(1.2, 1/1.5))
@@ -86,21 +99,26 @@ func TestCorrection(t *testing.T) {
 	near(t, "other GPUs", of(8, 1<<20), 1)
 }
 
-// A fit to times of the formula finds its constants.
+// A fit to times of the formula finds its constants. Constants before the first keep their start.
 func TestFitFindsConstants(t *testing.T) {
 	want := Constants{Call: 12e-6, Hop: 4e-6, Share: 0.5}
-	var points []point
-	for workers := 2; workers <= 8; workers *= 2 {
-		for bytes := 1 << 10; bytes <= 1<<26; bytes *= 2 {
-			p := point{Measurement: &Measurement{Workers: workers, Bytes: bytes}, link: 300e9}
-			p.seconds = p.guess(&want)
-			points = append(points, p)
+	for by := range methods {
+		var points []point
+		for workers := 2; workers <= 8; workers *= 2 {
+			for bytes := 1 << 10; bytes <= 1<<26; bytes *= 2 {
+				p := point{Measurement: &Measurement{Workers: workers, Bytes: bytes, Method: by}, link: link{rate: 300e9}}
+				p.seconds = p.guess(&want)
+				points = append(points, p)
+			}
 		}
-	}
-	got := fit(points)
-	for _, v := range [][2]float64{{got.Call, want.Call}, {got.Hop, want.Hop}, {got.Share, want.Share}} {
-		if math.Abs(v[0]/v[1]-1) > 0.03 {
-			t.Errorf("fit %+v, expected %+v", got, want)
+		got := fit(points, assumed, everything)
+		for _, v := range [][2]float64{{got.Call, want.Call}, {got.Hop, want.Hop}, {got.Share, want.Share}} {
+			if math.Abs(v[0]/v[1]-1) > 0.05 {
+				t.Errorf("%s: fit %+v, expected %+v", by, got, want)
+			}
+		}
+		if got := fit(points, assumed, shareAlone); got.Call != assumed.Call || got.Hop != assumed.Hop || got.Share == assumed.Share {
+			t.Errorf("%s: fit of the share alone %+v, from %+v", by, got, assumed)
 		}
 	}
 }
@@ -109,15 +127,15 @@ func TestFitFindsConstants(t *testing.T) {
 // link. GPUs without links of their own use PCIe.
 func TestBasis(t *testing.T) {
 	for machine, want := range map[string]string{
-		"a100-40": "a100-80", "a100-80": "a100-80", "h200": "h100", "b200": "a100-80 h100",
+		"a100-40": "a100-80", "h200": "h100 h200", "b300": "b200", "h800": "a100-80 h100 h200 b200",
 		"l40s": "rtx4090 over PCIe", "rtx5090": "rtx-pro-6000-server over PCIe",
 		"t4": "rtx4090 over PCIe rtx-pro-6000-server over PCIe",
 	} {
-		if got := strings.Join(network(t, machine).Basis, " "); got != want {
+		if got := strings.Join(network(t, machine).NCCL.Basis, " "); got != want {
 			t.Errorf("%s has the constants of %s, expected %s", machine, got, want)
 		}
 	}
-	if network(t, "h200").AllReduce(8, 1<<24) != network(t, "h100").AllReduce(8, 1<<24) {
+	if network(t, "h200").AllReduce(Kernels, 8, 1<<20) != network(t, "h100").AllReduce(Kernels, 8, 1<<20) {
 		t.Error("h200 and h100 have the same link, but different times")
 	}
 	near(t, "PCIe 4.0", network(t, "l40s").Link, 31.508e9)
@@ -128,11 +146,27 @@ func TestBasis(t *testing.T) {
 	}
 }
 
-// Errors of left-out buffers from 1 MiB and of exchanges stay below limits. README.md has the table.
+// Two GPUs with NVLink reduce small buffers faster than two over PCIe, by kernels and by NCCL. H800 has
+// the slowest NVLink with a switch.
+func TestNVLinkBeatsPCIe(t *testing.T) {
+	h800, pcie := network(t, "h800"), network(t, "h100-pcie")
+	if !pcie.PCIe || h800.PCIe {
+		t.Fatalf("h100-pcie over PCIe: %v, h800: %v", pcie.PCIe, h800.PCIe)
+	}
+	for by := range methods {
+		for bytes := 1 << 10; bytes <= 1<<26; bytes *= 2 {
+			if fast, slow := h800.AllReduce(by, 2, float64(bytes)), pcie.AllReduce(by, 2, float64(bytes)); fast >= slow {
+				t.Errorf("%s of %d B takes %g s on two H800 and %g s on two H100 over PCIe", by, bytes, fast, slow)
+			}
+		}
+	}
+}
+
+// Errors of left-out buffers and of exchanges stay below limits. README.md has the table.
 func TestJudge(t *testing.T) {
 	all, err := Judge(library(t))
 	fatal.If(t, err)
-	limits := map[string]float64{"device": 0.5, "workers": 0.2, "sizes": 0.05}
+	limits := map[string]float64{"device": 0.5, "workers": 0.5, "sizes": 0.2}
 	exchanges := 0
 	count := 0
 	for _, e := range all {
@@ -144,8 +178,8 @@ func TestJudge(t *testing.T) {
 				t.Errorf("%s, %s: worst %.3f, expected at most 0.2", e.Left, e.Range, e.Worst)
 			}
 		}
-		if e.Range == "from 1 MiB" && !(e.Median <= limits[e.Split]) {
-			t.Errorf("%s %s: median %.3f, expected at most %g", e.Split, e.Left, e.Median, limits[e.Split])
+		if limit := limits[e.Split]; limit > 0 && !(e.Median <= limit) {
+			t.Errorf("%s %s, %s: median %.3f, expected at most %g", e.Split, e.Left, e.Range, e.Median, limit)
 		}
 	}
 	if points, _ := published(library(t)); count != len(points) || count == 0 {
@@ -163,23 +197,24 @@ func TestJudge(t *testing.T) {
 
 // Errors of files name the line and the expected text.
 func TestReadCSV(t *testing.T) {
-	const header = "device,workers,bytes,sizes,time_us\n"
-	rows, err := ReadCSV(strings.NewReader("# comment\n"+header+"h100,8,1024,3,7.5\n"), "f")
-	if err != nil || len(rows) != 1 || rows[0] != (Measurement{"h100", 8, 1024, 7.5, 3}) {
+	const header = "device,workers,bytes,sizes,time_us,method\n"
+	rows, err := ReadCSV(strings.NewReader("# comment\n"+header+"h100,8,1024,3,7.5,kernels\n"), "f")
+	if err != nil || len(rows) != 1 || rows[0] != (Measurement{"h100", 8, 1024, 7.5, Kernels, 3}) {
 		t.Errorf("%+v, %v", rows, err)
 	}
 	for text, want := range map[string]string{
-		"":                              "f is empty",
-		"a,b\n":                         "f:1: columns a,b, expected",
-		header:                          "has a header and no measurements",
-		header + "h100,8,1024,3\n":      "wrong number of fields",
-		header + ",8,1024,3,7\n":        "f:2: device is empty",
-		header + "h100,1,1024,3,7\n":    "f:2: workers \"1\", expected a whole number of 2 to",
-		header + "h100,8,0,3,7\n":       "f:2: bytes \"0\"",
-		header + "h100,8,1024,x,7\n":    "f:2: sizes \"x\"",
-		header + "h100,8,1024,3,NaN\n":  "f:2: time_us \"NaN\"",
-		header + "h100,8,1024,3,-1\n":   "f:2: time_us \"-1\"",
-		header + "h100,8,1024,3,1e99\n": "f:2: time_us",
+		"":                                   "f is empty",
+		"a,b\n":                              "f:1: columns a,b, expected",
+		header:                               "has a header and no measurements",
+		header + "h100,8,1024,3\n":           "wrong number of fields",
+		header + ",8,1024,3,7,nccl\n":        "f:2: device is empty",
+		header + "h100,1,1024,3,7,nccl\n":    "f:2: workers \"1\", expected a whole number of 2 to",
+		header + "h100,8,0,3,7,nccl\n":       "f:2: bytes \"0\"",
+		header + "h100,8,1024,x,7,nccl\n":    "f:2: sizes \"x\"",
+		header + "h100,8,1024,3,NaN,nccl\n":  "f:2: time_us \"NaN\"",
+		header + "h100,8,1024,3,-1,nccl\n":   "f:2: time_us \"-1\"",
+		header + "h100,8,1024,3,1e99,nccl\n": "f:2: time_us",
+		header + "h100,8,1024,3,7,ring\n":    "f:2: method \"ring\", expected nccl or kernels",
 	} {
 		if _, err := ReadCSV(strings.NewReader(text), "f"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, expected %s", text, err, want)

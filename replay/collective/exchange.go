@@ -9,29 +9,32 @@ import (
 	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
+// exchangeStart is the time of an exchange without its bytes. It is derived: the mean of what remains of
+// the dispatch and of the combine of 8 GPUs that DeepEP measured (data/exchange.csv).
+const exchangeStart = 35e-6
+
 // Exchange returns the seconds in which each of some GPUs sends an equal part of some bytes to each
 // of them, except to itself. Experts on several GPUs need two: dispatch and combine.
 //
 // Hosts have Most GPUs or fewer, all the same number. Within a host the bytes pass the link, between
 // hosts the network, both at once:
 //
-//	call + hop + max((host−1)/gpus·bytes / (share·link), (gpus−host)/gpus·bytes / network)
+//	start + max((host−1)/gpus·bytes / (share·link), (gpus−host)/gpus·bytes / network)
 //
-// network is a GPU's rate to other hosts in each direction, which counts only for several hosts.
-// Tokens are sent directly to each of their experts, as DeepSeek-V3 does in decoding (Technical
-// Report, arXiv 2412.19437, section 3.4.2). The formula is derived: no time of an exchange
-// determines a constant. One GPU takes no time.
+// share is that of NCCL's rings. network is a GPU's rate to other hosts in each direction, which
+// counts only for several hosts. Tokens are sent directly to each of their experts, as DeepSeek-V3
+// does in decoding (Technical Report, arXiv 2412.19437, section 3.4.2). One GPU takes no time.
 func (n *Network) Exchange(gpus int, bytes, network float64) float64 {
 	if gpus < 2 || bytes <= 0 {
 		return 0
 	}
 	all := float64(gpus)
 	host := all / math.Ceil(all/Most)
-	seconds := (host - 1) / all * bytes / (n.Constants.Share * n.Link)
+	seconds := (host - 1) / all * bytes / (n.NCCL.Share * n.Link)
 	if gpus > Most {
 		seconds = max(seconds, (all-host)/all*bytes/network)
 	}
-	return n.Constants.Call + n.Constants.Hop + seconds
+	return exchangeStart + seconds
 }
 
 // exchange is a published time of an exchange.
@@ -44,7 +47,8 @@ type exchange struct {
 
 const exchangeFile = "exchange.csv"
 
-// exchanges returns the published exchanges, which only check the formula.
+// exchanges returns the published exchanges. Those of 8 GPUs determine exchangeStart, and the others only
+// check the formula.
 func exchanges() ([]exchange, error) {
 	f, err := bundled.Open("data/" + exchangeFile)
 	if err != nil {
@@ -64,14 +68,13 @@ func exchanges() ([]exchange, error) {
 	})
 }
 
-// judgeExchanges returns the errors of the formula on the published exchanges. call and hop are
-// those of c. The rate of the link is the one that the source reached.
-func judgeExchanges(c Constants) (list []Errors, err error) {
+// judgeExchanges returns the errors of the formula on the published exchanges. The rate of the link is
+// the one that the source reached.
+func judgeExchanges() (list []Errors, err error) {
 	all, err := exchanges()
 	if err != nil {
 		return nil, err
 	}
-	c.Share = 1
 	for _, operation := range slice.Distinct(all, func(e *exchange) string { return e.operation }) {
 		for _, several := range []bool{false, true} {
 			mine, _ := slice.Partition(all, func(e *exchange) bool {
@@ -82,7 +85,7 @@ func judgeExchanges(c Constants) (list []Errors, err error) {
 				sizes = "16 to 256 GPUs"
 			}
 			errors := slice.Map(mine, func(e exchange) float64 {
-				n := Network{Link: e.link, Constants: c}
+				n := Network{Link: e.link, NCCL: Fit{Constants: Constants{Share: 1}}}
 				return n.Exchange(e.gpus, e.bytes, e.network)/e.measured - 1
 			})
 			list = append(list, summary("exchange", "DeepEP, "+operation, sizes, errors))

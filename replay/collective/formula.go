@@ -6,33 +6,73 @@ import (
 	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
-// Constants are the constants of the formula.
+// Method is the program that reduces.
+type Method uint8
+
+// The methods. NCCL is NVIDIA's library, over NVLink as over PCIe. Kernels are the one-shot and
+// two-shot kernels of a serving engine, over NVLink.
+const (
+	NCCL Method = iota
+	Kernels
+	methods
+)
+
+var methodNames = [methods]string{"nccl", "kernels"}
+
+func (m Method) String() string { return methodNames[m] }
+
+// Constants are the constants of the formulas.
 type Constants struct {
-	Call  float64 // start and end of a call, s
-	Hop   float64 // one step between two GPUs, s
-	Share float64 // share of the link's rate that the rings reach
+	Call  float64 // start and end of a call on the GPU, s
+	Hop   float64 // one step over NVLink: of a tree, or a barrier between two phases, s
+	Share float64 // share of the link's rate that the bytes reach
 }
 
-// allReduce returns the seconds of an all-reduce of some bytes on each of n GPUs:
+// link is the link of a GPU to the others of its host.
+type link struct {
+	rate float64 // in each direction, bytes/s
+	pcie bool
+}
+
+// overPCIe is the time of a hop over PCIe divided by that over NVLink: 1.0 us by 0.6 us in NCCL's own
+// model (hwLat of src/graph/tuning.cc, quoted in https://github.com/NVIDIA/nccl/issues/1334).
+const overPCIe = 1.0 / 0.6
+
+// hop returns the seconds of a step over a link.
+func (c *Constants) hop(l link) float64 {
+	if l.pcie {
+		return c.Hop * overPCIe
+	}
+	return c.Hop
+}
+
+// allReduce returns the seconds of an all-reduce of some bytes on each of n GPUs. NCCL has the hops
+// of its trees, up and down, which it uses for few bytes. It has the bytes that a GPU sends in a ring:
 //
 //	call + 2·log2(n)·hop + 2·(n−1)/n·bytes / (share·link)
 //
-// The hops are those of a tree, up and down. The bytes are those that a GPU sends in a ring. NCCL
-// has both, and uses trees for few bytes. link is the rate of a GPU's link in each direction.
-func (c *Constants) allReduce(link, n, bytes float64) float64 {
-	return c.Call + 2*math.Log2(n)*c.Hop + 2*(n-1)/n*bytes/(c.Share*link)
+// A one-shot kernel reads the buffers of all other GPUs. A two-shot kernel reads a part of each, and
+// after a barrier the sums of the others. Engines choose the faster one:
+//
+//	call + min((n−1)·bytes, hop·share·link + 2·(n−1)/n·bytes) / (share·link)
+func (c *Constants) allReduce(by Method, l link, n, bytes float64) float64 {
+	rate := c.Share * l.rate
+	ring := 2 * (n - 1) / n * bytes / rate
+	if by == NCCL {
+		return c.Call + 2*math.Log2(n)*c.hop(l) + ring
+	}
+	return c.Call + min((n-1)*bytes/rate, c.hop(l)+ring)
 }
 
 // point is a measured all-reduce on a link.
 type point struct {
 	*Measurement
-	link    float64 // bytes/s
-	pcie    bool    // the link is PCIe
+	link
 	seconds float64
 }
 
 func (p *point) guess(c *Constants) float64 {
-	return c.allReduce(p.link, float64(p.Workers), float64(p.Bytes))
+	return c.allReduce(p.Method, p.link, float64(p.Workers), float64(p.Bytes))
 }
 
 // Constants of the fit. An error below bend counts squared, a larger one linearly. The prior pulls
@@ -43,21 +83,28 @@ const (
 	finest = 1e-3 // last step of the search, in logs
 )
 
-// start is where the fit starts. The constants are assumed.
-var start = Constants{Call: 30e-6, Hop: 2e-6, Share: 0.7}
+// The first constants of a fit: all, or the share alone.
+const (
+	everything = 0
+	shareAlone = 2
+)
 
-// fit returns the constants with the least soft errors of log times. It tries steps along the log
-// of each constant, and halves them if none is better. It is deterministic.
-func fit(points []point) Constants {
+// assumed is where fits start: call and hop of NCCL's own model for few bytes over NVLink (baseLat and
+// hwLat, the same page). The share is assumed.
+var assumed = Constants{Call: 6.8e-6, Hop: 0.6e-6, Share: 0.7}
+
+// fit returns the constants with the least soft errors of log times. Those before first are kept. It
+// tries steps along the log of each, and halves them if none is better. It is deterministic.
+func fit(points []point, start Constants, first int) Constants {
 	var x [3]float64
-	best := loss(points, x)
+	best := loss(points, start, x)
 	for step := 0.5; step > finest; {
 		improved := false
-		for i := range x {
+		for i := first; i < len(x); i++ {
 			for _, sign := range []float64{1, -1} {
 				next := x
 				next[i] += sign * step
-				if l := loss(points, next); l < best {
+				if l := loss(points, start, next); l < best {
 					x, best, improved = next, l, true
 					break
 				}
@@ -67,17 +114,17 @@ func fit(points []point) Constants {
 			step /= 2
 		}
 	}
-	return at(x)
+	return start.at(x)
 }
 
-// at returns the constants at logs relative to the start.
-func at(x [3]float64) Constants {
-	return Constants{start.Call * math.Exp(x[0]), start.Hop * math.Exp(x[1]), min(1, start.Share*math.Exp(x[2]))}
+// at returns the constants at logs relative to c.
+func (c Constants) at(x [3]float64) Constants {
+	return Constants{c.Call * math.Exp(x[0]), c.Hop * math.Exp(x[1]), min(1, c.Share*math.Exp(x[2]))}
 }
 
 // loss is the sum of soft errors, 2·(√(1+r²) − 1), of the points and of the prior.
-func loss(points []point, x [3]float64) (sum float64) {
-	c := at(x)
+func loss(points []point, start Constants, x [3]float64) (sum float64) {
+	c := start.at(x)
 	soft := func(r float64) float64 { return 2 * (math.Sqrt(1+r*r) - 1) }
 	sum = slice.Sum(points, func(x point) float64 { return soft(math.Log(x.guess(&c)/x.seconds) / bend) })
 	for _, v := range x {

@@ -37,38 +37,46 @@ func Judge(lib *hardware.Library) ([]Errors, error) {
 		return nil, err
 	}
 	var byDevice, byWorkers, bySize []Errors
-	for _, name := range slice.Distinct(points, func(p *point) string { return p.Device }) {
-		mine, others := slice.Partition(points, func(p *point) bool { return p.Device == name })
-		if same := alike(others, mine[0].pcie); len(same) > 0 {
-			others = same
-		}
-		byDevice = append(byDevice, summaries("device", name, mine, guesses(mine, others, nil))...)
+	for _, key := range slice.Distinct(points, func(p *point) series { return series{p.Device, p.Method} }) {
+		mine, others := slice.Partition(points, func(p *point) bool { return series{p.Device, p.Method} == key })
+		others = of(others, key.method)
+		byDevice = append(byDevice, summaries("device", key.String(), mine, guesses(mine, others, nil))...)
 		for _, workers := range slice.Distinct(mine, func(p *point) int { return p.Workers }) {
 			out, in := slice.Partition(mine, func(p *point) bool { return p.Workers == workers })
 			if len(in) == 0 {
 				continue
 			}
-			left := fmt.Sprintf("%s, %d", name, workers)
-			byWorkers = append(byWorkers, summaries("workers", left, out, guesses(out, in, in))...)
+			left := fmt.Sprintf("%s, %d", key, workers)
+			byWorkers = append(byWorkers, summaries("workers", left, out, guesses(out, others, in))...)
 		}
 		var left []point
 		var guessed []float64
 		for fold := range folds {
 			out, in := slice.Partition(mine, func(p *point) bool { return (p.Line+p.Workers)%folds == fold })
-			left, guessed = append(left, out...), append(guessed, guesses(out, in, in)...)
+			left, guessed = append(left, out...), append(guessed, guesses(out, others, in)...)
 		}
-		bySize = append(bySize, summaries("sizes", name, left, guessed)...)
+		bySize = append(bySize, summaries("sizes", key.String(), left, guessed)...)
 	}
-	exchanges, err := judgeExchanges(fit(alike(points, false)))
+	exchanges, err := judgeExchanges()
 	return slices.Concat(byDevice, byWorkers, bySize, exchanges), err
 }
 
-// guesses predicts points by a fit to others. near are measurements of the same device, if any.
-func guesses(points, fitted, near []point) (all []float64) {
-	n := Network{Constants: fit(fitted), near: near}
+// series are the all-reduces of a device by a method.
+type series struct {
+	device string
+	method Method
+}
+
+func (s series) String() string { return s.device + ", " + s.method.String() }
+
+// guesses predicts points of one series by a fit to others of the method and to near, measurements
+// of the same series.
+func guesses(points, others, near []point) (all []float64) {
+	f := newFit(slices.Concat(others, near), points[0].link)
+	f.near = near
 	for i := range points {
-		n.Link = points[i].link
-		all = append(all, n.AllReduce(points[i].Workers, float64(points[i].Bytes)))
+		p := &points[i]
+		all = append(all, f.allReduce(p.Method, p.link, p.Workers, float64(p.Bytes)))
 	}
 	return all
 }

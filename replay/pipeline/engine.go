@@ -6,6 +6,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/replay/collective"
 )
 
 // Engine is the time that a serving engine or a research framework adds to kernels. Its numbers are
@@ -23,6 +24,10 @@ type Engine struct {
 	Step float64
 	// Token is the further time between steps for each token that a step samples, in seconds.
 	Token float64
+	// Reduces is the program that sums hidden states over GPUs, whose time is that of the GPU.
+	Reduces collective.Method
+	// Start is the time of the CPU to start an all-reduce, in seconds. It adds to Layer, twice a layer.
+	Start float64
 }
 
 // engines are in the order of help.
@@ -56,15 +61,25 @@ type Engine struct {
 // 256 requests the GPU of vLLM waits 5 to 6 ms between steps. Sources: Hazy Research, Look Ma, No
 // Bubbles, https://hazyresearch.stanford.edu/blog/2025-05-27-no-bubbles, and vLLM, pull request 11133,
 // https://github.com/vllm-project/vllm/pull/11133.
+//
+// vLLM has its own all-reduce kernels since v0.3 (pull request 2192). SGLang and TensorRT-LLM have such
+// kernels too, and gpt-fast those of PyTorch (ENABLE_INTRA_NODE_COMM in its README). By default
+// FasterTransformer and TurboMind of LMDeploy 0.1 use NCCL (enable_custom_all_reduce is 0 in their
+// configurations). DeepSpeed-Inference and Accelerate call NCCL through PyTorch. Without graphs the CPU
+// starts an all-reduce of vLLM 0.20 in 22 us on a host of H100. It takes 46 us on one of A100. These are
+// medians of the eager rows below 128 KiB of aiconfigurator (replay/collective/data/all-reduce.csv names
+// the files). Engine eager has the former, as it comes from an H200. Engine pytorch has the latter,
+// which is assumed for NCCL.
 var engines = []*Engine{
-	{Name: "graphs", Text: "CUDA graphs, CPU work hidden (vLLM since 0.14, SGLang, TensorRT-LLM)", Gap: 0.5e-6},
-	{Name: "vllm-0.8", Text: "vLLM 0.8 to 0.13 (V1), whose GPU waits for the CPU between steps", Gap: 0.5e-6, Step: 0.784e-3, Token: 18.4e-6},
-	{Name: "vllm-0.6", Text: "vLLM 0.6 and 0.7, whose GPU waits longer", Gap: 0.5e-6, Step: 0.975e-3, Token: 42.5e-6},
-	{Name: "vllm-0.5", Text: "vLLM up to 0.5, whose GPU also waits for the processing of outputs", Gap: 0.5e-6, Step: 1.13e-3, Token: 105e-6},
-	{Name: "eager", Text: "a serving engine without CUDA graphs", Gap: 0.9e-6, Layer: 4.85e-3 / 12},
-	{Name: "pytorch", Text: "plain PyTorch (FlexGen, Accelerate)", Gap: 0.9e-6, Layer: 1 / 25.5 / 32},
+	{Name: "graphs", Text: "CUDA graphs, CPU work hidden (vLLM since 0.14, SGLang, TensorRT-LLM)", Gap: 0.5e-6, Reduces: collective.Kernels},
+	{Name: "nccl", Text: "as graphs, with all-reduces of NCCL (FasterTransformer, LMDeploy 0.1, DeepSpeed)", Gap: 0.5e-6},
+	{Name: "vllm-0.8", Text: "vLLM 0.8 to 0.13 (V1), whose GPU waits for the CPU between steps", Gap: 0.5e-6, Step: 0.784e-3, Token: 18.4e-6, Reduces: collective.Kernels},
+	{Name: "vllm-0.6", Text: "vLLM 0.6 and 0.7, whose GPU waits longer", Gap: 0.5e-6, Step: 0.975e-3, Token: 42.5e-6, Reduces: collective.Kernels},
+	{Name: "vllm-0.5", Text: "vLLM up to 0.5, whose GPU also waits for the processing of outputs", Gap: 0.5e-6, Step: 1.13e-3, Token: 105e-6, Reduces: collective.Kernels},
+	{Name: "eager", Text: "a serving engine without CUDA graphs", Gap: 0.9e-6, Layer: 4.85e-3 / 12, Reduces: collective.Kernels, Start: 22e-6},
+	{Name: "pytorch", Text: "plain PyTorch (FlexGen, Accelerate)", Gap: 0.9e-6, Layer: 1 / 25.5 / 32, Start: 46e-6},
 	{Name: "transformers", Text: "continuous batching of Transformers, not asynchronous", Gap: 0.5e-6, Step: 0.24 * 300.6 / 8192},
-	{Name: "none", Text: "kernels without gaps"},
+	{Name: "none", Text: "kernels without gaps", Reduces: collective.Kernels},
 }
 
 // DefaultEngine is the engine of commands that name none.
@@ -87,14 +102,18 @@ func EngineList() string {
 // Waits reports whether the GPU waits for the CPU between steps. A nil engine does not.
 func (e *Engine) Waits() bool { return e != nil && e.Step > 0 }
 
-// note states the times of the engine, "" if none counts. Gaps count if operators are kernels.
-func (e *Engine) note(kernels bool) string {
+// note states the times of the engine, "" if none counts. Gaps count if operators are kernels, and
+// starts of all-reduces if GPUs divide layers.
+func (e *Engine) note(kernels, divided bool) string {
 	var parts []string
 	if kernels && e.Gap > 0 {
 		parts = append(parts, fmt.Sprintf("%.3g us between kernels", 1e6*e.Gap))
 	}
 	if e.Layer > 0 {
 		parts = append(parts, fmt.Sprintf("at least %.3g ms a layer", 1e3*e.Layer))
+	}
+	if divided && e.Start > 0 {
+		parts = append(parts, fmt.Sprintf("%.3g us more for each all-reduce", 1e6*e.Start))
 	}
 	if e.Waits() {
 		parts = append(parts, fmt.Sprintf("%.3g ms between steps", 1e3*e.Step))
@@ -108,31 +127,41 @@ func (e *Engine) note(kernels bool) string {
 	return fmt.Sprintf("engine %s: %s", e.Name, strings.Join(parts, ", "))
 }
 
+// launchedLayer returns the time in which the CPU launches a layer, in seconds.
+func (r *runner) launchedLayer() float64 {
+	switch {
+	case r.Engine == nil:
+		return 0
+	case r.network == nil:
+		return r.Engine.Layer
+	}
+	return r.Engine.Layer + 2*r.Engine.Start
+}
+
 // launched are operators of an engine whose CPU takes time.
 type launched struct {
 	Computer
-	engine *Engine
-	dense  bool // attention reads the whole context
+	*runner
 }
 
-// Layer makes the last operator of a layer longer until the CPU has launched the layer. The CPU
-// does not run ahead while the GPU waits for a fetch.
+// Layer makes the last operator of a layer longer until the CPU has launched the layer with its
+// all-reduces. The CPU does not run ahead while the GPU waits for a fetch.
 func (c *launched) Layer(layer int, l *Load) (o Operators, err error) {
 	if o, err = c.Computer.Layer(layer, l); err != nil {
 		return o, err
 	}
-	computed := o.Project + o.Pre + o.Post + o.Again + o.AttendChunks
-	if c.dense {
-		computed += o.AttendAll
+	busy := o.Project + o.Pre + o.Post + o.Again + o.AttendChunks + 2*c.allReduce(l.Queries)
+	if AttendsDensely(c.Schedule) {
+		busy += o.AttendAll
 	} else {
-		computed += o.Select + o.Attend
+		busy += o.Select + o.Attend
 	}
-	o.Post += max(0, c.engine.Layer-computed)
+	o.Post += max(0, c.launchedLayer()-busy)
 	return o, nil
 }
 
 // Output adds the time between steps.
 func (c *launched) Output(queries float64) (float64, error) {
 	seconds, err := c.Computer.Output(queries)
-	return seconds + c.engine.Step + queries*c.engine.Token, err
+	return seconds + c.Engine.Step + queries*c.Engine.Token, err
 }

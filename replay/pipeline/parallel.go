@@ -86,8 +86,7 @@ func (r *runner) parallelize() (err error) {
 		r.Scaling = &own
 	}
 	r.note("tensor parallelism: %d GPUs decode one batch, memory and tokens/s are those of each", r.TensorParallel)
-	r.note("all-reduce: constants of %s, about %s for a call. The gather of the logits is derived",
-		strings.Join(r.network.Basis, " and "), hardware.Seconds(r.network.Constants.Call))
+	r.note("all-reduce: %s. The gather of the logits is derived", r.network.Basis(r.reduces()))
 	return nil
 }
 
@@ -99,12 +98,20 @@ func (r *runner) gatherLogits(queries float64) float64 {
 	return r.network.AllGather(r.TensorParallel, queries*r.vocabulary*halfBytes)
 }
 
+// reduces returns the program that sums hidden states.
+func (r *runner) reduces() collective.Method {
+	if r.Engine == nil {
+		return collective.Kernels
+	}
+	return r.Engine.Reduces
+}
+
 // allReduce returns the time to sum the hidden states of some query tokens.
 func (r *runner) allReduce(queries float64) float64 {
 	if r.network == nil {
 		return 0
 	}
-	return r.network.AllReduce(r.TensorParallel, queries*float64(r.Model.Hidden.Value)*halfBytes)
+	return r.network.AllReduce(r.reduces(), r.TensorParallel, queries*float64(r.Model.Hidden.Value)*halfBytes)
 }
 
 // Routed experts on several GPUs get their tokens by a dispatch, and return the results by a combine
@@ -179,7 +186,7 @@ func (r *runner) noteExchange(missing string) {
 		between = fmt.Sprintf(" and %s between hosts", r.Machine.NetworkBandwidth.Value)
 	}
 	r.note("dispatch and combine of experts on %d GPUs: derived from constants of %s%s", r.Experts,
-		strings.Join(r.exchange.network.Basis, " and "), between)
+		strings.Join(r.exchange.network.NCCL.Basis, " and "), between)
 }
 
 // NetworkFinder returns the network between the GPUs of a machine.

@@ -21,9 +21,17 @@ func parallelOptions(t *testing.T, model string, gpus int) (*Profile, Options) {
 	p, scaling, err := Decoding(1024, 4, false, shape)
 	fatal.If(t, err)
 	constants := collective.Constants{Call: 10e-6, Hop: 1e-6, Share: 0.5}
-	n := &collective.Network{Link: 100e9, Constants: constants, Basis: []string{"a test"}}
+	fit := collective.Fit{Constants: constants, Basis: []string{"a test"}}
+	n := &collective.Network{Link: 100e9, NCCL: fit, Kernels: fit}
 	return p, Options{Machine: machine, Model: shape, Scaling: scaling, Schedule: schedule(t, "dense"), Batch: 16,
 		Threads: 1, TensorParallel: gpus, Network: func(*hardware.Machine) (*collective.Network, error) { return n, nil }}
+}
+
+func engineOf(t *testing.T, name string) *Engine {
+	t.Helper()
+	e, err := ParseEngine(name)
+	fatal.If(t, err)
+	return e
 }
 
 func priceParallel(t *testing.T, p *Profile, o Options) *Result {
@@ -54,7 +62,8 @@ func TestShard(t *testing.T) {
 
 // A step on 4 GPUs is a step of one part and its communication: two all-reduces a layer, one after
 // the embedding, and the gather of the logits. By hand: 16 tokens of 8192 numbers of 2 B are 262144 B.
-// Each GPU sends 1.5 of that at 50 GB/s, after 10 us and 2·2 hops of 1 us. The logits are 16 × 32000
+// A two-shot kernel sends 1.5 of that at 50 GB/s, after 10 us and a hop of 1 us. NCCL has 2·2 hops. The
+// CPU of engine eager takes 404 us and 2·22 us a layer, more than the GPU. The logits are 16 × 32000
 // × 2 B = 1.024 MB. Each GPU receives 3/4 of that at the same rate, after 11 us.
 func TestTensorParallelByHand(t *testing.T) {
 	p, o := parallelOptions(t, "llama-2-70b", 4)
@@ -62,9 +71,10 @@ func TestTensorParallelByHand(t *testing.T) {
 	one := o
 	one.TensorParallel, one.Model = 1, shard(o.Model, 4)
 	alone := priceParallel(t, p, one)
-	reduce, gather := 14e-6+1.5*262144/50e9, 11e-6+0.75*1.024e6/50e9
-	communication := (2*80+1)*reduce + gather
+	bytes, gather := 1.5*262144/50e9, 11e-6+0.75*1.024e6/50e9
+	communication := (2*80+1)*(11e-6+bytes) + gather
 	round := func(what string, got, want float64) {
+		t.Helper()
 		if math.Abs(got/want-1) > 1e-9 {
 			t.Errorf("%s is %.12g, expected %.12g", what, got, want)
 		}
@@ -73,6 +83,22 @@ func TestTensorParallelByHand(t *testing.T) {
 	round("compute", got.Causes.Compute, alone.Causes.Compute)
 	round("step", got.Mean, alone.Mean+communication)
 	round("tokens/s of a GPU", got.Tokens, 16/got.TPOT/4)
+	for name, hops := range map[string]float64{"nccl": 4e-6, "graphs": 1e-6} {
+		o.Engine = engineOf(t, name)
+		round("all-reduce of "+name, priceParallel(t, p, o).Causes.AllReduce, (2*80+1)*(10e-6+hops+bytes)+gather)
+	}
+	o.Engine, o.Batch = engineOf(t, "eager"), 1
+	slow := priceParallel(t, p, o)
+	o.Engine = engineOf(t, "none")
+	fast := priceParallel(t, p, o)
+	outside := fast.Causes.AllReduce - 2*80*(11e-6+bytes/16) // of a step: one all-reduce and the gather
+	vocabulary := slow.Mean - outside - 80*(404.1666667e-6+44e-6)
+	if vocabulary <= 0 || vocabulary > 0.1*slow.Mean || slow.Mean <= fast.Mean {
+		t.Errorf("engine eager takes %g s and none %g s: %g s are left for the vocabulary", slow.Mean, fast.Mean, vocabulary)
+	}
+	if notes := strings.Join(slow.Notes, "\n"); !strings.Contains(notes, "at least 0.404 ms a layer, 22 us more for each all-reduce") {
+		t.Errorf("notes %s", notes)
+	}
 	round("weights", got.Memory.Weights, alone.Memory.Weights)
 	round("cache", got.Memory.Cache, 16*1027*1024*80) // the last step makes token 4 from a prompt of 1024 and 3 more
 	if alone.Causes.AllReduce != 0 || got.TensorParallel != 4 || alone.TensorParallel != 1 {
@@ -184,9 +210,9 @@ func TestTensorParallelOfExperts(t *testing.T) {
 	one := o
 	one.TensorParallel, one.Experts, one.Model = 1, 1, shard(o.Model, 8)
 	alone := priceParallel(t, p, one)
-	// 16 tokens of 7168 numbers of 2 B are 229,376 B. Each GPU sends 1.75 of that at 50 GB/s, after 10 µs and
-	// 2 × 3 hops.
-	reduce, gather := 16e-6+1.75*229376/50e9, 11e-6+0.875*16*129280*2/50e9
+	// 16 tokens of 7168 numbers of 2 B are 229,376 B. A two-shot kernel sends 1.75 of that at 50 GB/s, after
+	// 10 µs and a hop.
+	reduce, gather := 11e-6+1.75*229376/50e9, 11e-6+0.875*16*129280*2/50e9
 	near(t, "all-reduce", got.Causes.AllReduce, (2*61+1)*reduce+gather)
 	near(t, "compute", got.Causes.Compute, alone.Causes.Compute)
 	near(t, "cache", got.Memory.Cache, 16*1027*1152*61)
@@ -244,7 +270,7 @@ func expertOptions(t *testing.T, gpus int) (*Profile, Options) {
 }
 
 // By hand: 64 tokens of a GPU go to 8 experts each, with 7168 numbers of 1 B and 56 scales of 4 B. These
-// are 3784704 B. Between 16 GPUs, half of them pass the network of 50 GB/s, after 11 us. BF16 has
+// are 3784704 B. Between 16 GPUs, half of them pass the network of 50 GB/s, after 35 us. BF16 has
 // 7340032 B. 58 of 61 layers have experts. On 8 GPUs 7/8 pass the link of 50 GB/s.
 func TestExpertExchangeByHand(t *testing.T) {
 	for gpus, share := range map[int]float64{16: 0.5, 8: 7. / 8} {
@@ -252,7 +278,7 @@ func TestExpertExchangeByHand(t *testing.T) {
 		got := priceParallel(t, p, o)
 		o.Network = nil
 		free := priceParallel(t, p, o)
-		dispatch, combine := 58*(11e-6+share*3784704/50e9), 58*(11e-6+share*7340032/50e9)
+		dispatch, combine := 58*(35e-6+share*3784704/50e9), 58*(35e-6+share*7340032/50e9)
 		for what, v := range map[string][2]float64{
 			"dispatch": {got.Causes.Dispatch, dispatch}, "combine": {got.Causes.Combine, combine},
 			"step": {got.Mean, free.Mean + dispatch + combine}, "free": {free.Causes.Dispatch + free.Causes.Combine, 0},

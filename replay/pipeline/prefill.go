@@ -155,13 +155,11 @@ func (r *runner) pass(x pass) (price passPrice, err error) {
 		if err != nil {
 			return price, err
 		}
-		l := layersPrice{number: float64(kind.number), kernels: o.Again, network: 2 * r.allReduce(all), transfers: r.passTransfers(x, kind.layer)}
+		l := layersPrice{number: float64(kind.number), kernels: o.Again, network: 2 * r.allReduce(all), least: r.launchedLayer(),
+			transfers: r.passTransfers(x, kind.layer)}
 		if kind.layer >= r.denseLayers() { // the exchange is nil without experts on other GPUs
 			dispatch, combine := r.exchange.seconds(all)
 			l.network += dispatch + combine
-		}
-		if r.Engine != nil {
-			l.least = r.Engine.Layer
 		}
 		price.layers = append(price.layers, l)
 	}

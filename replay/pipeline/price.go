@@ -203,8 +203,8 @@ func (r *runner) prepare() error {
 	}
 	if r.Engine != nil {
 		_, kernels := r.computer.(*Fitted)
-		if note := r.Engine.note(kernels); note != "" {
-			r.computer = &launched{r.computer, r.Engine, AttendsDensely(r.Schedule)}
+		if note := r.Engine.note(kernels, r.network != nil); note != "" {
+			r.computer = &launched{r.computer, r}
 			r.note("%s", note)
 		}
 	}

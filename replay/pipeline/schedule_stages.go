@@ -124,7 +124,7 @@ func (r *runner) divideStages() (err error) {
 	}
 	r.Schedule = &inStages{OnGPU{Dense: true}, r.PipelineParallel}
 	r.note("pipeline parallelism: %d GPUs divide the layers and the batch, sends are derived from constants of %s",
-		r.PipelineParallel, strings.Join(r.stages.Basis, " and "))
+		r.PipelineParallel, strings.Join(r.stages.NCCL.Basis, " and "))
 	return nil
 }
 
