@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -81,6 +82,41 @@ func TestExchangeByHand(t *testing.T) {
 	near(t, "16 GPUs, faster network", n.Exchange(16, 4e6, 200e9), 35e-6+35e-6)
 	near(t, "one host", n.Exchange(8, 4e6, 0), n.AllToAll(8, 4e6))
 	if v := n.Exchange(1, 4e6, 0) + n.Exchange(16, 0, 0); v != 0 {
+		t.Errorf("one GPU or no bytes take %g s", v)
+	}
+}
+
+// Tokens are sent once to each host. A simulation draws the experts of tokens from 32 GPUs of 4 hosts, and
+// counts the copies between hosts and within them.
+func TestForward(t *testing.T) {
+	const gpus, host, experts, tokens, size = 32, 8, 6, 20000, 1e3
+	rng, far, near := rand.New(rand.NewPCG(1, 1)), 0., 0.
+	for range tokens {
+		to := map[int]bool{}
+		for range experts {
+			gpu := rng.IntN(gpus)
+			to[gpu/host] = true
+			if gpu%host != 0 { // the host's first GPU receives the token
+				near++
+			}
+		}
+		for h := range to {
+			if h != 0 { // the token's own host
+				far++
+			}
+		}
+	}
+	n := byHand()
+	for name, network := range map[string]float64{"network": 1e9, "link": 1e15} {
+		want := max(near*size/(n.NCCL.Share*n.Link), far*size/network)
+		if got := n.Forward(gpus, experts, tokens*experts*size, network) - exchangeStart; math.Abs(got/want-1) > 0.02 {
+			t.Errorf("%s: %g s, the simulation has %g s", name, got, want)
+		}
+	}
+	if got, want := n.Forward(8, experts, 4e6, 0), n.Exchange(8, 4e6, 0); math.Abs(got-want) > 1e-15 {
+		t.Errorf("one host: %g s, expected %g s", got, want)
+	}
+	if v := n.Forward(1, experts, 4e6, 0) + n.Forward(16, experts, 0, 0); v != 0 {
 		t.Errorf("one GPU or no bytes take %g s", v)
 	}
 }

@@ -28,11 +28,33 @@ func (n *Network) Exchange(gpus int, bytes, network float64) float64 {
 	if gpus < 2 || bytes <= 0 {
 		return 0
 	}
-	all := float64(gpus)
-	host := all / math.Ceil(all/Most)
-	seconds := (host - 1) / all * bytes / (n.NCCL.Share * n.Link)
-	if gpus > Most {
-		seconds = max(seconds, (all-host)/all*bytes/network)
+	hosts := hostsOf(gpus)
+	return n.exchange(bytes/hosts, (hosts-1)/hosts*bytes, float64(gpus)/hosts, network)
+}
+
+// Forward is Exchange if tokens go once to each host of their experts, and from there to the GPUs by the
+// link. DeepSeek-V3 does so with prompts (section 3.4.1). experts is the number of a token's experts, which
+// are chosen evenly. So a token goes to hosts·(1 − (1 − 1/hosts)^experts) of the hosts:
+//
+//	start + max((host−1)/host·bytes / (share·link), (hosts−1)·(1 − (1 − 1/hosts)^experts)/experts·bytes / network)
+func (n *Network) Forward(gpus, experts int, bytes, network float64) float64 {
+	if gpus < 2 || bytes <= 0 {
+		return 0
+	}
+	hosts := hostsOf(gpus)
+	others := (hosts - 1) * (1 - math.Pow(1-1/hosts, float64(experts))) / float64(experts)
+	return n.exchange(bytes, others*bytes, float64(gpus)/hosts, network)
+}
+
+// hostsOf returns the number of hosts that have some GPUs.
+func hostsOf(gpus int) float64 { return math.Ceil(float64(gpus) / Most) }
+
+// exchange returns the time of an exchange of which some bytes are for a host of some GPUs, and far pass
+// the network.
+func (n *Network) exchange(near, far, host, network float64) float64 {
+	seconds := (host - 1) / host * near / (n.NCCL.Share * n.Link)
+	if far > 0 {
+		seconds = max(seconds, far/network)
 	}
 	return exchangeStart + seconds
 }

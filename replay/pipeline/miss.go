@@ -50,7 +50,7 @@ func (r *runner) layer(layer int, t *sums) (l Layer, traffic Traffic, err error)
 	l.Reduce = r.allReduce(load.Queries)
 	l.Dispatch, l.Routed, l.Combine = o.Dispatch, o.Routed*o.Post, o.Combine
 	if o.Again > 0 && l.Dispatch > 0 {
-		dispatch, combine := r.exchange.seconds(load.Again)
+		dispatch, combine := r.exchange.seconds(load.Again, true)
 		o.Again += dispatch + combine
 	}
 	switch r.traits.Moves {

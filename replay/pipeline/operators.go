@@ -152,7 +152,7 @@ func (r *Roofline) Layer(layer int, l *Load) (o Operators, err error) {
 	if stored, active := m.FFNParameters(layer); stored != active {
 		chosen := routed(m) * r.touched(l.routed()) * float64(m.BytesPerParameter.Value)
 		o.Routed = r.at(2*routed(m)*float64(m.MoE.Active.Value)*l.routed(), r.low, chosen) / o.Post
-		o.Dispatch, o.Combine = r.exchange.seconds(l.routed())
+		o.Dispatch, o.Combine = r.exchange.seconds(l.routed(), len(l.Chunks) > 0)
 	}
 	o.LookupGPU, o.LookupCPU = r.lookup(l)
 	o.Update = l.Missed * updateTouches * r.latency / float64(r.Threads)

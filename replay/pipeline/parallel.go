@@ -115,13 +115,13 @@ func (r *runner) allReduce(queries float64) float64 {
 }
 
 // Routed experts on several GPUs get their tokens by a dispatch, and return the results by a combine
-// (DeepSeek-V3, Technical Report, arXiv 2412.19437, section 3.4). Each GPU decodes a batch of its own
-// and sends each token to each of its experts.
+// (DeepSeek-V3, Technical Report, arXiv 2412.19437, section 3.4). Each GPU has a batch of its own. In
+// decoding it sends each token to each of its experts.
 
 // exchange prices the dispatch and the combine of a layer.
 type exchange struct {
 	network           *collective.Network
-	gpus              int
+	gpus, active      int     // active: experts of a token
 	wire              float64 // rate to GPUs of other hosts, bytes/s
 	dispatch, combine float64 // bytes of a query token
 }
@@ -133,18 +133,21 @@ const scaleBlock = 128
 // dispatch FP8 with scales, others BF16. All combine BF16, as DeepEP does.
 func newExchange(m *hardware.Model, n *collective.Network, gpus int, wire float64) *exchange {
 	numbers := float64(m.MoE.Active.Value) * float64(m.Hidden.Value)
-	x := &exchange{n, gpus, wire, numbers * halfBytes, numbers * halfBytes}
+	x := &exchange{n, gpus, int(m.MoE.Active.Value), wire, numbers * halfBytes, numbers * halfBytes}
 	if m.BytesPerParameter.Value <= 1 {
 		x.dispatch = numbers * (1 + 4./scaleBlock)
 	}
 	return x
 }
 
-// seconds returns the times of dispatch and combine for some query tokens of each GPU. A nil
-// exchange takes no time.
-func (x *exchange) seconds(queries float64) (dispatch, combine float64) {
-	if x == nil {
+// seconds returns the times of dispatch and combine for some query tokens of each GPU. Hosts forward the
+// tokens if prompts are among them. A nil exchange takes no time.
+func (x *exchange) seconds(queries float64, prompts bool) (dispatch, combine float64) {
+	switch {
+	case x == nil:
 		return 0, 0
+	case prompts:
+		return x.network.Forward(x.gpus, x.active, queries*x.dispatch, x.wire), x.network.Forward(x.gpus, x.active, queries*x.combine, x.wire)
 	}
 	return x.network.Exchange(x.gpus, queries*x.dispatch, x.wire), x.network.Exchange(x.gpus, queries*x.combine, x.wire)
 }

@@ -158,7 +158,7 @@ func (r *runner) pass(x pass) (price passPrice, err error) {
 		l := layersPrice{number: float64(kind.number), kernels: o.Again, network: 2 * r.allReduce(all), least: r.launchedLayer(),
 			transfers: r.passTransfers(x, kind.layer)}
 		if kind.layer >= r.denseLayers() { // the exchange is nil without experts on other GPUs
-			dispatch, combine := r.exchange.seconds(all)
+			dispatch, combine := r.exchange.seconds(all, true)
 			l.network += dispatch + combine
 		}
 		price.layers = append(price.layers, l)

@@ -48,11 +48,11 @@ var groups = []group{
 	{"Python that launches each kernel", pipeline.Launched, []string{"transformers"}},
 	{"offloading and sparse attention", pipeline.Offloading, []string{"shadowkv", "flexgen", "zero-inference", "h2o",
 		"h2o-latency", "headinfer"}},
-	{"mixture of experts", pipeline.MixedExperts, []string{"qwen3-moe", "qwen3-moe-a100", "glm-5.1", "large-ep"}},
+	{"mixture of experts", pipeline.MixedExperts, []string{"qwen3-moe", "qwen3-moe-a100", "glm-5.1", "deepseek-v3.2", "large-ep"}},
 	{"mixture of experts, tensor parallelism", pipeline.MixedExperts, []string{"qwen3-moe-tp", "gpt-fast-moe", "vllm-moe-tp", "vllm-dbrx",
 		"sglang-deepseek-tp", "sglang-r1-tp", "tensorrt-llm-r1-tp"}},
 	{"gains of one system over another", 0, []string{"shadowkv-gain", "offload-gain", "tp-gain"}},
-	{"first tokens", pipeline.FirstTokens, []string{"tensorrt-llm-first", "lmdeploy-first", "lmdeploy-first-batch"}},
+	{"first tokens", pipeline.FirstTokens, []string{"tensorrt-llm-first", "lmdeploy-first", "lmdeploy-first-batch", "deepseek-v3.2-first", "large-ep-first"}},
 	{"memory", 0, []string{"rtx4090-room", "rtx4090-room-prefill"}},
 }
 
@@ -153,6 +153,9 @@ func interval(row reproduce.Row, m *hardware.Model, r *pipeline.Result, factor f
 	case "ttft":
 		v := r.TTFTInterval.With(r.TTFT, factor)
 		return [2]float64{1e3 * v.Low, 1e3 * v.High}
+	case prompts:
+		v, tokens := r.TTFTInterval.With(r.TTFT, factor), 8*row.Number("batch")*row.Number("prompt")
+		return [2]float64{tokens / v.High, tokens / v.Low}
 	case turbomind:
 		first, sum := r.Interval, r.Mean
 		if row.Int("prompt") > 1 {
@@ -206,6 +209,7 @@ func (b *bench) outcome(id string) outcome {
 const (
 	latency   = "latency"
 	turbomind = "turbomind"
+	prompts   = "prompts"
 )
 
 // measure returns our figure in the unit of the source. The printed time to the first token stands
@@ -219,6 +223,7 @@ const (
 //	per-gpu    tokens/s ÷ GPUs
 //	speed      prompt and generated tokens ÷ time, tokens/s
 //	node       tokens/s of 8 GPUs with a batch each
+//	prompts    tokens/s of the prompts of 8 GPUs with a batch each
 //	ttft       time to the first token of all requests, ms
 //	turbomind  the same if the last token of each prompt takes a decode step of its own, ms
 //	room       tokens whose KV fits
@@ -246,6 +251,8 @@ func measure(row reproduce.Row, m *hardware.Model, r *pipeline.Result) float64 {
 		return batch * (row.Number("prompt") + tokens) / seconds
 	case "node":
 		return 8 * batch * tokens / seconds
+	case prompts:
+		return 8 * batch * row.Number("prompt") / r.TTFT
 	case "ttft":
 		return 1e3 * r.TTFT
 	case turbomind:
@@ -279,7 +286,7 @@ func (b *bench) result(row reproduce.Row, line string) *pipeline.Result {
 	switch o.Prefill.Chunk = int64(optional(row, "chunk")); {
 	case row.Text("measure") == turbomind:
 		o.Prefill.Prompt = int64(max(1, row.Int("prompt")-1))
-	case row.Text("measure") == "ttft" || o.Prefill.Chunk > 0:
+	case row.Text("measure") == "ttft" || row.Text("measure") == prompts || o.Prefill.Chunk > 0:
 		o.Prefill.Prompt = int64(row.Int("prompt"))
 	}
 	var p *pipeline.Profile
