@@ -16,7 +16,8 @@ BENCHTIME ?= 1s
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 BUILT   := $(shell git log -1 --format=%cI 2>/dev/null || echo unknown)
-CLI     := github.com/kvreplay/kvreplay/cmd/cli
+MODULE  := github.com/kvreplay/kvreplay
+CLI     := $(MODULE)/cmd/cli
 LDFLAGS := -s -w -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT) -X $(CLI).built=$(BUILT)
 
 # With the same flags everywhere, vet, tests, and the builds of tests and releases compile each package
@@ -134,12 +135,17 @@ bench: ## speed, with the peers beside it (BENCHTIME=1s)
 bench-once:
 	$(GO) test -vet=off -timeout 60m -run '^$$' -bench . -benchtime 1x $$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n 1 dirname | sort -u)
 
-# Two packages at a time: the linker and the first run of the seeds use one processor.
+# Coverage guides Go's fuzzing in the packages of kvreplay alone. All others are compiled once, for tests too.
+# Two packages are fuzzed at a time, because the first run of the seeds uses one processor.
 fuzz: ## every fuzz target (TARGETS=regexp) for FUZZTIME, runs or seconds (short times end in Go's own "context deadline exceeded")
-	@grep -rlE --include='*_test.go' '^func $(TARGETS)\(' . | xargs -n 1 dirname | sort -u | xargs -P 2 -I DIR bash -euo pipefail -c ' \
-	  for f in $$(grep -hoE "^func $(TARGETS)\(" DIR/*_test.go | cut -d" " -f2 | tr -d "("); do \
-	    echo "fuzz DIR $$f"; $(GO) test -vet=off -run "^$$" -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x DIR || exit 255; \
-	  done'
+	@export programs=$$(mktemp -d) found=$$($(GO) env GOCACHE)/fuzz/$(MODULE); trap 'rm -rf "$$programs"' EXIT; \
+	  folders=$$(grep -rlE --include='*_test.go' '^func $(TARGETS)\(' . | xargs -n 1 dirname | sort -u); \
+	  $(GO) test -c -vet=off -gcflags='$(MODULE)/...=-d=libfuzzer' -o $$programs/ $$folders; \
+	  xargs -P 2 -I DIR bash -euo pipefail -c 'cd DIR; \
+	    for f in $$(grep -hoE "^func $(TARGETS)\(" *_test.go | cut -d" " -f2 | tr -d "("); do \
+	      echo "fuzz DIR $$f"; $$programs/$$(basename DIR).test -test.paniconexit0 -test.run "^$$" -test.fuzz "^$$f\$$" \
+	        -test.fuzztime $(FUZZTIME) -test.fuzzminimizetime 1x -test.fuzzcachedir $$found/DIR || exit 255; \
+	    done' <<< "$$folders"
 
 # The conformance kit draws settings of every policy in test-all, so only the other targets run here.
 fuzz-inputs:
