@@ -59,7 +59,7 @@ func Main(table policies.Table, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(out)
 	stderr = messages{stderr}
 	root.SetErr(stderr)
-	addCompletion(root, table)
+	addCompletion(root, table, args)
 	err := explainForeign(cmp.Or(root.ExecuteContext(ctx), out.close()))
 	var usage errUsage
 	var permanent *batch.Permanent

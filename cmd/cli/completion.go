@@ -19,7 +19,7 @@ import (
 // addCompletion adds cobra's group of scripts for shells, in which a shell without one is an
 // error as in any group. The scripts go to what the root's output is by now. Shells also complete
 // values of flags and names of policies and hardware.
-func addCompletion(root *cobra.Command, table policies.Table) {
+func addCompletion(root *cobra.Command, table policies.Table, args []string) {
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil {
 		c.Short, c.GroupID = "Print the script that completes commands and values in a shell", "Check"
@@ -36,7 +36,10 @@ func addCompletion(root *cobra.Command, table policies.Table) {
 			})
 		}
 	}
-	completeValues(root, table)
+	// cobra keeps completed flags, and the memory of their commands, until the process ends.
+	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
+		completeValues(root, table)
+	}
 }
 
 // whereToPut says where each shell reads its script.

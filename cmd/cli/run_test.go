@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -58,4 +59,23 @@ func content(t testing.TB, path string) string {
 	text, err := os.ReadFile(path)
 	fatal.If(t, err)
 	return string(text)
+}
+
+// A command leaves no memory behind. A process of tests runs thousands of them.
+func TestRunsFreeMemory(t *testing.T) {
+	held := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	must(t, "version")
+	before := held()
+	const runs = 20
+	for range runs {
+		must(t, "version")
+	}
+	if grown := int64(held()-before) / runs; grown > 32<<10 {
+		t.Errorf("a run leaves %d bytes behind, expected at most 32 KiB", grown)
+	}
 }
