@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
@@ -116,7 +117,7 @@ func (f *serialFlags) options() (o serial.Options, err error) {
 // parsePolicies reads --policy. It knows the policies that have a per-access cache. It also reads
 // the others, so that an error can say why one of them is refused.
 func (f *serialFlags) parsePolicies() ([]policies.Spec, error) {
-	known := slices.DeleteFunc(all.Table(), func(e policies.Entry) bool { return !slices.Contains(serial.Policies(), e.Name) })
+	known := slice.Filter(all.Table(), func(e policies.Entry) bool { return slices.Contains(serial.Policies(), e.Name) })
 	specs, _, err := parsePolicies(known, f.policies)
 	if err == nil && len(specs) > 0 {
 		return specs, nil

@@ -3,6 +3,9 @@
 package all
 
 import (
+	"slices"
+	"sync"
+
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/adakv"
 	"github.com/kvreplay/kvreplay/policies/arc"
@@ -35,9 +38,12 @@ import (
 	"github.com/kvreplay/kvreplay/policies/window"
 )
 
-// Table returns the table.
-func Table() policies.Table {
-	return policies.NewTable(
+// Table returns the table. All calls return the same entries, so the fingerprint of a policy is computed
+// once in a process. The caller must not change them.
+func Table() policies.Table { return table() }
+
+var table = sync.OnceValue(func() policies.Table {
+	return slices.Clip(policies.NewTable(
 		adakv.Entry,
 		arc.Entry,
 		blocklfu.Entry,
@@ -67,5 +73,5 @@ func Table() policies.Table {
 		twoq.Entry,
 		window.Entry,
 		policies.Submission(lru2.Entry),
-	)
-}
+	))
+})

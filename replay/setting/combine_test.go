@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite the table of COMBINATIONS.md")
 
 // own returns the table without submitted policies.
 func own() policies.Table {
-	return slices.DeleteFunc(all.Table(), func(e policies.Entry) bool { return e.Submitted })
+	return slice.Filter(all.Table(), func(e policies.Entry) bool { return !e.Submitted })
 }
 
 // TestConflictsDocumented compares the table of COMBINATIONS.md with the one in the code.
