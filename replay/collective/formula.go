@@ -146,8 +146,11 @@ func correction(points []point, c *Constants, workers int, bytes float64) float6
 	sum, weight := 0., shrink
 	for i := range points {
 		p := &points[i]
+		if p.Workers != workers {
+			continue
+		}
 		octaves := math.Log2(bytes / float64(p.Bytes))
-		if p.Workers != workers || math.Abs(octaves) > 3*reach {
+		if math.Abs(octaves) > 3*reach {
 			continue
 		}
 		w := math.Exp(-octaves * octaves / (2 * reach * reach))

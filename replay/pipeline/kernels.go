@@ -18,6 +18,7 @@ type Fitted struct {
 	gap       float64                   // idle time after a kernel, in seconds
 	known     map[kernel.Kernel]float64 // times of earlier calls
 	layers    map[layerKey]layerKernels // of earlier calls
+	outputs   map[[2]float64]float64    // by queries and sampled, of earlier calls
 }
 
 // mostKnown bounds the memory of earlier calls, of each kind.
@@ -36,7 +37,7 @@ type layerKey struct {
 
 // NewFitted returns the kernel model of a GPU for the roofline's model.
 func NewFitted(r *Roofline, e *kernel.Estimator) *Fitted {
-	return &Fitted{roofline: r, estimator: e, sampled: float64(r.Model.Vocabulary.Value), known: map[kernel.Kernel]float64{}, layers: map[layerKey]layerKernels{}}
+	return &Fitted{roofline: r, estimator: e, sampled: float64(r.Model.Vocabulary.Value), known: map[kernel.Kernel]float64{}, layers: map[layerKey]layerKernels{}, outputs: map[[2]float64]float64{}}
 }
 
 // Notes returns the assumptions.
@@ -253,10 +254,19 @@ func upMatrices(m *hardware.Model) float64 { return float64(m.FFNMatrices.Value)
 
 // Output returns the time of the last norm, the projection to the vocabulary, and the sampler.
 func (f *Fitted) Output(queries float64) (float64, error) {
+	key := [2]float64{queries, f.sampled}
+	if seconds, ok := f.outputs[key]; ok {
+		return seconds, nil
+	}
 	m := f.roofline.Model
 	hidden, words := float64(m.Hidden.Value), float64(m.Vocabulary.Value)
-	return f.seconds(kernel.NewNorm(queries, hidden, true)) + f.products(queries, []matrix{{words, hidden}}) +
-		f.seconds(kernel.NewSample(queries, f.sampled)), nil
+	seconds := f.seconds(kernel.NewNorm(queries, hidden, true)) + f.products(queries, []matrix{{words, hidden}}) +
+		f.seconds(kernel.NewSample(queries, f.sampled))
+	if len(f.outputs) >= mostKnown {
+		clear(f.outputs)
+	}
+	f.outputs[key] = seconds
+	return seconds, nil
 }
 
 // rotated returns the elements of a token's queries and keys that the rotary embedding turns.

@@ -37,18 +37,28 @@ func (c candidate) better(o candidate) bool {
 	return float64(c.requests)*float64(o.ns) >= float64(o.requests)*float64(c.ns)
 }
 
-// evaluate returns the batch of requests that all decode. If it cannot be priced, it takes forever.
+// evaluate returns the batch of requests that all decode.
 func (p *Optimised) evaluate(s *State, jobs []*Job, share int) candidate {
 	x := pipeline.Iteration{TopK: s.options.TopK}
+	decode(&x, jobs, share)
+	return p.price(&x)
+}
+
+// decode adds requests that decode to an iteration.
+func decode(x *pipeline.Iteration, jobs []*Job, share int) {
 	for _, j := range jobs {
 		x.AddDecode(int64(j.Tokens()), int64(j.Tokens()*share/Share))
 	}
 	x.Outputs = x.Decodes
-	ns, err := p.Time(&x)
+}
+
+// price returns the batch of an iteration. If it cannot be priced, it takes forever.
+func (p *Optimised) price(x *pipeline.Iteration) candidate {
+	ns, err := p.Time(x)
 	if err != nil {
 		ns = math.MaxInt64
 	}
-	return candidate{len(jobs), ns}
+	return candidate{int(x.Decodes), ns}
 }
 
 // least returns the least share with which requests fit that all decode, and more than Share if none
@@ -102,9 +112,13 @@ func (p *Optimised) Batch(s *State, plan []int) {
 		}
 	}
 	p.jobs = append(p.jobs[:0], s.Running...)
+	cached := pipeline.Iteration{TopK: s.options.TopK} // of these requests, if no token is made again
+	decode(&cached, p.jobs, 0)
 	most := min(len(s.Waiting), s.options.MaxRunning-len(s.Running))
 	for n := 1; n <= most; n += 1 + p.stride(n) {
-		p.jobs = append(p.jobs, s.Waiting[len(p.jobs)-len(s.Running):n]...)
+		more := s.Waiting[len(p.jobs)-len(s.Running) : n]
+		p.jobs = append(p.jobs, more...)
+		decode(&cached, more, 0)
 		share := 0
 		if p.Partial {
 			share = p.least(s, p.jobs)
@@ -112,7 +126,12 @@ func (p *Optimised) Batch(s *State, plan []int) {
 		if share > Share {
 			return
 		}
-		with := p.evaluate(s, p.jobs, share)
+		var with candidate
+		if share > 0 {
+			with = p.evaluate(s, p.jobs, share)
+		} else {
+			with = p.price(&cached)
+		}
 		if with.ns > limit {
 			return
 		}

@@ -103,6 +103,9 @@ func (o *Options) blocks(tokens int) int {
 		kept = min(tokens, m.Cached)
 	}
 	blocks := (kept + o.BlockTokens - 1) / o.BlockTokens
+	if m.Index == 0 {
+		return blocks
+	}
 	return blocks + int((int64(tokens)*m.Index+m.Block-1)/m.Block)
 }
 
