@@ -33,18 +33,21 @@ type pricedCollective struct {
 func (f *hardwareFlags) collective() command {
 	var machine string
 	var gpus int
+	var bridge bool
 	var texts []string
 	return command{
 		use:   "collective",
 		short: "Price communication between the GPUs of a host",
 		long: `Price all-reduce, all-to-all and a send between the GPUs of one host, for buffers of each GPU.
-All-reduces of NCCL and of the kernels of serving engines are fitted to measurements on the GPU. All-to-all
-and send are derived. kvreplay time --engine chooses between the two all-reduces.
+All-reduces of NCCL and of the kernels of serving engines are fitted to measurements on the GPU.
+All-to-all and send are derived. kvreplay time --engine chooses between the two all-reduces.
 replay/collective/README.md describes the model and its errors.`,
 		example: `  kvreplay hardware collective --hardware h100 --gpus 8
-  kvreplay hardware collective --hardware a100-80 --gpus 4 --bytes 64KiB,1MiB --format json`,
+  kvreplay hardware collective --hardware a100-80 --gpus 4 --bytes 64KiB,1MiB --format json
+  kvreplay hardware collective --hardware h100-pcie --gpus 2 --bridge`,
 		flags: func(fl *flagSet) {
 			fl.StringVar(&machine, "hardware", "h100", "price between the GPUs of this `MACHINE` of kvreplay hardware list")
+			fl.BoolVar(&bridge, "bridge", false, "join pairs of GPUs by NVLink bridges, which are optional hardware")
 			fl.IntVar(&gpus, "gpus", collective.Most, "number of GPUs of the host")
 			fl.StringSliceVar(&texts, "bytes", []string{"64KiB", "1MiB", "16MiB", "64MiB"},
 				"price buffers of these `SIZES`, as in 1MiB")
@@ -62,7 +65,12 @@ replay/collective/README.md describes the model and its errors.`,
 			if err != nil {
 				return errUsage{err}
 			}
-			n, err := collective.New(m, lib)
+			if bridge {
+				if m, err = m.WithBridges(); err != nil {
+					return errUsage{err}
+				}
+			}
+			n, err := collective.New(m, gpus, lib)
 			if err != nil {
 				return err
 			}

@@ -20,8 +20,9 @@ func (p *machineParts) define(fl *flagSet) {
 	fl.IntVar(&p.GPUs, "gpus", 0, "number of GPUs of the --gpu machine (default: as the file of its GPU)")
 	sizeVar(fl, &p.HostMemory, "host-memory", 0, mostMemory, "host memory of the --gpu machine, as in 2TB (default: as its file)")
 	fl.StringVar(&p.Link, "link", "", "link of each GPU of the --gpu machine, as in pcie5 (default: as its file)")
+	fl.BoolVar(&p.Bridge, "bridge", false, "join pairs of GPUs of the --gpu machine by NVLink bridges, which are optional hardware")
 	fl.positive("gpus")
-	fl.goWith(gpuFlag, "gpus", "host-memory", "link")
+	fl.goWith(gpuFlag, "gpus", "host-memory", "link", "bridge")
 }
 
 // machines returns the name of the machine of --gpu, or without this flag the names of --hardware.

@@ -50,14 +50,49 @@ func TestModelAndMachineWithoutFiles(t *testing.T) {
 	}
 }
 
+// A bridge makes two GPUs faster, and leaves four as they are. Two H800 beat two H100 over PCIe.
+func TestBridge(t *testing.T) {
+	reduced := func(args ...string) float64 {
+		args = append([]string{"time", "--prompt", "1024", "--generate", "4", "--batch", "16", "--model", "llama-2-13b", "--schedule", "dense", "--format", "json"}, args...)
+		results := decoded[[]struct {
+			Exposed struct {
+				AllReduce float64 `json:"all_reduce"`
+			} `json:"exposed_s"`
+		}](t, args...)
+		return results[0].Exposed.AllReduce
+	}
+	pcie := []string{"--gpu", "h100-pcie", "--gpus", "4"}
+	bridged := append([]string{"--bridge"}, pcie...)
+	two, four := []string{"--tensor-parallel", "2"}, []string{"--tensor-parallel", "4"}
+	slow, fast := reduced(append(two, pcie...)...), reduced(append(two, bridged...)...)
+	if !(fast > 0 && 2*fast < slow) {
+		t.Errorf("all-reduces of two GPUs take %g s, and %g s over a bridge", slow, fast)
+	}
+	if a, b := reduced(append(four, pcie...)...), reduced(append(four, bridged...)...); a != b {
+		t.Errorf("all-reduces of four GPUs take %g s, and %g s with bridges between pairs", a, b)
+	}
+	if h800 := reduced("--hardware", "h800", "--tensor-parallel", "2"); !(h800 > fast && h800 < slow) {
+		t.Errorf("all-reduces of two H800 take %g s, of two H100 over PCIe %g s and over a bridge %g s", h800, slow, fast)
+	}
+	text := must(t, "hardware", "collective", "--hardware", "h100-pcie", "--gpus", "2", "--bridge")
+	if !strings.Contains(text, "300 GB/s") {
+		t.Errorf("collectives over a bridge:\n%s", text)
+	}
+	if code, _, stderr := run("hardware", "collective", "--hardware", "l40s", "--bridge"); code != 2 || !strings.Contains(stderr, "remove --bridge") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
 // Bad parts and models are errors of the command line that state the remedy.
 func TestMachineFlags(t *testing.T) {
 	for args, want := range map[string]string{
-		"--gpu h100 --hardware h100":                          "remove one of them",
-		"--gpus 8":                                            "--gpus needs --gpu",
-		"--host-memory 2TB":                                   "--host-memory needs --gpu",
-		"--gpu h100 --gpus 0":                                 "--gpus 0: expected at least 1",
-		"--gpu h100 --gpus 2 --tensor-parallel 4":             "divided among 4 GPUs, but --gpus states 2",
+		"--gpu h100 --hardware h100":              "remove one of them",
+		"--gpus 8":                                "--gpus needs --gpu",
+		"--host-memory 2TB":                       "--host-memory needs --gpu",
+		"--bridge":                                "--bridge needs --gpu",
+		"--gpu l40s --bridge":                     "GPU l40s states no bridge_bandwidth",
+		"--gpu h100 --gpus 0":                     "--gpus 0: expected at least 1",
+		"--gpu h100 --gpus 2 --tensor-parallel 4": "divided among 4 GPUs, but --gpus states 2",
 		"--gpu h100 --gpus 2 --batch 8 --pipeline-parallel 8": "divided among 8 GPUs, but --gpus states 2",
 		"--hardware h100,H100-SXM":                            "--hardware names H100-SXM twice",
 		"--gpu h100 --gpus 100000":                            "expected 1 to 1024",

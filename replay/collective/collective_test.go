@@ -27,7 +27,7 @@ func network(t *testing.T, machine string) *Network {
 	lib := library(t)
 	m, err := lib.Machine(machine)
 	fatal.If(t, err)
-	n, err := New(m, lib)
+	n, err := New(m, Most, lib)
 	fatal.If(t, err)
 	return n
 }
@@ -177,7 +177,7 @@ func TestBasis(t *testing.T) {
 	near(t, "PCIe 4.0", network(t, "l40s").Link, 31.508e9)
 	m, err := library(t).Machine("gh200")
 	fatal.If(t, err)
-	if _, err := New(m, library(t)); err == nil || !strings.Contains(err.Error(), "peer_bandwidth") {
+	if _, err := New(m, Most, library(t)); err == nil || !strings.Contains(err.Error(), "peer_bandwidth") {
 		t.Errorf("a GPU without links: %v", err)
 	}
 }
@@ -195,6 +195,32 @@ func TestNVLinkBeatsPCIe(t *testing.T) {
 				t.Errorf("%s of %d B takes %g s on two H800 and %g s on two H100 over PCIe", by, bytes, fast, slow)
 			}
 		}
+	}
+}
+
+// A bridge joins two GPUs. Four exchange over PCIe. Bridges of two H100 are faster than NVLink of H800.
+func TestBridge(t *testing.T) {
+	lib := library(t)
+	plain, err := lib.Machine("h100-pcie")
+	fatal.If(t, err)
+	m, err := plain.WithBridges()
+	fatal.If(t, err)
+	pair, err := New(m, 2, lib)
+	fatal.If(t, err)
+	four, err := New(m, 4, lib)
+	fatal.If(t, err)
+	if pair.PCIe || pair.Link != 300e9 || !four.PCIe || four.Link != network(t, "h100-pcie").Link {
+		t.Errorf("a bridged pair has %g GB/s, and four GPUs %g GB/s", pair.Link/1e9, four.Link/1e9)
+	}
+	for by := range methods {
+		if fast, slow := pair.AllReduce(by, 2, 1<<20), network(t, "h800").AllReduce(by, 2, 1<<20); fast >= slow {
+			t.Errorf("%s takes %g s between bridged H100, and %g s between H800", by, fast, slow)
+		}
+	}
+	plain, err = lib.Machine("l40s")
+	fatal.If(t, err)
+	if _, err := plain.WithBridges(); err == nil || !strings.Contains(err.Error(), "l40s states no bridge_bandwidth") {
+		t.Errorf("L40S with bridges: %v", err)
 	}
 }
 

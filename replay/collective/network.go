@@ -37,9 +37,9 @@ type Fit struct {
 	near  []point // all-reduces between GPUs with the same link rate
 }
 
-// New returns the network between the GPUs of a machine.
-func New(m *hardware.Machine, lib *hardware.Library) (*Network, error) {
-	rate, pcie := m.Peers()
+// New returns the network between some GPUs of a machine.
+func New(m *hardware.Machine, gpus int, lib *hardware.Library) (*Network, error) {
+	rate, pcie := m.Peers(gpus)
 	if rate == 0 {
 		return nil, fmt.Errorf("GPU %s states no peer_bandwidth, its rate to other GPUs: choose another GPU or add it",
 			m.GPU.Name)
@@ -106,7 +106,7 @@ func pointsOf(rows []Measurement, file string, lib *hardware.Library) ([]point, 
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", file, m.Line, err)
 		}
-		rate, pcie := machine.Peers()
+		rate, pcie := machine.Peers(m.Workers)
 		if rate == 0 {
 			return nil, fmt.Errorf("%s:%d: GPU %s states no peer_bandwidth", file, m.Line, machine.GPU.Name)
 		}

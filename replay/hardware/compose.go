@@ -14,6 +14,7 @@ type Parts struct {
 	GPUs       int    // GPUs of the machine, 0: those of the base
 	HostMemory int64  // bytes of the whole machine, 0: those of the base
 	Link       string // name of a link, or its beginning, as in pcie5. Empty: that of the base
+	Bridge     bool   // NVLink bridges join pairs of GPUs
 }
 
 // mostSockets is the number of sockets of the servers that Compose knows.
@@ -63,6 +64,14 @@ func (lib *Library) Compose(p Parts) (*Machine, error) {
 	}
 	m.Shown = base.Name
 	m.Name = fmt.Sprintf("%d × %s with %s and %s", p.GPUs, gpu.Name, m.Link.Name, m.Host.Memory.Value*Bytes(sockets))
+	if p.Bridge {
+		bridged, err := m.WithBridges()
+		if err != nil {
+			return nil, err
+		}
+		m = *bridged
+		m.Name += ", joined in pairs by NVLink bridges"
+	}
 	m.Note = fmt.Sprintf("machine of parts: %s; assumed as in machine %s: %s", m.Name, base.Name, strings.Join(kept, ", "))
 	if sockets > 1 {
 		m.Note += fmt.Sprintf("; assumed: %d sockets, each with %d GPUs and %s", sockets, m.GPUs, m.Host.Memory.Value)

@@ -40,15 +40,31 @@ type Machine struct {
 	// NetworkBandwidth is the rate from one GPU to GPUs of other hosts, in each direction, not Known
 	// if no file states it.
 	NetworkBandwidth Fact[BytesPerSecond]
+	// Bridged GPUs are joined in pairs by NVLink bridges, which are optional hardware.
+	Bridged bool
 }
 
-// Peers returns the rate from one GPU to the other GPUs of its host, in each direction. GPUs without
-// links of their own exchange over PCIe. The rate is 0 if no file states it.
-func (m *Machine) Peers() (rate BytesPerSecond, pcie bool) {
+// Peers returns the rate from one GPU to the others of a group in its host, in each direction. GPUs
+// without links of their own exchange over PCIe. A bridge joins two. Larger groups wait for the pairs
+// without one, so they exchange over PCIe. The rate is 0 if no file states it.
+func (m *Machine) Peers(group int) (rate BytesPerSecond, pcie bool) {
+	if m.Bridged && group <= 2 {
+		return m.GPU.BridgeBandwidth.Value, false
+	}
 	if m.GPU.PeerBandwidth.Known() || m.Link.PCIe == nil {
 		return m.GPU.PeerBandwidth.Value, false
 	}
 	return m.Link.Bandwidth.Value, true
+}
+
+// WithBridges returns the machine with NVLink bridges between pairs of GPUs.
+func (m *Machine) WithBridges() (*Machine, error) {
+	if !m.GPU.BridgeBandwidth.Known() {
+		return nil, fmt.Errorf("GPU %s states no bridge_bandwidth, its rate over an NVLink bridge: remove --bridge", m.GPU.Name)
+	}
+	bridged := *m
+	bridged.Bridged = true
+	return &bridged, nil
 }
 
 // Values of machines and hosts whose files lack a fact. No source states them.
@@ -69,9 +85,11 @@ type GPU struct {
 	// PeerBandwidth is the rate of links between the GPUs of a host, such as NVLink, in each direction.
 	// It is not Known if GPUs exchange over PCIe.
 	PeerBandwidth Fact[BytesPerSecond] `yaml:"peer_bandwidth" need:"no"`
-	BF16          Fact[FLOPPerSecond]  `yaml:"bf16"`           // dense with FP32 accumulation, FP16 if the GPU has no BF16
-	FP8           Fact[FLOPPerSecond]  `yaml:"fp8" need:"no"`  // dense
-	SMs           Fact[Number]         `yaml:"sms" most:"1e5"` // streaming multiprocessors, compute units
+	// BridgeBandwidth is the rate of NVLink bridges to one other GPU, in each direction.
+	BridgeBandwidth Fact[BytesPerSecond] `yaml:"bridge_bandwidth" need:"no"`
+	BF16            Fact[FLOPPerSecond]  `yaml:"bf16"`           // dense with FP32 accumulation, FP16 if the GPU has no BF16
+	FP8             Fact[FLOPPerSecond]  `yaml:"fp8" need:"no"`  // dense
+	SMs             Fact[Number]         `yaml:"sms" most:"1e5"` // streaming multiprocessors, compute units
 
 	// Facts that package kernel uses. Architecture is the generation in small letters, as in hopper.
 	Architecture string      `yaml:"architecture" need:"no"`

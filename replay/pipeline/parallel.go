@@ -74,7 +74,7 @@ func (r *runner) parallelize() (err error) {
 	if r.TensorParallel == 1 {
 		return nil
 	}
-	if r.network, err = r.Network(r.Machine); err != nil {
+	if r.network, err = r.Network(r.Machine, r.TensorParallel); err != nil {
 		return err
 	}
 	r.vocabulary = float64(r.Model.Vocabulary.Value)
@@ -156,7 +156,7 @@ func (x *exchange) seconds(queries float64, prompts bool) (dispatch, combine flo
 // priced, missing says why.
 func (r *runner) exchangeExperts() (missing string, err error) {
 	wire := r.Machine.NetworkBandwidth
-	peers, _ := r.Machine.Peers()
+	peers, _ := r.Machine.Peers(r.Experts)
 	switch {
 	case r.Experts < 2:
 		return "", nil
@@ -167,7 +167,7 @@ func (r *runner) exchangeExperts() (missing string, err error) {
 	case r.Experts > collective.Most && !wire.Known():
 		return fmt.Sprintf("machine %s states no network_bandwidth between hosts", r.Machine.Name), nil
 	}
-	n, err := r.Network(r.Machine)
+	n, err := r.Network(r.Machine, r.Experts)
 	if err != nil {
 		return "", err
 	}
@@ -192,11 +192,16 @@ func (r *runner) noteExchange(missing string) {
 		strings.Join(r.exchange.network.NCCL.Basis, " and "), between)
 }
 
-// NetworkFinder returns the network between the GPUs of a machine.
-type NetworkFinder func(m *hardware.Machine) (*collective.Network, error)
+// NetworkFinder returns the network between some GPUs of a machine.
+type NetworkFinder func(m *hardware.Machine, gpus int) (*collective.Network, error)
 
-// Networks returns the network between the GPUs of a machine, with the constants of a library. Each
-// machine is fitted once. Goroutines may share it.
+// Networks returns the network between some GPUs of a machine, with the constants of a library. Each
+// group is fitted once. Goroutines may share it.
 func Networks(lib *hardware.Library) NetworkFinder {
-	return memo.Func(func(m *hardware.Machine) (*collective.Network, error) { return collective.New(m, lib) })
+	type group struct {
+		machine *hardware.Machine
+		gpus    int
+	}
+	find := memo.Func(func(g group) (*collective.Network, error) { return collective.New(g.machine, g.gpus, lib) })
+	return func(m *hardware.Machine, gpus int) (*collective.Network, error) { return find(group{m, gpus}) }
 }

@@ -24,7 +24,7 @@ func parallelOptions(t *testing.T, model string, gpus int) (*Profile, Options) {
 	fit := collective.Fit{Constants: constants, Basis: []string{"a test"}}
 	n := &collective.Network{Link: 100e9, NCCL: fit, Kernels: fit}
 	return p, Options{Machine: machine, Model: shape, Scaling: scaling, Schedule: schedule(t, "dense"), Batch: 16,
-		Threads: 1, TensorParallel: gpus, Network: func(*hardware.Machine) (*collective.Network, error) { return n, nil }}
+		Threads: 1, TensorParallel: gpus, Network: func(*hardware.Machine, int) (*collective.Network, error) { return n, nil }}
 }
 
 func engineOf(t *testing.T, name string) *Engine {

@@ -119,7 +119,7 @@ func (r *runner) divideStages() (err error) {
 	if r.PipelineParallel = max(1, r.PipelineParallel); r.PipelineParallel == 1 {
 		return nil
 	}
-	if r.stages, err = r.Network(r.Machine); err != nil {
+	if r.stages, err = r.Network(r.Machine, r.PipelineParallel); err != nil {
 		return err
 	}
 	r.Schedule = &inStages{OnGPU{Dense: true}, r.PipelineParallel}
