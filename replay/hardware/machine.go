@@ -93,6 +93,7 @@ type GPU struct {
 
 	// Facts that package kernel uses. Architecture is the generation in small letters, as in hopper.
 	Architecture string      `yaml:"architecture" need:"no"`
+	ECC          bool        `yaml:"ecc" need:"no"`   // whether ECC of the memory is on by default
 	Clock        Fact[Hertz] `yaml:"clock" need:"no"` // of the SMs at the datasheet's arithmetic rate
 	L2           Fact[Bytes] `yaml:"l2" need:"no"`    // cache of all SMs
 	// FastestBF16 is the rate of the fastest matrix product that a source measured. Only package

@@ -16,7 +16,8 @@ import (
 var bundled embed.FS
 
 // measured are the files of published measurements.
-var measured = []string{"vidur.csv", "llmservingsim.csv", "llmservingsim-rtx-pro-6000.csv"}
+var measured = []string{"vidur.csv", "llmservingsim.csv", "llmservingsim-rtx-pro-6000.csv",
+	"llmservingsim-fp16.csv", "llmservingsim-sparse.csv"}
 
 // Bundled returns the published measurements.
 func Bundled(lib *hardware.Library) ([]Point, error) {

@@ -15,7 +15,7 @@ type Device struct {
 	SMs       float64
 	Clock     float64 // Hz
 	L2        float64 // bytes
-	Ampere    bool    // generation before Ada and Hopper
+	SlowECC   bool    // Ampere whose memory has ECC on, which costs part of its rate
 	Notes     []string
 }
 
@@ -29,7 +29,7 @@ const (
 // NewDevice returns the rates of a GPU's file.
 func NewDevice(g *hardware.GPU) *Device {
 	d := &Device{Name: g.Name, Bandwidth: float64(g.MemoryBandwidth.Value), SMs: float64(g.SMs.Value),
-		Clock: float64(g.Clock.Or(assumedClock)), L2: float64(g.L2.Or(0)), Ampere: g.Architecture == "ampere"}
+		Clock: float64(g.Clock.Or(assumedClock)), L2: float64(g.L2.Or(0)), SlowECC: g.Architecture == "ampere" && g.ECC}
 	switch {
 	case g.FastestBF16.Known():
 		d.Matrix = float64(g.FastestBF16.Value)

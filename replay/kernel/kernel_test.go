@@ -84,12 +84,13 @@ func TestJudge(t *testing.T) {
 	all, err := Judge(t.Context(), published(t), true)
 	fatal.If(t, err)
 	limits := map[Split]map[string][2]float64{ // median, 95th percentile
-		LeaveDevice: {"products": {0.06, 0.23}, "layer": {0.06, 0.16}, "decode attention": {0.05, 0.33},
+		LeaveDevice: {"products": {0.07, 0.24}, "layer": {0.06, 0.17}, "decode attention": {0.05, 0.33},
 			"prefill attention": {0.1, 0.2}},
-		LeaveModel: {"products": {0.06, 0.21}, "layer": {0.05, 0.12}},
-		LeaveShape: {"products": {0.05, 0.185}, "layer": {0.025, 0.11}, "decode attention": {0.045, 0.26},
-			"prefill attention": {0.03, 0.14}, "routed experts": {0.03, 0.12}},
+		LeaveModel: {"products": {0.06, 0.22}, "layer": {0.05, 0.12}, "selection": {0.08, 0.19}, "sparse attention": {0.17, 0.3}},
+		LeaveShape: {"products": {0.05, 0.19}, "layer": {0.025, 0.11}, "decode attention": {0.045, 0.26},
+			"prefill attention": {0.03, 0.14}, "routed experts": {0.03, 0.12}, "selection": {0.04, 0.11}, "sparse attention": {0.1, 0.65}},
 	}
+	few := map[string][2]float64{"rtx-a6000": {0.05, 0.29}} // products at 12 numbers of tokens
 	seen := 0
 	for _, e := range all {
 		limit, ok := limits[e.Split][e.Operator]
@@ -97,12 +98,15 @@ func TestJudge(t *testing.T) {
 			continue
 		}
 		seen++
+		if bound, ok := few[e.Left]; ok && e.Split == LeaveShape {
+			limit = bound
+		}
 		if !(e.Median <= limit[0] && e.P95 <= limit[1]) {
 			t.Errorf("%s %s left out, %s: median %.3f, 95th percentile %.3f, expected at most %v", e.Split, e.Left, e.Operator, e.Median, e.P95, limit)
 		}
 	}
-	if seen != 40 {
-		t.Errorf("%d lines have limits, expected 40", seen)
+	if seen != 48 {
+		t.Errorf("%d lines have limits, expected 48", seen)
 	}
 	compareErrors(t, all)
 }
@@ -159,6 +163,30 @@ func TestWaits(t *testing.T) {
 	}
 }
 
+// By hand: 8 sequences score 4096 tokens with keys of 100 bytes, which takes longer than 64 heads of 128.
+// Rows of 4096 scores cost half of the Top-K if index_half is 4096. Fewer tokens than the Top-K have none.
+// Attention of 4 sequences to 2048 entries, 128 heads of 544, is 4 · 4 · 2048 · 128 · 544 FLOP.
+func TestIndexAndSparse(t *testing.T) {
+	d := &Device{Matrix: 1e14, MatrixLow: 1e15, Bandwidth: 1e12}
+	p := Start()
+	p[indexLaunch], p[indexMemory], p[indexFirst], p[indexRow], p[indexHalf] = 5e-6, 0.5, 10e-6, 1e-6, 4096
+	p[sparseLaunch], p[sparseShare], p[sparseRamp], p[sparseHalf] = 30e-6, 0.5, 100e-6, 4*4*2048*128*544
+	scored := 8. * 4096
+	for _, c := range []struct {
+		kernel Kernel
+		want   float64
+	}{
+		{NewIndex(8, 4096, 100, 64, 128, 2048), 5e-6 + scored*100/0.5e12 + 18e-6/2},
+		{NewIndex(8, 4096, 100, 64, 128, 8192), 5e-6 + scored*100/0.5e12},
+		{NewIndex(8, 4096, 1, 64, 128, 8192), 5e-6 + scored*2*64*128/1e15},
+		{NewSparse(4, 2048, 656, 128, 544), 30e-6 + 4*4*2048*128*544/0.5e14 + 50e-6},
+	} {
+		if have := p.Seconds(d, &c.kernel); math.Abs(have/c.want-1) > 1e-9 {
+			t.Errorf("%+v: %g s, expected %g", c.kernel, have, c.want)
+		}
+	}
+}
+
 // README.md states the time of a product.
 func TestExample(t *testing.T) {
 	item, err := library().Item(hardware.KindGPU, "h100")
@@ -182,7 +210,7 @@ func TestSane(t *testing.T) {
 		fatal.If(t, err)
 		for _, k := range []Kernel{NewProduct(1, 4096, 4096, 2), NewProduct(1, 4096, 4096, 1), NewNorm(1, 4096, true), NewActivation(1, 14336), NewRope(1, 5120),
 			NewAdd(1, 4096), NewEmbedding(1, 4096), NewSample(1, 128256), NewDecode(1, 4096, 4096), NewPrefill(1, 4096, 4096, 32, 128),
-			NewExperts(1, 8, 8, 2048, 768, 3, 2)} {
+			NewExperts(1, 8, 8, 2048, 768, 3, 2), NewIndex(1, 65536, 132, 64, 128, 2048), NewSparse(1, 2048, 656, 128, 544)} {
 			last := 0.
 			for tokens := 1.; tokens <= 1<<16; tokens *= 4 {
 				k.Tokens = tokens
@@ -247,7 +275,8 @@ func TestVectorised(t *testing.T) {
 			if differ[kind] && !vectorised(kind) {
 				t.Errorf("%s: kind %d depends on the software, but its correction does not", e.Device.Name, kind)
 			}
-			if kind == Norm && !differ[kind] {
+			norms := slices.ContainsFunc(mine, func(p Point) bool { return p.Kernel.Kind == kind })
+			if kind == Norm && norms && !differ[kind] {
 				t.Errorf("%s: norms do not depend on the software", e.Device.Name)
 			}
 		}
@@ -315,6 +344,8 @@ func TestBadPoints(t *testing.T) {
 		{"norm,llama-3-8b,h1000,s,1,1,0,0,5", "f.csv:2: "},
 		{"norm,llama-9,h100,s,1,1,0,0,5", "f.csv:2: "},
 		{"norm,deepseek-v3.2,h100,s,1,1,0,0,5", "has latent attention"},
+		{"indexer,llama-3-8b,h100,s,1,1,1,4096,5", "has no indexer"},
+		{"attention_sparse,deepseek-v3.2,h100,s,1,1,1,0,5", "state the cached tokens"},
 		{"up_proj,qwen3-30b-a3b,h100,s,1,1,0,0,5", "has routed experts"},
 		{"experts,llama-3-8b,h100,s,1,1,1,0,5", "has no routed experts"},
 		{"experts,qwen3-30b-a3b,h100,s,2,1,65,0,5", "state how many of qwen3-30b-a3b's 128 experts"},

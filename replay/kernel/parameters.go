@@ -13,7 +13,7 @@ import (
 const (
 	matrixLaunch = iota
 	matrixMemory
-	matrixMemoryAmpere
+	matrixMemoryECC
 	matrixShare
 	matrixTile
 	matrixWave
@@ -24,7 +24,7 @@ const (
 
 	rowLaunch
 	rowMemory
-	rowMemoryAmpere
+	rowMemoryECC
 	rowLatency
 	rowL2Rate
 	rowL2Part
@@ -53,6 +53,17 @@ const (
 	expertsShare
 	expertsSharpness
 
+	indexLaunch
+	indexMemory
+	indexFirst
+	indexRow
+	indexHalf
+
+	sparseLaunch
+	sparseShare
+	sparseRamp
+	sparseHalf
+
 	parameterCount
 )
 
@@ -69,12 +80,15 @@ const (
 	decoding
 	prefilling
 	mixing
+	indexing
+	sparseDecoding
 	groupCount
 )
 
 // groupNames name the groups in reports.
 var groupNames = [groupCount]string{
 	"products", "rows", "sampling", "decode attention", "prefill attention", "routed experts",
+	"selection", "sparse attention",
 }
 
 // groupOf returns the group that prices a kind.
@@ -90,6 +104,10 @@ func groupOf(k Kind) group {
 		return prefilling
 	case Experts:
 		return mixing
+	case Index:
+		return indexing
+	case Sparse:
+		return sparseDecoding
 	}
 	return rows
 }
@@ -109,9 +127,9 @@ type Definition struct {
 var Definitions = [parameterCount]Definition{
 	matrixLaunch: {"matrix_launch", "us", "start and end of a matrix product",
 		1e-6, 4e-6, 1e-7, 2e-5, products},
-	matrixMemory: {"matrix_memory", "", "share of the memory's rate that products reach, Ada and Hopper on",
+	matrixMemory: {"matrix_memory", "", "share of the memory's rate that products reach",
 		1, 0.9, 0.4, 1.1, products},
-	matrixMemoryAmpere: {"matrix_memory_ampere", "", "the same for Ampere", 1, 0.8, 0.4, 1.1, products},
+	matrixMemoryECC: {"matrix_memory_ecc", "", "the same for Ampere with ECC", 1, 0.8, 0.4, 1.1, products},
 	matrixShare: {"matrix_share", "", "share of the fastest product's rate that an infinite tile reaches",
 		1, 1.15, 0.5, 1.6, products},
 	matrixTile: {"matrix_tile", "elements", "a × b / (a + b) of the tile that reaches half of that on an SM of A100",
@@ -127,12 +145,12 @@ var Definitions = [parameterCount]Definition{
 		1, 500, 10, 4000, products},
 
 	rowLaunch: {"row_launch", "us", "start and end of a kernel over rows", 1e-6, 1.8e-6, 1e-7, 1e-5, rows},
-	rowMemory: {"row_memory", "", "share of the memory's rate that row kernels reach, Ada and Hopper on",
+	rowMemory: {"row_memory", "", "share of the memory's rate that row kernels reach",
 		1, 0.95, 0.4, 1.1, rows},
-	rowMemoryAmpere: {"row_memory_ampere", "", "the same for Ampere", 1, 0.8, 0.4, 1.1, rows},
-	rowLatency:      {"row_latency", "cycles", "one load of a block of 1024 threads", 1, 500, 10, 4000, rows},
-	rowL2Rate:       {"row_l2_rate", "B/cycle", "rate of the L2 cache per SM", 1, 17, 2, 200, rows},
-	rowL2Part:       {"row_l2_part", "", "share of the L2 cache that holds the rows", 1, 0.5, 0.05, 1.5, rows},
+	rowMemoryECC: {"row_memory_ecc", "", "the same for Ampere with ECC", 1, 0.8, 0.4, 1.1, rows},
+	rowLatency:   {"row_latency", "cycles", "one load of a block of 1024 threads", 1, 500, 10, 4000, rows},
+	rowL2Rate:    {"row_l2_rate", "B/cycle", "rate of the L2 cache per SM", 1, 17, 2, 200, rows},
+	rowL2Part:    {"row_l2_part", "", "share of the L2 cache that holds the rows", 1, 0.5, 0.05, 1.5, rows},
 	rowSharpness: {"row_sharpness", "", "exponent of the smooth maximum of memory, instructions and latency",
 		1, 2, 1, 10, rows},
 	rowNorm: {"row_norm", "elements/cycle", "elements of a norm per SM, one element per thread",
@@ -171,6 +189,21 @@ var Definitions = [parameterCount]Definition{
 		1, 0.7, 0.1, 1.6, mixing},
 	expertsSharpness: {"experts_sharpness", "", "exponent of the smooth maximum of their memory and arithmetic",
 		1, 1.5, 1, 10, mixing},
+
+	indexLaunch: {"index_launch", "us", "start and end of the indexer's kernels", 1e-6, 8e-6, 1e-6, 1e-4, indexing},
+	indexMemory: {"index_memory", "", "share of the memory's rate at which the indexer reads its keys",
+		1, 0.85, 0.4, 1.1, indexing},
+	indexFirst: {"index_first", "us", "Top-K of long rows of scores, without the time of each row",
+		1e-6, 1e-5, 1e-7, 1e-4, indexing},
+	indexRow:  {"index_row", "us", "Top-K of one long row of scores", 1e-6, 1e-6, 1e-8, 1e-4, indexing},
+	indexHalf: {"index_half", "tokens", "row of scores whose Top-K takes half of that", 1, 4000, 100, 1e5, indexing},
+
+	sparseLaunch: {"sparse_launch", "us", "start and end of attention to selected latent entries",
+		1e-6, 4e-5, 1e-6, 2e-4, sparseDecoding},
+	sparseShare: {"sparse_share", "", "share of the fastest product's rate that it approaches",
+		1, 0.9, 0.1, 1, sparseDecoding},
+	sparseRamp: {"sparse_ramp", "us", "time lost until it reaches that rate", 1e-6, 6e-4, 1e-6, 5e-3, sparseDecoding},
+	sparseHalf: {"sparse_half", "GFLOP", "arithmetic that loses half of it", 1e9, 4e10, 1e8, 1e12, sparseDecoding},
 }
 
 // shared is the device name of the parameters that all measurements determine together.

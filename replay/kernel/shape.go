@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
@@ -23,6 +24,8 @@ const (
 	Prefill                // attention of one chunk of a prompt
 	Decode                 // attention of one query per sequence over a paged cache
 	Experts                // routed experts of a layer: several kernels, see ExpertKernels
+	Index                  // scores of a model's indexer over the cache, and their Top-K
+	Sparse                 // attention of one query per sequence to selected entries of a latent cache
 )
 
 // vectorised reports whether the time of a kind depends on Software.Vector.
@@ -32,18 +35,20 @@ func vectorised(k Kind) bool { return k == Norm || k == Activation || k == Embed
 type Kernel struct {
 	Kind   Kind
 	Tokens float64 // rows of the input, sequences for Sample and Decode
-	// Out is the number of columns of a product's output, or the weights of one of Experts. Row kernels
-	// compute that many elements of a row.
+	// Out is the number of columns of a product's output, the weights of one of Experts, or the heads of
+	// Index and Sparse. Row kernels compute that many elements of a row.
 	Out float64
-	// In is the length of a product's sums, the cached tokens of each sequence of attention, or the
-	// number of Experts that are chosen.
+	// In is the length of a product's sums, or the number of Experts that are chosen. Attention and Index
+	// have the cached tokens of each sequence there, Sparse the selected ones.
 	In float64
-	// Bytes are those of one weight for a product, of the K and V of one token for attention. Row
-	// kernels read and write them per row.
+	// Bytes are those of one weight for a product, of the K and V of one token for attention, of its key
+	// for Index. If several queries read them once, each has its part. Row kernels read and write Bytes
+	// per row.
 	Bytes    float64
 	Passes   float64 // times that a row kernel goes over its row one after the other
-	Heads    float64 // query heads, Prefill only
-	HeadDim  float64 // Prefill only
+	Heads    float64 // query heads of Prefill, Index and Sparse
+	HeadDim  float64 // of the same: elements of a key, of Prefill and Sparse the mean of key and value
+	TopK     float64 // tokens that each query selects, Index only
 	Pairs    float64 // tokens and their experts, Experts only
 	Hidden   float64 // elements of a token, Experts only
 	Width    float64 // elements between the products of an expert, Experts only
@@ -103,6 +108,20 @@ func NewPrefill(chunk, context, entryBytes, heads, headDim float64) Kernel {
 		Heads: heads, HeadDim: headDim, Software: Current}
 }
 
+// NewIndex returns the scores of a model's indexer, and their Top-K. Each query scores context cached
+// tokens, with keys of entryBytes.
+func NewIndex(queries, context, entryBytes, heads, headDim, topK float64) Kernel {
+	return Kernel{Kind: Index, Tokens: queries, Out: heads, In: context, Bytes: entryBytes,
+		Heads: heads, HeadDim: headDim, TopK: topK, Software: Current}
+}
+
+// NewSparse returns attention of queries to some selected entries of a latent cache each. width is the
+// mean of the elements of an entry that make a score and a value.
+func NewSparse(queries, selected, entryBytes, heads, width float64) Kernel {
+	return Kernel{Kind: Sparse, Tokens: queries, Out: heads, In: selected, Bytes: entryBytes,
+		Heads: heads, HeadDim: width, Software: Current}
+}
+
 // ExpertKernels is the number of kernels of Experts in vLLM: two group pairs by expert, two multiply,
 // one is the activation, and one adds the outputs of a token's experts.
 const ExpertKernels = 6
@@ -118,6 +137,8 @@ func NewExperts(tokens, pairs, chosen, hidden, width, matrices, weightBytes floa
 type dims struct {
 	hidden, query, kv, ffn, vocabulary, headDim, entry, weight float64
 	active, expert, matrices                                   float64 // of routed experts
+	index                                                      *hardware.Indexer
+	latentEntry, latentWidth                                   float64 // of a latent cache
 }
 
 // operators build the kernel of a measurement.
@@ -144,7 +165,18 @@ var operators = map[string]func(m *Measurement, d dims) Kernel{
 		pairs := m.rows() * d.active / float64(m.TensorParallel)
 		return NewExperts(m.rows(), pairs, float64(m.Sequences), d.hidden, d.expert, d.matrices, d.weight)
 	},
+	"indexer": func(m *Measurement, d dims) Kernel {
+		return NewIndex(m.rows(), float64(m.Context), float64(d.index.Entry.Value),
+			float64(d.index.Heads.Value), float64(d.index.HeadDim.Value), float64(d.index.TopK.Value))
+	},
+	"attention_sparse": func(m *Measurement, d dims) Kernel {
+		selected := min(float64(m.Context), float64(d.index.TopK.Value))
+		return NewSparse(m.rows(), selected, d.latentEntry, d.query/d.headDim, d.latentWidth)
+	},
 }
+
+// indexed are the operators of models with an indexer.
+var indexed = []string{"indexer", "attention_sparse"}
 
 // feedForward are the operators of a dense feed-forward network.
 var feedForward = []string{"up_proj", "activation", "down_proj"}
@@ -160,8 +192,13 @@ func (m *Measurement) Kernel(model *hardware.Model) (Kernel, error) {
 	tp := float64(m.TensorParallel)
 	heads, kv, dim := float64(model.QueryHeads.Value), float64(model.KVHeads.Value), float64(model.HeadDim.Value)
 	switch {
-	case model.Latent != nil:
-		return Kernel{}, fmt.Errorf("model %s has latent attention: measure a model without it", model.Name)
+	case slices.Contains(indexed, m.Operator) && (model.Indexer == nil || model.Latent == nil):
+		return Kernel{}, fmt.Errorf("model %s has no indexer: measure a model with it, as deepseek-v3.2", model.Name)
+	case slices.Contains(indexed, m.Operator) && m.Context < 1:
+		return Kernel{}, fmt.Errorf("context is 0: state the cached tokens of %s", m.Operator)
+	case model.Latent != nil && !slices.Contains(indexed, m.Operator):
+		return Kernel{}, fmt.Errorf("model %s has latent attention: measure only %s of it, or another model",
+			model.Name, strings.Join(indexed, " and "))
 	case model.MoE != nil && slices.Contains(feedForward, m.Operator):
 		return Kernel{}, fmt.Errorf("model %s has routed experts: %s is of dense models", model.Name, m.Operator)
 	case model.MoE == nil && m.Operator == "experts":
@@ -185,6 +222,10 @@ func (m *Measurement) Kernel(model *hardware.Model) (Kernel, error) {
 	}
 	if e := model.MoE; e != nil {
 		d.active, d.expert = float64(e.Active.Value), float64(e.FFN.Value)
+	}
+	if l := model.Latent; l != nil {
+		d.index, d.latentEntry = model.Indexer, float64(model.Entry.Value)
+		d.latentWidth = float64(l.KVRank.Value) + float64(l.Rope.Value)/2
 	}
 	k := operators[m.Operator](m, d)
 	k.Software = softwareOf(m.Software)

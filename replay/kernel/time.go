@@ -37,6 +37,10 @@ func (p *Parameters) Seconds(d *Device, k *Kernel) float64 {
 		return p.prefill(d, k)
 	case Experts:
 		return p.experts(d, k)
+	case Index:
+		return p.index(d, k)
+	case Sparse:
+		return p.sparse(d, k)
 	}
 	return p.row(d, k)
 }
@@ -45,8 +49,8 @@ func (p *Parameters) Seconds(d *Device, k *Kernel) float64 {
 func (p *Parameters) product(d *Device, k *Kernel) float64 {
 	m, n, long := k.Out, k.Tokens, k.In
 	peak, memory := d.peak(k), d.Bandwidth*p[matrixMemory]
-	if d.Ampere {
-		memory = d.Bandwidth * p[matrixMemoryAmpere]
+	if d.SlowECC {
+		memory = d.Bandwidth * p[matrixMemoryECC]
 	}
 	bytes := m*long*k.Bytes + (n*long+n*m)*half
 	needed := p[matrixTile] * min(1, d.Matrix/d.SMs/fullSM)
@@ -156,8 +160,8 @@ func (p *Parameters) row(d *Device, k *Kernel) float64 {
 // L2 cache moves at its rate.
 func (p *Parameters) moved(d *Device, bytes, set float64) float64 {
 	memory := d.Bandwidth * p[rowMemory]
-	if d.Ampere {
-		memory = d.Bandwidth * p[rowMemoryAmpere]
+	if d.SlowECC {
+		memory = d.Bandwidth * p[rowMemoryECC]
 	}
 	near := max(memory, p[rowL2Rate]*d.SMs*d.Clock)
 	hit := min(1, p[rowL2Part]*d.L2/set)
@@ -165,10 +169,10 @@ func (p *Parameters) moved(d *Device, bytes, set float64) float64 {
 }
 
 // reached returns the memory's rate of which attention and experts reach a share. No Ampere GPU was
-// measured with them, so it is the datasheet's less the loss of products on Ampere.
+// measured with them. With ECC it is the datasheet's less the loss of products.
 func (p *Parameters) reached(d *Device) float64 {
-	if d.Ampere {
-		return d.Bandwidth * p[matrixMemoryAmpere] / p[matrixMemory]
+	if d.SlowECC {
+		return d.Bandwidth * p[matrixMemoryECC] / p[matrixMemory]
 	}
 	return d.Bandwidth
 }
@@ -203,6 +207,25 @@ func (p *Parameters) prefill(d *Device, k *Kernel) float64 {
 	block := 4 * queryTile * k.HeadDim * seen / (d.Matrix / d.SMs * p[prefillShare])
 	read := (k.In + k.Tokens) * k.Bytes / d.Bandwidth
 	return p[prefillLaunch] + max(waves*block, read) + p[prefillWave]*(waves-1)
+}
+
+// index returns the time of scores of the whole cache and of their Top-K. The Top-K goes over the rows of
+// scores one after the other, and takes longer over longer ones. Rows with fewer tokens have none.
+func (p *Parameters) index(d *Device, k *Kernel) float64 {
+	scored := k.Tokens * k.In
+	sum := p[indexLaunch] + max(scored*k.Bytes/(p.reached(d)*p[indexMemory]), 2*scored*k.Heads*k.HeadDim/d.MatrixLow)
+	if k.In >= k.TopK {
+		sum += (p[indexFirst] + p[indexRow]*k.Tokens) * k.In / (k.In + p[indexHalf])
+	}
+	return sum
+}
+
+// sparse returns the time of decode attention to selected entries. It has the form of decode, with the
+// arithmetic in place of the bytes, because a latent entry is attended to by all heads.
+func (p *Parameters) sparse(d *Device, k *Kernel) float64 {
+	flop := 4 * k.Tokens * k.In * k.Heads * k.HeadDim
+	busy := max(flop/(p[sparseShare]*d.Matrix), k.Tokens*k.In*k.Bytes/p.reached(d))
+	return p[sparseLaunch] + busy + p[sparseRamp]*flop/(flop+p[sparseHalf])
 }
 
 // expertRows is the number of rows of weights whose loads are under way at once on an SM: the columns of

@@ -10,7 +10,7 @@ import (
 )
 
 // Fitted prices operators by the kernel model: launches, tiles and waves of products, norms, rotary
-// embedding, activation and sampling count. Selection and lookups are the roofline's.
+// embedding, activation and sampling count. Selections without an indexer and lookups are the roofline's.
 type Fitted struct {
 	roofline  *Roofline
 	estimator *kernel.Estimator
@@ -50,9 +50,9 @@ func (f *Fitted) Notes() []string {
 	}{
 		{kernel.Product, "products"}, {kernel.Norm, "norms and activation"},
 		{kernel.Decode, "attention"}, {kernel.Sample, "sampling"},
-		{kernel.Experts, "routed experts"},
+		{kernel.Experts, "routed experts"}, {kernel.Index, "indexer"}, {kernel.Sparse, "sparse attention"},
 	} {
-		if g.kind == kernel.Experts && f.roofline.Model.MoE == nil {
+		if g.kind == kernel.Experts && f.roofline.Model.MoE == nil || g.kind >= kernel.Index && !f.indexes() {
 			continue
 		}
 		if f.estimator.Measured(g.kind) {
@@ -68,7 +68,15 @@ func (f *Fitted) Notes() []string {
 	if len(others) > 0 {
 		note += fmt.Sprintf(" not measured on %s, by constants of other GPUs: %s;", d.Name, strings.Join(others, ", "))
 	}
+	if f.indexes() {
+		return append([]string{note + " lookups are the roofline's"}, d.Notes...)
+	}
 	return append([]string{note + " selection and lookups are the roofline's"}, d.Notes...)
+}
+
+// indexes reports whether the model's indexer selects the entries of a latent cache.
+func (f *Fitted) indexes() bool {
+	return f.roofline.Selection.Method == "indexer" && f.roofline.Model.Latent != nil
 }
 
 // once returns the time of a kernel and of the gap after it.
@@ -110,6 +118,9 @@ func (f *Fitted) Layer(layer int, l *Load) (o Operators, err error) {
 	k := f.kernels(layer, l.Queries, l.routed())
 	o.Project, o.Pre, o.Post = k.before, k.second, k.out+k.around+k.feedForward
 	o.Attend = f.attention(l.Requests, l.Attended, l.Bytes)
+	if f.indexes() {
+		o.Select, o.Attend = f.index(l), f.sparse(l)
+	}
 	o.AttendAll = f.attention(l.Requests, l.Scored, l.Context*float64(m.Entry.Value))
 	o.AttendAll += f.unequal(l, o.AttendAll)
 	if l.Remade && l.Context > 0 { // a share of the product of all positions
@@ -181,6 +192,37 @@ func (f *Fitted) attention(requests, attended, bytes float64) float64 {
 	entry := float64(f.roofline.Model.Entry.Value)
 	read := f.once(kernel.NewDecode(requests, bytes/requests/entry, entry))
 	return max(read, f.estimator.Launch(kernel.Decode)+f.roofline.attention(attended, 0))
+}
+
+// index returns the time of the model's indexer. Queries of a request read its keys once.
+func (f *Fitted) index(l *Load) float64 {
+	queries := l.decoding()
+	if queries <= 0 || l.Scored <= 0 {
+		return 0
+	}
+	i := f.roofline.Model.Indexer
+	return f.once(kernel.NewIndex(queries, l.Scored/queries, float64(i.Entry.Value)*l.Context/l.Scored,
+		float64(i.Heads.Value), float64(i.HeadDim.Value), float64(i.TopK.Value)))
+}
+
+// sparseShare is the share of the fastest product's rate that attention to selected latent entries reaches on
+// GPUs where it is not measured. The README of https://github.com/deepseek-ai/FlashMLA states 410 TFLOP/s
+// for its sparse decoding kernel on H800. The fastest measured product of an H100, the same chip, has 794.5.
+const sparseShare = 410 / 794.5
+
+// sparse returns the time of attention to the entries that the indexer selects.
+func (f *Fitted) sparse(l *Load) float64 {
+	queries := l.decoding()
+	if queries <= 0 || l.Attended <= 0 {
+		return 0
+	}
+	if !f.estimator.Measured(kernel.Sparse) {
+		arithmetic := f.estimator.Launch(kernel.Decode) + f.roofline.attention(l.Attended, 0)/sparseShare
+		return max(f.attention(l.Requests, l.Attended, l.Bytes), arithmetic)
+	}
+	m := f.roofline.Model
+	width := float64(m.Latent.KVRank.Value) + float64(m.Latent.Rope.Value)/2
+	return f.once(kernel.NewSparse(queries, l.Attended/queries, l.Bytes/l.Attended, float64(m.QueryHeads.Value), width))
 }
 
 // Decode attention of unequal contexts takes longer than of equal ones, because it ends with the longest.

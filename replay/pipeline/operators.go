@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -36,6 +37,11 @@ func (l *Load) routed() float64 {
 		return l.Routed
 	}
 	return l.Queries
+}
+
+// decoding returns the query tokens that are not those of parts of prompts.
+func (l *Load) decoding() float64 {
+	return l.Queries - slice.Sum(l.Chunks, func(c Chunk) float64 { return float64(c.Tokens) })
 }
 
 // Operators are the times of a layer's operators, in seconds.
