@@ -87,10 +87,13 @@ func correction(near []neighbour, k *Kernel) float64 {
 	return sum / weight
 }
 
-// Launch returns the time of an attention kernel of a kind without work.
+// Launch returns the time of a kernel without work, of attention or over rows.
 func (e *Estimator) Launch(k Kind) float64 {
-	if k == Prefill {
+	switch k {
+	case Prefill:
 		return e.Parameters[prefillLaunch]
+	case Decode:
+		return e.Parameters[decodeLaunch]
 	}
-	return e.Parameters[decodeLaunch]
+	return e.Parameters[rowLaunch]
 }

@@ -65,6 +65,7 @@ type sums struct {
 	scored   float64 // cached tokens × query tokens
 	attended float64 // tokens attended × query tokens
 	entries  float64 // entries that attention reads
+	demanded float64 // entries of the demand
 	squares  float64 // tokens × tokens of the requests
 }
 
@@ -110,6 +111,7 @@ func (b *Batch) sum(requests []share, layer, step int, s *Scaling, context, posi
 			demanded = float64(c.Listed)
 		}
 		tokens := min(float64(length), demanded*s.Factor/s.Heads+pinned)
+		t.demanded += demanded * float64(n)
 		t.scored += float64(n * length * queries)
 		t.attended += tokens * float64(n*queries)
 		t.entries += tokens * float64(n) * s.Heads

@@ -57,9 +57,14 @@ func (p *Prefetch) Closed(s *Step) float64 {
 	return sum
 }
 
-// Closed returns the computation plus the exposed part of the fetch.
-func (DA) Closed(s *Step) float64 {
-	return s.sum(func(l *Layer) float64 { return l.hidden() + ExposedDA(l) })
+// Closed returns the computation plus the exposed part of the fetch. Whole attention hides none of it.
+func (d DA) Closed(s *Step) float64 {
+	return s.sum(func(l *Layer) float64 {
+		if d.Whole {
+			return l.hidden() + max(l.gathering(1), l.fetching(1)-l.pre())
+		}
+		return l.hidden() + ExposedDA(l)
+	})
 }
 
 // Closed returns the computation plus the overhead and the exposed part of the fetch.

@@ -38,12 +38,14 @@ type form struct {
 	held func(e Entry, m *hardware.Model) (token, request float64)
 	// early returns the seconds of the work that needs no moved bytes, and late that of the rest.
 	early, late func(e Entry, r *Roofline, a arrivals) float64
+	kernels     int // launches of the early work in the public code, 0 if they are not counted
 }
 
 // arrivals are the entries that a layer fetches in a step, for some requests.
 type arrivals struct {
 	requests  float64
 	entries   float64 // moved entries, each of some heads
+	hits      float64 // demanded entries that the cache has
 	heads     float64 // entries of a token
 	generated float64 // new tokens, which are written back
 }
@@ -60,7 +62,7 @@ var forms = []*form{
 		set: Entry{rank: 160}, options: func(e *Entry) []policies.Option {
 			return []policies.Option{policies.Int("rank", &e.rank, 1, 1<<16)}
 		},
-		lossy: true, bytes: valueBytes, held: Entry.factors, early: Entry.rebuild,
+		lossy: true, bytes: valueBytes, held: Entry.factors, early: Entry.rebuild, kernels: rebuildKernels,
 	},
 	{name: "hidden", usage: "hidden", summary: "the layer's input, which gives K and V again (HCache, KVPR)",
 		bytes: hiddenBytes, late: Entry.project},
@@ -192,6 +194,14 @@ func (e Entry) restore(r *Roofline, a arrivals) (early, late float64) {
 	return early, late
 }
 
+// kernels returns the number of kernels of the early work whose launches count.
+func (e Entry) kernels() float64 {
+	if e.kind == nil {
+		return 0
+	}
+	return float64(e.kind.kernels)
+}
+
 func (e Entry) note(m *hardware.Model) string {
 	return fmt.Sprintf("entry: %s moves %.4g B per token and layer, K and V are %s",
 		e, e.Bytes(m), hardware.Bytes(m.Entry.Value))
@@ -209,17 +219,23 @@ func (e Entry) factors(m *hardware.Model) (token, request float64) {
 	return rank, rank * keyNumbers(m)
 }
 
-// rebuild returns the seconds of ShadowKV's two kernels (public code, method get_key_cache). The
-// first multiplies the token's row with the columns of a head, 2 × rank × head_dim FLOP for each
-// missed entry. It gathers the rows by entry. The second applies the rotary embedding: it reads K,
-// and sines and cosines of as many numbers, and writes K. Hits keep their K. Their copies within
-// the GPU are not counted.
+// rebuildKernels copy K of hits, convert the numbers of the demanded groups, multiply and rotate. V of
+// hits and misses is the kernel of the fetch.
+const rebuildKernels = 4
+
+// rebuild returns the seconds of ShadowKV's kernels while V moves (public code, methods
+// get_key_cache and get_value_cache). One multiplies the token's row with the columns of a head,
+// 2 × rank × head_dim FLOP for each missed entry. It gathers the rows by entry. Another applies the
+// rotary embedding: it reads K, and sines and cosines of as many numbers, and writes K. The cache
+// keeps the demand in order, hits first, so K and V of all hits are read and written. V of misses
+// arrives in a buffer, from which it is read and written.
 func (e Entry) rebuild(r *Roofline, a arrivals) float64 {
-	keys := a.tokens() * keyNumbers(r.Model)
+	keys, hits := a.tokens()*keyNumbers(r.Model), a.hits/a.heads*keyNumbers(r.Model)
 	_, columns := e.factors(r.Model)
 	rows := a.entries * float64(e.rank) * halfBytes
 	product := r.at(2*keys*float64(e.rank), r.matrix, rows+a.requests*columns+keys*halfBytes)
-	return product + r.rotary(keys)
+	const buffered, copied = 3, 2 * 2 // passes over V of misses, over K and V of hits
+	return product + r.rotary(keys) + r.at(0, 1, halfBytes*(buffered*keys+copied*hits))
 }
 
 // rotary returns the seconds to apply the rotary embedding to some numbers.

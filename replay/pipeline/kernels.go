@@ -117,6 +117,7 @@ func (f *Fitted) Layer(layer int, l *Load) (o Operators, err error) {
 	m := f.roofline.Model
 	k := f.kernels(layer, l.Queries, l.routed())
 	o.Project, o.Pre, o.Post = k.before, k.second, k.out+k.around+k.feedForward
+	o.Select += f.launches(f.roofline.Selection.kernels())
 	o.Attend = f.attention(l.Requests, l.Attended, l.Bytes)
 	if f.indexes() {
 		o.Select, o.Attend = f.index(l), f.sparse(l)
@@ -140,6 +141,11 @@ func (f *Fitted) Layer(layer int, l *Load) (o Operators, err error) {
 		o.Again = k.before + k.second + k.out + k.around + k.feedForward + f.prompts(f.causal(l.Requests, l.Again, l.Pairs), l.Pairs, l.Selected, l.Again)
 	}
 	return o, nil
+}
+
+// launches returns the fixed time of some kernels, with the gaps after them.
+func (f *Fitted) launches(kernels float64) float64 {
+	return kernels * (f.estimator.Launch(kernel.Norm) + f.gap)
 }
 
 // kernels prices the kernels of a layer that depend on the number of its tokens alone. expertTokens is

@@ -99,6 +99,25 @@ func TestIndexer(t *testing.T) {
 	}
 }
 
+// The launches of the kernels of a selection and of an entry count with the kernel model, if public code
+// states the kernels: 20 of means and 4 of V with K from factors.
+func TestLaunchesOfSelection(t *testing.T) {
+	f, r := fittedOn(t, "a100-80", "llama-3.1-8b", 1)
+	f.gap = 1e-6
+	one := f.estimator.Launch(kernel.Norm) + f.gap
+	l := &Load{Requests: 2, Queries: 2, Context: 2 * 8192, Scored: 2 * 8192, Attended: 2 * 1024, Bytes: 1e6}
+	for text, kernels := range map[string]float64{"mean": 20, "minmax": 0, "keys": 0} {
+		r.Selection = selectionOf(t, text, r.Model)
+		have, err := f.Layer(0, l)
+		fatal.If(t, err)
+		want, err := r.Layer(0, l)
+		fatal.If(t, err)
+		near(t, text, have.Select, want.Select+kernels*one)
+	}
+	near(t, "v", f.launches(entryOf(t, "v", r.Model).kernels()), 4*one)
+	near(t, "int4", entryOf(t, "int4", r.Model).kernels(), 0)
+}
+
 // A layer has norms inside of attention and kernels that choose experts. By hand, for two tokens: Qwen3
 // 30B A3B has 128 experts and chooses 8 a token, so both tokens choose 128 · (1 − (15/16)²) = 15.5.
 // DeepSeek-V3 adds the output of its shared expert, and norms latents of 512 and 1536.

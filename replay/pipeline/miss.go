@@ -133,8 +133,12 @@ func (r *runner) moveMisses(t *sums, l *Layer, traffic *Traffic) {
 func (r *runner) restore(t *sums, l *Layer) {
 	early, late := r.Entry.restore(r.roofline, arrivals{
 		requests: t.requests, entries: float64(t.Moved) * r.Scaling.Factor,
+		hits:  max(0, t.demanded-float64(t.Moved)) * r.Scaling.Factor,
 		heads: r.Scaling.Heads, generated: float64(t.Positions),
 	})
+	if r.fitted != nil {
+		early += r.fitted.launches(r.Entry.kernels())
+	}
 	l.Pre += early
 	if late > 0 {
 		all := l.Attend + late

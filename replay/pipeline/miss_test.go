@@ -130,7 +130,7 @@ func TestSums(t *testing.T) {
 	b := &Batch{Profile: &Profile{Meta: replay.ProfileMeta{Setting: result.Setting{Sink: 2, Local: 1, BlockTokens: 4}}, Requests: []Request{{Steps: at(1)}, {Steps: at(10)}}}}
 	got := b.sum([]share{{0, 1}, {1, 2}}, 0, 5, &Scaling{Factor: 2, Heads: 1}, 0, 0)
 	want := sums{Counts: Counts{Demand: 21, Misses: 42, Runs: 63, Moved: 84, SSDMisses: 105, SSDMoved: 126, SSDRuns: 147, Positions: 6, SeqLen: 60, Prompt: 27},
-		requests: 3, scored: 120, attended: 2 * (11 + 20 + 20), entries: 11 + 20 + 20, squares: 3 * 400}
+		requests: 3, scored: 120, attended: 2 * (11 + 20 + 20), entries: 11 + 20 + 20, demanded: 4 + 2*40, squares: 3 * 400}
 	if got != want {
 		t.Errorf("%+v, expected %+v", got, want)
 	}

@@ -73,6 +73,7 @@ type runner struct {
 	vocabulary float64             // of the whole model, 0 on one GPU
 	gpuRate    float64             // bytes/s of the GPU's memory
 	roofline   *Roofline
+	fitted     *Fitted       // nil with the roofline alone
 	moved      float64       // bytes of a moved entry
 	fetch      transfer.Path // host to device
 	hop        transfer.Path // host to device, of blocks that the SSD has read
@@ -198,7 +199,7 @@ func (r *runner) prepare() error {
 			if r.Engine != nil {
 				fitted.gap = r.Engine.Gap
 			}
-			r.computer = fitted
+			r.computer, r.fitted = fitted, fitted
 		}
 	}
 	if r.Engine != nil {

@@ -128,7 +128,7 @@ type entry struct {
 var scheduleTable = []entry{
 	{"sequential", "sequential[:lookup=gpu|cpu]", "selects, looks up, fetches and computes one after the other", parseSequential, []string{"serial"}},
 	{"prefetch", "prefetch[:accuracy=1]", "a layer ahead, with the input of the layer before (InfiniGen)", parsePrefetch, []string{"infinigen"}},
-	{"da", "da", "attention on residents overlaps the fetch (ESS)", plain(DA{wholeBatch{"da"}}), []string{"ess"}},
+	{"da", "da[:attend=apart|whole]", "attention on residents overlaps the fetch (ESS), or follows it whole (ShadowKV)", parseDA, []string{"ess"}},
 	{"dba", "dba[:phi=0.5,delta_us=0]", "da, and the last phi of the selection overlaps too (ESS)", parseDBA, []string{"ess"}},
 	{"layerwise", "layerwise[:phi=0.5,delta_us=0]", "da or dba, whichever exposes less, layer by layer (ESS)", parseLayerwise, []string{"ess"}},
 	{"sfc", "sfc[:parts=auto]", "micro-batches: the GPU selects, the CPU looks up and the link fetches at once (KVDrive)", parseSFC, []string{"kvdrive"}},

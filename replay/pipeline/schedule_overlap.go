@@ -1,14 +1,38 @@
 package pipeline
 
-import "github.com/kvreplay/kvreplay/policies"
+import (
+	"strings"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
 
 // DA overlaps the fetch with the projections that selection did not need, and with the attention on
 // resident entries. Attention on the fetched entries follows, and the results are merged (ESS,
-// section 3.3, Dual-Attention).
-type DA struct{ wholeBatch }
+// section 3.3, Dual-Attention). If attention is whole, one kernel attends to all entries after the
+// fetch. The fetch then hides only behind projections and the restoring of entries (ShadowKV).
+type DA struct {
+	wholeBatch
+	Whole bool
+}
+
+func parseDA(options string) (Schedule, error) {
+	attend := "apart"
+	w, err := canonical("da", options, policies.Word("attend", &attend, "apart", "whole"))
+	w.name = strings.TrimSuffix(w.name, ":attend=apart") // the name without the option
+	return DA{w, attend == "whole"}, err
+}
 
 // Place adds a step.
-func (DA) Place(t *Timeline, s *Step) { placeOverlapped(t, s, func(*Layer) *DBA { return nil }) }
+func (d DA) Place(t *Timeline, s *Step) {
+	if !d.Whole {
+		placeOverlapped(t, s, func(*Layer) *DBA { return nil })
+		return
+	}
+	t.layers(s, func(i int, l *Layer, last Op) Op {
+		last, fetched := t.selectAndFetch(l, i, 0, 1, t.Add(Project, i, 0, l.Project, last))
+		return t.compute(l, i, 0, fetched, last)
+	})
+}
 
 // DBA divides the selection along the batch. The fetch for the first 1 − Phi of the requests runs
 // during the selection for the others (ESS, section 3.3, DualBatch-Attention). Everything else

@@ -234,7 +234,7 @@ func TestClosedForms(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		s := random(r, 1+r.IntN(9))
-		for _, name := range []string{"sequential", "sequential:lookup=cpu", "prefetch", "da", "dba:phi=0,delta_us=5", "layerwise", "layerwise:phi=0.3,delta_us=1", "sfc:parts=1", "flexgen", "gpu", "dense"} {
+		for _, name := range []string{"sequential", "sequential:lookup=cpu", "prefetch", "da", "da:attend=whole", "dba:phi=0,delta_us=5", "layerwise", "layerwise:phi=0.3,delta_us=1", "sfc:parts=1", "flexgen", "gpu", "dense"} {
 			c := schedule(t, name).(Closed)
 			near(t, name, place(t, c, s).End(), c.Closed(s))
 		}
@@ -320,7 +320,7 @@ func TestParseSchedule(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"dab": "known: sequential", "dba:psi=1": `unknown option "psi"`, "kvpr:batches=2": "order=column", "sfc:parts=0": "between 1",
-		"da:x=1": `unknown option "x": expected none`, "prefetch:accuracy=2": "between 0 and 1",
+		"da:x=1": `unknown option "x"; known: attend`, "gpu:x=1": `unknown option "x": expected none`, "prefetch:accuracy=2": "between 0 and 1",
 	} {
 		if _, err := ParseSchedule(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, expected %q", text, err, want)

@@ -28,6 +28,7 @@ type method struct {
 	set                  Selection // defaults of the options
 	options              func(s *Selection) []policies.Option
 	cost                 func(s Selection, m *hardware.Model) cost
+	kernels              int // launches of the public code, 0 if they are not counted
 }
 
 // cost is the work and the memory of a selection in one layer.
@@ -59,7 +60,7 @@ var selections = []method{
 	{name: "minmax", usage: "minmax[:tokens=16]", summary: "bounds of 16 tokens (Quest)",
 		set: Selection{Tokens: 16}, options: tokensOption, cost: groupCost(2)},
 	{name: "mean", usage: "mean[:tokens=8]", summary: "means of 8 tokens (ShadowKV)",
-		set: Selection{Tokens: 8}, options: tokensOption, cost: groupCost(1)},
+		set: Selection{Tokens: 8}, options: tokensOption, cost: meanCost, kernels: meanKernels},
 	{name: "centroids", usage: "centroids[:tokens=16]", summary: "centroids of clusters (KVDrive)",
 		set: Selection{Tokens: 16}, options: tokensOption, cost: groupCost(1)},
 	{name: "wave", usage: "wave[:tokens=16,share=0.232]", summary: "centroids and sums of values (RetroInfer)",
@@ -213,6 +214,22 @@ func groupCost(vectors float64) func(s Selection, m *hardware.Model) cost {
 	}
 }
 
+// meanCost is that of ShadowKV's means. The public code gives each group the largest weight that a
+// query head has for it (models/kv_cache.py, get_retrieval_position_ids). A product writes the
+// scores of all query heads, the softmax reads them and writes weights, and the maximum reads these.
+func meanCost(s Selection, m *hardware.Model) cost {
+	const passes = 4
+	c := groupCost(1)(s, m)
+	c.read += passes * halfBytes * float64(m.QueryHeads.Value) / float64(max(1, s.Tokens))
+	return c
+}
+
+// meanKernels are the kernels of that method with PyTorch 2.3: a copy of the queries, three of product
+// and softmax, the maximum, 14 of torch.topk, and a gather of the groups' numbers. torch.topk of many
+// long rows of BF16 (aten/src/ATen/native/cuda/TensorTopK.cu, mbtopk) sets three buffers and finds two
+// digits with two kernels each. Then it counts, scans twice with two kernels each, gathers and sorts.
+const meanKernels = 1 + 3 + 1 + 14 + 1
+
 // waveCost is that of RetroInfer's wave index (arXiv 2505.02922). A cluster has a centroid, the sum
 // of its values, its size in FP16, and a byte of a mask. All centroids and masks are scored. Those
 // of the estimated share are gathered with sums and sizes, which reads and writes them. Attention
@@ -264,6 +281,14 @@ func hashCost(s Selection, m *hardware.Model) cost {
 	return cost{weights: heads * vectors, held: halfBytes * heads * vectors / sharing, query: 2 * queries * vectors,
 		host: hostIndex{token: number * (heads*tables + queries), request: 2 * number * heads * tables * buckets,
 			scan: number * queries * tables / buckets, touches: queries * tables}}
+}
+
+// kernels returns the number of kernels of the selection whose launches count.
+func (s Selection) kernels() float64 {
+	if k := s.method(); k != nil {
+		return float64(k.kernels)
+	}
+	return 0
 }
 
 // selecting returns the time to score the index and find the Top-K.
