@@ -205,7 +205,7 @@ func (r *runner) moveLayer(layer int, t *sums, o *Operators, l *Layer, traffic *
 	k, m := r.kvpr, r.Model
 	entry, hidden := float64(m.Entry.Value), float64(m.Hidden.Value)
 	kv := r.cached(t, float64(t.SeqLen)*entry*k.KV.Ratio())
-	cost := r.fetch.Cost(kv)
+	cost := r.layers.Cost(kv)
 	l.Loads.Layer = cost.Load
 	rate := float64(kv.Bytes) / (cost.Seconds - cost.By.Launch)
 	activations := t.requests * hidden * k.X.PerNumber() // bytes per position

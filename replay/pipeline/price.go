@@ -77,6 +77,7 @@ type runner struct {
 	moved      float64       // bytes of a moved entry
 	fetch      transfer.Path // host to device
 	hop        transfer.Path // host to device, of blocks that the SSD has read
+	layers     transfer.Path // host to device, of the KV of whole layers
 	store      transfer.Path // device to host
 	ssd        transfer.Path
 	recomputed float64 // largest number of positions that a layer recomputed (KVPR)
@@ -274,6 +275,11 @@ func (r *runner) choosePaths() error {
 	}
 	share := float64(r.Machine.Host.StreamBandwidth.Value) / float64(r.Machine.GPUs)
 	r.fetch, r.store = transfer.Capped(fetch, share), transfer.Capped(link.Fastest(transfer.DeviceToHost), share)
+	if r.layers = r.fetch; r.kvpr != nil && r.kvpr.Pageable {
+		staged := transfer.NewLink(r.Machine.Link).Pageable()
+		r.layers, r.store = transfer.Capped(staged.Fastest(transfer.HostToDevice), share), transfer.Capped(staged.Fastest(transfer.DeviceToHost), share)
+		r.note("KV is in pageable memory: over PCIe the CPU stages each copy at %.4g GB/s (derived)", transfer.StagingRate/1e9)
+	}
 	if r.hop = r.fetch; r.Mapped {
 		r.hop = transfer.Capped(link.Pageable().Fastest(transfer.HostToDevice), share)
 	}

@@ -134,7 +134,7 @@ var scheduleTable = []entry{
 	{"sfc", "sfc[:parts=auto]", "micro-batches: the GPU selects, the CPU looks up and the link fetches at once (KVDrive)", parseSFC, []string{"kvdrive"}},
 	{"tbo", "tbo[:within=none|da|dba,phi=0.5,delta_us=0]", "two halves of the batch take turns at each transfer (two-batch overlap)", parseTBO, []string{"two-batch-overlap"}},
 	{"kvpr", "kvpr[:order=row|column,batches=1,weights=gpu|host,load=first|coarse|fine,recompute=on|paper|off,kv=fp16|int4,x=fp16|int4,group=64]", "all KV moves, except a part that is recomputed from activations meanwhile (KVPR)", parseKVPR, nil},
-	{"flexgen", "flexgen[:batches=1,weights=gpu|host,kv=fp16|int4,group=64]", "all KV moves, a layer ahead (FlexGen)", parseFlexGen, nil},
+	{"flexgen", "flexgen[:batches=1,weights=gpu|host,kv=fp16|int4,group=64,cache=pinned|pageable]", "all KV moves, a layer ahead (FlexGen)", parseFlexGen, nil},
 	{"ellm", "ellm[:uncached=auto,swap=auto,recompute=auto,choose=time,fused=no]", "first tokens stay uncached: some layers run again while others are swapped in (eLLM)", parseELLM, nil},
 	{"host", "host[:attend=all|demand|missed,halves=no|yes,weights=gpu|host]", "the CPU attends to KV in host memory, or to the misses alone (FastDecode)", parseHost, []string{"fastdecode"}},
 	{"gpu", "gpu", "sparse Top-K attention, all KV on the GPU", plain(OnGPU{}), []string{"on-gpu"}},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/kvreplay/kvreplay/policies"
 )
@@ -32,6 +33,7 @@ type KVPR struct {
 	Load      WeightOrder // order in which the weights move
 	Recompute Recomputing // rule for the number of recomputed positions
 	KV, X     Quantization
+	Pageable  bool // KV lies in memory that is not page-locked
 	name      string
 }
 
@@ -98,12 +100,16 @@ func parseKVPR(options string) (Schedule, error) {
 // recomputing:
 //
 //	layer = w + batches·S·y
+//
+// FlexGen's code pins the weights, but not the KV, because pinning takes much more memory
+// (flexgen/pytorch_backend.py, init_cache_one_gpu_batch). That is the option cache=pageable.
 func parseFlexGen(options string) (Schedule, error) {
 	k := &KVPR{Column: true, Batches: 1, Recompute: RecomputeNone}
-	where, kv, group := "gpu", "fp16", 64
+	where, kv, group, cache := "gpu", "fp16", 64, "pinned"
 	name, err := canonical("flexgen", options, policies.Int("batches", &k.Batches, 1, 1<<20), policies.Word("weights", &where, "gpu", "host"),
-		policies.Word("kv", &kv, "fp16", "int4"), policies.Int("group", &group, 2, 1<<16))
-	k.Weights, k.KV, k.name = where == "host", quantization(kv, group), name.name
+		policies.Word("kv", &kv, "fp16", "int4"), policies.Int("group", &group, 2, 1<<16), policies.Word("cache", &cache, "pinned", "pageable"))
+	k.Weights, k.KV, k.Pageable = where == "host", quantization(kv, group), cache == "pageable"
+	k.name = strings.TrimSuffix(name.name, ",cache=pinned") // the name without the option
 	return k, err
 }
 

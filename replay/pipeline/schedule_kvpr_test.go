@@ -128,6 +128,28 @@ func decoding(t testing.TB, text string, batch, prompt, generate int) *Result {
 	return priced(t, p, Options{Machine: machine, Model: m, Scaling: scaling, Selection: selection, Schedule: schedule(t, text), Batch: batch, Threads: 1})
 }
 
+// With KV in pageable memory a step takes as long as with all of host memory pageable, if no weights
+// move. Weights stay pinned, so with them it is shorter. The same bytes move.
+func TestPageableCache(t *testing.T) {
+	machine, m := parts(t, "a100-40", "opt-13b")
+	p, scaling, err := Decoding(512, 4, false, m)
+	fatal.If(t, err)
+	price := func(text, path string) *Result {
+		return priced(t, p, Options{Machine: machine, Model: m, Scaling: scaling, Schedule: schedule(t, text), Batch: 16, Threads: 1, Path: path})
+	}
+	pinned, all, cache := price("flexgen", ""), price("flexgen", "pageable"), price("flexgen:cache=pageable", "")
+	near(t, "step", cache.Mean, all.Mean)
+	near(t, "bytes", cache.H2D, pinned.H2D)
+	if cache.Mean < 2*pinned.Mean {
+		t.Errorf("a step takes %g s with pageable KV, %g s with pinned", cache.Mean, pinned.Mean)
+	}
+	pinned, all = price("flexgen:weights=host", ""), price("flexgen:weights=host", "pageable")
+	cache = price("flexgen:weights=host,cache=pageable", "")
+	if cache.Mean <= pinned.Mean || cache.Mean >= all.Mean {
+		t.Errorf("with weights a step takes %g s, pinned %g s, all pageable %g s", cache.Mean, pinned.Mean, all.Mean)
+	}
+}
+
 // The bytes of a step by hand, with and without 4-bit KV. If activations stay FP16, they are larger
 // than K and V of 4 bits, and recomputing does not pay.
 func TestPricedDecoding(t *testing.T) {
