@@ -293,7 +293,8 @@ func (b *bench) result(row reproduce.Row, line string) *pipeline.Result {
 	schedule, selection := cmp.Or(row.Text("schedule"), "dense"), ""
 	if _, ok := row["budget"]; ok {
 		p, o.Scaling = selected(row, m)
-		schedule, selection = "layerwise", fmt.Sprintf("mean:tokens=%d", chunk)
+		schedule, selection = "da:attend=whole", fmt.Sprintf("mean:tokens=%d", chunk)
+		o.Lookup = "hash"
 		o.Entry = reproduce.Must(pipeline.ParseEntry("v:rank=160", m))
 	} else if topk := optional(row, "topk"); topk > 0 { // sparse attention, all KV on the GPU
 		r := reproduce.Request{Context: int64(row.Int("prompt")), Demand: int64(topk), Resident: int64(topk)}
