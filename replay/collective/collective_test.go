@@ -68,6 +68,7 @@ func TestByHand(t *testing.T) {
 	}
 	n.PCIe = true // engines have no kernels, and a hop takes 1.67 us
 	near(t, "kernels over PCIe", n.AllReduce(Kernels, 8, 4e6), 10e-6+10e-6+140e-6)
+	near(t, "all-to-all over PCIe", n.AllToAll(8, 4e6), 10e-6+1e-5/6+70e-6)
 	near(t, "send over PCIe", n.Send(4e6), 10e-6+1e-5/6+80e-6)
 }
 

@@ -21,7 +21,7 @@ const exchangeStart = 35e-6
 //
 //	start + max((host−1)/gpus·bytes / (share·link), (gpus−host)/gpus·bytes / network)
 //
-// share is that of NCCL's rings. network is a GPU's rate to other hosts in each direction, which
+// start is exchangeStart. Over PCIe it is a call and a hop of NCCL. share is that of NCCL's rings. network is a GPU's rate to other hosts in each direction, which
 // counts only for several hosts. Tokens are sent directly to each of their experts, as DeepSeek-V3
 // does in decoding (Technical Report, arXiv 2412.19437, section 3.4.2). One GPU takes no time.
 func (n *Network) Exchange(gpus int, bytes, network float64) float64 {
@@ -55,6 +55,9 @@ func (n *Network) exchange(near, far, host, network float64) float64 {
 	seconds := (host - 1) / host * near / (n.NCCL.Share * n.Link)
 	if far > 0 {
 		seconds = max(seconds, far/network)
+	}
+	if n.PCIe { // DeepEP needs NVLink
+		return n.NCCL.Call + n.NCCL.hop(n.link()) + seconds
 	}
 	return exchangeStart + seconds
 }
