@@ -117,7 +117,9 @@ func (f *Fitted) Layer(layer int, l *Load) (o Operators, err error) {
 	m := f.roofline.Model
 	k := f.kernels(layer, l.Queries, l.routed())
 	o.Project, o.Pre, o.Post = k.before, k.second, k.out+k.around+k.feedForward
-	o.Select += f.launches(f.roofline.Selection.kernels())
+	if s := f.roofline.Selection; l.Context > l.Requests*float64(s.Tokens) { // with one group there is nothing to select
+		o.Select += f.launches(s.kernels())
+	}
 	o.Attend = f.attention(l.Requests, l.Attended, l.Bytes)
 	if f.indexes() {
 		o.Select, o.Attend = f.index(l), f.sparse(l)

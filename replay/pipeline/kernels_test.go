@@ -100,13 +100,13 @@ func TestIndexer(t *testing.T) {
 }
 
 // The launches of the kernels of a selection and of an entry count with the kernel model, if public code
-// states the kernels: 20 of means and 4 of V with K from factors.
+// states the kernels: 20 of means and 4 of V with K from factors. A context of one group has nothing to select.
 func TestLaunchesOfSelection(t *testing.T) {
 	f, r := fittedOn(t, "a100-80", "llama-3.1-8b", 1)
 	f.gap = 1e-6
 	one := f.estimator.Launch(kernel.Norm) + f.gap
 	l := &Load{Requests: 2, Queries: 2, Context: 2 * 8192, Scored: 2 * 8192, Attended: 2 * 1024, Bytes: 1e6}
-	for text, kernels := range map[string]float64{"mean": 20, "minmax": 0, "keys": 0} {
+	for text, kernels := range map[string]float64{"mean": 20, "mean:tokens=8192": 0, "minmax": 0, "keys": 0} {
 		r.Selection = selectionOf(t, text, r.Model)
 		have, err := f.Layer(0, l)
 		fatal.If(t, err)
