@@ -277,7 +277,8 @@ func (r *runner) choosePaths() error {
 	r.fetch, r.store = transfer.Capped(fetch, share), transfer.Capped(link.Fastest(transfer.DeviceToHost), share)
 	if r.layers = r.fetch; r.kvpr != nil && r.kvpr.Pageable {
 		staged := transfer.NewLink(r.Machine.Link).Pageable()
-		r.layers, r.store = transfer.Capped(staged.Fastest(transfer.HostToDevice), share), transfer.Capped(staged.Fastest(transfer.DeviceToHost), share)
+		r.layers = transfer.Capped(staged.Fastest(transfer.HostToDevice), share)
+		r.store = transfer.Capped(staged.Fastest(transfer.DeviceToHost), share)
 		r.note("KV is in pageable memory: over PCIe the CPU stages each copy at %.4g GB/s (derived)", transfer.StagingRate/1e9)
 	}
 	if r.hop = r.fetch; r.Mapped {
