@@ -13,8 +13,6 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/echo"
-	"github.com/kvreplay/kvreplay/policies/lookahead"
-	"github.com/kvreplay/kvreplay/policies/lru"
 	"github.com/kvreplay/kvreplay/policies/policytest"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
@@ -137,11 +135,10 @@ func (c *counter) total(p *part, spec policies.Spec, a ahead) (sum result.Row) {
 
 // prefetchers are policies with a source of prefetches, or none. Only some traces have predictions.
 var prefetchers = []struct {
-	policy policies.Entry
-	source string
+	policy, source string
 }{
-	{lru.Entry, "predicted"}, {lru.Entry, "candidates"}, {lru.Entry, "echo"}, {lookahead.Entry, "candidates,swap"}, {lookahead.Entry, "echo,swap"},
-	{echo.Entry, ""}, {echo.Entry, "predicted"}, {echo.Entry, "candidates"}, {echo.Entry, "echo"},
+	{"lru", "predicted"}, {"lru", "candidates"}, {"lru", "echo"}, {"lookahead", "candidates,swap"}, {"lookahead", "echo,swap"},
+	{"echo", ""}, {"echo", "predicted"}, {"echo", "candidates"}, {"echo", "echo"},
 }
 
 // budgets are numbers of moved entries, in misses of LRU without prefetches.
@@ -152,7 +149,7 @@ func (c *counter) prefetches() string {
 	var b strings.Builder
 	b.WriteString("| traces | policy | prefetch | at 1 | at 1.25 | at 1.5 | at 2 | moved | misses | useful |\n|---|---|---|" + strings.Repeat("---:|", len(budgets)+3) + "\n")
 	for _, p := range []part{parts[0], parts[1], parts[4], parts[7]} {
-		base := float64(c.total(&p, bound(c.t, lru.Entry), ahead{"", "2x"}).Misses)
+		base := float64(c.total(&p, named(c.t, "lru"), ahead{"", "2x"}).Misses)
 		title := p.name
 		for _, f := range prefetchers {
 			if f.source == "predicted" && p.name != "ahead" {
@@ -160,9 +157,9 @@ func (c *counter) prefetches() string {
 			}
 			var points []result.Row
 			for _, a := range steps(f.source) {
-				points = append(points, c.total(&p, bound(c.t, f.policy), a))
+				points = append(points, c.total(&p, named(c.t, f.policy), a))
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s |", title, f.policy.Name, cmp.Or(f.source, "none"))
+			fmt.Fprintf(&b, "| %s | %s | %s |", title, f.policy, cmp.Or(f.source, "none"))
 			title = ""
 			for _, budget := range budgets {
 				fmt.Fprintf(&b, " %.3f |", least(points, budget*base)/base)
@@ -232,11 +229,11 @@ func (c *counter) prefetchTimes() string {
 	b.WriteString("| traces | policy | prefetch | 1: none hidden | 1: all hidden | 64: none hidden | 64: all hidden |\n|---|---|---|---:|---:|---:|---:|\n")
 	for _, p := range []part{parts[1], parts[4]} {
 		title := p.name
-		for _, policy := range []policies.Entry{lru.Entry, echo.Entry} {
+		for _, policy := range []string{"lru", "echo"} {
 			for _, a := range []ahead{{"", "2x"}, {"candidates:0.25x", "1.75x"}, {"echo:0.25x", "1.75x"}} {
-				row := c.total(&p, bound(c.t, policy), a)
+				row := c.total(&p, named(c.t, policy), a)
 				source, _, _ := strings.Cut(a.prefetch, ":")
-				fmt.Fprintf(&b, "| %s | %s | %s |", title, policy.Name, cmp.Or(source, "none"))
+				fmt.Fprintf(&b, "| %s | %s | %s |", title, policy, cmp.Or(source, "none"))
 				for _, batch := range []int{1, 64} {
 					all, demand, computed := step(batch, row, row.Misses, row.Prefetched), step(batch, row, row.Misses, 0), step(batch, row, 0, 0)
 					fmt.Fprintf(&b, " %.2f | %.2f |", all, max(demand, all-computed))

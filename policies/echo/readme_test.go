@@ -192,17 +192,13 @@ func contenders(t *testing.T) (list []contender) {
 	return list
 }
 
-// named returns a contender's policy, or echo with an option.
-func named(t *testing.T, name string) policies.Spec {
-	spec, err := policies.NewTable(lookahead.Entry, s3fifo.Entry, nearlrfu.Entry, lrfu.Entry, echo.Entry).Parse(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return spec
-}
+// table has all policies of the README. Replays of it share their fingerprints.
+var table = policies.NewTable(lookahead.Entry, s3fifo.Entry, nearlrfu.Entry, lrfu.Entry, echo.Entry, lru.Entry, opt.Entry)
 
-func bound(t *testing.T, e policies.Entry) policies.Spec {
-	spec, err := policies.NewTable(e).Parse(e.Name)
+// named returns a policy of the table.
+func named(t *testing.T, name string) policies.Spec {
+	t.Helper()
+	spec, err := table.Parse(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +248,7 @@ func (c *counter) gaps() string {
 	fmt.Fprintf(&b, "| traces | policy | %s | pooled |\n|---|---|%s---:|\n", strings.Join(sizes, " | "), strings.Repeat("---:|", len(sizes)))
 	for i := range parts {
 		p := &parts[i]
-		least, most := c.of(p.files, "opt", bound(c.t, opt.Entry)), c.of(p.files, "lru", bound(c.t, lru.Entry))
+		least, most := c.of(p.files, "opt", named(c.t, "opt")), c.of(p.files, "lru", named(c.t, "lru"))
 		requests := requestsOf(p, most)
 		title := fmt.Sprintf("%s (%d)", p.name, len(requests))
 		for _, policy := range contenders(c.t) {
@@ -281,7 +277,7 @@ func (c *counter) tasks() string {
 	var b strings.Builder
 	b.WriteString("| task | constants | lrfu | near-lrfu | echo:calibrate=off | echo | echo:calibrate=trees |\n|---|---|---:|---:|---:|---:|---:|\n")
 	for _, p := range []part{parts[0], parts[1], parts[2], parts[3]} {
-		least, most := c.of(p.files, "opt", bound(c.t, opt.Entry)), c.of(p.files, "lru", bound(c.t, lru.Entry))
+		least, most := c.of(p.files, "opt", named(c.t, "opt")), c.of(p.files, "lru", named(c.t, "lru"))
 		byTask := map[string][]string{}
 		for _, r := range requestsOf(&p, most) {
 			byTask[taskOf(r)] = append(byTask[taskOf(r)], r)
@@ -309,7 +305,7 @@ func (c *counter) beyond(policy string) string {
 	fmt.Fprintf(&b, "| traces | %s | pooled |\n|---|%s---:|\n", strings.Join(sizes, " | "), strings.Repeat("---:|", len(sizes)))
 	for i := range parts {
 		p := &parts[i]
-		least, most := c.of(p.files, "opt", bound(c.t, opt.Entry)), c.of(p.files, "lru", bound(c.t, lru.Entry))
+		least, most := c.of(p.files, "opt", named(c.t, "opt")), c.of(p.files, "lru", named(c.t, "lru"))
 		without, with := c.of(p.files, "echo", named(c.t, "echo")), c.of(p.files, policy, named(c.t, policy))
 		more := missed{} // as much less than LRU as the policy misses less than the default
 		for r, misses := range most {
@@ -340,11 +336,12 @@ func (c *counter) ablation() string {
 	}
 	b.WriteString("\n|---|" + strings.Repeat("---:|", len(ablated)) + "\n")
 	for n, variant := range echo.Ablations {
+		spec := echo.Ablation(n)
 		fmt.Fprintf(&b, "| %s |", variant.Name)
 		for i := range ablated {
 			p := &ablated[i]
-			least, most := c.of(p.files, "opt", bound(c.t, opt.Entry)), c.of(p.files, "lru", bound(c.t, lru.Entry))
-			gaps := closed(requestsOf(p, most), most, least, c.of(p.files, "ablation "+variant.Name, echo.Ablation(n)))
+			least, most := c.of(p.files, "opt", named(c.t, "opt")), c.of(p.files, "lru", named(c.t, "lru"))
+			gaps := closed(requestsOf(p, most), most, least, c.of(p.files, "ablation "+variant.Name, spec))
 			fmt.Fprintf(&b, " %.1f |", gaps[len(sizes)])
 		}
 		b.WriteByte('\n')
@@ -361,7 +358,7 @@ func (c *counter) cells() string {
 		own := c.of(p.files, "echo", named(c.t, "echo"))
 		for _, r := range requestsOf(&p, own) {
 			for i := range sizes {
-				least := c.of(p.files, "lru", bound(c.t, lru.Entry))[r][i]
+				least := c.of(p.files, "lru", named(c.t, "lru"))[r][i]
 				for _, policy := range contenders(c.t)[:5] {
 					least = min(least, c.of(p.files, policy.name, policy.spec)[r][i])
 				}

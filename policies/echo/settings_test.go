@@ -9,8 +9,6 @@ import (
 
 	"github.com/kvreplay/kvreplay/datasets/synthetic"
 	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/policies/lru"
-	"github.com/kvreplay/kvreplay/policies/opt"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/allocate"
 	"github.com/kvreplay/kvreplay/replay/setting"
@@ -47,7 +45,7 @@ func (c *counter) plan(path string) *allocate.Plan {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	rows := c.run(path, replay.Options{Policies: []policies.Spec{bound(c.t, lru.Entry)}, Capacities: curves, Per: replay.PerStream})
+	rows := c.run(path, replay.Options{Policies: []policies.Spec{named(c.t, "lru")}, Capacities: curves, Per: replay.PerStream})
 	var requests []string
 	for _, row := range rows {
 		if isTuned(*row.RequestID) && !slices.Contains(requests, *row.RequestID) {
@@ -68,7 +66,7 @@ func (c *counter) plan(path string) *allocate.Plan {
 
 // settings returns the table of the gap closed on the wide traces in other settings.
 func (c *counter) settings() string {
-	list := append(slices.Clone(contenders(c.t)), contender{"lru", bound(c.t, lru.Entry)}, contender{"opt", bound(c.t, opt.Entry)})
+	list := append(slices.Clone(contenders(c.t)), contender{"lru", named(c.t, "lru")}, contender{"opt", named(c.t, "opt")})
 	var b strings.Builder
 	b.WriteString("| setting | capacity | tasks | lru | opt | echo | lrfu | near-lrfu:gamma=0.9 | echo:calibrate=sample | echo |\n|---|---|---|---:|---:|---:|---:|---:|---:|---:|\n")
 	first := map[string]float64{}
@@ -126,7 +124,7 @@ func (c *counter) contexts() string {
 		if err := synthetic.Write(context.Background(), path, d, synthetic.Options{}); err != nil {
 			c.t.Fatal(err)
 		}
-		least, most := c.replay(path, bound(c.t, opt.Entry)), c.replay(path, bound(c.t, lru.Entry))
+		least, most := c.replay(path, named(c.t, "opt")), c.replay(path, named(c.t, "lru"))
 		var requests []string
 		for r := range most {
 			requests = append(requests, r)

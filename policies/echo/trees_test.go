@@ -45,7 +45,7 @@ func (c *counter) observe(pattern string, n int, keep func(string) bool) (all []
 	}
 	for _, path := range paths {
 		var requests []string
-		for _, row := range c.run(path, replay.Options{Policies: []policies.Spec{bound(c.t, echo.Entry)}, Capacities: capacities, Per: replay.PerRequest}) {
+		for _, row := range c.run(path, replay.Options{Policies: []policies.Spec{named(c.t, "echo")}, Capacities: capacities, Per: replay.PerRequest}) {
 			if keep(*row.RequestID) {
 				requests = append(requests, *row.RequestID)
 			}
