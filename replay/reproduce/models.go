@@ -19,8 +19,9 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Machine returns a bundled machine.
-func (s *Study) Machine(name string) *hardware.Machine { return Must(s.Library.Machine(name)) }
+// Machine returns a bundled machine, the same one for the same name. So its network is fitted once. The
+// caller must not change it.
+func (s *Study) Machine(name string) *hardware.Machine { return Must(s.machine(name)) }
 
 // Model returns a bundled model.
 func (s *Study) Model(name string) *hardware.Model { return Must(s.Library.Model(name)) }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/memo"
 	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/render/figure"
@@ -102,6 +103,7 @@ type Study struct {
 
 	paper   Paper
 	data    *document
+	machine func(name string) (*hardware.Machine, error)
 	network pipeline.NetworkFinder
 	drafts  map[string]*Draft
 	traces  map[string]*Trace // by path
@@ -119,7 +121,7 @@ func Begin(ctx context.Context, p Paper, in Inputs) (*Study, error) {
 		return nil, err
 	}
 	s.Kernels = kernel.Fitted(s.Library)
-	s.network = pipeline.Networks(s.Library)
+	s.machine, s.network = memo.Func(s.Library.Machine), pipeline.Networks(s.Library)
 	return s, nil
 }
 
