@@ -52,7 +52,8 @@ var groups = []group{
 	{"mixture of experts, tensor parallelism", pipeline.MixedExperts, []string{"qwen3-moe-tp", "gpt-fast-moe", "vllm-moe-tp", "vllm-dbrx",
 		"sglang-deepseek-tp", "sglang-r1-tp", "tensorrt-llm-r1-tp"}},
 	{"gains of one system over another", 0, []string{"shadowkv-gain", "offload-gain", "tp-gain"}},
-	{"first tokens", pipeline.FirstTokens, []string{"tensorrt-llm-first", "lmdeploy-first", "lmdeploy-first-batch", "deepseek-v3.2-first", "large-ep-first"}},
+	{"first tokens", pipeline.FirstTokens, []string{"tensorrt-llm-first", "lmdeploy-first", "lmdeploy-first-batch"}},
+	{"first tokens, mixture of experts", pipeline.FirstOfExperts, []string{"deepseek-v3.2-first", "large-ep-first"}},
 	{"memory", 0, []string{"rtx4090-room", "rtx4090-room-prefill"}},
 }
 
