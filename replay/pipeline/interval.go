@@ -277,11 +277,18 @@ func (t *Timeline) stretched(again *Timeline, s *Step, m Submodel, factor float6
 	return again.End()
 }
 
-// note states the errors that intervals combine, in percent.
-func (u *Uncertainty) note() string {
+// note states the errors that the intervals of a result combine, in percent. The whole step has one
+// factor for TPOT and another for TTFT.
+func (u Uncertainty) note(tpot float64, first *prompts) string {
+	ttft := u[StepModel]
+	u[StepModel] = tpot
 	var texts []string
 	for m := range submodels {
 		texts = append(texts, fmt.Sprintf("%s %.0f %%", m, 100*(u[m]-1)))
 	}
-	return "± combines the errors of " + strings.Join(texts, ", ")
+	text := "± combines the errors of " + strings.Join(texts, ", ")
+	if first != nil {
+		text += fmt.Sprintf(" (%.0f %% for TTFT)", 100*(ttft-1))
+	}
+	return text
 }

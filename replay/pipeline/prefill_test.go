@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -44,6 +45,19 @@ func TestFirstTokens(t *testing.T) {
 	near(t, "all at once", prefilled(t, 4, 0, nil).TTFT, 4*rest+logits)
 	if alone := prefilled(t, 1, 0, func(o *Options) { o.Prefill = Prefill{} }).TTFT; alone != 0 {
 		t.Errorf("without a prompt the first token takes %g s", alone)
+	}
+}
+
+// A note states both factors of the whole step. Without prompts there is one.
+func TestNoteOfErrors(t *testing.T) {
+	last := func(r *Result) string { return r.Notes[len(r.Notes)-1] }
+	with, without := last(prefilled(t, 1, 0, nil)), last(prefilled(t, 1, 0, func(o *Options) { o.Prefill = Prefill{} }))
+	want := fmt.Sprintf(", whole step %.0f %%", 100*(OneGPU.Factor()-1))
+	if !strings.HasSuffix(without, want) {
+		t.Errorf("%q, expected to end in %q", without, want)
+	}
+	if want += fmt.Sprintf(" (%.0f %% for TTFT)", 100*(FirstTokens.Factor()-1)); !strings.HasSuffix(with, want) {
+		t.Errorf("%q, expected to end in %q", with, want)
 	}
 }
 

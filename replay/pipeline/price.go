@@ -354,7 +354,7 @@ func (r *runner) run() (*Result, error) {
 		return nil, err
 	}
 	b := r.basis()
-	result.Notes = slices.Concat(r.notes, r.computer.Notes(), b.notes(cmp.Or(r.Machine.Shown, r.Machine.Name)), []string{r.factors.note()})
+	result.Notes = slices.Concat(r.notes, r.computer.Notes(), b.notes(cmp.Or(r.Machine.Shown, r.Machine.Name)), []string{r.factors.note(r.stepFactor(), first)})
 	result.Labels = r.labels(b)
 	return result, nil
 }
