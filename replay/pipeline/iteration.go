@@ -126,10 +126,7 @@ func (it *Iterations) Seconds(x *Iteration) (float64, error) {
 	load := Load{Requests: float64(x.Decodes), Queries: float64(x.Decodes), Routed: x.Routed, Context: float64(x.Context), Longest: float64(x.Longest), Scored: float64(x.Context),
 		Attended: float64(x.Selected), Bytes: float64(x.Selected) * float64(r.Model.Entry.Value),
 		Again: x.Again, Pairs: (x.Squares + x.Again) / 2, Chunks: x.Chunks}
-	load.Selected = load.Pairs
-	if x.TopK > 0 { // at most, as the lengths are not known
-		load.Selected = min(load.Pairs, x.Again*float64(x.TopK))
-	}
+	load.Selected = min(load.Pairs, x.Again*float64(x.TopK)) // at most, as the lengths are not known
 	for _, c := range x.Chunks {
 		load.Queries += float64(c.Tokens)
 	}
@@ -186,7 +183,8 @@ func (it *Iterations) Fetch(blocks, block int64) float64 {
 
 // stored returns the bytes of a token in a layer: its entry, and its key of an indexer.
 func (r *runner) stored() float64 {
-	return float64(r.Model.Entry.Value) + r.Selection.cost(r.Model).token
+	index, _ := r.held(r.Batch)
+	return float64(r.Model.Entry.Value) + index
 }
 
 // Restore returns the seconds of ByHidden.

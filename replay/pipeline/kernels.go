@@ -76,7 +76,7 @@ func (f *Fitted) Notes() []string {
 
 // indexes reports whether the model's indexer selects the entries of a latent cache.
 func (f *Fitted) indexes() bool {
-	return f.roofline.Selection.Method == "indexer" && f.roofline.Model.Latent != nil
+	return f.roofline.topk() > 0 && f.roofline.Model.Latent != nil
 }
 
 // once returns the time of a kernel and of the gap after it.
@@ -117,12 +117,13 @@ func (f *Fitted) Layer(layer int, l *Load) (o Operators, err error) {
 	m := f.roofline.Model
 	k := f.kernels(layer, l.Queries, l.routed())
 	o.Project, o.Pre, o.Post = k.before, k.second, k.out+k.around+k.feedForward
-	if s := f.roofline.Selection; l.Context > l.Requests*float64(s.Tokens) { // with one group there is nothing to select
-		o.Select += f.launches(s.kernels())
-	}
-	o.Attend = f.attention(l.Requests, l.Attended, l.Bytes)
 	if f.indexes() {
 		o.Select, o.Attend = f.index(l), f.sparse(l)
+	} else {
+		if s := f.roofline.Selection; l.Context > l.Requests*float64(s.Tokens) { // with one group there is nothing to select
+			o.Select += f.launches(s.kernels())
+		}
+		o.Attend = f.attention(l.Requests, l.Attended, l.Bytes)
 	}
 	o.AttendAll = f.attention(l.Requests, l.Scored, l.Context*float64(m.Entry.Value))
 	o.AttendAll += f.unequal(l, o.AttendAll)

@@ -72,8 +72,9 @@ func (it *Iterations) Room() Room {
 	// (vllm/v1/sample/ops/topk_topp_triton.py). The number of requests is rounded up to a power of two.
 	rows := min(float64(gpu.SMs.Value), math.Exp2(math.Ceil(math.Log2(float64(max(1, r.Batch))))))
 	fixed += rows * vocabulary * 4
+	index, _ := r.held(r.Batch)
 	return Room{Total: total, Weights: GPUWeights(m, r.Experts), Fixed: fixed,
-		Token: token, Kept: hidden, Output: sampled*vocabulary + drawn*hidden, Entry: float64(m.Entry.Value) * float64(m.Layers.Value), Index: r.Selection.cost(m).token * float64(m.Layers.Value),
+		Token: token, Kept: hidden, Output: sampled*vocabulary + drawn*hidden, Entry: float64(m.Entry.Value) * float64(m.Layers.Value), Index: index * float64(m.Layers.Value),
 		Host: float64(r.Machine.Host.Memory.Value) / float64(max(1, r.Machine.GPUs))}
 }
 

@@ -109,6 +109,14 @@ func canonical(name, options string, list ...policies.Option) (wholeBatch, error
 	return wholeBatch{name}, err
 }
 
+// without leaves out the last option if it has this value, so that names stay those before the option.
+func (w wholeBatch) without(option string) wholeBatch {
+	if before, found := strings.CutSuffix(w.name, option); found {
+		w.name = before[:len(before)-1] // and its separator
+	}
+	return w
+}
+
 // plain reads the options of a schedule that has none.
 func plain(s Schedule) func(options string) (Schedule, error) {
 	return func(options string) (Schedule, error) {

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
@@ -47,7 +46,7 @@ func parseHost(options string) (Schedule, error) {
 	attend, halves, weights := string(AttendsAll), "no", "gpu"
 	w, err := canonical("host", options, policies.Word("attend", &attend, "all", "demand", "missed"),
 		policies.Word("halves", &halves, "no", "yes"), policies.Word("weights", &weights, "gpu", "host"))
-	w.name = strings.TrimSuffix(w.name, ",weights=gpu") // the name without the option
+	w = w.without("weights=gpu")
 	h := &Host{w, AttendedOnHost(attend), halves == "yes", weights == "host"}
 	if err == nil && h.Weights && h.Attends == AttendsMissed {
 		return nil, errors.New("attend=missed keeps a cache on the GPU: choose attend=all or attend=demand for weights=host")

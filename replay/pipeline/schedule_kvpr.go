@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/kvreplay/kvreplay/policies"
 )
@@ -109,7 +108,7 @@ func parseFlexGen(options string) (Schedule, error) {
 	name, err := canonical("flexgen", options, policies.Int("batches", &k.Batches, 1, 1<<20), policies.Word("weights", &where, "gpu", "host"),
 		policies.Word("kv", &kv, "fp16", "int4"), policies.Int("group", &group, 2, 1<<16), policies.Word("cache", &cache, "pinned", "pageable"))
 	k.Weights, k.KV, k.Pageable = where == "host", quantization(kv, group), cache == "pageable"
-	k.name = strings.TrimSuffix(name.name, ",cache=pinned") // the name without the option
+	k.name = name.without("cache=pinned").name
 	return k, err
 }
 

@@ -1,10 +1,6 @@
 package pipeline
 
-import (
-	"strings"
-
-	"github.com/kvreplay/kvreplay/policies"
-)
+import "github.com/kvreplay/kvreplay/policies"
 
 // DA overlaps the fetch with the projections that selection did not need, and with the attention on
 // resident entries. Attention on the fetched entries follows, and the results are merged (ESS,
@@ -18,8 +14,7 @@ type DA struct {
 func parseDA(options string) (Schedule, error) {
 	attend := "apart"
 	w, err := canonical("da", options, policies.Word("attend", &attend, "apart", "whole"))
-	w.name = strings.TrimSuffix(w.name, ":attend=apart") // the name without the option
-	return DA{w, attend == "whole"}, err
+	return DA{w.without("attend=apart"), attend == "whole"}, err
 }
 
 // Place adds a step.
