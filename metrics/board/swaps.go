@@ -4,7 +4,9 @@ import (
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/kvreplay/kvreplay/internal/slice"
 )
@@ -227,19 +229,27 @@ func (test *pairTest) observe(cells [][][]float64) {
 	}
 }
 
-// multiply multiplies the product of ratios of an exchange by one more. A large or small product
-// moves into the logarithm.
-func (test *pairTest) multiply(k int, ratio float64) {
-	product := test.totals[k] * ratio
-	if product > leastProduct && product < mostProduct {
-		test.totals[k] = product
+// take adds differences to the sums of the exchanges from first on, or multiplies their products by
+// ratios. A large or small product moves into the logarithm.
+func (test *pairTest) take(first int, by []float64) {
+	totals := test.totals[first:][:len(by)]
+	if test.of == difference {
+		for k, x := range by {
+			totals[k] += x
+		}
 		return
 	}
-	if test.logs == nil {
-		test.logs = make([]float64, len(test.totals))
+	for k, ratio := range by {
+		if product := totals[k] * ratio; product > leastProduct && product < mostProduct {
+			totals[k] = product
+			continue
+		}
+		if test.logs == nil {
+			test.logs = make([]float64, len(test.totals))
+		}
+		test.logs[first+k] += math.Log(totals[k]) + math.Log(ratio)
+		totals[k] = 1
 	}
-	test.logs[k] += math.Log(test.totals[k]) + math.Log(ratio)
-	test.totals[k] = 1
 }
 
 func (test *pairTest) p(exact bool) float64 {
@@ -329,27 +339,53 @@ func (t *traceSwaps) many(tests []*pairTest, cells [][][]float64, apart bool) {
 	if !apart {
 		signed = newLeads(slices.Concat(cells...))
 	}
-	by := make([][]float64, max(n, len(signed.series)))
-	for i := range by {
-		by[i] = make([]float64, blockSize)
+	bySigned := vectors(len(signed.series))
+	workers := make([]*pairWorker, min(len(tests), runtime.GOMAXPROCS(0)))
+	for i := range workers {
+		workers[i] = &pairWorker{by: vectors(len(differences[0].series)), room: make([]four, blockSize), sums: newStatistics(blockSize)}
 	}
-	none, room, s := make([]float64, blockSize), make([]four, blockSize), newStatistics(blockSize)
+	none := make([]float64, blockSize)
 	t.blocks(len(tests[0].totals), func(first int, patterns *patterns) {
-		signed.fill(by, patterns, room)
-		for i, test := range tests {
-			differences[i].fill(by, patterns, room) // none unless apart
-			for c, sum := range sums[i] {
-				a, b := by[c], none
-				if !apart {
-					a, b = by[test.pair[0]*n+c], by[test.pair[1]*n+c]
+		signed.fill(bySigned, patterns, workers[0].room)
+		var group sync.WaitGroup
+		for begin, w := range workers {
+			group.Go(func() {
+				for i := begin; i < len(tests); i += len(workers) {
+					test := tests[i]
+					differences[i].fill(w.by, patterns, w.room) // none unless apart
+					for c, sum := range sums[i] {
+						a, b := none, none
+						if apart {
+							a = w.by[c]
+						} else {
+							a, b = bySigned[test.pair[0]*n+c], bySigned[test.pair[1]*n+c]
+						}
+						w.sums.add(test.of, a[:patterns.count], b, sum)
+						if w.sums.factors == mostFactors || c+1 == n {
+							w.sums.take(test, first, nil)
+						}
+					}
 				}
-				s.add(test.of, a[:patterns.count], b, sum)
-				if s.factors == mostFactors || c+1 == n {
-					s.take(test, first, nil)
-				}
-			}
+			})
 		}
+		group.Wait()
 	})
+}
+
+// pairWorker has the room of one processor for the tests of pairs.
+type pairWorker struct {
+	by   [][]float64 // leads of a pair by cell and pattern
+	room []four
+	sums *statistics
+}
+
+// vectors makes vectors of one number for each pattern of a block.
+func vectors(count int) [][]float64 {
+	all := make([][]float64, count)
+	for i := range all {
+		all[i] = make([]float64, blockSize)
+	}
+	return all
 }
 
 // patterns are some patterns of a trace. Byte g of pattern k is bytes[g × stride + k].
@@ -472,19 +508,11 @@ func (s *statistics) take(test *pairTest, first int, of []uint32) {
 			s.above[k] /= s.below[k]
 		}
 	}
-	exchanges := s.patterns
-	if of != nil {
-		exchanges = len(of)
+	if of == nil {
+		test.take(first, s.above[:s.patterns])
+		return
 	}
-	for k := range exchanges {
-		pattern := k
-		if of != nil {
-			pattern = int(of[k])
-		}
-		if test.of == difference {
-			test.totals[first+k] += s.above[pattern]
-		} else {
-			test.multiply(first+k, s.above[pattern])
-		}
+	for k, pattern := range of {
+		test.take(first+k, s.above[pattern:pattern+1])
 	}
 }
