@@ -45,7 +45,13 @@ const (
 	// A layer takes the longer of both (HCache, arXiv 2410.05004, section 4.1). Inputs were stored
 	// while they were computed, and that is not counted.
 	ByHidden Resumption = "hidden"
+	// Never admits a request only if KV of its prompt and its whole answer fits, next to that of all running
+	// requests. So no KV leaves the GPU. It is policy GUARANTEED_NO_EVICT of TensorRT-LLM.
+	Never Resumption = "never"
 )
+
+// Resumptions are all of these ways.
+var Resumptions = []Resumption{ByRecompute, BySwap, ByHidden, Never}
 
 // Resumed is the price of a request that leaves the GPU and comes back.
 type Resumed struct {

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 )
 
@@ -86,6 +87,8 @@ type replica struct {
 	step    StepRow
 	work    pipeline.Iteration
 	moves   int64 // ns of transfers before the iteration
+	// promised counts the blocks that requests have or will have until they leave, if none is preempted.
+	promised int
 }
 
 // mostPreemptions of a request mean that the scheduler makes no progress.
@@ -256,11 +259,10 @@ func (e *replica) form(f *flight) error {
 			break
 		}
 	}
-	for _, j := range f.produces[produced:] {
-		if j.Generated == j.output {
-			e.leaving++
-			s.Running = slices.DeleteFunc(s.Running, func(o *Job) bool { return o == j })
-		}
+	ended := func(j *Job) bool { return j.Generated == j.output }
+	if n := slice.Count(f.produces[produced:], ended); n > 0 {
+		e.leaving += n
+		s.Running = slices.DeleteFunc(s.Running, ended)
 	}
 	r := &e.step
 	r.Running, r.Waiting, r.Blocks = len(s.Running)+e.leaving, len(s.Waiting), e.pool.used
@@ -304,6 +306,10 @@ func (e *replica) uncached(j *Job, tokens int) int {
 // lack returns the blocks that a request needs in addition for some tokens, below 0 if it has too
 // many.
 func (e *replica) lack(j *Job, tokens int) int {
+	all, room := j.Computed+tokens, len(j.held)*e.BlockTokens
+	if e.state.Uncached == 0 && e.Memory.Cached == 0 && all <= room && all > room-e.BlockTokens {
+		return 0 // without a division
+	}
 	return e.blocks(j.Computed+tokens-e.uncached(j, tokens)) - len(j.held)
 }
 
@@ -375,6 +381,7 @@ func (e *replica) preempt(at int) {
 	s.Waiting = slices.Insert(s.Waiting, behind(s.Waiting, j.Priority-1), j)
 	j.Preemptions++
 	e.step.Preempted++
+	e.promised -= e.promise(j)
 	switch bytes := e.leaves(j); {
 	case j.Decodes() && bytes > 0 && e.hosted+bytes <= e.Memory.Host:
 		e.hosted += bytes
@@ -421,7 +428,8 @@ func (e *replica) admit(at int, f *flight) (bool, error) {
 	if e.Reserve {
 		whole = j.Need()
 	}
-	if room := e.room(j, tokens) - free; e.blocks(j.Computed+whole)-len(j.held) > room || e.lack(j, tokens) > room {
+	room := e.room(j, tokens) - free
+	if e.promised+e.promise(j) > e.most() || e.blocks(j.Computed+whole)-len(j.held) > room || e.lack(j, tokens) > room {
 		if j.hosted == 0 {
 			j.held, j.Computed = j.held[:0], 0
 		}
@@ -442,11 +450,20 @@ func (e *replica) admit(at int, f *flight) (bool, error) {
 	}
 	r := e.state.Running
 	e.state.Running = slices.Insert(r, behind(r, j.Priority), j)
+	e.promised += e.promise(j)
 	if j.admitted < 0 {
 		j.admitted, j.reused = e.state.Now, j.Computed
 	}
 	e.grow(j, tokens, f)
 	return true, nil
+}
+
+// promise returns the blocks of a request with its whole answer, 0 if requests may be preempted.
+func (e *replica) promise(j *Job) int {
+	if e.Preempt != pipeline.Never {
+		return 0
+	}
+	return e.blocks(j.Input + j.output)
 }
 
 // match finds the leading blocks whose content is known, and returns the number of those that no
@@ -529,6 +546,7 @@ func (e *replica) below() (bytes int64) {
 // leave releases the memory of a request that has all its tokens.
 func (e *replica) leave(j *Job) {
 	e.leaving--
+	e.promised -= e.promise(j)
 	e.drop(j)
 	e.pool.forget(j)
 }

@@ -51,7 +51,7 @@ func (latest) Admit(s *State) int           { return len(s.Waiting) - 1 }
 func drawn(seed uint64) ([]Request, Options) {
 	r := rand.New(rand.NewPCG(seed, 29))
 	tokens := []int{1, 2, 4, 8, 16}[r.IntN(5)]
-	o := Options{Preempt: []pipeline.Resumption{pipeline.ByRecompute, pipeline.BySwap, pipeline.ByHidden}[r.IntN(3)],
+	o := Options{Preempt: pipeline.Resumptions[r.IntN(4)],
 		Scheduler: []Scheduler{FCFS{}, FCFS{}, latest{}, partial{}, &Optimised{Time: toy{}.Iteration, Partial: true}, &Optimised{Time: toy{}.Iteration, SLO: 500}}[r.IntN(6)], BlockTokens: tokens, Budget: 1 + r.IntN(40), MaxRunning: 1 + r.IntN(9),
 		Ahead: r.IntN(2) == 0, Reserve: r.IntN(2) == 0, NoPrefix: r.IntN(3) == 0}
 	_, part := o.Scheduler.(partial)
@@ -59,8 +59,11 @@ func drawn(seed uint64) ([]Request, Options) {
 		part = e.Partial
 	}
 	o.NoPrefix = o.NoPrefix || part
+	if part && o.Preempt == pipeline.Never {
+		o.Preempt = pipeline.BySwap // as ellm does, whose uncached tokens need more memory
+	}
 	m := &o.Memory
-	*m = Memory{Weights: 1000, Token: int64(r.IntN(3)), Kept: int64(r.IntN(2)), Output: int64(r.IntN(5)), Block: int64(8 * tokens), Hidden: 4, Host: int64(r.IntN(1000)), Elastic: r.IntN(2) == 0}
+	*m = Memory{Weights: 1000, Token: int64(r.IntN(3)), Kept: int64(r.IntN(2)), Output: int64(r.IntN(5)), Block: int64(8 * tokens), Hidden: 4, Host: int64(r.IntN(1000)), Elastic: r.IntN(2) == 0 && o.Preempt != pipeline.Never}
 	if part {
 		m.Buffer = 1
 	}
@@ -133,6 +136,9 @@ func differ(t *testing.T, seed uint64) (preempted, reused int) {
 		}
 	}
 	for _, r := range rows {
+		if o.Preempt == pipeline.Never && r.Preemptions > 0 {
+			t.Fatalf("seed %d: request %d is preempted", seed, r.ID)
+		}
 		preempted += r.Preemptions
 		reused += r.Reused
 	}

@@ -135,8 +135,10 @@ func (o *Options) check() error {
 		return fmt.Errorf("%d tokens an iteration and %d running requests, expected at least 1", o.Budget, o.MaxRunning)
 	case m.Block < 1 || m.Weights < 0 || m.Token < 0 || m.Kept < 0 || m.Output < 0 || m.Hidden < 0 || m.Buffer < 0 || m.Host < 0 || m.Cached < 0 || m.Index < 0 || m.Index > 0 && m.Cached == 0:
 		return errors.New("negative memory, blocks without bytes, or an index without a cache")
-	case o.Preempt != pipeline.ByRecompute && o.Preempt != pipeline.BySwap && o.Preempt != pipeline.ByHidden:
-		return fmt.Errorf("preempt by %q, expected recompute, swap or hidden", o.Preempt)
+	case !slices.Contains(pipeline.Resumptions, o.Preempt):
+		return fmt.Errorf("preempt %q, expected recompute, swap, hidden or never", o.Preempt)
+	case o.Preempt == pipeline.Never && m.Elastic:
+		return errors.New("a system that never preempts promises memory, which elastic memory may take back: leave out --elastic")
 	}
 	switch n := o.most(); {
 	case n < 1:

@@ -259,7 +259,13 @@ func (r *reference) form() (all []given, row StepRow, moves int64) {
 		if r.Reserve {
 			need = j.Need()
 		}
-		if room := r.left(all, j, tokens) - free; r.count(j.Computed+need)-len(r.owners[j]) > room || r.count(j.Computed+tokens-r.again(j, tokens))-len(r.owners[j]) > room {
+		room, promised := r.left(all, j, tokens)-free, 0
+		if r.Preempt == pipeline.Never {
+			for _, o := range append(append([]*Job{j}, s.Running...), r.ended...) {
+				promised += r.count(o.Input + o.output)
+			}
+		}
+		if promised > len(r.blocks) || r.count(j.Computed+need)-len(r.owners[j]) > room || r.count(j.Computed+tokens-r.again(j, tokens))-len(r.owners[j]) > room {
 			if r.home[j] == 0 {
 				r.owners[j] = nil
 				j.Computed = 0

@@ -354,7 +354,7 @@ func (c *comparison) dense(ctx context.Context, o pipeline.Options) error {
 		return c.refused(ctx, err)
 	}
 	c.row.take(best, false)
-	if best.Fits() || c.system.Preempt == "" {
+	if best.Fits() || c.system.Preempt == "" || c.system.Preempt == pipeline.Never {
 		return nil
 	}
 	low, high := 0, c.Batch // low fits, high does not

@@ -220,8 +220,8 @@ func (s *System) check(table policies.Table) error {
 		return errors.New("expected the keys name, source and schedule")
 	case strings.ContainsAny(s.Name, ",: ") || s.Ablations != nil && strings.Contains(s.Name, "/"):
 		return fmt.Errorf("name %q: expected letters, digits and -", s.Name)
-	case !slices.Contains([]pipeline.Resumption{"", pipeline.ByRecompute, pipeline.BySwap, pipeline.ByHidden}, s.Preempt):
-		return fmt.Errorf("preempt %q: expected %s, %s or %s", s.Preempt, pipeline.ByRecompute, pipeline.BySwap, pipeline.ByHidden)
+	case s.Preempt != "" && !slices.Contains(pipeline.Resumptions, s.Preempt):
+		return fmt.Errorf("preempt %q: expected recompute, swap, hidden or never", s.Preempt)
 	case !slices.Contains([]string{"", largest, fastest}, s.Keep.Size):
 		return fmt.Errorf("keep.size %q: expected %s or %s", s.Keep.Size, largest, fastest)
 	case s.Select.BlockTokens < 0 || s.Keep.BlockTokens < 0:
