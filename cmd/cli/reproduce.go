@@ -38,7 +38,7 @@ func reproduceCommand() command {
 		long: `Compute the papers' tables, figures and statements with kvreplay's own code and compare each
 figure with the printed one. Some sections replay real traces (--traces).
 replay/REPRODUCTION.md is the full report of all, which leaves out blind
-(replay/pipeline/BLIND.md). replay/reproduce/README.md explains the results.
+(replay/pipeline/BLIND.md) and trtllm (replay/serving/TRTLLM.md). replay/reproduce/README.md explains the results.
 The exit code is 1 if a figure misses its gate, the largest error allowed, for no known reason.`,
 		details: "Papers:\n" + paperList(),
 		example: `  kvreplay reproduce all

@@ -10,6 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/reproduce/kvdrive"
 	"github.com/kvreplay/kvreplay/replay/reproduce/kvpr"
 	"github.com/kvreplay/kvreplay/replay/reproduce/links"
+	"github.com/kvreplay/kvreplay/replay/reproduce/trtllm"
 )
 
 // All returns the papers and the measured links of REPRODUCTION.md, in the order of reports.
@@ -24,7 +25,7 @@ func All() []reproduce.Paper {
 }
 
 // Known returns those of All, and those with a page of their own.
-func Known() []reproduce.Paper { return append(All(), blind.Paper()) }
+func Known() []reproduce.Paper { return append(All(), blind.Paper(), trtllm.Paper()) }
 
 // Names returns the names of papers.
 func Names(papers []reproduce.Paper) []string {

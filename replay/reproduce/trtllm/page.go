@@ -1,0 +1,142 @@
+package trtllm
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/replay/reproduce"
+)
+
+const head = `# TensorRT-LLM's published results
+
+This reference compares ` + "`kvreplay serve`" + ` with throughputs and latencies that [NVIDIA](https://github.com/NVIDIA/TensorRT-LLM/blob/258c7540c03517def55d9a5aadfa9288af474e1b/docs/source/performance/perf-overview.md) publishes for TensorRT-LLM 0.17. It is for users who ask how far modelled servers are from real ones. ` + "`kvreplay reproduce trtllm --format markdown`" + ` prints it, and a test holds it current. CSV and JSON have the figures.
+
+No constant was fitted to these results. Cells are errors: modelled ÷ printed − 1.
+
+The throughputs were modelled twice. The first time kvreplay had no system without preemption. So the system was ` + "`vllm-recompute`" + `, with at most 2,048 requests and 8,192 tokens in an iteration. The median |error| was 8.3 %, the 95th percentile 28.5 %, and the worst 43.9 %. Then kvreplay got the policy that NVIDIA's page states, as the system ` + "`tensorrt-llm`" + `: a request runs once KV of its prompt and its whole answer fits. The limits of an iteration now follow NVIDIA's code. No other part of the model changed.
+
+`
+
+// render writes the page: a summary, then the errors of each section.
+func render(w io.Writer, r *reproduce.Reproduced, markdown bool) error {
+	var b strings.Builder
+	write := func(t *table.Table) {
+		if markdown {
+			b.WriteString(t.RawMarkdown() + "\n")
+		} else {
+			b.WriteString(t.Text() + "\n")
+		}
+	}
+	title := "\n%s\n\n"
+	if markdown {
+		b.WriteString(head)
+		title = "\n## %s\n\n"
+	}
+	fmt.Fprintf(&b, title[1:], "Summary")
+	write(summary(r))
+	b.WriteString("All columns but the signed median are of |error|. \"95 %\" is the 95th percentile.\n")
+	for i := range r.Sections {
+		s := &r.Sections[i]
+		fmt.Fprintf(&b, title, s.Title)
+		fmt.Fprintf(&b, "%s\n\n", s.Method)
+		for _, a := range s.Assumptions {
+			fmt.Fprintf(&b, "- %s\n", a)
+		}
+		b.WriteString("\n")
+		for _, t := range errorTables(s) {
+			write(t)
+		}
+	}
+	_, err := io.WriteString(w, strings.TrimRight(b.String(), "\n")+"\n")
+	return err
+}
+
+// parts divides the item of a line: model and GPUs, then the rest.
+func parts(l *reproduce.Line) []string { return strings.SplitN(l.Item, ", ", 3) }
+
+// errorTables have a row for each model and GPU, and a column for each setting. Times have a table each.
+func errorTables(s *reproduce.Section) (tables []*table.Table) {
+	var columns, rows, kinds []string
+	cells := map[[3]string]string{}
+	for i := range s.Lines {
+		l := &s.Lines[i]
+		p := parts(l)
+		column, kind, _ := strings.Cut(p[2], ": ")
+		row := p[0] + ", " + p[1]
+		if lengths, at, ok := strings.Cut(column, ", "); ok {
+			row, column = row+", "+lengths, at
+		}
+		for _, list := range []struct {
+			to   *[]string
+			text string
+		}{{&columns, column}, {&rows, row}, {&kinds, kind}} {
+			if !slices.Contains(*list.to, list.text) {
+				*list.to = append(*list.to, list.text)
+			}
+		}
+		cells[[3]string{row, column, kind}] = fmt.Sprintf("%+.0f %%", 100*float64(l.Error))
+	}
+	for _, kind := range kinds {
+		t := table.New(append([]string{strings.TrimSpace(kind + " of model, GPUs")}, columns...)...).RightFrom(1)
+		for _, row := range rows {
+			line := []string{row}
+			for _, column := range columns {
+				line = append(line, cells[[3]string{row, column, kind}])
+			}
+			t.AddTexts(line)
+		}
+		tables = append(tables, t)
+	}
+	return tables
+}
+
+// summary has the errors of throughputs by GPU and by whether layers are divided, and those of latencies.
+func summary(r *reproduce.Reproduced) *table.Table {
+	t := table.New("figure", "GPUs", "results", "signed median", "median", "95 %", "worst").RightFrom(2)
+	for i := range r.Sections {
+		s := &r.Sections[i]
+		var keys [][2]string
+		of := map[[2]string][]float64{}
+		for _, whole := range []bool{false, true} { // all GPUs together come last
+			for k := range s.Lines {
+				l := &s.Lines[k]
+				p := parts(l)
+				key := [2]string{"throughput", "all"}
+				if _, kind, ok := strings.Cut(p[2], ": "); ok {
+					key[0] = kind
+				}
+				if gpus, machine, _ := strings.Cut(p[1], " × "); !whole {
+					key[1] = machine
+					if gpus != "1" {
+						key[1] = "several " + machine
+					}
+				}
+				if !slices.Contains(keys, key) {
+					keys = append(keys, key)
+				}
+				of[key] = append(of[key], float64(l.Error))
+			}
+		}
+		for _, key := range keys {
+			t.AddTexts(append([]string{key[0], key[1]}, distribution(of[key])...))
+		}
+	}
+	return t
+}
+
+// distribution returns the cells of the summary for some errors.
+func distribution(errors []float64) []string {
+	slices.Sort(errors)
+	sizes := make([]float64, len(errors))
+	for i, e := range errors {
+		sizes[i] = math.Abs(e)
+	}
+	slices.Sort(sizes)
+	at := func(list []float64, share float64) float64 { return 100 * list[int(share*float64(len(list)-1)+0.5)] }
+	return []string{fmt.Sprint(len(errors)), fmt.Sprintf("%+.1f %%", at(errors, 0.5)), fmt.Sprintf("%.1f %%", at(sizes, 0.5)),
+		fmt.Sprintf("%.1f %%", at(sizes, 0.95)), fmt.Sprintf("%.1f %%", at(sizes, 1))}
+}

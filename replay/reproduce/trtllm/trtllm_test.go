@@ -1,0 +1,75 @@
+package trtllm
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/reproduce"
+	"github.com/kvreplay/kvreplay/replay/serving"
+)
+
+var update = flag.Bool("update", false, "rewrite replay/serving/TRTLLM.md")
+
+const page = "../../serving/TRTLLM.md"
+
+// The page is the output of `kvreplay reproduce trtllm --format markdown`.
+func TestPage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("serves 600,000 requests")
+	}
+	r, err := reproduce.Make(t.Context(), []reproduce.Paper{Paper()}, reproduce.Inputs{})
+	fatal.If(t, err)
+	var b bytes.Buffer
+	fatal.If(t, r.RenderMarkdown(&b, false))
+	if *update {
+		fatal.If(t, os.WriteFile(page, b.Bytes(), 0o644))
+	}
+	if have, err := os.ReadFile(page); err != nil || !bytes.Equal(have, b.Bytes()) {
+		t.Errorf("%s is not what the program prints now (%v); go test ./replay/reproduce/trtllm -update rewrites it", page, err)
+	}
+}
+
+// With few requests, every line has a figure, and both kinds of output have all tables.
+func TestShort(t *testing.T) {
+	r, err := reproduce.Make(context.Background(), []reproduce.Paper{Paper()}, reproduce.Inputs{Short: true})
+	fatal.If(t, err)
+	if n := len(r.Papers[0].Sections[0].Lines); n != 346 {
+		t.Errorf("%d throughputs, expected 346", n)
+	}
+	for _, print := range []func(*bytes.Buffer) error{
+		func(b *bytes.Buffer) error { return r.RenderTable(b) },
+		func(b *bytes.Buffer) error { return r.RenderMarkdown(b, false) },
+	} {
+		var b bytes.Buffer
+		fatal.If(t, print(&b))
+		for _, want := range []string{"mixtral-8x7b, 8 × l40s", "several a100-80", "TTFT of model, GPUs", "32 requests/s"} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("the page lacks %q:\n%s", want, b.String())
+			}
+		}
+	}
+}
+
+// By hand: a GPU of 10 GB with weights of 2 GB has 8 GB for KV of 1,000 B. 95 % are 7,600,000 tokens.
+// At 60,000 tokens a request that is 126.7 requests, and 128 in steps of 32. With 1 answer token for each
+// prompt token an iteration has 253.3 tokens, fewer than the least, 2,048. At 6,000 tokens it is 1266.7
+// requests, 1,280 in steps of 256. With 5 prompt tokens for each answer token, 7,600 tokens in steps of 512.
+func TestTuned(t *testing.T) {
+	m := &hardware.Model{}
+	m.Parameters.Value, m.BytesPerParameter.Value, m.Entry.Value, m.Layers.Value, m.KVHeads.Value = 2e9, 1, 100, 10, 8
+	gpu := &hardware.GPU{}
+	gpu.Memory.Value = 10e9
+	e := serving.Engine{}
+	e.Model, e.Machine = m, &hardware.Machine{GPU: gpu}
+	for _, c := range [][4]int{{30000, 30000, 128, 2048}, {5000, 1000, 1280, 7680}, {2, 1, 4096, 12288}} {
+		if requests, tokens := tuned(&e, c[0], c[1]); requests != c[2] || tokens != c[3] {
+			t.Errorf("%d + %d tokens: %d requests and %d tokens, expected %d and %d", c[0], c[1], requests, tokens, c[2], c[3])
+		}
+	}
+}
