@@ -13,11 +13,22 @@ import (
 
 const head = `# TensorRT-LLM's published results
 
-This reference compares ` + "`kvreplay serve`" + ` with throughputs and latencies that [NVIDIA](https://github.com/NVIDIA/TensorRT-LLM/blob/258c7540c03517def55d9a5aadfa9288af474e1b/docs/source/performance/perf-overview.md) publishes for TensorRT-LLM 0.17. It is for users who ask how far modelled servers are from real ones. ` + "`kvreplay reproduce trtllm --format markdown`" + ` prints it, and a test holds it current. CSV and JSON have the figures.
+This reference compares ` + "`kvreplay serve`" + ` with throughputs and latencies that [NVIDIA](https://github.com/NVIDIA/TensorRT-LLM/blob/258c7540c03517def55d9a5aadfa9288af474e1b/docs/source/performance/perf-overview.md) publishes for TensorRT-LLM. It is for users who ask how far modelled servers are from real ones. ` + "`kvreplay reproduce trtllm --format markdown`" + ` prints it, and a test holds it current. With ` + "`--format csv`" + ` it prints the published and the modelled figures, with the limits of each run.
 
-No constant was fitted to these results. Cells are errors: modelled ÷ printed − 1.
+No constant was fitted to these results. An error is modelled ÷ printed − 1. Below 0 the modelled figure is too small. Throughputs are the generated tokens per second of all GPUs together.
 
-The throughputs were modelled twice. The first time kvreplay had no system without preemption. So the system was ` + "`vllm-recompute`" + `, with at most 2,048 requests and 8,192 tokens in an iteration. The median |error| was 8.3 %, the 95th percentile 28.5 %, and the worst 43.9 %. Then kvreplay got the policy that NVIDIA's page states, as the system ` + "`tensorrt-llm`" + `: a request runs once KV of its prompt and its whole answer fits. The limits of an iteration now follow NVIDIA's code. No other part of the model changed.
+- The system is ` + "`tensorrt-llm`" + `: a request starts once KV of its prompt and its whole answer fits. So none is preempted. The engine is otherwise that of [serve](README.md#the-engine), whose CPU takes no time.
+- "4 × h100" are four GPUs with tensor parallelism, and ` + "`dgx-h200`" + ` is one H200 of a DGX. "128 + 2048" are the tokens of the prompt and the answer.
+- NVIDIA prints no result for an empty cell.
+
+The first errors were blind. kvreplay then had no system without preemption, so the system was ` + "`vllm-recompute`" + `. At most 2,048 requests and 8,192 tokens were in an iteration. The median |error| of throughputs was 8.3 %, the 95th percentile 28.5 %, and the worst 43.9 %. Afterwards kvreplay got NVIDIA's policy and limits, from NVIDIA's page and code. The errors below are those of today.
+
+Errors are large in these cases:
+
+- Weights fill most of the memory, as with llama-3.1-70b on one H100. A small error of the room for KV is then a large one of the requests that run.
+- GPUs exchange over PCIe. Several L40S are modelled too slow, and one L40S too fast. The causes are unknown.
+- The load is near the most that the GPUs can serve, as with llama-3.1-70b at 32 requests/s. There a small error of the throughput is a large one of the latency.
+- ITL is too short in most runs. The CPU and the HTTP server take time that kvreplay does not count, which is a part of the cause.
 
 `
 
@@ -38,7 +49,7 @@ func render(w io.Writer, r *reproduce.Reproduced, markdown bool) error {
 	}
 	fmt.Fprintf(&b, title[1:], "Summary")
 	write(summary(r))
-	b.WriteString("All columns but the signed median are of |error|. \"95 %\" is the 95th percentile.\n")
+	b.WriteString("The signed median keeps the signs of errors. The other columns are the median, the 95th percentile and the largest |error|.\n")
 	for i := range r.Sections {
 		s := &r.Sections[i]
 		fmt.Fprintf(&b, title, s.Title)
@@ -78,7 +89,7 @@ func errorTables(s *reproduce.Section) (tables []*table.Table) {
 				*list.to = append(*list.to, list.text)
 			}
 		}
-		cells[[3]string{row, column, kind}] = fmt.Sprintf("%+.0f %%", 100*float64(l.Error))
+		cells[[3]string{row, column, kind}] = strings.Replace(fmt.Sprintf("%+.0f %%", math.Round(100*float64(l.Error))+0), "+0 ", "0 ", 1)
 	}
 	for _, kind := range kinds {
 		t := table.New(append([]string{strings.TrimSpace(kind + " of model, GPUs")}, columns...)...).RightFrom(1)
@@ -96,7 +107,7 @@ func errorTables(s *reproduce.Section) (tables []*table.Table) {
 
 // summary has the errors of throughputs by GPU and by whether layers are divided, and those of latencies.
 func summary(r *reproduce.Reproduced) *table.Table {
-	t := table.New("figure", "GPUs", "results", "signed median", "median", "95 %", "worst").RightFrom(2)
+	t := table.New("figure", "GPUs", "results", "signed median", "median", "95th", "worst").RightFrom(2)
 	for i := range r.Sections {
 		s := &r.Sections[i]
 		var keys [][2]string
@@ -136,7 +147,9 @@ func distribution(errors []float64) []string {
 		sizes[i] = math.Abs(e)
 	}
 	slices.Sort(sizes)
-	at := func(list []float64, share float64) float64 { return 100 * list[int(share*float64(len(list)-1)+0.5)] }
+	at := func(list []float64, share float64) float64 { // not less than this share of the list
+		return 100 * list[int(math.Ceil(share*float64(len(list))))-1]
+	}
 	return []string{fmt.Sprint(len(errors)), fmt.Sprintf("%+.1f %%", at(errors, 0.5)), fmt.Sprintf("%.1f %%", at(sizes, 0.5)),
 		fmt.Sprintf("%.1f %%", at(sizes, 0.95)), fmt.Sprintf("%.1f %%", at(sizes, 1))}
 }

@@ -66,6 +66,7 @@ func (b *bench) throughput() {
 			r := &run{row: reproduce.Row{"model": row["model"], "gpus": row["gpus"], "machine": row["machine"], "lengths": name,
 				"printed": row.Number(name)}, share: 0.95, engine: b.engine(row, row.Text("machine") != "a100-80")}
 			r.engine.MaxRunning, r.engine.Budget = tuned(&r.engine, l.prompt, l.output)
+			r.row["requests"], r.row["tokens"] = r.engine.MaxRunning, r.engine.Budget
 			r.all = slices.Repeat([]serving.Request{{Input: l.prompt, Output: l.output}}, l.requests)
 			runs = append(runs, r)
 		}
