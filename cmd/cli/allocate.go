@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
@@ -33,7 +34,9 @@ func allocateCommand(table policies.Table) command {
 ROWS are rows of kvreplay replay --per stream, of one policy at many capacities or of many windows.
 The result is a plan: a file with the size of each layer and head. The report states the misses
 that it saves on the profiled requests, and on others with --judge.`,
-		details: "Methods:\n" + methodList(),
+		details: "Methods:\n" + strings.Join(slice.Map(allocate.Methods(), func(m allocate.Method) string {
+			return fmt.Sprintf("  %-20s %s", m.Usage, m.Summary)
+		}), "\n"),
 		example: `  kvreplay replay t.parquet --policy lru --capacity sweep --per stream --out profile
   kvreplay allocate profile --memory 2x --method 2d-greedy -o plan.yaml
   kvreplay allocate profile --memory 2x --method all --judge 'news-*'
@@ -69,15 +72,6 @@ that it saves on the profiled requests, and on others with --judge.`,
 			return slices.Concat([]string{"allocate"}, c.args, c.given("allocate"), []string{"-o", "plan.yaml"})
 		},
 	}
-}
-
-// methodList describes the methods for --help.
-func methodList() string {
-	var b strings.Builder
-	for _, m := range allocate.Methods() {
-		fmt.Fprintf(&b, "  %-20s %s\n", m.Usage, m.Summary)
-	}
-	return strings.TrimRight(b.String(), "\n")
 }
 
 func (f *allocateFlags) run(c *call) error {

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/external"
@@ -105,7 +106,7 @@ func newRoot(table policies.Table) *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentPreRunE = func(c *cobra.Command, args []string) error {
 		if out, ok := c.OutOrStdout().(*output); ok && !printsData(c.Flags()) {
-			out.forPeople()
+			out.text = printable.NewWriter(out.w)
 		}
 		return checkValues(c, args)
 	}

@@ -14,7 +14,9 @@ import (
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
+	"github.com/kvreplay/kvreplay/replay/collective"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/kernel"
 )
 
 // hardwareFlags are the flags that several commands of hardware have.
@@ -67,17 +69,17 @@ func (f *hardwareFlags) load() (*hardware.Library, error) {
 	return lib, err
 }
 
-// machine reads the files and returns a machine by name.
-func (f *hardwareFlags) machine(name string) (*hardware.Machine, error) {
+// machine reads the files, and returns them with a machine by name.
+func (f *hardwareFlags) machine(name string) (*hardware.Library, *hardware.Machine, error) {
 	lib, err := f.load()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	m, err := lib.Machine(name)
 	if err != nil {
-		return nil, errUsage{err}
+		return nil, nil, errUsage{err}
 	}
-	return m, nil
+	return lib, m, nil
 }
 
 // kinds returns the texts of all kinds, and the kinds that --kind chooses.
@@ -290,9 +292,21 @@ replay/kernel/README.md describes the model, replay/collective/README.md that of
 			case len(c.args) > 0:
 				return checkFiles(c, lib)
 			case collectives:
-				return f.judgeCollectives(c, lib)
+				all, err := collective.Judge(lib)
+				if err != nil {
+					return err
+				}
+				return f.printErrors(c, all, collective.ErrorTable(all), collective.ErrorShares(all))
 			}
-			return f.judgeKernels(c, lib, each)
+			points, err := kernel.Bundled(lib)
+			if err != nil {
+				return err
+			}
+			all, err := kernel.Judge(c.Context(), points, each)
+			if err != nil {
+				return err
+			}
+			return f.printErrors(c, all, kernel.ErrorTable(all), kernel.ErrorShares(all))
 		},
 		next: func(c *call) []string {
 			if len(c.args) == 0 {
@@ -301,6 +315,17 @@ replay/kernel/README.md describes the model, replay/collective/README.md that of
 			return []string{"hardware", "list", "--hardware-dir", filepath.Dir(c.args[0])}
 		},
 	}
+}
+
+// printErrors prints errors in the format of --format: shares as CSV, percentages as a table.
+func (f *hardwareFlags) printErrors(c *call, all any, percentages, shares *table.Table) error {
+	switch f.format {
+	case "json":
+		return text.WriteJSON(c.stdout, all)
+	case "csv":
+		return shares.CSV(c.stdout)
+	}
+	return printTable(c.stdout, percentages)
 }
 
 func checkFiles(c *call, lib *hardware.Library) error {

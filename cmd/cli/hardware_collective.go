@@ -7,17 +7,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/replay/collective"
-	"github.com/kvreplay/kvreplay/replay/hardware"
 )
-
-// judgeCollectives prints the errors of all-reduces that fits leave out.
-func (f *hardwareFlags) judgeCollectives(c *call, lib *hardware.Library) error {
-	all, err := collective.Judge(lib)
-	if err != nil {
-		return err
-	}
-	return f.printErrors(c, all, collective.ErrorTable(all), collective.ErrorShares(all))
-}
 
 // pricedCollective is one buffer as `hardware collective --format json` prints it.
 type pricedCollective struct {
@@ -57,13 +47,9 @@ replay/collective/README.md describes the model and its errors.`,
 			if gpus < 2 || gpus > collective.Most {
 				return usagef("--gpus %d: expected 2 to %d, the GPUs of one host", gpus, collective.Most)
 			}
-			lib, err := f.load()
+			lib, m, err := f.machine(machine)
 			if err != nil {
 				return err
-			}
-			m, err := lib.Machine(machine)
-			if err != nil {
-				return errUsage{err}
 			}
 			if bridge {
 				if m, err = m.WithBridges(); err != nil {

@@ -7,34 +7,9 @@ import (
 	"slices"
 
 	"github.com/kvreplay/kvreplay/internal/table"
-	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 )
-
-// judgeKernels prints the errors of the kernel model on the measurements that its fits leave out.
-func (f *hardwareFlags) judgeKernels(c *call, lib *hardware.Library, each bool) error {
-	points, err := kernel.Bundled(lib)
-	if err != nil {
-		return err
-	}
-	all, err := kernel.Judge(c.Context(), points, each)
-	if err != nil {
-		return err
-	}
-	return f.printErrors(c, all, kernel.ErrorTable(all), kernel.ErrorShares(all))
-}
-
-// printErrors prints errors in the format of --format: shares as CSV, percentages as a table.
-func (f *hardwareFlags) printErrors(c *call, all any, percentages, shares *table.Table) error {
-	switch f.format {
-	case "json":
-		return text.WriteJSON(c.stdout, all)
-	case "csv":
-		return shares.CSV(c.stdout)
-	}
-	return printTable(c.stdout, percentages)
-}
 
 // isKernels reports whether a CSV text has the header of kernel measurements.
 func isKernels(data []byte) bool {

@@ -282,7 +282,7 @@ The times are those of a machine's drives for the mean step of a stream.`,
 					return usagef("--%s has no effect with --format json, which has no times: remove it", name)
 				}
 			}
-			m, err := h.machine(machine)
+			_, m, err := h.machine(machine)
 			if err != nil {
 				return err
 			}

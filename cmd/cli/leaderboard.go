@@ -393,19 +393,15 @@ func (f *boardTimeFlags) timer(ctx context.Context) (*rowTimer, error) {
 	if err := pipeline.CheckSelection(f.selection); err != nil {
 		return nil, errUsage{err}
 	}
-	lib, err := f.hardware.load()
+	lib, machine, err := f.hardware.machine(f.machine)
 	if err != nil {
 		return nil, err
-	}
-	machine, err := lib.Machine(f.machine)
-	if err != nil {
-		return nil, errUsage{err}
 	}
 	engine, err := pipeline.ParseEngine(pipeline.DefaultEngine)
 	if err != nil {
 		return nil, err
 	}
-	t := &rowTimer{ctx: ctx, model: f.model}
+	t := &rowTimer{ctx: ctx, library: lib}
 	if f.model != "" {
 		m, err := lib.ModelOrConfig(f.model)
 		if err != nil {
@@ -417,14 +413,20 @@ func (f *boardTimeFlags) timer(ctx context.Context) (*rowTimer, error) {
 	}
 	o.Machine, o.Schedule, o.Engine = machine, schedule, engine
 	o.Kernels, o.Network = kernel.Fitted(lib), pipeline.Networks(lib)
-	t.pricer = pipeline.RowPricer{Selection: f.selection, Find: t.find(lib), Options: o}
+	find := func(traced string) *hardware.Model {
+		m, err := lib.Model(cmp.Or(f.model, traced))
+		if err != nil {
+			return nil
+		}
+		return m
+	}
+	t.pricer = pipeline.RowPricer{Selection: f.selection, Find: find, Options: o}
 	return t, nil
 }
 
 // rowTimer is a board.Timer on the hardware library.
 type rowTimer struct {
 	ctx     context.Context
-	model   string // shape, empty for the trace's own
 	pricer  pipeline.RowPricer
 	shapes  []string // that cells were priced for
 	labels  result.Labels
@@ -432,21 +434,6 @@ type rowTimer struct {
 	assumed []string
 	// narrowest and widest are half widths of TPOT's intervals, as shares of it.
 	narrowest, widest float64
-}
-
-// find returns the shape for the name that a trace gives its model.
-func (t *rowTimer) find(lib *hardware.Library) func(string) *hardware.Model {
-	t.library = lib
-	return func(name string) *hardware.Model {
-		if t.model != "" {
-			name = t.model
-		}
-		m, err := lib.Model(name)
-		if err != nil {
-			return nil
-		}
-		return m
-	}
 }
 
 // TPOT is a cell's time per output token in seconds.

@@ -26,12 +26,9 @@ import (
 // that does not check.
 type output struct {
 	w    io.Writer
-	text *printable.Writer // of w, where what is written is for people
+	text *printable.Writer // shows control characters, which data formats carry as they are. nil for data
 	err  error
 }
-
-// forPeople makes the output show control characters, which data formats carry as they are.
-func (o *output) forPeople() { o.text = printable.NewWriter(o.w) }
 
 func (o *output) Write(p []byte) (int, error) {
 	w := o.w
@@ -71,8 +68,8 @@ var dataFormats = []string{"json", "jsonl", "csv", "yaml"}
 
 // printsData reports whether a command prints data on stdout.
 func printsData(fl *pflag.FlagSet) bool {
-	format, flatten := fl.Lookup("format"), fl.Lookup("flatten")
-	return format != nil && slices.Contains(dataFormats, format.Value.String()) || flatten != nil && flatten.Changed
+	format := fl.Lookup("format")
+	return format != nil && slices.Contains(dataFormats, format.Value.String()) || fl.Changed("flatten")
 }
 
 // count returns "1 row", "2 rows" or "1,000 rows".

@@ -180,7 +180,8 @@ func (s *sketch) write() (err error) {
 		templates["card.yaml.tmpl"] = submission.CardFile
 	}
 	for from := range templates { // all of them before the first folder
-		if texts[from], err = s.fill(from); err != nil {
+		texts[from], err = filled(from, map[string]string{"Name": s.Name, "Package": s.Package, "Import": s.Import})
+		if err != nil {
 			return err
 		}
 	}
@@ -227,13 +228,8 @@ func (s *sketch) write() (err error) {
 	return nil
 }
 
-// fill returns the text of a skeleton, with this policy's names. text/template would have
+// filled returns the text of a skeleton with names in the place of ${Key}. text/template would have
 // the linker keep every exported method of the program.
-func (s *sketch) fill(from string) ([]byte, error) {
-	return filled(from, map[string]string{"Name": s.Name, "Package": s.Package, "Import": s.Import})
-}
-
-// filled returns the text of a skeleton with names in the place of ${Key}.
 func filled(from string, names map[string]string) ([]byte, error) {
 	text, err := skeleton.ReadFile("skeleton/" + from)
 	if err != nil {

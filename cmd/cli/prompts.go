@@ -217,7 +217,10 @@ func offlineCommand() command {
 		long: `Make prompts of tasks that resemble LongBench's, from files that a machine with Go has: the sources
 and texts of the Go distribution, and Python's standard library if it is installed. Each row says
 that it is a substitute. The same options and sources give the same prompts.`,
-		details: "Tasks, the set of LongBench that each resembles, and the question:" + offlineTasks(),
+		details: "Tasks, the set of LongBench that each resembles, and the question:" +
+			strings.Join(slice.Map(offline.Tasks(), func(t offline.Task) string {
+				return fmt.Sprintf("\n  %-21s %-21s %s", t.Name, t.StandsFor, t.Summary)
+			}), ""),
 		example: `  kvreplay datasets make offline --task all --length 8192 --samples 5 -o prompts.jsonl
   kvreplay datasets make offline --task qa_text,passage_count_text --text novel.txt -o novel.jsonl
   kvreplay datasets make offline --task repobench_go --length 131072 -o long.jsonl`,
@@ -260,15 +263,6 @@ func (f *offlineFlags) run(c *call) error {
 		fmt.Fprintln(c.stderr, note)
 	}
 	return err
-}
-
-// offlineTasks returns a line of help for each task.
-func offlineTasks() string {
-	var b strings.Builder
-	for _, t := range offline.Tasks() {
-		fmt.Fprintf(&b, "\n  %-21s %-21s %s", t.Name, t.StandsFor, t.Summary)
-	}
-	return b.String()
 }
 
 type rulerFlags struct {

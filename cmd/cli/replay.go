@@ -307,6 +307,7 @@ func (f *replayFlags) options(c *call) (o replay.Options, err error) {
 			return o, err
 		}
 	}
+	hasCapacity := func(s policies.Spec) bool { return !s.Entry.Traits.Windowed } // a window keeps its steps' demand
 	if c.changed("capacity") && !slices.ContainsFunc(o.Policies, hasCapacity) {
 		return o, usagef("--capacity has no effect, because %s has no capacity: remove the flag or add a policy that has one", o.Policies[0].Name())
 	}
@@ -323,9 +324,6 @@ func (f *replayFlags) options(c *call) (o replay.Options, err error) {
 	o.Sink, o.Local, o.EntryBytes = given("sink", &s.Sink), given("local", &s.Local), given("entry-bytes", &f.bytes)
 	return o, f.check(c)
 }
-
-// hasCapacity reports whether a policy has a capacity. A window keeps the demand of its steps.
-func hasCapacity(s policies.Spec) bool { return !s.Entry.Traits.Windowed }
 
 func (f *replayFlags) check(c *call) error {
 	unseen := []setting.Mechanism{setting.UseCheckpoint, setting.UseProfile, setting.UseReferee, setting.UseClusters} // by replay.Plan
@@ -410,7 +408,8 @@ func (f *replayFlags) prepare(tasks []*task, store *replay.Store) (err error) {
 		if err := checkOutput("replay", filepath.Join(f.out, replay.RowsName(t.file.Path())), nil); err != nil {
 			return err
 		}
-		profile := filepath.Join(f.out, t.profileName())
+		// The name depends on all settings, so that a repeated run replaces its own profile and no other.
+		profile := filepath.Join(f.out, fmt.Sprintf("%s.profile-%s.parquet", replay.Stem(t.file.Path()), t.job.Key()))
 		if !f.profile || t.job.Recorded(profile, f.indices) {
 			continue
 		}
@@ -452,7 +451,8 @@ func (f *replayFlags) opened(ctx context.Context, paths []string) iter.Seq2[*tra
 				next, c := paths[len(begun)], make(chan opened, 1)
 				begun = append(begun, c)
 				go func() {
-					file, err := f.open(ctx, next, next == paths[0] && f.all())
+					whole := len(f.layers)+len(f.requests) == 0
+					file, err := f.open(ctx, next, next == paths[0] && whole)
 					c <- opened{file, err}
 				}()
 			}
@@ -488,9 +488,6 @@ func (f *replayFlags) open(ctx context.Context, path string, ahead bool) (*trace
 	return trace.OpenContext(ctx, path)
 }
 
-// all reports whether every stream of a trace is replayed.
-func (f *replayFlags) all() bool { return len(f.layers)+len(f.requests) == 0 }
-
 // checkNames refuses paths with the same file name, which is how rows name their trace. apart
 // says how such traces can be replayed.
 func checkNames(paths []string, apart string) error {
@@ -507,12 +504,6 @@ func checkNames(paths []string, apart string) error {
 		seen[name] = path
 	}
 	return nil
-}
-
-// profileName returns the name of the profile. It depends on all settings, so that a repeated
-// run replaces its own profile and no other.
-func (t *task) profileName() string {
-	return fmt.Sprintf("%s.profile-%s.parquet", replay.Stem(t.file.Path()), t.job.Key())
 }
 
 // closeAll closes the traces and removes profiles that were not finished.

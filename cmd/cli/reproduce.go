@@ -40,7 +40,9 @@ figure with the printed one. Some sections replay real traces (--traces).
 replay/REPRODUCTION.md is the full report of all, which leaves out blind
 (replay/pipeline/BLIND.md) and trtllm (replay/serving/TRTLLM.md). replay/reproduce/README.md explains the results.
 The exit code is 1 if a figure misses its gate, the largest error allowed, for no known reason.`,
-		details: "Papers:\n" + paperList(),
+		details: "Papers:\n" + strings.Join(slice.Map(papers.Known(), func(p reproduce.Paper) string {
+			return fmt.Sprintf("  %-8s %s", p.Name, p.Citation)
+		}), "\n"),
 		example: `  kvreplay reproduce all
   kvreplay reproduce kvdrive --section fig-20
   kvreplay reproduce all --out report --format json`,
@@ -61,15 +63,6 @@ The exit code is 1 if a figure misses its gate, the largest error allowed, for n
 			return slices.Concat([]string{"reproduce"}, c.args, c.given("reproduce", "format"), []string{"--out", "report"})
 		},
 	}
-}
-
-// paperList lists the papers, a line each.
-func paperList() string {
-	var b strings.Builder
-	for _, p := range papers.Known() {
-		fmt.Fprintf(&b, "  %-8s %s\n", p.Name, p.Citation)
-	}
-	return b.String()
 }
 
 func knownPapers(known []string) cobra.PositionalArgs {

@@ -322,7 +322,13 @@ func (f *checkFlags) check(c *call, folder string) (*checkedSubmission, error) {
 	s.expected = len(own)
 	file := filepath.Join(folder, submission.RowsFile)
 	if f.write {
-		if err := files.WriteBy(file, func(w io.Writer) error { return writeZipped(w, own) }); err != nil {
+		if err := files.WriteBy(file, func(w io.Writer) error { // equal rows give equal bytes
+			z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+			if err != nil {
+				return err
+			}
+			return errors.Join(result.WriteJSONL(z, own), z.Close())
+		}); err != nil {
 			return nil, err
 		}
 	}
@@ -369,15 +375,6 @@ func (f *checkFlags) verify(ctx context.Context, s *checkedSubmission, file stri
 		s.fault = "cells or requests of the corpus are missing"
 	}
 	return nil
-}
-
-// writeZipped writes rows as compressed JSON lines. Equal rows give equal bytes.
-func writeZipped(w io.Writer, rows []result.Row) error {
-	z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
-	return errors.Join(result.WriteJSONL(z, rows), z.Close())
 }
 
 // dateOfCommit returns the day of the program's commit, or "".

@@ -197,8 +197,11 @@ func (f *timeFlags) run(c *call) error {
 		return err
 	}
 	if f.timeline != "" {
-		if err := f.writeTimeline(c.Context(), priced); err != nil {
-			return err
+		err := files.WriteBy(f.timeline, func(w io.Writer) error {
+			return pipeline.WriteTimeline(c.Context(), w, f.profile, priced)
+		})
+		if err != nil {
+			return fmt.Errorf("timeline: %w", err)
 		}
 	}
 	switch f.format {
@@ -524,14 +527,6 @@ func (f *timeFlags) price(c *call) (results []*pipeline.Result, last pipeline.Op
 		}
 	}
 	return results, last, nil
-}
-
-func (f *timeFlags) writeTimeline(ctx context.Context, o pipeline.Options) error {
-	err := files.WriteBy(f.timeline, func(w io.Writer) error { return pipeline.WriteTimeline(ctx, w, f.profile, o) })
-	if err != nil {
-		return fmt.Errorf("timeline: %w", err)
-	}
-	return nil
 }
 
 // profileIn returns the path itself, or the one profile of a folder.
