@@ -31,7 +31,7 @@ func (c *corpus) page(o Options, plots map[string][]byte) string {
 	parts := map[string]string{
 		"Command": o.Command, "Extent": printable.Markdown(c.Extent()), "Parts": c.Parts(), "Metadata": c.Metadata(), "Files": c.Files(),
 		"Making": c.Making(), "Sources": cmp.Or(c.Sources(), "No task of the catalogue."), "Limits": c.Limits(),
-		"Tasks": c.Tasks(), "Hits": c.Hits(), "Deepest": printable.Markdown(c.Deepest()), "Layers": c.Layers(), "Ranks": c.Ranks(),
+		"Tasks": c.Tasks(), "Hits": c.Hits(), "Deepest": printable.Markdown(c.deepest().name), "Layers": c.Layers(), "Ranks": c.Ranks(),
 		"Selectors": c.Selectors(), "Predictions": c.Predictions(),
 		"Different": c.Different(), "Papers": c.comparisons(), "HitsBesidePaper": c.HitsBesidePaper(),
 	}
@@ -421,9 +421,6 @@ func (x *set) lists() string {
 	return text + ", a list a layer"
 }
 
-// Deepest returns the name of the set in the figures by layer.
-func (c *corpus) Deepest() string { return c.deepest().name }
-
 // Layers returns a table of overlap and LRU's hit rate at 2 × K by layer and head of the deepest
 // set.
 func (c *corpus) Layers() string {
@@ -516,24 +513,20 @@ func mean(values []float64) float64 {
 // Predictions returns the share of the demand that was predicted one layer ahead, by task and
 // layer.
 func (c *corpus) Predictions() string {
+	type taskLayer struct {
+		task  string
+		layer int32
+	}
+	compare := func(a, b taskLayer) int { return cmp.Or(cmp.Compare(a.task, b.task), cmp.Compare(a.layer, b.layer)) }
 	var rows [][]string
 	for _, x := range c.sets {
-		for _, g := range groups(x.streams, func(s *stream) taskLayer { return taskLayer{s.task, s.info.Layer} }, compareTaskLayers) {
+		for _, g := range groups(x.streams, func(s *stream) taskLayer { return taskLayer{s.task, s.info.Layer} }, compare) {
 			if g.facts.predictedOf > 0 {
 				rows = append(rows, []string{x.name, g.key.task, strconv.Itoa(int(g.key.layer)), percent(g.facts.predicted()), percent(g.facts.overlap())})
 			}
 		}
 	}
 	return markdown(2, []string{"part", "task", "layer", "demand that was predicted", "demand of the step before"}, rows)
-}
-
-type taskLayer struct {
-	task  string
-	layer int32
-}
-
-func compareTaskLayers(a, b taskLayer) int {
-	return cmp.Or(cmp.Compare(a.task, b.task), cmp.Compare(a.layer, b.layer))
 }
 
 // HitsBesidePaper returns KVDrive's Table 3 next to the same selectors of this corpus.
@@ -567,15 +560,12 @@ func (c *corpus) HitsBesidePaper() string {
 	}
 	for _, x := range c.sets {
 		if f := x.all(); known(f.hits(look2)) {
-			rows = append(rows, []string{x.name + ", " + strings.Join(x.selectors(), ", "), text.None, text.None, text.None, pair(100*f.hits(lru2), 100*f.hits(look2))})
+			// A set usually has one selector.
+			selectors := distinct(x.streams, func(s *stream) string { return "selector " + orNone(s.source.selector) })
+			rows = append(rows, []string{x.name + ", " + strings.Join(selectors, ", "), text.None, text.None, text.None, pair(100*f.hits(lru2), 100*f.hits(look2))})
 		}
 	}
 	return markdown(1, []string{"LRU → lookahead, %", "Llama-3-8B", "Qwen-3-8B", "Phi-4-mini", "here"}, rows)
-}
-
-// selectors returns the selectors of the set, usually one.
-func (x *set) selectors() []string {
-	return distinct(x.streams, func(s *stream) string { return "selector " + orNone(s.source.selector) })
 }
 
 // known reports whether the traces determine a figure.

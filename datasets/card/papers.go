@@ -177,7 +177,8 @@ func (c *corpus) windows() comparison {
 		}
 		lru := 1 - f.hits(lru3)
 		here = append(here, fmt.Sprintf("%s %s (LRU of 3 × K %s)", x.name, strings.Join(missed, ", "), percent(lru)))
-		if math.Abs(x.budget()/budget-1) < near {
+		mean := slice.Sum(x.streams, (*stream).budget) / float64(len(x.streams))
+		if math.Abs(mean/budget-1) < near {
 			compared = append(compared, x.name)
 			same = same && min(lru, 1-f.keptFor(3)) <= paper
 		}
@@ -190,12 +191,6 @@ func (c *corpus) windows() comparison {
 	p.Verdict = decide(same)
 	p.Why = fmt.Sprintf("the budget of %s is similar, and at most %.1f %% would agree with the paper", english.WordSeries(compared, "and"), 100*paper)
 	return p
-}
-
-// budget returns the mean of K divided by the prompt over the streams.
-func (x *set) budget() float64 {
-	sum := slice.Sum(x.streams, func(s *stream) float64 { return s.budget() })
-	return sum / float64(len(x.streams))
 }
 
 // nextStep compares with KVDrive's Fig. 7.

@@ -282,7 +282,9 @@ func (m maker) write(position int, row *prompts.Row, cut cut) error {
 
 // keep inserts a lot into the n smallest, which are sorted.
 func keep[R any](lots []lot[R], l lot[R], n int) []lot[R] {
-	place, _ := slices.BinarySearchFunc(lots, l, lot[R].compare)
+	place, _ := slices.BinarySearchFunc(lots, l, func(a, b lot[R]) int {
+		return cmp.Or(cmp.Compare(a.draw, b.draw), cmp.Compare(a.at, b.at))
+	})
 	if place == n {
 		return lots
 	}
@@ -295,10 +297,6 @@ type lot[R any] struct {
 	row  R
 	at   int
 	draw uint64
-}
-
-func (l lot[R]) compare(m lot[R]) int {
-	return cmp.Or(cmp.Compare(l.draw, m.draw), cmp.Compare(l.at, m.at))
 }
 
 // draw returns a number that depends only on its arguments.

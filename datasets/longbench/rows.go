@@ -356,7 +356,8 @@ func (s *scanner) next() ([]byte, int, error) {
 	s.lines.left = maxRow
 	before := s.d.InputOffset()
 	if err := s.d.Decode(&text); err != nil {
-		at := before + s.gap()
+		rest, _ := io.ReadAll(s.d.Buffered())
+		at := before + int64(len(rest)-len(bytes.TrimLeft(rest, " \t\r\n,"))) // the row begins behind the gap
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
 			at = syntax.Offset
@@ -367,12 +368,6 @@ func (s *scanner) next() ([]byte, int, error) {
 		return nil, s.lines.at(at), err
 	}
 	return text, s.lines.at(s.d.InputOffset() - int64(len(text))), nil
-}
-
-// gap returns the number of bytes before the row that could not be read.
-func (s *scanner) gap() int64 {
-	rest, _ := io.ReadAll(s.d.Buffered())
-	return int64(len(rest) - len(bytes.TrimLeft(rest, " \t\r\n,")))
 }
 
 func (s *scanner) close() error {

@@ -24,7 +24,9 @@ func lineAfter(t *tree, budget int) (generator, error) {
 	}
 	candidates := long(t.files, enough, 8, func(f file) int { return len(f.text) })
 	if len(candidates[len(candidates)-1].text) < enough { // too few files are long enough
-		candidates = long(t.files, enough, 8, func(f file) int { return size(folders[path.Dir(f.path)]) })
+		candidates = long(t.files, enough, 8, func(f file) int {
+			return slice.Sum(folders[path.Dir(f.path)], func(f file) int { return len(f.text) })
+		})
 	}
 	return func(_ int, r *rand.Rand) (*prompts.Sample, error) {
 		for range 1000 {
@@ -63,11 +65,7 @@ func (t *tree) others(files []file, but file) (all []string) {
 	return append(all, t.comment+" "+but.path+"\n")
 }
 
-// size returns the bytes of files, length those of lines.
-func size(files []file) (n int) {
-	return slice.Sum(files, func(f file) int { return len(f.text) })
-}
-
+// length returns the bytes of lines.
 func length(lines []string) (n int) {
 	return slice.Sum(lines, func(line string) int { return len(line) })
 }

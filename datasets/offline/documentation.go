@@ -21,15 +21,17 @@ func documentationOf(t *goTree, budget int) (generator, error) {
 	if len(documented) == 0 {
 		return nil, errors.New("no package has documentation of 30 words")
 	}
-	documented = long(documented, budget*bytesPerToken, 8, (*goPackage).bytes)
+	documented = long(documented, budget*bytesPerToken, 8, func(p *goPackage) int {
+		return slice.Sum(p.files, func(f *goFile) int { return len(f.clause()) })
+	})
 	return func(_ int, r *rand.Rand) (*prompts.Sample, error) {
 		p := pick(r, documented)
-		source, doc := lines(p.undocumented()), p.docParagraphs(3)
+		source, doc := lines(p.undocumented()), paragraphs(p.doc)
 		return &prompts.Sample{
 			Least: 1, Most: len(source),
 			Origin: fmt.Sprintf("%s, package %s", t.name, p.path),
 			Prompt: func(n int) prompts.Draft {
-				return published("gov_report", strings.Join(source[:n], ""), "", doc,
+				return published("gov_report", strings.Join(source[:n], ""), "", strings.Join(doc[:min(3, len(doc))], "\n\n"),
 					"a report by a government agency", "source files of a package of the Go standard library",
 					"Write a one-page summary of the report", "Write the documentation of the package: what it does and how it is used",
 					"write a one-page summary of the report", "write the documentation of the package",
@@ -46,12 +48,6 @@ func (p *goPackage) undocumented() string {
 		fmt.Fprintf(&b, "// File: %s\n%s\n", f.path, f.clause())
 	}
 	return b.String()
-}
-
-// docParagraphs returns the first n paragraphs of a package's documentation.
-func (p *goPackage) docParagraphs(n int) string {
-	all := paragraphs(p.doc)
-	return strings.Join(all[:min(n, len(all))], "\n\n")
 }
 
 // A prompt of multi_summary_go has four packages, or more if they are too short, but no more than a
@@ -280,9 +276,12 @@ func packageOf(t *goTree, _ int) (generator, error) {
 	var all []labelled
 	byLabel := map[string][]labelled{}
 	packages := t.publicPackages()
-	sentences := map[string]int{}
+	sentences := map[string]int{} // the number of uses of each first sentence
 	for _, p := range packages {
-		p.count(sentences)
+		for _, d := range p.decls {
+			sentence, _ := splitSentence(d.doc)
+			sentences[sentence]++
+		}
 	}
 	for _, p := range packages {
 		list := p.labelled(sentences)
@@ -317,14 +316,6 @@ func packageOf(t *goTree, _ int) (generator, error) {
 			},
 		}, nil
 	}, nil
-}
-
-// count adds the number of uses of each first sentence.
-func (p *goPackage) count(sentences map[string]int) {
-	for _, d := range p.decls {
-		sentence, _ := splitSentence(d.doc)
-		sentences[sentence]++
-	}
 }
 
 // labelled returns the first sentences of a package's documentation that do not name it and are

@@ -115,7 +115,11 @@ func (o *Options) makeTask(ctx context.Context, t Task, s *sources, m *prompts.M
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			if p, err = generate(i, redrawn(o.Seed, t.Name, i, again)); err != nil {
+			name := t.Name
+			if again > 0 {
+				name = fmt.Sprintf("%s/%d", name, again)
+			}
+			if p, err = generate(i, random(o.Seed, name, i)); err != nil {
 				return nil, err
 			}
 			if f, err = m.Fit(*p, budget, 0); err != nil {
@@ -241,14 +245,6 @@ func random(seed uint64, name string, i int) *rand.Rand {
 	text := binary.LittleEndian.AppendUint64(nil, seed)
 	text = binary.LittleEndian.AppendUint64(text, uint64(i))
 	return rand.New(rand.NewChaCha8(sha256.Sum256(append(text, name...))))
-}
-
-// redrawn returns random for the first draw of sample i, and another generator for each later draw.
-func redrawn(seed uint64, name string, i, again int) *rand.Rand {
-	if again > 0 {
-		name = fmt.Sprintf("%s/%d", name, again)
-	}
-	return random(seed, name, i)
 }
 
 func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }

@@ -25,7 +25,6 @@ import (
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 	"github.com/kvreplay/kvreplay/internal/files"
-	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Places are the locations of the sources. An empty field means that kvreplay searches for it.
@@ -376,11 +375,6 @@ func (p *goPackage) public() bool {
 
 // isMain reports whether the package is a program, as some generators are.
 func (p *goPackage) isMain() bool { return p.files[0].syntax.Name.Name == "main" }
-
-// bytes returns the size of the source from the package clauses on.
-func (p *goPackage) bytes() (n int) {
-	return slice.Sum(p.files, func(f *goFile) int { return len(f.clause()) })
-}
 
 // clause returns the file from its package clause on. The text before may be the package's
 // documentation.

@@ -89,15 +89,11 @@ func (q *Request) class(fields []string) error {
 		return nil
 	}
 	q.Class = fields[0]
-	if !ClassName(q.Class) {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+	if q.Class == "" || len(q.Class) > 64 || strings.Trim(q.Class, letters) != "" {
 		return fmt.Errorf("class %.80q, expected 1 to 64 letters, digits, - and _", q.Class)
 	}
 	return nil
-}
-
-// ClassName reports whether a name can be one of a class.
-func ClassName(name string) bool {
-	return name != "" && len(name) <= 64 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""
 }
 
 // arrival returns the time since the first timestamp.
