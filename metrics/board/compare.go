@@ -310,8 +310,8 @@ func pairsOf(cells []*cell, a, b string) (pairs []pair, unpaired []CellRef) {
 // contest computes the figures and the test over the pairs.
 func (c *Comparison) contest(g *grid, pairs []pair) Contest {
 	d := figuresOf(g, pairs)
-	if d.Requests != nil {
-		d.P = pairedP(c.Seed, pairs)
+	if cells := sidesOf(withRatio(pairs)); d.Requests != nil && cells != nil {
+		d.P = Number(newSwaps(c.Seed, cells).p(cells, logRatio))
 	}
 	d.decide(c.A, c.B, d.P, 1)
 	return d
@@ -340,15 +340,6 @@ func withRatio(pairs []pair) []pair {
 		return pairs
 	}
 	return slice.Filter(pairs, pair.hasRatio)
-}
-
-// pairedP tests the log ratio of misses over the pairs. It returns nil without rows by request.
-func pairedP(seed uint64, pairs []pair) *float64 {
-	cells := sidesOf(withRatio(pairs))
-	if cells == nil {
-		return nil
-	}
-	return Number(newSwaps(seed, cells).p(cells, logRatio))
 }
 
 // sidesOf returns the misses of pairs, nil without rows by request.
@@ -482,10 +473,14 @@ func (d *Contest) decide(a, b string, p *float64, tests int) {
 // contradicts reports whether only one of the interval and p decides: the interval excludes 1, or p
 // is significant.
 func (d *Contest) contradicts(p *float64, tests int) bool {
-	interval := d.Ratio
+	f := d.Ratio
 	if d.Inverse != nil {
-		interval = d.Inverse
+		f = d.Inverse
 	}
 	is := d.outcome(p, tests)
-	return interval.Bounded() && (is == decided || is == undecided) && interval.excludes1() != (is == decided)
+	if !f.Bounded() || is != decided && is != undecided {
+		return false
+	}
+	excludes1 := *f.Low > 1 || f.High != nil && *f.High < 1
+	return excludes1 != (is == decided)
 }

@@ -152,7 +152,7 @@ func (t *testsOfAll) add(d *Contest, pairs []pair) {
 	of.amounts, of.at = append(of.amounts, slice.Map(cells, func(s sides) []float64 { return s.a })), append(of.at, at)
 }
 
-// ps returns p of each policy as pairedP does, nil without a test.
+// ps returns p of each policy, nil without a test.
 func (t *testsOfAll) ps(seed uint64) []*float64 {
 	ps := make([]*float64, t.count)
 	for _, of := range t.of {

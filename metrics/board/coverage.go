@@ -20,15 +20,6 @@ type coverage struct {
 	left     []CellRef // cells of ranked policies that are not pooled, sorted
 }
 
-// pooledNote describes the cells of pooled figures.
-func (c *coverage) pooledNote() string {
-	shared := ""
-	if len(c.ranked) > 1 {
-		shared = " that all ranked policies have"
-	}
-	return fmt.Sprintf("Pooled over %s%s. Cells: %s", text.Count(len(c.common), "cell"), shared, refsText(c.common))
-}
-
 // leftNotes name the cells of ranked policies that are not pooled. Each names the policies
 // that did not run there or, if they are fewer, those that did.
 func (c *coverage) leftNotes() (notes []string) {

@@ -27,11 +27,6 @@ func (f *Figure) Bounded() bool { return f != nil && f.Low != nil }
 // Unbounded reports whether the figure has an interval without an upper end.
 func (f *Figure) Unbounded() bool { return f.Bounded() && f.High == nil }
 
-// excludes1 reports whether the figure has an interval that does not contain 1.
-func (f *Figure) excludes1() bool {
-	return f.Bounded() && (*f.Low > 1 || f.High != nil && *f.High < 1)
-}
-
 // Figures describe one policy over some cells: an exact policy by its misses, a lossy one by the
 // entries that it lost. A figure that cannot be computed is null.
 type Figures struct {

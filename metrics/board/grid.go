@@ -67,8 +67,9 @@ func newGrid(cells []*cell, s *sampler) (*grid, error) {
 		if given[c.ref()] == nil {
 			given[c.ref()] = c
 		}
-		if err := sameMemory(given[c.ref()], c); err != nil {
-			return nil, err
+		// Their rows may have different detail, so rows are not compared one by one.
+		if a := given[c.ref()]; a.total.entriesKnown && c.total.entriesKnown && a.total.entriesSum != c.total.entriesSum {
+			return nil, fmt.Errorf("%s and %s had different memory: capacity_entries sum to %.0f and %.0f over the streams", a.name(), c.name(), a.total.entriesSum, c.total.entriesSum)
 		}
 	}
 	byTrace := map[string][]*cell{}
@@ -120,15 +121,6 @@ func sameWork(a, b *cell) error {
 	}
 	if what != "" {
 		return fmt.Errorf("%s and %s replayed different work: %s", a.name(), b.name(), what)
-	}
-	return nil
-}
-
-// sameMemory compares the entries of the caches of two cells of one place, if both are known. Their
-// rows may have different detail, so rows are not compared one by one.
-func sameMemory(a, b *cell) error {
-	if a.total.entriesKnown && b.total.entriesKnown && a.total.entriesSum != b.total.entriesSum {
-		return fmt.Errorf("%s and %s had different memory: capacity_entries sum to %.0f and %.0f over the streams", a.name(), b.name(), a.total.entriesSum, b.total.entriesSum)
 	}
 	return nil
 }

@@ -181,7 +181,11 @@ func refsText(refs []CellRef) string {
 	}
 	var runs []run
 	for _, own := range slice.Runs(refs, func(a, b CellRef) bool { return a.Trace == b.Trace }) {
-		trace, capacities := own[0].Trace, capacitiesText(own)
+		trace, names := own[0].Trace, slice.Map(own, func(r CellRef) string { return r.Capacity })
+		capacities := strings.Join(names, " ")
+		if len(names) > result.MostListed {
+			capacities = names[0] + " … " + names[len(names)-1]
+		}
 		if last := len(runs) - 1; last >= 0 && runs[last].capacities == capacities {
 			runs[last].traces = append(runs[last].traces, trace)
 		} else {
@@ -197,14 +201,6 @@ func refsText(refs []CellRef) string {
 		}
 	}
 	return strings.Join(texts, ", ")
-}
-
-func capacitiesText(refs []CellRef) string {
-	if len(refs) > result.MostListed {
-		return refs[0].Capacity + " … " + refs[len(refs)-1].Capacity
-	}
-	names := slice.Map(refs, func(r CellRef) string { return r.Capacity })
-	return strings.Join(names, " ")
 }
 
 // intervalNotes explain intervals without an upper end. They also explain figures that lack

@@ -464,7 +464,11 @@ func (g *grid) rankingNotes(t *Ranking, c *coverage) []string {
 			"Judge both together (kvreplay compare A B, or --by time)", strings.Join(t.unbound, " or "))
 		note("Pooled over %s. Cells: %s", text.Count(len(t.Common), "cell"), refsText(t.Common))
 	case len(t.Common) > 0:
-		notes = append(notes, c.pooledNote())
+		shared := ""
+		if len(c.ranked) > 1 {
+			shared = " that all ranked policies have"
+		}
+		note("Pooled over %s%s. Cells: %s", text.Count(len(t.Common), "cell"), shared, refsText(t.Common))
 	case len(t.usable) > 0 && len(t.Unranked) > 1:
 		note("Not ranked: no two policies have a trace and capacity in common. Replay them at the same capacities")
 	}

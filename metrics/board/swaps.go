@@ -135,10 +135,8 @@ func (s *swaps) p(cells []sides, of statistic) float64 {
 // ps returns p of several pairs of policies. traces are those of the cells. amounts are those of a
 // policy in a cell, by request.
 func (s *swaps) ps(traces []string, amounts [][][]float64, pairs [][2]int, of statistic) (ps []float64) {
-	for len(pairs) > 0 {
-		n := min(len(pairs), mostPairs)
-		ps = append(ps, s.chunk(traces, amounts, pairs[:n], of)...)
-		pairs = pairs[n:]
+	for some := range slices.Chunk(pairs, mostPairs) {
+		ps = append(ps, s.chunk(traces, amounts, some, of)...)
 	}
 	return ps
 }

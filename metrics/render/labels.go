@@ -52,14 +52,6 @@ func approximates(t *board.TraceInfo) bool {
 	return t.SelectorRecall != nil || !slices.Contains(exactSelectors, t.Selector)
 }
 
-// recallText is "quest, recall 28.1 %".
-func recallText(t *board.TraceInfo) string {
-	if t.SelectorRecall == nil {
-		return t.Selector + ", recall not measured"
-	}
-	return fmt.Sprintf("%s, recall %s", t.Selector, percent(*t.SelectorRecall))
-}
-
 // traceName returns a trace's name with brackets. They have the labels that not all traces of the
 // board have, and the recall of a selector that approximates.
 func (v *boardView) traceName(name string) string {
@@ -75,7 +67,11 @@ func (v *boardView) shortTraceName(name string) string {
 func nameBeside(b *board.Board, apart result.Labels, name string) string {
 	for i := range b.Traces {
 		if t := &b.Traces[i]; t.Trace == name && approximates(t) {
-			apart = append(apart, recallText(t))
+			recall := "recall not measured"
+			if t.SelectorRecall != nil {
+				recall = "recall " + percent(*t.SelectorRecall)
+			}
+			apart = append(apart, t.Selector+", "+recall)
 		}
 	}
 	if len(apart) == 0 {

@@ -147,8 +147,8 @@ func (p *page) board(b *PageBoard, n int, source PageSource, view View) error {
 		{"heat", "Miss ratio by layer and head"},
 	} {
 		p.put("<section class=\"figure\" data-figure=\"%s\" aria-labelledby=\"%s-%d\"><h3 id=\"%s-%d\">%s</h3><div class=\"content\"></div>\n", f.id, f.id, n, f.id, n, start+f.title)
-		if note := d.heatNote(); f.id == "heat" && note != "" {
-			p.notes([]string{note})
+		if f.id == "heat" && d.HeatLeft > 0 {
+			p.notes([]string{"The page has no room for " + text.Count(d.HeatLeft, "more map") + ". Choose rows with --where."})
 		}
 		reproduce()
 		p.put("</section>\n")

@@ -7,7 +7,6 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/internal/slice"
-	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -129,12 +128,4 @@ func newPageHeat(rows []*result.Row) (h pageHeat) {
 		h.Misses[i], h.Demand[i] = h.Misses[i]+r.Misses, h.Demand[i]+r.Demand
 	}
 	return h
-}
-
-// heatNote states how many heat maps a page leaves out, empty for none.
-func (d *pageData) heatNote() string {
-	if d.HeatLeft == 0 {
-		return ""
-	}
-	return "The page has no room for " + text.Count(d.HeatLeft, "more map") + ". Choose rows with --where."
 }

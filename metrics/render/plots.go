@@ -21,9 +21,9 @@ var curveFigures = map[string]struct {
 	axis string
 	of   func(*board.Figures) *board.Figure
 }{
-	"x-opt":      {"misses ÷ OPT's", func(f *board.Figures) *board.Figure { return f.XOpt }},
-	"x-lru":      {"misses ÷ LRU's", func(f *board.Figures) *board.Figure { return f.XLRU }},
-	"hit-rate":   {"hit rate", func(f *board.Figures) *board.Figure { return f.HitRate }},
+	"x-opt":      {"misses ÷ OPT's", xOpt},
+	"x-lru":      {"misses ÷ LRU's", xLRU},
+	"hit-rate":   {"hit rate", hitRate},
 	"miss-ratio": {"miss ratio", missRatio},
 }
 

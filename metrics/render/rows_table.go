@@ -37,8 +37,12 @@ func Rows(w io.Writer, rows []result.Row) error {
 		if tiers {
 			cells = append(cells, r.Above, tierName(r))
 		}
+		var perStep *float64
+		if r.HostToDeviceBytes != nil {
+			perStep = board.Number(text.Ratio(*r.HostToDeviceBytes, r.Steps))
+		}
 		t.AddTexts(append(cells, r.Policy+marks.text(notes[i]), result.OrDash(r.Capacity), result.PartOf(r).String(), fmt.Sprint(r.Demand), fmt.Sprint(r.Hits),
-			fmt.Sprint(r.Misses), percent(text.Ratio(r.Hits, r.Demand)), bytesText(rowBytesPerStep(r))))
+			fmt.Sprint(r.Misses), percent(text.Ratio(r.Hits, r.Demand)), bytesText(perStep)))
 	}
 	out := t.Text()
 	for i, note := range footnotes {
@@ -60,11 +64,4 @@ func tierName(r *result.Row) string {
 	}
 	name, _, _ := strings.Cut(strings.Fields(r.Tiers)[r.Tier-1], "=")
 	return name
-}
-
-func rowBytesPerStep(r *result.Row) *float64 {
-	if r.HostToDeviceBytes == nil {
-		return nil
-	}
-	return board.Number(text.Ratio(*r.HostToDeviceBytes, r.Steps))
 }

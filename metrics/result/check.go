@@ -24,7 +24,7 @@ func (r *Row) Check() error {
 			return fmt.Errorf("field %s: %w", rowFields[i].name, err)
 		}
 	}
-	return r.checkTogether()
+	return errors.Join(r.checkCounts(), r.checkIdentity()) // fields that depend on each other
 }
 
 func (r *Row) checkSchema() error {
@@ -33,9 +33,6 @@ func (r *Row) checkSchema() error {
 	}
 	return nil
 }
-
-// checkTogether checks the fields that depend on each other. Each alone passes its check.
-func (r *Row) checkTogether() error { return errors.Join(r.checkCounts(), r.checkIdentity()) }
 
 func (r *Row) checkCounts() error {
 	switch {

@@ -113,8 +113,9 @@ func checkSettings(rows []*Row) error {
 	if err := checkPlaces(rows); err != nil {
 		return err
 	}
-	if err := checkCold(rows); err != nil {
-		return err
+	f := rowFields[fieldIndex["warmup"]]
+	if values := distinct(f, rows); len(values) > 1 && slices.Contains(values, ColdStart) {
+		return fmt.Errorf("cold rows cannot be pooled with warmed ones:\n%s", differences([]field{f}, rows))
 	}
 	return checkCopies(rows)
 }
@@ -168,7 +169,11 @@ func checkUnedited(what, name string, rows []*Row) error {
 // checkPlaces rejects rows of one trace and capacity with different memory.
 func checkPlaces(rows []*Row) error {
 	for _, g := range GroupBy(rows, placeKey) {
-		what := "the rows of " + placeName(g.Rows[0])
+		first := g.Rows[0]
+		what := "the rows of " + CellName(first)
+		if first.Capacity != nil {
+			what = fmt.Sprintf("the rows of trace %s at %s", first.Trace, *first.Capacity)
+		}
 		if err := checkEqual(what, placeFields, g.Rows); err != nil {
 			return err
 		}
@@ -192,13 +197,6 @@ func placeKey(r *Row) string {
 	return strings.Join([]string{r.Trace, OrDash(r.Capacity), own, r.Above, strconv.Itoa(r.Tier)}, "\x00")
 }
 
-func placeName(r *Row) string {
-	if r.Capacity == nil {
-		return CellName(r)
-	}
-	return fmt.Sprintf("trace %s at %s", r.Trace, *r.Capacity)
-}
-
 // SplitCold separates the rows of cold starts from warmed ones. They are never pooled, and each
 // part makes its own board. A part that has all of the rows is the slice itself.
 func SplitCold(rows []Row) (warmed, cold []Row) {
@@ -213,15 +211,6 @@ func SplitCold(rows []Row) (warmed, cold []Row) {
 		}
 	}
 	return warmed, cold
-}
-
-// checkCold rejects cold traces that are pooled with warmed ones.
-func checkCold(rows []*Row) error {
-	f := rowFields[fieldIndex["warmup"]]
-	if values := distinct(f, rows); len(values) > 1 && slices.Contains(values, ColdStart) {
-		return fmt.Errorf("cold rows cannot be pooled with warmed ones:\n%s", differences([]field{f}, rows))
-	}
-	return nil
 }
 
 // checkCopies rejects one trace under two names, because it would count twice.
