@@ -145,7 +145,8 @@ func openFile(path, name string, report func(*Error) bool) (*File, error) {
 		return nil, fmt.Errorf("open trace: %w", err)
 	}
 	f := &File{path: name, source: file, closer: file, size: info.Size()}
-	if err := f.unchanged.begin(file); err != nil {
+	f.unchanged.file = file
+	if f.unchanged.last, err = lastWritten(file); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("open trace: %w", err)
 	}
@@ -164,9 +165,9 @@ func (f *File) loadGuarded(report func(*Error) bool) (err error) {
 	return err
 }
 
-func (f *File) load(report func(*Error) bool) error {
-	if err := f.openParquet(); err != nil {
-		return err
+func (f *File) load(report func(*Error) bool) (err error) {
+	if f.parquet, err = parquet.Open(f.source, f.size); err != nil {
+		return cmp.Or(f.checkMagic(), f.corrupt(err)) // it may be no Parquet file at all
 	}
 	if err := f.bindColumns(); err != nil {
 		return f.foreign(err)
@@ -200,14 +201,6 @@ func (f *File) checkParquet(all bool) (err error) {
 	}
 	f.crc, err = f.parquet.CheckPages(false)
 	return err
-}
-
-// openParquet reads the footer. If that fails, it says whether the file is a Parquet file at all.
-func (f *File) openParquet() (err error) {
-	if f.parquet, err = parquet.Open(f.source, f.size); err != nil {
-		return cmp.Or(f.checkMagic(), f.corrupt(err))
-	}
-	return nil
 }
 
 func (f *File) checkMagic() error {
@@ -302,12 +295,6 @@ type unchanged struct {
 	mu   sync.Mutex
 	file *os.File // nil if the trace is not a file
 	last written
-}
-
-func (u *unchanged) begin(file *os.File) (err error) {
-	u.file = file
-	u.last, err = lastWritten(file)
-	return err
 }
 
 // Unchanged returns an error if the file was written to since it was opened and its content no

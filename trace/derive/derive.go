@@ -58,8 +58,11 @@ func Derive(ctx context.Context, src, dst string, o Options) (Result, error) {
 }
 
 func deriveFile(ctx context.Context, f *trace.File, dst string, o Options) (Result, error) {
-	d, err := newDerivation(f, &o)
-	if err != nil {
+	d := &derivation{o: &o, from: f.Meta(), cut: f.Meta().Candidates}
+	if err := d.selectStreams(f); err != nil {
+		return Result{}, err
+	}
+	if err := d.derivedMeta(f); err != nil {
 		return Result{}, err
 	}
 	w, err := trace.Create(dst, d.meta)
@@ -85,14 +88,6 @@ type derivation struct {
 	result  Result
 }
 
-func newDerivation(f *trace.File, o *Options) (*derivation, error) {
-	d := &derivation{o: o, from: f.Meta(), cut: f.Meta().Candidates}
-	if err := d.selectStreams(f); err != nil {
-		return nil, err
-	}
-	return d, d.derivedMeta(f)
-}
-
 // run reads, transforms and writes stream after stream.
 func (d *derivation) run(ctx context.Context, f *trace.File, w *trace.Writer) (Result, error) {
 	f.Expect(d.streams, trace.ReadAll)
@@ -113,8 +108,11 @@ func (d *derivation) run(ctx context.Context, f *trace.File, w *trace.Writer) (R
 			if err := union.add(&out); err != nil {
 				return d.result, err
 			}
-			if n+1 < len(d.streams) && sameLayer(f.Streams()[d.streams[n+1]].Key, in.Key) {
-				continue // more heads of this layer follow
+			if n+1 < len(d.streams) {
+				next := f.Streams()[d.streams[n+1]].Key
+				if next.Request == in.Request && next.Layer == in.Layer {
+					continue // more heads of this layer follow
+				}
 			}
 			done = union.stream()
 		}
@@ -138,8 +136,6 @@ func (d *derivation) write(w *trace.Writer, s *trace.Stream) error {
 	d.result.Indices += int64(len(s.Indices))
 	return w.Write(s)
 }
-
-func sameLayer(a, b trace.Key) bool { return a.Request == b.Request && a.Layer == b.Layer }
 
 // noSteps returns the error for a range of steps that no stream has.
 func (d *derivation) noSteps(f *trace.File) error {
@@ -303,8 +299,10 @@ func (d *derivation) selectStreams(f *trace.File) error {
 	if err != nil {
 		return err
 	}
-	for i := range streams {
-		if d.selected(&streams[i]) {
+	for i, s := range streams {
+		if (d.o.Requests == nil || slices.Contains(d.o.Requests, s.Request)) &&
+			(d.o.Layers == nil || slices.Contains(d.o.Layers, s.Layer)) &&
+			(d.o.Heads == nil || slices.Contains(d.o.Heads, s.Head)) {
 			d.streams = append(d.streams, i)
 		}
 	}
@@ -312,12 +310,6 @@ func (d *derivation) selectStreams(f *trace.File) error {
 		return fmt.Errorf("no stream matches all selections: %v", d.o)
 	}
 	return nil
-}
-
-func (d *derivation) selected(s *trace.StreamInfo) bool {
-	return (d.o.Requests == nil || slices.Contains(d.o.Requests, s.Request)) &&
-		(d.o.Layers == nil || slices.Contains(d.o.Layers, s.Layer)) &&
-		(d.o.Heads == nil || slices.Contains(d.o.Heads, s.Head))
 }
 
 func known(kind, name string, names []string) error {

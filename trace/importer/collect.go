@@ -130,8 +130,10 @@ func (c *collector) admit(s *source, r *record) error {
 func (c *collector) order(s *source, r *record) error {
 	switch {
 	case len(r.scores) == 0 || s.ordered:
+	case c.opts.Meta.Order == "" && len(r.wide) > 0:
+		rankBy(r, r.wide) // at the precision of the source
 	case c.opts.Meta.Order == "":
-		r.rank()
+		rankBy(r, r.scores)
 	case c.opts.Meta.Order == trace.OrderRank && !falling(r.scores):
 		return s.errorAt(r.at, "request %q layer %d step %d: scores rise along the list, but --order rank means best first. Remove --order", r.request, r.layer, r.step)
 	}

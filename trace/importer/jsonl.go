@@ -44,7 +44,8 @@ type jsonID string
 func (id *jsonID) UnmarshalJSON(b []byte) error {
 	var s string
 	if err := json.Unmarshal(b, &s); err == nil {
-		if !utf8.Valid(b) || strings.Count(s, "\ufffd") != replacements(b) {
+		written := bytes.Count(b, []byte("\ufffd")) + bytes.Count(bytes.ToLower(b), []byte(`\ufffd`)) // replacement characters
+		if !utf8.Valid(b) || strings.Count(s, "\ufffd") != written {
 			return fmt.Errorf("the id %.40q is not UTF-8 text, or has half a surrogate pair: convert the file, as with iconv -f latin1 -t utf-8", b)
 		}
 		*id = jsonID(s)
@@ -55,11 +56,6 @@ func (id *jsonID) UnmarshalJSON(b []byte) error {
 	}
 	*id = jsonID(b)
 	return nil
-}
-
-// replacements counts the replacement characters that are written in a JSON string.
-func replacements(b []byte) int {
-	return bytes.Count(b, []byte("\ufffd")) + bytes.Count(bytes.ToLower(b), []byte(`\ufffd`))
 }
 
 func decodeJSONL(s *source, c *collector) error {

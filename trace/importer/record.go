@@ -97,17 +97,8 @@ func cutList[T int32 | float32](dst []T, b []byte) ([]T, []byte) {
 	return dst, b[4+4*n:]
 }
 
-// rank sorts a list by descending scores at the precision of the source. Ties keep list order.
-func (r *record) rank() {
-	if len(r.wide) > 0 {
-		rankBy(r, r.wide)
-		return
-	}
-	rankBy(r, r.scores)
-}
-
-// rankBy sorts the list by descending scores, unless it is sorted. A list with a NaN stays
-// unsorted, and the rules reject it later.
+// rankBy sorts the list by descending scores, unless it is sorted. Ties keep list order. A list with
+// a NaN stays unsorted, and the rules reject it later.
 func rankBy[T float32 | float64](r *record, scores []T) {
 	if !falling(scores) && !slices.ContainsFunc(scores, func(v T) bool { return v != v }) {
 		r.permute(func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })

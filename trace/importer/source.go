@@ -80,7 +80,8 @@ func (s *source) detect() error {
 	return err
 }
 
-// reader returns the unpacked content from its beginning.
+// reader returns the unpacked content from its beginning. It skips the byte order mark that editors
+// put before a text. No binary format begins with its bytes.
 func (s *source) reader() (io.Reader, error) {
 	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
 		return nil, err
@@ -89,16 +90,10 @@ func (s *source) reader() (io.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return withoutMark(r), nil
-}
-
-// withoutMark skips the byte order mark that editors put before a text. No binary format begins
-// with its bytes.
-func withoutMark(r *bufio.Reader) io.Reader {
 	if head, _ := r.Peek(3); string(head) == "\xef\xbb\xbf" {
 		_, _ = r.Discard(3)
 	}
-	return r
+	return r, nil
 }
 
 // randomAccess returns the unpacked content as a file, with its size in bytes. Content in gzip is

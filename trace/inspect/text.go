@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -60,7 +61,7 @@ func (r *Report) facts() string {
 	row("streams, rows", humanize.Comma(int64(r.Streams))+", "+humanize.Comma(r.Rows))
 	row("indices", humanize.Comma(r.Indices))
 	row("layers", Ranges(r.Layers))
-	row("heads", headsText(r.Heads))
+	row("heads", cmp.Or(Ranges(r.Heads), "shared by the layer"))
 	row("steps, windows", r.Steps.String()+", "+r.Windows.String()+" per stream")
 	row("prompt_len", r.PromptLen.String())
 	for _, k := range slices.Sorted(maps.Keys(m.Notes)) {
@@ -136,13 +137,6 @@ func optional(v *int) string {
 		return "not stated"
 	}
 	return strconv.Itoa(*v)
-}
-
-func headsText(heads []int32) string {
-	if len(heads) == 0 {
-		return "shared by the layer"
-	}
-	return Ranges(heads)
 }
 
 // Ranges writes ascending numbers as "0, 5, 10-20".

@@ -28,10 +28,6 @@ type Counts struct {
 	Distances Histogram
 }
 
-func (c *Counts) reset() {
-	*c = Counts{Gaps: c.Gaps[:0], Distances: c.Distances[:0]}
-}
-
 // Add adds the counts of other streams.
 func (c *Counts) Add(o *Counts) {
 	c.Streams += o.Streams

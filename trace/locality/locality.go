@@ -70,7 +70,7 @@ func (a *Analyzer) reset(s *trace.Stream) {
 	}
 	a.bucket.reset(s.Rows - s.Windows)
 	a.within = [len(Windows)]int64{}
-	a.counts.reset()
+	a.counts = Counts{Gaps: a.counts.Gaps[:0], Distances: a.counts.Distances[:0]}
 }
 
 // places returns the indices of a demand's blocks in a.last, valid until the next call.
