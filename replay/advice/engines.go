@@ -76,7 +76,8 @@ func (q *Question) sparseEngines(a *Advice, c *Choice, sglang, trtllm, vllm *Eng
 	ratio := int(math.Ceil(float64(q.Context) / float64(c.Entries)))
 	sglang.Config = fmt.Sprintf(`--enable-hisparse --hisparse-config '{"top_k": %d, "device_buffer_size": %d, "host_to_device_ratio": %d}'`, a.TopK, c.Entries, ratio)
 	sglang.Notes = append(sglang.Notes, fmt.Sprintf("on the decode instance of a disaggregated deployment, with up to %d running requests a GPU", c.Batch))
-	if q.fp8() {
+	l := q.Model.Latent
+	if l != nil && float64(q.Model.Entry.Value) < 2*float64(l.KVRank.Value+l.Rope.Value) { // smaller than in 16 bits
 		sglang.Config += " --kv-cache-dtype fp8_e4m3"
 	}
 	factor := float64(c.Entries) / float64(a.TopK)
@@ -90,12 +91,6 @@ func (q *Question) sparseEngines(a *Advice, c *Choice, sglang, trtllm, vllm *Eng
 	if a.Context == int64(c.Entries) {
 		sglang.Notes = append(sglang.Notes, "the buffer holds the whole context")
 	}
-}
-
-// fp8 reports whether the priced entries of a latent attention are smaller than in 16 bits.
-func (q *Question) fp8() bool {
-	l := q.Model.Latent
-	return l != nil && float64(q.Model.Entry.Value) < 2*float64(l.KVRank.Value+l.Rope.Value)
 }
 
 func gibibytes(bytes float64) int64 { return int64(math.Ceil(bytes / (1 << 30))) }

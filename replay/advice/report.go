@@ -154,7 +154,11 @@ func (a *Advice) paragraph() string {
 		shared = fmt.Sprintf(", if %d GPUs share the routed experts", c.Experts)
 	}
 	add("This gives %s tokens/s per GPU at a TPOT of %s%s.", number(c.Tokens), c.tpot(), shared)
-	add("A larger batch is limited by %s, and the largest part of a step is %s (%.0f %%).", limited(c.Limit), c.Cause, 100*c.CauseShare)
+	limit := string(c.Limit)
+	if c.Limit == pipeline.BindsSLO {
+		limit = "the SLO"
+	}
+	add("A larger batch is limited by %s, and the largest part of a step is %s (%.0f %%).", limit, c.Cause, 100*c.CauseShare)
 	if a.DollarsPerMillion != nil {
 		add("A million tokens cost $%.3g.", *a.DollarsPerMillion)
 	}
@@ -188,14 +192,6 @@ func (a *Advice) cache() string {
 		return fmt.Sprintf("the whole context of %s tokens of each request and layer on the GPU, which %s reach", tokens, multiple)
 	}
 	return fmt.Sprintf("%s = %s tokens of each request and layer on the GPU, %.3g %% of the context", multiple, tokens, 100*c.Share)
-}
-
-// limited returns a constraint as a sentence has it.
-func limited(b pipeline.Binding) string {
-	if b == pipeline.BindsSLO {
-		return "the SLO"
-	}
-	return string(b)
 }
 
 // sentence states what the policy buys over LRU.

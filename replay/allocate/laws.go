@@ -66,14 +66,12 @@ var perHead = Method{
 	Name:    "head",
 	Summary: "2d-greedy within each layer, layers alike",
 	Usage:   "head",
-	solve:   solveHead,
-}
-
-func solveHead(p *Problem, memory int64) *Result {
-	if len(p.layers()) == len(p.Curves) {
-		return solveUniform(p, memory)
-	}
-	return byLayer(p, memory, func(_ *Problem, sizes []int, _ int64) []int { return sizes })
+	solve: func(p *Problem, memory int64) *Result {
+		if len(p.layers()) == len(p.Curves) {
+			return solveUniform(p, memory)
+		}
+		return byLayer(p, memory, func(_ *Problem, sizes []int, _ int64) []int { return sizes })
+	},
 }
 
 // byLayer divides the memory of each layer among its heads like 2d-greedy. Each layer has extra entries above

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
@@ -101,8 +101,13 @@ func (c *Rows) point(requests []Request, key Key, size int, cost CostOf) Point {
 	for _, request := range requests {
 		r := c.parts[request][key][size]
 		pt.Misses += r.Misses
-		pt.Moved += moved(&r)
-		resident, steps, peak = resident+residentSum(&r), steps+r.Steps, max(peak, r.ResidentPeak)
+		if r.HostToDeviceBytes != nil {
+			pt.Moved += *r.HostToDeviceBytes
+		} else {
+			pt.Moved += r.MovedEntries
+		}
+		resident += int64(math.Round(r.ResidentMean * float64(r.Steps))) // a mean times its count is an integer again
+		steps, peak = steps+r.Steps, max(peak, r.ResidentPeak)
 	}
 	switch unit := int64(c.sample.BlockTokens); {
 	case c.Family == Capacities:
@@ -114,14 +119,6 @@ func (c *Rows) point(requests []Request, key Key, size int, cost CostOf) Point {
 		pt.Cost = 0
 	}
 	return pt
-}
-
-// moved returns the transfer to the GPU, in bytes if known, otherwise in entries.
-func moved(r *result.Row) int64 {
-	if r.HostToDeviceBytes != nil {
-		return *r.HostToDeviceBytes
-	}
-	return r.MovedEntries
 }
 
 func (c *Rows) rest(p *Profile) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -183,10 +182,6 @@ func agree(a, b *result.Row) bool {
 	return a.Steps == b.Steps && a.Demand == b.Demand && a.Misses == b.Misses && a.Prefetched == b.Prefetched &&
 		a.ResidentMean == b.ResidentMean && a.ResidentPeak == b.ResidentPeak
 }
-
-// residentSum returns the row's resident blocks summed over steps. ResidentMean is their quotient,
-// so the product is an integer again.
-func residentSum(r *result.Row) int64 { return int64(math.Round(r.ResidentMean * float64(r.Steps))) }
 
 // Request is a request of a trace.
 type Request struct {

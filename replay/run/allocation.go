@@ -3,7 +3,6 @@ package run
 import (
 	"fmt"
 
-	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/allocate"
 	"github.com/kvreplay/kvreplay/replay/cache"
 	"github.com/kvreplay/kvreplay/replay/setting"
@@ -87,12 +86,4 @@ func (w *worker) windowed(i int, c *cellPlan) (*cache.Cell, string, error) {
 		w.windows[steps].Lower = own.Lower
 	}
 	return w.windows[steps], name, nil
-}
-
-// plannedSpec renames a policy with allocated windows for rows: "window:plan:2d-greedy@2x".
-func (p *plan) plannedSpec(spec policies.Spec) policies.Spec {
-	if a := p.opt.Allocation; a != nil && a.Family == allocate.Windows {
-		spec.Options = "plan:" + a.Method + "@" + a.Memory
-	}
-	return spec
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -112,12 +111,6 @@ func (p *plan) behaviourDigest() string {
 type outdated struct {
 	policies []string // policies that have changed since
 	files    []string // files to remove when the cell is kept again
-}
-
-func (o *outdated) remove() {
-	for _, path := range o.files {
-		_ = os.Remove(path) // if this fails, no run reads the file
-	}
 }
 
 // findOutdated finds the cells of the plan that the store has under other fingerprints.

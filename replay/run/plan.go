@@ -7,6 +7,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/allocate"
 	"github.com/kvreplay/kvreplay/replay/demand"
 	"github.com/kvreplay/kvreplay/replay/setting"
 	"github.com/kvreplay/kvreplay/trace"
@@ -158,7 +159,10 @@ func (p *plan) planCells() error {
 			p.needs |= policies.NeedDemand // the cell counts lost blocks
 		}
 		if spec.Entry.Traits.Windowed {
-			p.cells = append(p.cells, cellPlan{spec: p.plannedSpec(spec), runner: runners})
+			if a := p.opt.Allocation; a != nil && a.Family == allocate.Windows {
+				spec.Options = "plan:" + a.Method + "@" + a.Memory // in rows "window:plan:2d-greedy@2x"
+			}
+			p.cells = append(p.cells, cellPlan{spec: spec, runner: runners})
 			if !spec.Bypasses() && p.opt.Allocation == nil {
 				windowed = append(windowed, spec.Name())
 			}

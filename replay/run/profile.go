@@ -140,12 +140,6 @@ type profileSteps struct {
 	byCell  [][]ProfileRow
 }
 
-func (p *Profile) bind(pl *plan) {
-	if p != nil {
-		p.plan = pl
-	}
-}
-
 func (p *plan) checkProfile() error {
 	if p.opt.Profile == nil {
 		return nil
@@ -261,16 +255,12 @@ func (p *Profile) write(s *profileSteps) {
 			p.rows.Add(&rows[i])
 		}
 		if _, err := p.writer.Write(rows); err != nil {
-			p.fail(err)
+			p.err = err
+			p.Abort()
+			if p.Failing != nil {
+				p.Failing(p.errorOf(err))
+			}
 		}
-	}
-}
-
-func (p *Profile) fail(err error) {
-	p.err = err
-	p.Abort()
-	if p.Failing != nil {
-		p.Failing(p.errorOf(err))
 	}
 }
 

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/kvreplay/kvreplay/metrics/result"
@@ -26,7 +27,9 @@ func (p *plan) rows(total [][]tally) ([]result.Row, error) {
 				}
 			}
 		}
-		p.outdated[c].remove()
+		for _, path := range p.outdated[c].files {
+			_ = os.Remove(path) // if this fails, no run reads the file
+		}
 		p.kept[c] = slices.Clip(rows[from:]) // shares memory with rows
 	}
 	return rows, nil
@@ -34,12 +37,15 @@ func (p *plan) rows(total [][]tally) ([]result.Row, error) {
 
 // settingRow returns the shared part of a cell's rows: settings and traits, without counts.
 func (p *plan) settingRow(c *cellPlan) result.Row {
-	does, traits := p.behaviours(c), c.spec.Entry.Traits
+	does, traits, labels := p.behaviours(c), c.spec.Entry.Traits, p.traceLabels()
+	if traits.Offline {
+		labels = labels.With(result.LabelOraclePolicy)
+	}
 	r := result.Row{
 		Schema: result.RowSchema, Setting: p.setting,
 		Policy: c.spec.Name(), Options: c.spec.Options, PolicyFingerprint: does[0].fingerprint, DependsOn: dependsOn(does[1:]),
 		Offline: traits.Offline, Bypasses: c.spec.Bypasses(), Lossy: traits.Lossy, Tier: c.tier, Above: c.above,
-		Labels: p.labels(c).String(), Warnings: slices.Clone(p.warnings),
+		Labels: labels.String(), Warnings: slices.Clone(p.warnings),
 	}
 	if c.capacity != nil {
 		r.Capacity = new(c.capacity.String())
@@ -49,15 +55,6 @@ func (p *plan) settingRow(c *cellPlan) result.Row {
 	}
 	r.Warnings = slices.Clip(r.Warnings)
 	return r
-}
-
-// labels returns the conditions that limit all figures of a cell.
-func (p *plan) labels(c *cellPlan) result.Labels {
-	labels := p.traceLabels()
-	if c.spec.Entry.Traits.Offline {
-		labels = labels.With(result.LabelOraclePolicy)
-	}
-	return labels
 }
 
 func (p *plan) traceLabels() (labels result.Labels) {

@@ -167,7 +167,9 @@ func Run(ctx context.Context, f *trace.File, o Options) (*Result, error) {
 // and kept.
 func (j *Job) Run(ctx context.Context) (*Result, error) {
 	p := j.plan
-	p.opt.Profile.bind(p)
+	if p.opt.Profile != nil {
+		p.opt.Profile.plan = p
+	}
 	r, total := j.newResult(), p.newTallies()
 	if len(p.todo) > 0 {
 		units := p.units()
@@ -284,7 +286,11 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 		}
 		merge.Lock()
 		defer merge.Unlock()
-		addTallies(total, w.tallies)
+		for i := range total {
+			for j := range total[i] {
+				total[i][j].merge(&w.tallies[i][j])
+			}
+		}
 		if err != nil || ctx.Err() == nil && !failed.any.Load() {
 			return err
 		}

@@ -98,9 +98,12 @@ func (c span) streams() int { return c.to - c.from }
 
 // shareCaches finds the streams that share caches, and checks each pool.
 func (p *plan) shareCaches() error {
+	joined := func(a, b trace.Key) bool {
+		return p.opt.Pool == setting.PoolRequest && a.Request == b.Request || p.opt.Pool == setting.PoolLayer && sameLayer(a, b)
+	}
 	p.caches = p.caches[:0]
 	for i := range p.streams {
-		if last := len(p.caches) - 1; i > 0 && joins(p.opt.Pool, p.selected(i-1).Key, p.selected(i).Key) {
+		if last := len(p.caches) - 1; i > 0 && joined(p.selected(i-1).Key, p.selected(i).Key) {
 			p.caches[last].to = i + 1
 		} else {
 			p.caches = append(p.caches, span{i, i + 1})
@@ -115,10 +118,6 @@ func (p *plan) shareCaches() error {
 		}
 	}
 	return nil
-}
-
-func joins(p setting.Pool, a, b trace.Key) bool {
-	return p == setting.PoolRequest && a.Request == b.Request || p == setting.PoolLayer && sameLayer(a, b)
 }
 
 // poolable checks that the streams of a pool have the same steps, and that their blocks can

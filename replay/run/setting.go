@@ -43,12 +43,13 @@ func (o *Options) Read(s *result.Setting, table policies.Table) error {
 // rowSetting returns the setting that rows state, with every default filled in.
 func (p *plan) rowSetting() result.Setting {
 	o, m := p.opt, p.meta
+	layers := slice.Map(o.Layers, func(l int32) string { return strconv.Itoa(int(l)) })
 	s := result.Setting{
 		Trace: filepath.Base(p.file.Path()), TraceDigest: p.digest, Model: m.Model, Selector: m.Selector,
 		TopK: p.topk, Candidates: p.m, Warmup: p.warmup.String(), Sink: p.pins.Sink, Local: p.pins.Local,
 		BlockTokens: p.pins.BlockTokens, EntryBytes: p.entryBytes, StepTokens: p.layout.Positions, SharedHeads: p.layout.Heads,
 		Pool: string(o.Pool), Prefetch: o.Prefetch.String(), Outliers: o.Outliers.String(), Clusters: o.Clusters.String(),
-		Tiers: setting.TiersText(o.Tiers, o.Inclusive), Layers: layersText(o.Layers), Requests: strings.Join(o.Requests, ","),
+		Tiers: setting.TiersText(o.Tiers, o.Inclusive), Layers: strings.Join(layers, ","), Requests: strings.Join(o.Requests, ","),
 		Reallocation: o.Reallocation.String(), Engine: EngineVersion, Seed: o.Seed,
 	}
 	if o.Allocation != nil {
@@ -63,7 +64,3 @@ func (p *plan) rowSetting() result.Setting {
 // noteRecall is the key of the metadata note with a selector's recall of the exact top K. Captures
 // write it.
 const noteRecall = "exact.recall"
-
-func layersText(layers []int32) string {
-	return strings.Join(slice.Map(layers, func(l int32) string { return strconv.Itoa(int(l)) }), ",")
-}

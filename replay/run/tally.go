@@ -32,11 +32,3 @@ func (p *plan) newTallies() [][]tally {
 	}
 	return all
 }
-
-func addTallies(total, part [][]tally) {
-	for i := range total {
-		for j := range total[i] {
-			total[i][j].merge(&part[i][j])
-		}
-	}
-}

@@ -46,7 +46,7 @@ type member struct {
 func (p *plan) newMember() *member {
 	m := &member{recorded: make([]trace.Stream, p.layout.Heads)}
 	if !p.layout.Plain() {
-		m.joiner = p.newJoiner()
+		m.joiner = &demand.Joiner{Layout: p.layout, K: p.topk, M: p.m, Ranks: p.ranks, Pins: p.pins, Checks: p.checksJoined()}
 	}
 	return m
 }
@@ -126,10 +126,6 @@ func (p *plan) checksJoined() bool {
 	return !p.layout.Plain() && !p.layout.Clustered && p.m == p.meta.Candidates
 }
 
-func (p *plan) newJoiner() *demand.Joiner {
-	return &demand.Joiner{Layout: p.layout, K: p.topk, M: p.m, Ranks: p.ranks, Pins: p.pins, Checks: p.checksJoined()}
-}
-
 // attention returns the source of the attention of listed blocks in the trace.
 func (p *plan) attention() demand.Attention {
 	whole := p.m == p.meta.Candidates // covered_mass describes whole lists
@@ -176,7 +172,11 @@ func (w *worker) replay(c span) (err error) {
 	steps := p.opt.Profile.begin(c)
 	for _, g := range w.groups {
 		if cell, err := w.runGroup(c.from, g, steps); err != nil {
-			return fmt.Errorf("%s: %s: %s: %w", p.file.Path(), w.name(), p.cells[cell].name(), err)
+			name := w.stream.Key.String()
+			if p.opt.Pool != setting.PoolNone {
+				name = fmt.Sprintf("pool of %v and %d more streams", w.stream.Key, c.streams()-1)
+			}
+			return fmt.Errorf("%s: %s: %s: %w", p.file.Path(), name, p.cells[cell].name(), err)
 		}
 	}
 	p.opt.Profile.end(c, steps)
@@ -287,14 +287,6 @@ func pointers(streams []trace.Stream) (all []*trace.Stream) {
 		all = append(all, &streams[i])
 	}
 	return all
-}
-
-// name returns the stream or pool as messages show it.
-func (w *worker) name() string {
-	if w.plan.opt.Pool == setting.PoolNone {
-		return w.stream.Key.String()
-	}
-	return fmt.Sprintf("pool of %v and %d more streams", w.stream.Key, w.cache.streams()-1)
 }
 
 // deltaOptions returns the options of the plan's deltas. joined is nil if rows are replayed as

@@ -116,7 +116,8 @@ func (g *group) replay(ctx context.Context, r *result.Row, ts *traces, o *Option
 // judged compares a row with its twin of the replay. The trace was found by its digest. If its file
 // has another name here, judged notes that. If another trace has this name, it is a difference.
 func judged(rows []result.Row, at int, f finding, ts *traces, report *Report) Outcome {
-	r, o := &rows[at], outcomeOf(rows, at)
+	r := &rows[at]
+	o := Outcome{Row: at + 1, Trace: r.Trace, Policy: r.Policy, Capacity: r.Capacity, Part: partOf(r), Differences: []Difference{}}
 	if f.verdict != "" {
 		o.Verdict, o.Reason = f.verdict, f.reason
 		return o

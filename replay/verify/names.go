@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -13,10 +12,6 @@ import (
 type Renamed struct {
 	Stated string `json:"stated"`
 	File   string `json:"file"`
-}
-
-func (r Renamed) text() string {
-	return fmt.Sprintf("trace %s of the rows is the file %s", r.Stated, r.File)
 }
 
 // nameOf returns the name of a file with the row's digest, preferably the row's own name. taken

@@ -28,7 +28,7 @@ func (r *Report) RenderTable(w io.Writer) error {
 		fmt.Fprintf(&out, "incomplete: %s\n", line)
 	}
 	for _, n := range r.Renamed {
-		fmt.Fprintf(&out, "other name: %s\n", n.text())
+		fmt.Fprintf(&out, "other name: trace %s of the rows is the file %s\n", n.Stated, n.File)
 	}
 	for _, s := range r.Skipped {
 		fmt.Fprintf(&out, "skipped: %s\n", s)

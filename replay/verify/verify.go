@@ -153,8 +153,3 @@ func (r *Report) add(o Outcome, drawn bool) {
 		r.Outcomes = append(r.Outcomes, o)
 	}
 }
-
-func outcomeOf(rows []result.Row, i int) Outcome {
-	r := &rows[i]
-	return Outcome{Row: i + 1, Trace: r.Trace, Policy: r.Policy, Capacity: r.Capacity, Part: partOf(r), Differences: []Difference{}}
-}

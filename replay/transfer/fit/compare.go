@@ -139,20 +139,15 @@ func modelOf(l *hardware.Link, link *transfer.Link, s *hardware.Series, r transf
 	}
 	direction := directionOf(s.Direction)
 	if s.InFlight.Known() { // another kernel on the same path
-		return windowed(l, s, direction, m).Time(r), nil
+		c := *pathsOf(l, direction).Named(s.Path)
+		c.SMs, c.InFlight, c.RoundTrip = s.SMs, s.InFlight, s.RoundTrip // it keeps other bytes in flight
+		return transfer.NewCurve(&c, transfer.PacketsOf(l, direction, m)).Time(r), nil
 	}
 	c, err := link.Path(direction, m)
 	if err != nil {
 		return 0, err
 	}
 	return c.Time(r), nil
-}
-
-// windowed returns the path's curve with the bytes that another kernel keeps in flight.
-func windowed(l *hardware.Link, s *hardware.Series, d transfer.Direction, m transfer.Mechanism) *transfer.Curve {
-	c := *pathsOf(l, d).Named(s.Path)
-	c.SMs, c.InFlight, c.RoundTrip = s.SMs, s.InFlight, s.RoundTrip
-	return transfer.NewCurve(&c, transfer.PacketsOf(l, d, m))
 }
 
 func pathsOf(l *hardware.Link, d transfer.Direction) *hardware.Paths {

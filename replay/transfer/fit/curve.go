@@ -57,7 +57,10 @@ func Curve(points []Point, form Form) (*Result, error) {
 		return nil, err
 	}
 	constants := f.solve(f.start(), wide)
-	r := &Result{Curve: f.make(constants), Zero: f.zero()}
+	r := &Result{Curve: f.make(constants)}
+	for _, c := range f.left {
+		r.Zero = append(r.Zero, c.name)
+	}
 	for i := range points {
 		r.Errors = append(r.Errors, relative(r.Curve.Time(points[i].Request), points[i].Seconds))
 		r.LeftOut = append(r.LeftOut, f.leftOut(i, constants))
@@ -192,19 +195,16 @@ func (f *fitting) rate(r int) constant {
 			return perPacket.Time(one)
 		},
 		func(c *transfer.Curve, v float64) {
+			rate := 1 / v
+			if f.form.MaxRate > 0 {
+				rate = min(rate, f.form.MaxRate)
+			}
 			for i, source := range f.rateOf {
 				if source == r {
-					c.Regimes[i].Rate = f.bound(1 / v)
+					c.Regimes[i].Rate = rate
 				}
 			}
 		}}
-}
-
-func (f *fitting) bound(rate float64) float64 {
-	if f.form.MaxRate > 0 {
-		return min(rate, f.form.MaxRate)
-	}
-	return rate
 }
 
 func (f *fitting) descriptor(r int) constant {
@@ -273,13 +273,6 @@ func (f *fitting) independent(constants []constant) bool {
 	var qr mat.QR // SVD would be more exact, but its code takes 0.16 MB
 	qr.Factorize(f.matrix(constants))
 	return qr.Cond() < 1e3
-}
-
-func (f *fitting) zero() (names []string) {
-	for _, c := range f.left {
-		names = append(names, c.name)
-	}
-	return names
 }
 
 // start divides each time among the free constants, as the start of the search.
