@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -91,13 +90,11 @@ func (f *adviseFlags) run(c *call) error {
 	if err := f.prepare(c); err != nil {
 		return err
 	}
-	bar := newBar(c.stderr)
-	defer bar.close()
 	q := advice.Question{Trace: f.trace, PlanOptions: pipeline.PlanOptions{Schedules: f.parsedSchedules, LayerMap: f.layerMap, TopK: f.topk, MaxBatch: f.maxBatch, SLO: f.slo.Seconds()}}
 	if q.Trace == "" {
 		q.Trace, q.Bundled = "bundled "+corpus.EmbeddedFile, true
 	}
-	profiles, rows, err := f.replay(c.Context(), bar)
+	profiles, rows, err := f.replay(c)
 	if err != nil {
 		return err
 	}
@@ -118,9 +115,9 @@ func (f *adviseFlags) run(c *call) error {
 		}
 		q.Options, q.Dollars = f.options, f.dollars(name)
 		q.Machine = withMemory(machine, f.memory)
-		q.Progress = bar.counts("plan for "+machine.Name, "searches")
+		q.Progress = c.bar.counts("plan for "+machine.Name, "searches")
 		a, err := advice.Advise(c.Context(), profiles, q)
-		bar.close()
+		c.bar.close()
 		switch {
 		case c.Context().Err() != nil:
 			return c.Context().Err()
@@ -218,7 +215,7 @@ func (f *adviseFlags) dollars(machine string) float64 {
 
 // replay replays the trace with every policy and capacity. It returns the profile of each cell and the
 // rows by request.
-func (f *adviseFlags) replay(ctx context.Context, bar *bar) (profiles []*pipeline.Profile, rows []result.Row, err error) {
+func (f *adviseFlags) replay(c *call) (profiles []*pipeline.Profile, rows []result.Row, err error) {
 	t, err := f.open()
 	if err != nil {
 		return nil, nil, err
@@ -228,7 +225,7 @@ func (f *adviseFlags) replay(ctx context.Context, bar *bar) (profiles []*pipelin
 	if err != nil {
 		return nil, nil, errUsage{err}
 	}
-	o.Seed, o.Progress, o.SkipUnable = f.options.Seed, bar.add, true
+	o.Seed, o.Progress, o.SkipUnable = f.options.Seed, c.bar.add, true
 	for _, s := range o.Policies {
 		if tr := s.Entry.Traits; tr.Lossy || tr.Windowed || tr.Offline {
 			return nil, nil, usagef("--policy %s: expected exact policies with a capacity that do not see the future", s.Name())
@@ -238,9 +235,9 @@ func (f *adviseFlags) replay(ctx context.Context, bar *bar) (profiles []*pipelin
 	if err != nil {
 		return nil, nil, err
 	}
-	bar.start(job.Work(), "replay "+count(job.Cells(), "cell"), "steps")
-	done, profiles, err := pipeline.Replay(ctx, job)
-	bar.close()
+	c.bar.start(job.Work(), "replay "+count(job.Cells(), "cell"), "steps")
+	done, profiles, err := pipeline.Replay(c.Context(), job)
+	c.bar.close()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -155,15 +155,13 @@ func (f *batchPlanFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	bar := newBar(c.stderr)
-	defer bar.close()
-	in := batch.Planning{Path: f.batchFile, Traces: c.args, Hours: f.hours, Rate: f.rate, Progress: bar.counts("replay a sample", "units")}
+	in := batch.Planning{Path: f.batchFile, Traces: c.args, Hours: f.hours, Rate: f.rate, Progress: c.bar.counts("replay a sample", "units")}
 	make := f.plan
 	if len(c.args) == 1 && filepath.Ext(c.args[0]) != ".parquet" {
 		make = f.existing
 	}
 	p, err := make(c, in)
-	bar.close()
+	c.bar.close()
 	if err != nil {
 		return err
 	}
@@ -515,20 +513,18 @@ func (f *batchMergeFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	bar := newBar(c.stderr)
-	defer bar.close()
 	rows, redone := 0, changes{}
-	counts := bar.counts("merge", "traces")
+	counts := c.bar.counts("merge", "traces")
 	counts(0, len(b.Traces))
 	err = b.Merge(c.Context(), batch.Merging{Packs: f.packsOf(c.args[0]), Results: f.out, Options: o, Progress: counts,
 		Note: func(path string, r *batch.Merged) {
 			rows += len(r.Rows)
 			redone.add(r.Result)
 			for _, note := range r.Notes {
-				bar.note("kvreplay: %s: %s", path, note)
+				c.bar.note("kvreplay: %s: %s", path, note)
 			}
 		}})
-	bar.close()
+	c.bar.close()
 	if err != nil {
 		return err
 	}

@@ -44,6 +44,7 @@ type call struct {
 	*cobra.Command
 	args           []string
 	stdout, stderr io.Writer
+	bar            *bar     // closed at the end of the run
 	suggested      []string // the next command, if only the run can tell
 }
 
@@ -78,12 +79,14 @@ func (d command) cobra() *cobra.Command {
 		return nil
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		one := &call{Command: c, args: args, stdout: c.OutOrStdout(), stderr: c.ErrOrStderr()}
+		one := &call{Command: c, args: args, stdout: c.OutOrStdout(), stderr: c.ErrOrStderr(), bar: &bar{w: c.ErrOrStderr()}}
 		run := d.run
 		if run == nil {
 			run = func(*call) error { return c.Help() }
 		}
-		if err := run(one); err != nil {
+		err := run(one)
+		one.bar.close()
+		if err != nil {
 			return err
 		}
 		one.printNext(d.next)

@@ -321,13 +321,11 @@ func writeCard(c *call, out string) error {
 			return fmt.Errorf("card: %w", err)
 		}
 	}
-	bar := newBar(c.stderr)
-	bar.start(int64(len(paths)), "card", "traces")
-	defer bar.close()
+	c.bar.start(int64(len(paths)), "card", "traces")
 	corpus, err := card.Make(c.Context(), paths, card.Options{
 		Command: fmt.Sprintf("kvreplay datasets card %s -o %s",
 			filepath.ToSlash(strings.Join(c.args, " ")), filepath.ToSlash(out)),
-		Plots: card.PlotsFolder(out), Workers: runtime.GOMAXPROCS(0), Progress: func() { bar.add(1) },
+		Plots: card.PlotsFolder(out), Workers: runtime.GOMAXPROCS(0), Progress: func() { c.bar.add(1) },
 	})
 	if err != nil {
 		return err
@@ -335,7 +333,7 @@ func writeCard(c *call, out string) error {
 	if err := corpus.Write(out); err != nil {
 		return err
 	}
-	bar.note("kvreplay: wrote %s and %d plots to %s", out, len(corpus.Plots), plots)
+	c.bar.note("kvreplay: wrote %s and %d plots to %s", out, len(corpus.Plots), plots)
 	return nil
 }
 

@@ -68,27 +68,25 @@ func (f *importFlags) run(c *call) error {
 	if err := f.complete(c); err != nil {
 		return err
 	}
-	bar := newBar(c.stderr)
-	defer bar.close()
-	bar.start(unknown, "read", "records")
+	c.bar.start(unknown, "read", "records")
 	writing := false
 	f.options.Progress = func(read, written int64) {
 		switch {
 		case written == 0:
-			bar.to(read)
+			c.bar.to(read)
 			return
 		case !writing:
-			bar.close()
-			bar.start(read, "write", "records")
+			c.bar.close()
+			c.bar.start(read, "write", "records")
 			writing = true
 		}
-		bar.to(written)
+		c.bar.to(written)
 	}
 	result, err := importer.Import(c.Context(), f.options, f.out, c.args...)
 	if err != nil {
 		return err
 	}
-	bar.close()
+	c.bar.close()
 	return result.Summary(c.stderr)
 }
 

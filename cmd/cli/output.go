@@ -141,15 +141,11 @@ func (c *call) drawFile(path, format string, f *figure.Figure) error {
 	return nil
 }
 
-// bar is a progress bar on a terminal and nothing elsewhere.
+// bar is a progress bar on w. It shows nothing before start, and nothing at all if w is no terminal.
 type bar struct {
 	w   io.Writer
 	bar *progressbar.ProgressBar
 }
-
-// newBar prepares a bar on w. It shows nothing before start, and nothing at all if w is no
-// terminal.
-func newBar(w io.Writer) *bar { return &bar{w: w} }
 
 // terminal returns the terminal that w writes to, nil if it is none.
 func terminal(w io.Writer) *os.File {

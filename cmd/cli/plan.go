@@ -78,16 +78,14 @@ func (f *planFlags) run(c *call) error {
 	if err := f.scale(); err != nil {
 		return err
 	}
-	bar := newBar(c.stderr)
-	defer bar.close()
 	plan, err := pipeline.Plan(c.Context(), profiles, pipeline.PlanOptions{
 		Options: f.options, Schedules: f.parsedSchedules, LayerMap: f.layerMap, TopK: f.topk,
-		MaxBatch: f.maxBatch, SLO: f.slo.Seconds(), EveryCell: f.every, Progress: bar.counts("plan", "searches"),
+		MaxBatch: f.maxBatch, SLO: f.slo.Seconds(), EveryCell: f.every, Progress: c.bar.counts("plan", "searches"),
 	})
 	if err != nil {
 		return err
 	}
-	bar.close()
+	c.bar.close()
 	plan.Dropped = append(plan.Dropped, f.future...)
 	f.suggestTime(c, path, plan.Candidates[0], profiles[0].Cell)
 	if f.format == "json" {

@@ -175,9 +175,7 @@ func (f *replayFlags) run(c *call) error {
 			return err
 		}
 	}
-	bar := newBar(c.stderr)
-	defer bar.close()
-	o.Progress = bar.add
+	o.Progress = c.bar.add
 	tasks, err := f.plan(c.Context(), c.args, o)
 	defer closeAll(tasks)
 	if err != nil {
@@ -192,7 +190,7 @@ func (f *replayFlags) run(c *call) error {
 		steps += t.job.Work()
 		cells += t.job.Cells()
 	}
-	bar.start(steps, "replay "+count(cells, "cell"), "steps")
+	c.bar.start(steps, "replay "+count(cells, "cell"), "steps")
 	var rows []result.Row // to be printed
 	kept, fromStore := 0, 0
 	redone := changes{}
@@ -201,11 +199,11 @@ func (f *replayFlags) run(c *call) error {
 			t.job.BeforeEnd(tasks[i+1].job.Expect)
 		}
 		if t.profile != nil {
-			t.profile.Failing = func(err error) { bar.note("kvreplay: %v: the replay continues without the profile", err) }
+			t.profile.Failing = func(err error) { c.bar.note("kvreplay: %v: the replay continues without the profile", err) }
 		}
 		result, err := f.finish(c.Context(), t, o.Store)
 		if err != nil {
-			bar.close()
+			c.bar.close()
 			redone.write(c.stderr)
 			if i := (*replay.Interrupted)(nil); errors.As(err, &i) && f.out == "" {
 				err = fmt.Errorf("%w (--out DIR keeps finished work)", err)
@@ -214,7 +212,7 @@ func (f *replayFlags) run(c *call) error {
 		}
 		redone.add(result)
 		for _, note := range result.Notes[len(t.job.Notes()):] { // the others are printed
-			bar.note("kvreplay: %s: %s", t.file.Path(), note)
+			c.bar.note("kvreplay: %s: %s", t.file.Path(), note)
 		}
 		if f.out == "" || f.format != "" {
 			rows = append(rows, result.Rows...)
@@ -224,7 +222,7 @@ func (f *replayFlags) run(c *call) error {
 		kept += len(result.Rows)
 		fromStore += result.FromStore
 	}
-	bar.close()
+	c.bar.close()
 	redone.write(c.stderr)
 	if f.out != "" {
 		fmt.Fprintf(c.stderr, "kvreplay: %s of %s in %s (%s %s already in it)\n", count(kept, "row"), count(len(tasks), "trace"), f.out,

@@ -116,15 +116,13 @@ func (f *reproduceFlags) run(c *call) error {
 			return err
 		}
 	}
-	bar := newBar(c.stderr)
-	bar.start(int64(sections), "reproduce", "sections")
-	defer bar.close()
+	c.bar.start(int64(sections), "reproduce", "sections")
 	report, err := reproduce.Make(c.Context(), chosen, reproduce.Inputs{Traces: traces, Hardware: f.hardware, Sections: f.sections,
-		Synthetic: drawSynthetic, Progress: bar.add})
+		Synthetic: drawSynthetic, Progress: c.bar.add})
 	if err != nil {
 		return err
 	}
-	bar.close()
+	c.bar.close()
 	if f.out != "" {
 		if err := report.Write(f.out); err != nil {
 			return err

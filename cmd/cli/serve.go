@@ -178,19 +178,17 @@ func (f *serveFlags) run(c *call) error {
 			}
 		}
 	}
-	bar := newBar(c.stderr)
-	defer bar.close()
-	f.Traces, f.Progress = traces, bar.add
+	f.Traces, f.Progress = traces, c.bar.add
 	total := int64(unknown) // the search for goodput may end early
 	if f.Goodput == 0 {
 		total = int64(f.Requests) * int64(len(list)*max(1, f.Repeats))
 	}
-	bar.start(total, "serve", "requests")
+	c.bar.start(total, "serve", "requests")
 	results, err := f.Run(c.Context(), list)
 	if err != nil {
 		return err
 	}
-	bar.close()
+	c.bar.close()
 	report := f.report(results)
 	if f.write == "" {
 		return f.print(c, results, report, inputs)

@@ -130,9 +130,7 @@ func replayAll(c *call, paths []string, o replay.Options) ([]result.Row, error) 
 }
 
 func replayTraces(c *call, traces []*trace.File, o replay.Options) (rows []result.Row, err error) {
-	bar := newBar(c.stderr)
-	defer bar.close()
-	o.Progress = bar.add
+	o.Progress = c.bar.add
 	var jobs []*replay.Job
 	work, cells := int64(0), 0
 	for _, t := range traces {
@@ -142,7 +140,7 @@ func replayTraces(c *call, traces []*trace.File, o replay.Options) (rows []resul
 		}
 		jobs, work, cells = append(jobs, job), work+job.Work(), cells+job.Cells()
 	}
-	bar.start(work, "replay "+count(cells, "cell"), "steps")
+	c.bar.start(work, "replay "+count(cells, "cell"), "steps")
 	for _, job := range jobs {
 		done, err := job.Run(c.Context())
 		if err != nil {
@@ -150,6 +148,7 @@ func replayTraces(c *call, traces []*trace.File, o replay.Options) (rows []resul
 		}
 		rows = append(rows, done.Rows...)
 	}
+	c.bar.close()
 	return rows, nil
 }
 

@@ -84,14 +84,12 @@ func (f *syntheticFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	bar := newBar(c.stderr)
-	defer bar.close()
 	streams := synthetic.NewSource(d).Streams()
-	bar.start(int64(streams), "draw", "streams")
-	if err := synthetic.Write(c.Context(), f.out, d, synthetic.Options{Workers: runtime.GOMAXPROCS(0), Progress: bar.add}); err != nil {
+	c.bar.start(int64(streams), "draw", "streams")
+	if err := synthetic.Write(c.Context(), f.out, d, synthetic.Options{Workers: runtime.GOMAXPROCS(0), Progress: c.bar.add}); err != nil {
 		return err
 	}
-	bar.close()
+	c.bar.close()
 	rows := int64(streams) * int64(d.Windows+d.Steps)
 	layers := ""
 	if c.changed("layers") {

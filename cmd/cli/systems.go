@@ -131,14 +131,12 @@ func (f *systemsFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	bar := newBar(c.stderr)
-	defer bar.close()
-	q.Progress = bar.counts("compare", "systems")
+	q.Progress = c.bar.counts("compare", "systems")
 	rows, err := q.Compare(c.Context(), list, traces)
 	if err != nil {
 		return err
 	}
-	bar.close()
+	c.bar.close()
 	if f.timelines != "" {
 		if err := writeTimelines(c, f.timelines, rows); err != nil {
 			return err

@@ -506,8 +506,6 @@ func (f *timeFlags) readKernels(ctx context.Context) error {
 
 // price prices every machine with every schedule. last holds the options of the last one.
 func (f *timeFlags) price(c *call) (results []*pipeline.Result, last pipeline.Options, err error) {
-	bar := newBar(c.stderr)
-	defer bar.close()
 	for _, name := range f.machineNames {
 		machine, err := f.library.Machine(name)
 		if err != nil {
@@ -517,9 +515,9 @@ func (f *timeFlags) price(c *call) (results []*pipeline.Result, last pipeline.Op
 			last = f.options
 			last.Machine, last.Schedule = machine, s
 			o := last
-			o.Priced = bar.counts(s.Name()+" on "+name, "steps")
+			o.Priced = c.bar.counts(s.Name()+" on "+name, "steps")
 			r, err := pipeline.Price(c.Context(), f.profile, o)
-			bar.close()
+			c.bar.close()
 			if err != nil {
 				return nil, last, fmt.Errorf("price %s, %s: %w", name, s.Name(), err)
 			}

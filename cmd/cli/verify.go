@@ -71,14 +71,12 @@ func (f *verifyFlags) run(c *call) error {
 	if !c.changed("seed") {
 		o.Seed = uint64(rand.Uint32()) // short enough to be typed again
 	}
-	bar := newBar(c.stderr)
-	defer bar.close()
-	o.Progress = bar.counts("verify", "cells")
+	o.Progress = c.bar.counts("verify", "cells")
 	report, err := verify.Rows(c.Context(), rows, o)
 	if err != nil {
 		return fmt.Errorf("leaderboard verify: %w", err)
 	}
-	bar.close()
+	c.bar.close()
 	render := report.RenderTable
 	if f.format == "json" {
 		render = report.RenderJSON
