@@ -24,10 +24,7 @@ func Board(b *board.Board, view View) *table.Report {
 	}
 	v.windows()
 	v.tiers()
-	var footnotes []string
-	for i, text := range b.Footnotes {
-		footnotes = append(footnotes, v.marks.footnote(i+1, text))
-	}
+	footnotes := v.marks.footnotes(b.Footnotes)
 	if view.Wide {
 		v.settings()
 	} else {
@@ -52,17 +49,13 @@ type boardView struct {
 }
 
 // policies are those of all lines of the board.
-func (v *boardView) policies() (all []string) {
-	all = slice.Map(v.Cells, func(c board.CellLine) string { return c.Policy })
+func (v *boardView) policies() []string {
+	cells := v.Cells
 	if v.Lossy != nil {
-		for _, c := range v.Lossy.Cells {
-			all = append(all, c.Policy)
-		}
+		cells = slices.Concat(cells, v.Lossy.Cells)
 	}
-	for _, w := range v.Windows {
-		all = append(all, w.Policy)
-	}
-	return all
+	return append(slice.Map(cells, func(c board.CellLine) string { return c.Policy }),
+		slice.Map(v.Windows, func(w board.WindowLine) string { return w.Policy })...)
 }
 
 // policy is what a line names a policy, with the numbers of the line's footnotes.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -19,10 +20,7 @@ var columnMultiples = []float64{1, 1.5, 2, 3, 4}
 // chooses those nearest to columnMultiples by ratio. If too few are near them, it chooses evenly.
 func shownCapacities(capacities []string) (shown []int) {
 	if len(capacities) <= mostColumns {
-		for i := range capacities {
-			shown = append(shown, i)
-		}
-		return shown
+		return slice.Indices(len(capacities))
 	}
 	for _, multiple := range columnMultiples {
 		if i := nearestMultiple(capacities, multiple); i >= 0 {

@@ -168,12 +168,16 @@ func (m marks) text(notes []int) string {
 	return " " + strings.Join(numbers, "˒")
 }
 
-// footnote returns the n-th footnote's line.
-func (m marks) footnote(n int, text string) string {
-	if slices.Contains(m.everywhere, n) {
-		return "all lines: " + text
+// footnotes returns the lines of all footnotes, each with its number.
+func (m marks) footnotes(texts []string) (lines []string) {
+	for i, text := range texts {
+		mark := superscript(i + 1)
+		if slices.Contains(m.everywhere, i+1) {
+			mark = "all lines:"
+		}
+		lines = append(lines, mark+" "+text)
 	}
-	return superscript(n) + " " + text
+	return lines
 }
 
 func superscript(n int) string {

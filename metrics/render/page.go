@@ -187,13 +187,9 @@ func (p *page) tables(b *board.Board, n int, start string) {
 		p.put("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"%s\"%s>\n%s</div>\n", start+t.Title, markup(id), markup(t.HTML()))
 		p.notes(t.Notes)
 	}
-	var footnotes []string
-	for i, note := range b.Footnotes {
-		footnotes = append(footnotes, v.marks.footnote(i+1, note))
-	}
-	if footnotes != nil {
+	if len(b.Footnotes) > 0 {
 		p.put("<h3>Footnotes</h3>\n")
-		p.notes(footnotes)
+		p.notes(v.marks.footnotes(b.Footnotes))
 	}
 }
 

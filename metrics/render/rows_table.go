@@ -45,8 +45,8 @@ func Rows(w io.Writer, rows []result.Row) error {
 			fmt.Sprint(r.Misses), percent(text.Ratio(r.Hits, r.Demand)), bytesText(perStep)))
 	}
 	out := t.Text()
-	for i, note := range footnotes {
-		out += printable.Line(marks.footnote(i+1, note)) + "\n"
+	for _, line := range marks.footnotes(footnotes) {
+		out += printable.Line(line) + "\n"
 	}
 	_, err := io.WriteString(w, printable.Text(out))
 	return err

@@ -10,6 +10,8 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Point is a value with its interval. Low and High are equal to Y without one.
@@ -134,7 +136,9 @@ func (l *Lines) plot(x [2]float64) (*linePlot, error) {
 		p.X.Tick.Marker = plot.ConstantTicks(roundTicks(p.X.Min, p.X.Max))
 	}
 	if l.Ticks != nil {
-		p.X.Tick.Marker = ticksAt(l.Ticks...)
+		p.X.Tick.Marker = plot.ConstantTicks(slice.Map(l.Ticks, func(v float64) plot.Tick {
+			return plot.Tick{Value: v, Label: fmt.Sprintf("%g", v)}
+		}))
 	}
 	p.Y.Tick.Marker = plot.ConstantTicks(roundTicks(p.Y.Min, p.Y.Max))
 	widest := vg.Length(0)

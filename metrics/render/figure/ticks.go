@@ -1,21 +1,11 @@
 package figure
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 
 	"gonum.org/v1/plot"
 )
-
-// ticksAt returns marks of an axis at some values.
-func ticksAt(values ...float64) plot.ConstantTicks {
-	var ticks plot.ConstantTicks
-	for _, v := range values {
-		ticks = append(ticks, plot.Tick{Value: v, Label: fmt.Sprintf("%g", v)})
-	}
-	return ticks
-}
 
 // roundTicks returns at most seven ticks from low to high, in steps of 1, 2 or 5 × 10ⁿ.
 func roundTicks(low, high float64) []plot.Tick {
