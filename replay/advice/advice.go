@@ -259,12 +259,9 @@ func (q *Question) gain(c *pipeline.Candidate, sparse []*pipeline.Candidate) *Ga
 
 // misses sets the ratio of misses. It reports whether the requests show that the policy misses less.
 func (q *Question) misses(g *Gain, capacity string) bool {
-	var rows []result.Row
-	for _, r := range q.Rows {
-		if r.Capacity != nil && *r.Capacity == capacity && (r.Policy == g.Policy || r.Policy == EnginePolicy) {
-			rows = append(rows, r)
-		}
-	}
+	rows := slice.Filter(q.Rows, func(r result.Row) bool {
+		return r.Capacity != nil && *r.Capacity == capacity && (r.Policy == g.Policy || r.Policy == EnginePolicy)
+	})
 	c, err := board.Compare(rows, g.Policy, EnginePolicy, board.Options{})
 	if err != nil || len(c.Groups) == 0 || c.Groups[0].Pooled == nil {
 		return false // rows that cannot be compared separate nothing

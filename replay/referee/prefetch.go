@@ -1,6 +1,10 @@
 package referee
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/kvreplay/kvreplay/internal/slice"
+)
 
 // Prefetch describes the prefetches before counted steps, into a buffer outside of the cache.
 type Prefetch struct {
@@ -61,7 +65,7 @@ func (x *cell) named(row int) []int32 {
 	case x.Prefetch.Predictor != nil:
 		return x.Prefetch.Predictor.Next(nil)
 	case x.Prefetch.Predicted:
-		return distinct(x.rows[row].predicted)
+		return slice.Add(nil, x.rows[row].predicted...)
 	case row > x.first:
 		return x.candidates(row - 1)
 	}
@@ -78,19 +82,10 @@ func (x *cell) candidates(row int) (blocks []int32) {
 	}
 	for _, e := range x.rows[row].list {
 		if !demanded[e.block] {
-			blocks = append(blocks, e.block)
+			blocks = slice.Add(blocks, e.block)
 		}
 	}
-	return distinct(blocks)
-}
-
-func distinct(blocks []int32) (distinct []int32) {
-	for _, b := range blocks {
-		if !slices.Contains(distinct, b) {
-			distinct = append(distinct, b)
-		}
-	}
-	return distinct
+	return blocks
 }
 
 // teach tells the predictor, if there is one, what a row brings.

@@ -164,11 +164,10 @@ func labelled(label string, items []string) []string {
 }
 
 // constants states the constants of a section.
-func (s *Section) constants() (texts []string) {
-	for _, c := range s.Constants {
-		texts = append(texts, fmt.Sprintf("%s = %s (%s)", c.Name, numberText(c.Value, c.Unit, -1), c.From))
-	}
-	return texts
+func (s *Section) constants() []string {
+	return slice.Map(s.Constants, func(c Constant) string {
+		return fmt.Sprintf("%s = %s (%s)", c.Name, numberText(c.Value, c.Unit, -1), c.From)
+	})
 }
 
 // list writes items, in Markdown below a heading. Without a heading they are paragraphs.

@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/allocate"
 	"github.com/kvreplay/kvreplay/replay/cache"
 	"github.com/kvreplay/kvreplay/replay/setting"
@@ -20,10 +21,7 @@ func (p *plan) checkAllocation() error {
 	if a == nil {
 		return nil
 	}
-	var keys []allocate.Key
-	for i := range p.streams {
-		keys = append(keys, p.allocated(i))
-	}
+	keys := slice.Map(slice.Indices(len(p.streams)), p.allocated)
 	units := allocate.Units{TopK: p.topk, BlockTokens: p.pins.BlockTokens, StepTokens: p.layout.Positions, SharedHeads: p.layout.Heads}
 	return a.Covers(units, keys)
 }

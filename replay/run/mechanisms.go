@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/echo"
 	"github.com/kvreplay/kvreplay/replay/cache"
@@ -102,10 +103,7 @@ func (p *plan) checkClusters() error {
 		return nil
 	}
 	p.layout.Clustered = true
-	var keys []trace.Key
-	for i := range p.streams {
-		keys = append(keys, p.selected(i).Key)
-	}
+	keys := slice.Map(p.streams, func(i int) trace.Key { return p.file.Streams()[i].Key })
 	p.warnings = append(p.warnings, "clusters have unequal sizes: residents are counted in entries, and no optimum is known")
 	return c.Check(p.meta, keys)
 }

@@ -50,10 +50,9 @@ func SummaryOf(list []LeftOut) string {
 	if len(list) == 0 {
 		return ""
 	}
-	var reasons []string
-	for _, alike := range slice.Group(list, (*LeftOut).reason) {
-		reasons = append(reasons, fmt.Sprintf("%s (%s)", alike[0].reason(), strings.Join(slice.Map(alike, LeftOut.short), ", ")))
-	}
+	reasons := slice.Map(slice.Group(list, (*LeftOut).reason), func(alike []LeftOut) string {
+		return fmt.Sprintf("%s (%s)", alike[0].reason(), strings.Join(slice.Map(alike, LeftOut.short), ", "))
+	})
 	what := "1 policy"
 	if n := len(slice.Distinct(list, func(l *LeftOut) string { return l.Policy })); n > 1 {
 		what = fmt.Sprintf("%d policies", n)

@@ -27,6 +27,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -236,11 +237,8 @@ func (o *Options) String() string {
 
 // numbers formats the distinct numbers, ascending.
 func numbers(values []int32) string {
-	var texts []string
-	for _, v := range slices.Compact(slices.Sorted(slices.Values(values))) {
-		texts = append(texts, strconv.Itoa(int(v)))
-	}
-	return strings.Join(texts, ",")
+	distinct := slices.Compact(slices.Sorted(slices.Values(values)))
+	return strings.Join(slice.Map(distinct, func(v int32) string { return strconv.Itoa(int(v)) }), ",")
 }
 
 // UnknownError reports a selected request, layer or head that the source lacks.
