@@ -147,7 +147,11 @@ func (c *choice) readBoards(ctx context.Context, paths []string, o board.Options
 			if o.Corpus, err = c.splitRows(s); err != nil {
 				return nil, err
 			}
-			return s.boards(o)
+			o.Incomplete = s.incomplete
+			if boards, err = newBoards(s.rows, o); errors.Is(err, board.ErrNoOptimum) {
+				return nil, s.missing(err, "opt")
+			}
+			return boards, err
 		})
 }
 
@@ -177,15 +181,6 @@ func corpusName(v *corpus.Version, part corpus.Split) string {
 		return ""
 	}
 	return fmt.Sprintf("version %d, %s", v.Number, part)
-}
-
-func (s *selection) boards(o board.Options) ([]render.PageBoard, error) {
-	o.Incomplete = s.incomplete
-	boards, err := newBoards(s.rows, o)
-	if errors.Is(err, board.ErrNoOptimum) {
-		return nil, s.missing(err, "opt")
-	}
-	return boards, err
 }
 
 func newBoards(rows []result.Row, o board.Options) ([]render.PageBoard, error) {

@@ -238,8 +238,10 @@ requests of the rows. It needs rows of kvreplay replay --per stream.`,
 	}
 }
 
-// heatRows reads the rows of layers and streams.
-func (f *plotFlags) heatRows(c *call) ([]result.Row, *result.Incomplete, error) {
+func (f *plotFlags) heatmap(c *call) error {
+	if err := f.check(c, c.args); err != nil {
+		return err
+	}
 	of := choice{where: f.where.conditions, split: corpus.Whole, heat: true, alone: true}
 	rows, selected, err := useResults(c.Context(), c.args, of, func(c *collected) ([]result.Row, error) {
 		if c.warmed.heat != nil && c.cold.heat != nil { // messages name cells in the order of the rows
@@ -249,14 +251,6 @@ func (f *plotFlags) heatRows(c *call) ([]result.Row, *result.Incomplete, error) 
 	}, func(s *selection) ([]result.Row, error) {
 		return slice.Filter(s.rows, func(r result.Row) bool { return isHeat(&r) }), nil
 	})
-	return rows, selected.incomplete, err
-}
-
-func (f *plotFlags) heatmap(c *call) error {
-	if err := f.check(c, c.args); err != nil {
-		return err
-	}
-	rows, incomplete, err := f.heatRows(c)
 	if err != nil {
 		return err
 	}
@@ -291,7 +285,7 @@ func (f *plotFlags) heatmap(c *call) error {
 	if err != nil {
 		return err
 	}
-	return cmp.Or(f.draw(c, fmt.Sprintf("%s of %s by layer and head", f.y, cell), d), errorOf(incomplete))
+	return cmp.Or(f.draw(c, fmt.Sprintf("%s of %s by layer and head", f.y, cell), d), errorOf(selected.incomplete))
 }
 
 func stepsPlot(table policies.Table) command {
