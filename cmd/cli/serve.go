@@ -70,7 +70,7 @@ Requests without output tokens generate one.`,
 			fl.IntVar(&f.CacheBatch, "cache-batch", 16, "number of requests for which such a system sizes its cache")
 			tokensVar(fl, &f.options.Context, "context", "tokens of context for which it does (default: the model's longest, at most 32K)")
 			fl.IntVar(&f.topk, "topk", 0, "tokens that a head of such a system selects, `K` (default: those of the model's indexer, or a 64th of the context)")
-			fl.StringVar(&f.series, "series", "", "compare the state of a recorded engine over time, from this `FILE`")
+			fl.StringVar(&f.series, "series", "", "compare a recorded engine over time with this CSV `FILE`: the column time_s, and then some of running, waiting, kv_blocks and tokens_per_s")
 			fl.StringVar(&f.Rows, "rows", "", "write a CSV file of requests and one of iterations for each system to this `FOLDER`")
 			fl.StringVar(&f.Timelines, "timelines", "", "write the memory and the iterations of each system to this `FOLDER`, for ui.perfetto.dev")
 			fl.IntVar(&e.Budget, "token-budget", 2048, "largest number of tokens of an iteration")
@@ -246,15 +246,15 @@ func (f *serveFlags) prepare(c *call) error {
 	if f.series == "" {
 		return nil
 	}
-	if f.Recorded == nil {
-		return usagef("--series needs a recorded run, but %s states no times of tokens: remove the flag", f.Path)
+	if f.Scale != 1 || f.Burstiness > 0 || f.Lengths != "" {
+		return usagef("--series needs the requests as they were recorded: remove --scale, --burstiness and --lengths")
 	}
 	r, err := files.Open(c.Context(), f.series)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	f.Samples, err = serving.ReadSamples(r, f.series)
+	f.Series, err = serving.ReadSeries(r, f.series)
 	return err
 }
 

@@ -273,7 +273,7 @@ func TestServeRefuses(t *testing.T) {
 		"slo":             {[]string{good, "--model", "llama-3-8b", "--slo", "tbt=5ms"}, 2, "expected tpot=DURATION"},
 		"goodput":         {[]string{good, "--model", "llama-3-8b", "--goodput", "0.9"}, 2, "--goodput needs --slo"},
 		"scale":           {[]string{good, "--model", "llama-3-8b", "--scale", "0"}, 2, "expected a factor"},
-		"series":          {[]string{served[1], "--model", "llama-3-8b", "--series", good}, 2, "--series needs a recorded run"},
+		"series":          {[]string{good, "--model", "llama-3-8b", "--series", good, "--scale", "2x"}, 2, "--series needs the requests as they were recorded"},
 		"repeats":         {[]string{good, "--model", "llama-3-8b", "--lengths", good, "--repeats", "4"}, 2, "expected 5 to 1000"},
 		"lengths":         {[]string{good, "--model", "llama-3-8b", "--repeats", "5"}, 2, "--repeats needs --lengths"},
 		"burstiness":      {[]string{good, "--model", "llama-3-8b", "--burstiness", "0"}, 2, "expected a shape"},
@@ -421,6 +421,29 @@ func TestServePage(t *testing.T) {
 	page := content(t, filepath.Join("..", "..", "replay", "serving", "README.md"))
 	if table, _, _ = strings.Cut(table, "\n\n"); !found || !strings.Contains(page, table) {
 		t.Errorf("the page lacks the table:\n%s", table)
+	}
+}
+
+// A recorded rate of tokens needs no times of requests.
+func TestServeRate(t *testing.T) {
+	data := filepath.Join("..", "..", "replay", "serving", "data")
+	out := must(t, "serve", filepath.Join(data, "sharegpt-300.csv"), "--series", filepath.Join(data, "vllm-h100-series.csv"), "--hardware", "h100",
+		"--model", "llama-3.1-70b", "--tensor-parallel", "4", "--systems", "vllm-recompute", "--engine", "vllm-0.8", "--format", "json")
+	var results []struct {
+		Recorded []struct {
+			Figure                    string
+			Recorded, Modelled, Error float64
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &results); err != nil {
+		t.Fatal(err)
+	}
+	of := results[0].Recorded
+	if len(of) != 2 || of[0].Figure != "tokens/s over time" || of[1].Figure != "last token" || of[1].Recorded != 46 {
+		t.Fatalf("figures %v, expected a rate and the last token at 46 s", of)
+	}
+	if rate := of[0]; math.Abs(rate.Recorded-1733.8) > 0.1 || !(rate.Error > 0 && rate.Error < 0.1) {
+		t.Errorf("a rate of %g tokens/s and an error of %g, expected 1733.8 and less than 0.1", rate.Recorded, rate.Error)
 	}
 }
 

@@ -268,6 +268,7 @@ func (e *replica) form(f *flight) error {
 	r.Running, r.Waiting, r.Blocks = len(s.Running)+e.leaving, len(s.Waiting), e.pool.used
 	r.Weights, r.KV, r.Buffers = e.Memory.Weights, int64(e.pool.used)*e.Memory.Block, int64(r.Again)*e.Memory.Buffer
 	r.Activations = e.activations(int64(r.Prefill+r.Decode), e.work.Outputs, int64(r.Again))
+	r.Generated = int(e.work.Outputs)
 	return nil
 }
 

@@ -1,10 +1,12 @@
 package serving
 
 import (
+	"fmt"
 	"io"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/csvrows"
 	"github.com/kvreplay/kvreplay/internal/slice"
@@ -16,31 +18,79 @@ type Recorded struct {
 	Output               int
 }
 
-// Sample is the state of a recorded engine at a time.
-type Sample struct {
-	Time             int64 // ns
-	Running, Waiting int
-	Blocks           int // of KV in use
+// Series is the state of a recorded engine over time.
+type Series struct {
+	Columns []string // some of running, waiting, kv_blocks and tokens_per_s
+	Samples []Sample // in order of time
 }
 
-// sampleColumns are the columns of a file of samples.
-var sampleColumns = []string{"time_s", "running", "waiting", "kv_blocks"}
+// Sample is the state at a time, with a value for each column of the Series.
+type Sample struct {
+	Time   int64 // ns
+	Values []float64
+}
 
-// ReadSamples reads a CSV file of samples in order of time.
-func ReadSamples(r io.Reader, name string) ([]Sample, error) {
-	return csvrows.Read(r, name, sampleColumns, func(record []string, _ int) (s Sample, err error) {
-		seconds, err := strconv.ParseFloat(record[0], 64)
-		if err != nil {
-			return s, err
+// state is a column of a Series. of returns that of an iteration. It is nil for the rate of generated
+// tokens, which is a mean since the sample before.
+type state struct {
+	column, figure string
+	of             func(*StepRow) int
+}
+
+// states are the columns of a Series.
+var states = []state{
+	{"running", "running requests", func(r *StepRow) int { return r.Running }},
+	{"waiting", "waiting requests", func(r *StepRow) int { return r.Waiting }},
+	{"kv_blocks", "KV blocks in use", func(r *StepRow) int { return r.Blocks }},
+	{"tokens_per_s", "tokens/s over time", nil},
+}
+
+// seriesColumns describes the columns of a file of a Series.
+const seriesColumns = "time_s and then some of running, waiting, kv_blocks, tokens_per_s"
+
+// ReadSeries reads a CSV file of a Series.
+func ReadSeries(r io.Reader, name string) (s Series, err error) {
+	last := int64(-1)
+	parse := func(record []string, _ int) (Sample, error) {
+		var values []float64
+		for i, text := range record {
+			v, err := strconv.ParseFloat(text, 64)
+			if err != nil || !(v >= 0 && v <= 1e9) {
+				return Sample{}, fmt.Errorf("%s %.60q, expected a number from 0 to a billion", slices.Concat([]string{"time_s"}, s.Columns)[i], text)
+			}
+			values = append(values, v)
 		}
-		s.Time = nanoseconds(seconds)
-		for i, v := range []*int{&s.Running, &s.Waiting, &s.Blocks} {
-			if *v, err = strconv.Atoi(record[i+1]); err != nil {
-				return s, err
+		sample := Sample{nanoseconds(values[0]), values[1:]}
+		if sample.Time <= last {
+			return sample, fmt.Errorf("time_s %s, expected more than on the line before: sort the lines by time", record[0])
+		}
+		last = sample.Time
+		return sample, nil
+	}
+	s.Samples, err = csvrows.ReadBy(r, name, seriesColumns, func(header []string) (func([]string, int) (Sample, error), error) {
+		if len(header) < 2 || header[0] != "time_s" {
+			return nil, fmt.Errorf("columns %.200s, expected %s", strings.Join(header, ","), seriesColumns)
+		}
+		s.Columns = header[1:]
+		for i, column := range s.Columns {
+			if slices.Contains(s.Columns[:i], column) || !slices.ContainsFunc(states, func(of state) bool { return of.column == column }) {
+				return nil, fmt.Errorf("column %.60q is unknown or comes twice, expected %s", column, seriesColumns)
 			}
 		}
-		return s, nil
+		return parse, nil
 	})
+	return s, err
+}
+
+// values returns the values of a column.
+func (s *Series) values(column string) (all []float64) {
+	i := slices.Index(s.Columns, column)
+	for k := range s.Samples {
+		if i >= 0 {
+			all = append(all, s.Samples[k].Values[i])
+		}
+	}
+	return all
 }
 
 // Difference is a figure of a recorded run next to the modelled one.
@@ -55,7 +105,7 @@ type Difference struct {
 // Comparison collects a run to compare it with a recorded one.
 type Comparison struct {
 	Requests []Recorded
-	Samples  []Sample
+	Series   Series
 	rows     []RequestRow // by ID
 	steps    []StepRow
 }
@@ -105,39 +155,66 @@ func (c *Comparison) Differences(capacity int) (all []Difference) {
 			add(of.name+" p"+strconv.Itoa(int(100*q)), of.unit, slice.Quantile(recorded, q), slice.Quantile(modelled, q))
 		}
 	}
-	if len(c.Samples) == 0 {
-		return all
+	if blocks := c.Series.values("kv_blocks"); blocks != nil {
+		add("KV blocks", "most in use, modelled: capacity", slices.Max(blocks), float64(capacity))
 	}
-	most := 0
-	for _, s := range c.Samples {
-		most = max(most, s.Blocks)
-	}
-	add("KV blocks", "most in use, modelled: capacity", float64(most), float64(capacity))
-	for _, of := range []struct {
-		name, unit string
-		sample     func(Sample) int
-		step       func(StepRow) int
-	}{
-		{"running requests", "mean distance", func(s Sample) int { return s.Running }, func(r StepRow) int { return r.Running }},
-		{"waiting requests", "mean distance", func(s Sample) int { return s.Waiting }, func(r StepRow) int { return r.Waiting }},
-		{"KV blocks in use", "mean distance", func(s Sample) int { return s.Blocks }, func(r StepRow) int { return r.Blocks }},
-	} {
-		d := Difference{Figure: of.name, Unit: of.unit}
-		distance := 0.
-		for _, s := range c.Samples {
-			recorded, modelled := float64(of.sample(s)), 0.
-			i, _ := slices.BinarySearchFunc(c.steps, s.Time, func(r StepRow, t int64) int { return int(min(1, max(-1, r.End-t))) })
-			if i < len(c.steps) && c.steps[i].Start <= s.Time {
-				modelled = float64(of.step(c.steps[i]))
-			}
-			d.Recorded += recorded / float64(len(c.Samples))
-			d.Modelled += modelled / float64(len(c.Samples))
-			distance += math.Abs(recorded-modelled) / float64(len(c.Samples))
+	for _, of := range states {
+		recorded := c.Series.values(of.column)
+		if recorded == nil {
+			continue
 		}
-		d.Error = distance / d.Recorded
+		modelled := c.modelled(of)
+		distance := 0.
+		for i, v := range recorded {
+			distance += math.Abs(v-modelled[i]) / float64(len(recorded))
+		}
+		d := Difference{of.figure, "mean distance", mean(recorded), mean(modelled), 0}
+		if d.Recorded > 0 {
+			d.Error = distance / d.Recorded
+		}
 		all = append(all, d)
+		if of.of == nil {
+			add("last token", "s", c.lastToken(recorded), float64(c.steps[len(c.steps)-1].End)/1e9)
+		}
 	}
 	return all
+}
+
+// modelled returns a state of the model at the times of the samples.
+func (c *Comparison) modelled(of state) []float64 {
+	all := make([]float64, len(c.Series.Samples))
+	next, before := 0, int64(0) // the first iteration that ends after the sample before, and its time
+	for i, s := range c.Series.Samples {
+		tokens := 0
+		for ; next < len(c.steps) && c.steps[next].End <= s.Time; next++ {
+			tokens += c.steps[next].Generated
+		}
+		switch {
+		case of.of == nil && s.Time > before:
+			all[i] = float64(tokens) / (float64(s.Time-before) / 1e9)
+		case of.of == nil: // the first sample, before any time has passed
+		default:
+			at, found := next, next < len(c.steps) && c.steps[next].Start <= s.Time
+			if next > 0 && c.steps[next-1].End == s.Time {
+				at, found = next-1, true
+			}
+			if found {
+				all[i] = float64(of.of(&c.steps[at]))
+			}
+		}
+		before = s.Time
+	}
+	return all
+}
+
+// lastToken returns the time of the last sample with a rate above 0, in seconds.
+func (c *Comparison) lastToken(rates []float64) float64 {
+	for i := len(rates) - 1; i >= 0; i-- {
+		if rates[i] > 0 {
+			return float64(c.Series.Samples[i].Time) / 1e9
+		}
+	}
+	return 0
 }
 
 func mean(list []float64) (sum float64) {

@@ -362,6 +362,7 @@ func (r *reference) launch(all []given, row StepRow, moves int64) {
 		tokens, outputs = r.Budget, int64(min(r.MaxRunning, r.Budget))
 	}
 	row.Activations = max(int64(tokens+row.Again)*m.Token, int64(tokens)*m.Kept+outputs*m.Output)
+	row.Generated = int(x.Outputs)
 	r.steps = append(r.steps, row)
 	f := refFlight{end: row.End}
 	for _, g := range all {

@@ -102,6 +102,8 @@ type StepRow struct {
 	KV          int64 `json:"kv_bytes"`
 	ToGPU       int64 `json:"to_gpu_bytes"`
 	ToHost      int64 `json:"to_host_bytes"`
+
+	Generated int `json:"-"` // tokens, of requests that have a whole prompt
 }
 
 // add adds the iteration of a replica.
@@ -116,6 +118,7 @@ func (r *StepRow) add(of *StepRow) {
 	r.Blocks += of.Blocks
 	r.ToGPU += of.ToGPU
 	r.ToHost += of.ToHost
+	r.Generated += of.Generated
 	r.Uncached, r.Weights, r.Activations = max(r.Uncached, of.Uncached), max(r.Weights, of.Weights), max(r.Activations, of.Activations)
 	r.Buffers, r.KV = max(r.Buffers, of.Buffers), max(r.KV, of.KV)
 }

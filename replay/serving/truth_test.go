@@ -23,7 +23,7 @@ import (
 type recording struct {
 	all      []serving.Request
 	recorded []serving.Recorded
-	samples  []serving.Sample
+	series   serving.Series
 }
 
 // differences serves the requests and compares the run with the recorded one.
@@ -31,7 +31,7 @@ func (r *recording) differences(t *testing.T, engine serving.Engine) []serving.D
 	t.Helper()
 	e, err := serving.NewServed(context.Background(), engine, serving.Admission{})
 	fatal.If(t, err)
-	compared := serving.Comparison{Requests: r.recorded, Samples: r.samples}
+	compared := serving.Comparison{Requests: r.recorded, Series: r.series}
 	from := func(float64) (serving.Source, func(), error) { return serving.FromSlice(r.all), func() {}, nil }
 	s, err := e.Summarise(context.Background(), from, 1, compared.Rows())
 	fatal.If(t, err)
@@ -67,13 +67,19 @@ func readRecording(t *testing.T, name string) (r recording) {
 		r.all = append(r.all, serving.Request{Arrival: ns(v[0]), Input: int(v[1]), Output: int(v[2])})
 		r.recorded = append(r.recorded, serving.Recorded{Arrival: ns(v[0]), First: ns(v[3]), Last: ns(v[4]), Output: int(v[2])})
 	}
-	series, err := os.Open(name + "-series.csv")
-	fatal.If(t, err)
-	defer series.Close()
-	if r.samples, err = serving.ReadSamples(series, "series"); err != nil {
-		t.Fatal(err)
-	}
+	r.series = seriesOf(t, name+"-series.csv")
 	return r
+}
+
+// seriesOf returns the series of a file.
+func seriesOf(t *testing.T, name string) serving.Series {
+	t.Helper()
+	f, err := os.Open(name)
+	fatal.If(t, err)
+	defer f.Close()
+	s, err := serving.ReadSeries(f, name)
+	fatal.If(t, err)
+	return s
 }
 
 // The model meets a recorded run within the aims. Nothing is fitted to the run. Its number of blocks

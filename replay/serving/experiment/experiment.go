@@ -28,10 +28,10 @@ type Experiment struct {
 	Synchronous bool // form an iteration after the one before it, as an engine does whose GPU waits for the CPU
 	NoReuse     bool // of prefixes
 
-	Goodput float64 // share of requests within their limits at the load to find, 0 for no search
-	Repeats int     // number of seeds, 0 for no comparison
-	Samples []serving.Sample
-	Plots   bool // collect the curves of results
+	Goodput float64        // share of requests within their limits at the load to find, 0 for no search
+	Repeats int            // number of seeds, 0 for no comparison
+	Series  serving.Series // of a recorded run, with or without the times of its requests
+	Plots   bool           // collect the curves of results
 
 	// Systems that select entries take their misses from Traces. Their caches are sized for CacheBatch
 	// requests. Selection has their other settings.
@@ -117,9 +117,10 @@ func (x *Experiment) serve(ctx context.Context, s *systems.System) (*serving.Res
 		}
 		return summary, err
 	}
-	compared := serving.Comparison{Requests: x.Recorded, Samples: x.Samples}
+	compared := serving.Comparison{Requests: x.Recorded, Series: x.Series}
 	var rows []serving.Rows
-	if x.Recorded != nil {
+	compares := x.Recorded != nil || x.Series.Samples != nil
+	if compares {
 		rows = append(rows, compared.Rows())
 	}
 	var open []*files.File
@@ -145,7 +146,7 @@ func (x *Experiment) serve(ctx context.Context, s *systems.System) (*serving.Res
 			return nil, err
 		}
 	}
-	if x.Recorded != nil {
+	if compares {
 		r.Recorded = compared.Differences(r.Blocks)
 	}
 	for k := range uint64(x.Repeats) {
