@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
@@ -16,7 +17,10 @@ type Device struct {
 	Clock     float64 // Hz
 	L2        float64 // bytes
 	SlowECC   bool    // Ampere whose memory has ECC on, which costs part of its rate
-	Notes     []string
+	// FlashAttention2 is set where engines attend with version 2 of FlashAttention. Hopper has version 3, and
+	// Blackwell of data centers has kernels of its own.
+	FlashAttention2 bool
+	Notes           []string
 }
 
 // Values of GPUs whose files lack a fact. The share of the datasheet's arithmetic is the mean of
@@ -29,7 +33,8 @@ const (
 // NewDevice returns the rates of a GPU's file.
 func NewDevice(g *hardware.GPU) *Device {
 	d := &Device{Name: g.Name, Bandwidth: float64(g.MemoryBandwidth.Value), SMs: float64(g.SMs.Value),
-		Clock: float64(g.Clock.Or(assumedClock)), L2: float64(g.L2.Or(0)), SlowECC: g.Architecture == "ampere" && g.ECC}
+		Clock: float64(g.Clock.Or(assumedClock)), L2: float64(g.L2.Or(0)), SlowECC: g.Architecture == "ampere" && g.ECC,
+		FlashAttention2: slices.Contains([]string{"ampere", "ada", "blackwell"}, g.Architecture)}
 	switch {
 	case g.FastestBF16.Known():
 		d.Matrix = float64(g.FastestBF16.Value)

@@ -100,7 +100,7 @@ func groupOf(k Kind) group {
 		return sampling
 	case Decode:
 		return decoding
-	case Prefill:
+	case Prefill, Mixed:
 		return prefilling
 	case Experts:
 		return mixing

@@ -26,6 +26,7 @@ const (
 	Experts                // routed experts of a layer: several kernels, see ExpertKernels
 	Index                  // scores of a model's indexer over the cache, and their Top-K
 	Sparse                 // attention of one query per sequence to selected entries of a latent cache
+	Mixed                  // that of Decode in a call of FlashAttention 2 that also attends for prompts
 )
 
 // vectorised reports whether the time of a kind depends on Software.Vector.
@@ -46,8 +47,9 @@ type Kernel struct {
 	// per row.
 	Bytes    float64
 	Passes   float64 // times that a row kernel goes over its row one after the other
-	Heads    float64 // query heads of Prefill, Index and Sparse
-	HeadDim  float64 // of the same: elements of a key, of Prefill and Sparse the mean of key and value
+	Heads    float64 // query heads of Prefill, Index, Sparse and Mixed
+	HeadDim  float64 // of the same: elements of a key, in attention the mean of key and value
+	Group    float64 // query heads that share a key, Mixed only
 	TopK     float64 // tokens that each query selects, Index only
 	Pairs    float64 // tokens and their experts, Experts only
 	Hidden   float64 // elements of a token, Experts only
@@ -106,6 +108,13 @@ func NewDecode(sequences, context, entryBytes float64) Kernel {
 func NewPrefill(chunk, context, entryBytes, heads, headDim float64) Kernel {
 	return Kernel{Kind: Prefill, Tokens: chunk, Out: 1, In: context, Bytes: entryBytes,
 		Heads: heads, HeadDim: headDim, Software: Current}
+}
+
+// NewMixed returns the part of sequences that decode in a call that also attends for prompts. Each has
+// context cached tokens. group is the number of query heads that share a key.
+func NewMixed(sequences, context, entryBytes, heads, group, headDim float64) Kernel {
+	return Kernel{Kind: Mixed, Tokens: sequences, Out: 1, In: context, Bytes: entryBytes,
+		Heads: heads, Group: group, HeadDim: headDim, Software: Current}
 }
 
 // NewIndex returns the scores of a model's indexer, and their Top-K. Each query scores context cached

@@ -35,6 +35,8 @@ func (p *Parameters) Seconds(d *Device, k *Kernel) float64 {
 		return p.decode(d, k)
 	case Prefill:
 		return p.prefill(d, k)
+	case Mixed:
+		return p.mixed(d, k)
 	case Experts:
 		return p.experts(d, k)
 	case Index:
@@ -207,6 +209,38 @@ func (p *Parameters) prefill(d *Device, k *Kernel) float64 {
 	block := 4 * queryTile * k.HeadDim * seen / (d.Matrix / d.SMs * p[prefillShare])
 	read := (k.In + k.Tokens) * k.Bytes / d.Bandwidth
 	return p[prefillLaunch] + max(waves*block, read) + p[prefillWave]*(waves-1)
+}
+
+// mixedShare is the part that Mixed reaches of the arithmetic of prompts. It makes the median error of the
+// formula zero on RTX 4090 and RTX PRO 6000. A test of package pipeline has their measurements.
+const mixedShare = 0.87
+
+// mixedTile returns the number of cached tokens that a block of Mixed reads at once. Source:
+// run_mha_fwd_splitkv_dispatch of https://github.com/Dao-AILab/flash-attention.
+func mixedTile(headDim float64) float64 {
+	switch {
+	case headDim <= 64:
+		return 256
+	case headDim <= 128:
+		return 128
+	}
+	return 64
+}
+
+// mixed returns the time of sequences that decode next to prompts, without the launch of the common kernel.
+// Each head of a sequence is a block of queryTile queries, of which one counts. The blocks of a head in all
+// sequences come before those of the next head. Heads with common keys read them once if they run at once, or
+// if the L2 cache holds the keys of all sequences.
+func (p *Parameters) mixed(d *Device, k *Kernel) float64 {
+	waves := math.Ceil(k.Tokens * k.Heads / d.SMs)
+	tile := mixedTile(k.HeadDim)
+	tiles := math.Ceil((k.In + 1) / tile)
+	block := 4 * queryTile * tile * k.HeadDim / (d.Matrix / d.SMs * p[prefillShare] * mixedShare)
+	bytes, reads := k.Tokens*(k.In+1)*k.Bytes, 1.
+	if bytes*k.Group/k.Heads > d.L2 {
+		reads = max(1, k.Group/max(1, d.SMs/k.Tokens))
+	}
+	return max(waves*tiles*block, reads*bytes/(p.reached(d)*p[decodeMemory]))
 }
 
 // index returns the time of scores of the whole cache and of their Top-K. The Top-K goes over the rows of

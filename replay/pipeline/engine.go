@@ -26,6 +26,8 @@ type Engine struct {
 	Token float64
 	// Reduces is the program that sums hidden states over GPUs, whose time is that of the GPU.
 	Reduces collective.Method
+	// Apart is set if requests that decode attend in a kernel of their own next to prompts, on all GPUs.
+	Apart bool
 	// Start is the time of the CPU to start an all-reduce, in seconds. It adds to Layer, twice a layer.
 	Start float64
 }
@@ -74,8 +76,8 @@ var engines = []*Engine{
 	{Name: "graphs", Text: "CUDA graphs, CPU work hidden (vLLM since 0.14, SGLang, TensorRT-LLM)", Gap: 0.5e-6, Reduces: collective.Kernels},
 	{Name: "nccl", Text: "as graphs, with all-reduces of NCCL (FasterTransformer, LMDeploy 0.1, DeepSpeed)", Gap: 0.5e-6},
 	{Name: "vllm-0.8", Text: "vLLM 0.8 to 0.13 (V1), whose GPU waits for the CPU between steps", Gap: 0.5e-6, Step: 0.784e-3, Token: 18.4e-6, Reduces: collective.Kernels},
-	{Name: "vllm-0.6", Text: "vLLM 0.6 and 0.7, whose GPU waits longer", Gap: 0.5e-6, Step: 0.975e-3, Token: 42.5e-6, Reduces: collective.Kernels},
-	{Name: "vllm-0.5", Text: "vLLM up to 0.5, whose GPU also waits for the processing of outputs", Gap: 0.5e-6, Step: 1.13e-3, Token: 105e-6, Reduces: collective.Kernels},
+	{Name: "vllm-0.6", Text: "vLLM 0.6 and 0.7, whose GPU waits longer", Gap: 0.5e-6, Step: 0.975e-3, Token: 42.5e-6, Reduces: collective.Kernels, Apart: true},
+	{Name: "vllm-0.5", Text: "vLLM up to 0.5, whose GPU also waits for the processing of outputs", Gap: 0.5e-6, Step: 1.13e-3, Token: 105e-6, Reduces: collective.Kernels, Apart: true},
 	{Name: "eager", Text: "a serving engine without CUDA graphs", Gap: 0.9e-6, Layer: 4.85e-3 / 12, Reduces: collective.Kernels, Start: 22e-6},
 	{Name: "pytorch", Text: "plain PyTorch (FlexGen, Accelerate)", Gap: 0.9e-6, Layer: 1 / 25.5 / 32, Start: 46e-6},
 	{Name: "transformers", Text: "continuous batching of Transformers, not asynchronous", Gap: 0.5e-6, Step: 0.24 * 300.6 / 8192},

@@ -16,6 +16,7 @@ type Fitted struct {
 	estimator *kernel.Estimator
 	sampled   float64                   // logits of a query that the sampler reads
 	gap       float64                   // idle time after a kernel, in seconds
+	apart     bool                      // see Engine.Apart
 	known     map[kernel.Kernel]float64 // times of earlier calls
 	layers    map[layerKey]layerKernels // of earlier calls
 	outputs   map[[2]float64]float64    // by queries and sampled, of earlier calls
@@ -125,8 +126,12 @@ func (f *Fitted) Layer(layer int, l *Load) (o Operators, err error) {
 		}
 		o.Attend = f.attention(l.Requests, l.Attended, l.Bytes)
 	}
-	o.AttendAll = f.attention(l.Requests, l.Scored, l.Context*float64(m.Entry.Value))
-	o.AttendAll += f.unequal(l, o.AttendAll)
+	attend := f.attention
+	if len(l.Chunks) > 0 && f.mixes() {
+		attend = f.mixed
+	}
+	o.AttendAll = attend(l.Requests, l.Scored, l.Context*float64(m.Entry.Value))
+	o.AttendAll += f.unequal(l, o.AttendAll, attend)
 	if l.Remade && l.Context > 0 { // a share of the product of all positions
 		hidden := float64(m.Hidden.Value)
 		all := f.products(l.Context, []matrix{{keyValueWeights(m) / hidden, hidden}})
@@ -203,6 +208,22 @@ func (f *Fitted) attention(requests, attended, bytes float64) float64 {
 	return max(read, f.estimator.Launch(kernel.Decode)+f.roofline.attention(attended, 0))
 }
 
+// mixes reports whether requests that decode attend in the kernel of prompts. Latent attention has a form of
+// its own for each.
+func (f *Fitted) mixes() bool {
+	return f.estimator.Device.FlashAttention2 && !f.apart && f.roofline.Model.Latent == nil
+}
+
+// mixed is attention in the kernel of prompts, without its launch.
+func (f *Fitted) mixed(requests, _, bytes float64) float64 {
+	if requests <= 0 || bytes <= 0 {
+		return 0
+	}
+	m := f.roofline.Model
+	heads, entry := float64(m.QueryHeads.Value), float64(m.Entry.Value)
+	return f.estimator.Seconds(kernel.NewMixed(requests, bytes/requests/entry-1, entry, heads, heads/float64(m.KVHeads.Value), causalWidth(m)/2))
+}
+
 // index returns the time of the model's indexer. Queries of a request read its keys once.
 func (f *Fitted) index(l *Load) float64 {
 	queries := l.decoding()
@@ -243,8 +264,8 @@ const (
 	unequalShare = 0.021
 )
 
-// unequal returns the time of attention beyond that of equal contexts.
-func (f *Fitted) unequal(l *Load, equal float64) float64 {
+// unequal returns the time of attention beyond that of equal contexts, by the price of equal ones.
+func (f *Fitted) unequal(l *Load, equal float64, price func(requests, attended, bytes float64) float64) float64 {
 	all := l.Longest * l.Requests
 	if all <= l.Context {
 		return 0
@@ -253,7 +274,7 @@ func (f *Fitted) unequal(l *Load, equal float64) float64 {
 	if len(l.Chunks) > 0 {
 		share = min(1, tailRequests/l.Requests)
 	}
-	return share * max(0, f.attention(l.Requests, l.Scored*all/l.Context, all*float64(f.roofline.Model.Entry.Value))-equal)
+	return share * max(0, price(l.Requests, l.Scored*all/l.Context, all*float64(f.roofline.Model.Entry.Value))-equal)
 }
 
 // causal returns the time of attention of some tokens of requests. Each token attends to the tokens

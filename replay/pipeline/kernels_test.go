@@ -203,6 +203,78 @@ func TestUnequalShares(t *testing.T) {
 	}
 }
 
+// besidePrompts holds measured times of a call of attention, in us, by requests that decode and their cached
+// tokens. Each call has a part of a prompt too: 32 tokens on RTX 4090, and 16 after 81 on RTX PRO 6000. Source:
+// profiler/perf/*/tp1/attention.csv of casys-kaist/LLMServingSim, commits a09fa560, 0d3de681 and 72c16bac.
+var besidePrompts = []struct {
+	device, model string
+	times         map[[2]int]float64
+}{
+	{"rtx4090", "llama-3.1-8b", map[[2]int]float64{
+		{8, 128}: 30.73, {8, 512}: 58.48, {8, 2048}: 152.5, {8, 8192}: 532.8, {16, 128}: 48.98, {16, 512}: 97.96, {16, 2048}: 287.2, {16, 8192}: 1053,
+		{32, 128}: 83.08, {32, 512}: 178.2, {32, 2048}: 555.8, {32, 8192}: 2090, {64, 128}: 158.0, {64, 512}: 366.0, {64, 2048}: 1171, {64, 8192}: 4724,
+		{128, 128}: 307.8, {128, 512}: 773.9, {128, 2048}: 4520, {128, 8192}: 18009}},
+	{"rtx-pro-6000-server", "llama-3.1-8b", map[[2]int]float64{
+		{8, 122}: 13.95, {8, 410}: 28.09, {8, 1384}: 68.10, {8, 4671}: 205.7, {16, 122}: 18.99, {16, 410}: 41.73, {16, 1384}: 101.3, {16, 4671}: 307.9,
+		{32, 122}: 32.95, {32, 410}: 79.80, {32, 1384}: 196.2, {32, 4671}: 651.9, {64, 122}: 59.18, {64, 410}: 146.7, {64, 1384}: 360.4, {64, 4671}: 1650,
+		{128, 122}: 117.1, {128, 410}: 314.3, {128, 1384}: 828.7, {128, 4671}: 4862}},
+	{"rtx-pro-6000-server", "qwen3-30b-a3b", map[[2]int]float64{
+		{8, 122}: 13.78, {8, 410}: 29.08, {8, 1384}: 70.82, {8, 4671}: 217.2, {16, 122}: 19.14, {16, 410}: 43.09, {16, 1384}: 105.4, {16, 4671}: 323.8,
+		{32, 122}: 33.63, {32, 410}: 82.18, {32, 1384}: 202.4, {32, 4671}: 641.8, {64, 122}: 57.43, {64, 410}: 144.7, {64, 1384}: 368.7, {64, 4671}: 1409,
+		{128, 122}: 111.0, {128, 410}: 307.7, {128, 1384}: 805.1, {128, 4671}: 4651}},
+}
+
+// Requests that decode next to a prompt take as long as measured. Their own kernel would be faster by far.
+func TestBesidePrompts(t *testing.T) {
+	var signed, absolute, apart []float64
+	for _, of := range besidePrompts {
+		f, _ := fittedOn(t, of.device, of.model, 1)
+		for shape, us := range of.times {
+			requests, context := float64(shape[0]), float64(shape[0]*(shape[1]+1))
+			price := func(l Load) float64 {
+				o, err := f.Layer(0, &l)
+				fatal.If(t, err)
+				return o.AttendAll
+			}
+			alone := Load{Requests: requests, Queries: requests, Context: context, Scored: context}
+			beside := alone
+			beside.Chunks = []Chunk{{Tokens: 16}}
+			e := (f.estimator.Launch(kernel.Prefill)+price(beside))/(us*1e-6) - 1
+			signed, absolute = append(signed, e), append(absolute, math.Abs(e))
+			apart = append(apart, price(alone)/(us*1e-6)-1)
+		}
+	}
+	if median := medianOf(signed); math.Abs(median) > 0.015 {
+		t.Errorf("the median error is %.3f, expected 0", median)
+	}
+	if median := medianOf(absolute); median > 0.065 || absolute[len(absolute)*95/100] > 0.325 {
+		t.Errorf("a median |error| of %.3f and a 95th percentile of %.3f, expected 0.064 and 0.32", median, absolute[len(absolute)*95/100])
+	}
+	if median := medianOf(apart); median > -0.44 {
+		t.Errorf("their own kernel has a median error of %.3f, expected -0.45", median)
+	}
+}
+
+// Hopper, and vLLM before its V1, attend for requests that decode in a kernel of their own, also next to prompts.
+func TestAttendApart(t *testing.T) {
+	for _, c := range []struct {
+		machine     string
+		apart, same bool
+	}{{"h100", false, true}, {"a40", true, true}, {"a40", false, false}} {
+		f, _ := fittedOn(t, c.machine, "llama-3.1-8b", 1)
+		f.apart = c.apart
+		l := Load{Requests: 64, Queries: 80, Context: 64 * 400, Scored: 64 * 400}
+		alone, err := f.Layer(0, &l)
+		fatal.If(t, err)
+		l.Chunks = []Chunk{{Tokens: 16}}
+		beside, err := f.Layer(0, &l)
+		fatal.If(t, err)
+		if same := alone.AttendAll == beside.AttendAll; same != c.same || beside.AttendAll < alone.AttendAll {
+			t.Errorf("%s, apart %t: attention takes %g s alone and %g s next to a prompt", c.machine, c.apart, alone.AttendAll, beside.AttendAll)
+		}
+	}
+}
+
 func medianOf(list []float64) float64 {
 	slices.Sort(list)
 	return (list[(len(list)-1)/2] + list[len(list)/2]) / 2

@@ -198,7 +198,7 @@ func (r *runner) prepare() error {
 			fitted := NewFitted(roofline, estimator)
 			fitted.sampled = max(r.vocabulary, fitted.sampled)
 			if r.Engine != nil {
-				fitted.gap = r.Engine.Gap
+				fitted.gap, fitted.apart = r.Engine.Gap, r.Engine.Apart
 			}
 			r.computer, r.fitted = fitted, fitted
 		}
