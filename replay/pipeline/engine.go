@@ -73,7 +73,8 @@ type Engine struct {
 // the files). Engine eager has the former, as it comes from an H200. Engine pytorch has the latter,
 // which is assumed for NCCL.
 var engines = []*Engine{
-	{Name: "graphs", Text: "CUDA graphs, CPU work hidden (vLLM since 0.14, SGLang, TensorRT-LLM)", Gap: 0.5e-6, Reduces: collective.Kernels},
+	{Name: "graphs", Text: "CUDA graphs, CPU work hidden (vLLM since 0.14, SGLang)", Gap: 0.5e-6, Reduces: collective.Kernels},
+	{Name: "trtllm", Text: "as graphs, with a kernel of its own for decoding next to prompts (TensorRT-LLM)", Gap: 0.5e-6, Reduces: collective.Kernels, Apart: true},
 	{Name: "nccl", Text: "as graphs, with all-reduces of NCCL (FasterTransformer, LMDeploy 0.1, DeepSpeed)", Gap: 0.5e-6},
 	{Name: "vllm-0.8", Text: "vLLM 0.8 to 0.13 (V1), whose GPU waits for the CPU between steps", Gap: 0.5e-6, Step: 0.784e-3, Token: 18.4e-6, Reduces: collective.Kernels},
 	{Name: "vllm-0.6", Text: "vLLM 0.6 and 0.7, whose GPU waits longer", Gap: 0.5e-6, Step: 0.975e-3, Token: 42.5e-6, Reduces: collective.Kernels, Apart: true},

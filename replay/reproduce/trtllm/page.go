@@ -17,7 +17,7 @@ This reference compares ` + "`kvreplay serve`" + ` with throughputs and latencie
 
 No constant was fitted to these results. An error is modelled ÷ printed − 1. Below 0 the modelled figure is too small. Throughputs are the generated tokens per second of all GPUs together.
 
-- The system is ` + "`tensorrt-llm`" + `: a request starts once KV of its prompt and its whole answer fits. So none is preempted. The engine is otherwise that of [serve](README.md#the-engine), whose CPU takes no time.
+- The system is ` + "`tensorrt-llm`" + `: a request starts once KV of its prompt and its whole answer fits. So none is preempted. The engine is ` + "`trtllm`" + `, whose CPU takes no time. Scheduling is otherwise that of [serve](README.md#the-engine).
 - "4 × h100" are four GPUs with tensor parallelism, and ` + "`dgx-h200`" + ` is one H200 of a DGX. "128 + 2048" are the tokens of the prompt and the answer.
 - NVIDIA prints no result for an empty cell.
 

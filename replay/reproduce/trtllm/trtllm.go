@@ -113,7 +113,7 @@ func (b *bench) engine(row reproduce.Row, fp8 bool) serving.Engine {
 		model.BytesPerParameter.Value, model.Entry.Value = 1, model.Entry.Value/2
 	}
 	e := serving.Engine{Preempt: pipeline.Never, BlockTokens: 64}
-	e.Machine, e.Model, e.Kernels, e.Engine = b.Machine(row.Text("machine")), &model, b.Kernels, b.Study.Engine(pipeline.DefaultEngine)
+	e.Machine, e.Model, e.Kernels, e.Engine = b.Machine(row.Text("machine")), &model, b.Kernels, b.Study.Engine("trtllm")
 	e.TensorParallel, e.Network = row.Int("gpus"), pipeline.Networks(b.Library)
 	if model.MoE != nil && e.TensorParallel == 1 {
 		e.Experts = 1
