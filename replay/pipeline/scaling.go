@@ -99,6 +99,18 @@ func (s *Scaling) budget(p *Profile, m *hardware.Model, topk int) {
 	}
 }
 
+// Within returns the scaling for a context of some tokens. A head selects at most all of them, so a shorter
+// context than K scales the counts down.
+func (s *Scaling) Within(context int64) *Scaling {
+	if context >= int64(s.TopK) {
+		return s
+	}
+	short := *s
+	short.Factor *= float64(context) / float64(s.TopK)
+	short.TopK = int(context)
+	return &short
+}
+
 func allLayers(profiled []int32, layers int) bool {
 	for i, l := range profiled {
 		if l != int32(i) {

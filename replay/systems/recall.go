@@ -123,6 +123,6 @@ func (c *comparison) atRecall(traces []*trace.File) error {
 	}
 	recall := all.recall(n)
 	c.listed, c.row.Recall, c.row.Mass = n, &recall, nil
-	c.tokens = c.TopK * n * max(1, m.BlockTokens) / topk
+	c.tokens = min(c.TopK*n*max(1, m.BlockTokens)/topk, int(c.Context))
 	return nil
 }

@@ -139,13 +139,13 @@ func (r *Row) preempt(p *pipeline.Result, batch, turn int, resume *pipeline.Resu
 }
 
 // At prices the decode steps of the row at another batch and context, with the misses of its
-// replay. tokens below K count as K. Goroutines may call it at the same time.
+// replay. A context shorter than K is selected as a whole. Goroutines may call it at the same time.
 func (r *Row) At(ctx context.Context, batch int, tokens int64) (*pipeline.Result, error) {
 	if !r.Fits() {
 		return nil, fmt.Errorf("system %s does not fit: %s", r.Name, r.Verdict)
 	}
 	o := r.priced.options
-	o.Batch, o.Context = max(batch, o.Schedule.Parts()), max(tokens, int64(o.Scaling.TopK))
+	o.Batch, o.Context, o.Scaling = max(batch, o.Schedule.Parts()), tokens, o.Scaling.Within(tokens)
 	return pipeline.Price(ctx, r.priced.profile, o)
 }
 

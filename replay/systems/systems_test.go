@@ -412,6 +412,34 @@ func TestEqualRecall(t *testing.T) {
 	}
 }
 
+// A context shorter than K is selected as a whole. Attention and misses then shrink with the context.
+func TestContextsBelowK(t *testing.T) {
+	q := question(t, "rtx4090", 32768, 4)
+	rows := compare(t, q, open(t, "selectors_qa_text.exact.parquet"), false, "quest-offload", "shadowkv")
+	for _, r := range rows {
+		k := int64(r.K) // 512
+		price := func(tokens int64) *pipeline.Result {
+			p, err := r.At(t.Context(), 4, tokens)
+			fatal.If(t, err)
+			return p
+		}
+		whole, half := price(k), price(k/2)
+		if math.Abs(half.H2D-whole.H2D/2) > 1e-9*whole.H2D || half.TPOT >= whole.TPOT {
+			t.Errorf("%s: at half of K %g B in %g s, at K %g B in %g s", r.Name, half.H2D, half.TPOT, whole.H2D, whole.TPOT)
+		}
+		if dense := float64(4*(k/2)) * float64(q.Model.Entry.Value) * float64(q.Model.Layers.Value); half.Memory.Cache > dense*1.1 {
+			t.Errorf("%s: a cache of %g B for a context of %g B", r.Name, half.Memory.Cache, dense)
+		}
+	}
+
+	q = question(t, "rtx4090", 512, 4)
+	q.Recall, q.TopK = 0.6, 512
+	found := compare(t, q, open(t, "selectors_qa_text.*.parquet"), false, "pqcache")
+	if r := found["pqcache"]; !r.Fits() || r.K != 512 {
+		t.Errorf("a recall that needs more tokens than the context has: K %d, %q", r.K, r.Verdict)
+	}
+}
+
 // KVDrive solves its plan before it serves, so the plan of a trace reads other requests only. With one
 // trace a line says that it does not.
 func TestPlansFromOtherRequests(t *testing.T) {
