@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/files"
@@ -148,6 +149,9 @@ func (c *config) model() *Model {
 	if fam.indexer && len(c.errs) == 0 {
 		c.indexer(m)
 	}
+	if len(c.errs) == 0 {
+		c.keep(m)
+	}
 	c.windows(m)
 	return m
 }
@@ -225,18 +229,28 @@ func (c *config) indexer(m *Model) {
 // section 3.3.2).
 func scales(n float64) float64 { return 4 * math.Ceil(n/128) }
 
+// weights sets the size of weights, the scales of quantised ones, and the parts that are not quantised.
 func (c *config) weights(m *Model) {
 	bits, note := 0., ""
 	if q, ok := c.value("quantization_config").(map[string]any); ok {
 		method, _ := q["quant_method"].(string)
 		bits, _ = q["bits"].(float64)
 		note = "quant_method " + method
+		group, _ := q["group_size"].(float64)
 		switch {
 		case method == "fp8" || method == "fbgemm_fp8":
-			bits = 8
+			bits, group = 8, 1
+			block, _ := q["weight_block_size"].([]any)
+			for _, side := range block {
+				n, _ := side.(float64)
+				group *= n
+			}
 		case (method == "gptq" || method == "awq") && bits >= 2 && bits <= 8:
 		default:
 			c.fail("quantization_config of method %.40q: expected fp8, gptq or awq with bits: write a shape file for --hardware-dir", method)
+		}
+		if group > 1 && group <= mostOfConfig {
+			m.ScaleBlock = derived(group)
 		}
 	} else {
 		name, ok := c.text("torch_dtype")
@@ -257,6 +271,75 @@ func (c *config) weights(m *Model) {
 	m.BytesPerParameter = derivedBytes(bits/8, note)
 	if note == "no dtype is stated" {
 		m.BytesPerParameter.Status = Assumed
+	}
+}
+
+// modules are the parts of a model by the names that checkpoints give their modules.
+var modules = map[string]Part{
+	"lm_head": Plain, "embed_tokens": Plain, "norm": Plain, "gate": Plain, "shared_expert_gate": Plain, "weights_proj": Plain,
+	"self_attn": Attention, "q_proj": Attention, "k_proj": Attention, "v_proj": Attention, "qkv_proj": Attention, "o_proj": Attention,
+	"q_a_proj": Attention, "q_b_proj": Attention, "kv_a_proj_with_mqa": Attention, "kv_b_proj": Attention,
+	"indexer": Attention, "wq_b": Attention, "wk": Attention,
+	"mlp": FFN, "gate_proj": FFN, "up_proj": FFN, "gate_up_proj": FFN, "down_proj": FFN, "shared_expert": FFN, "shared_experts": FFN,
+	"block_sparse_moe": Experts, "experts": Experts,
+}
+
+// moduleOf returns the part of a module, as in model.layers.3.mlp.down_proj, and its layer.
+func moduleOf(name string) (part Part, layer string, known bool) {
+	fields := strings.Split(name, ".")
+	for i, field := range fields {
+		if i > 0 && fields[i-1] == "layers" {
+			layer = field
+		}
+		if p, ok := modules[field]; ok && (part != Experts || p == Plain) {
+			part, known = p, true
+		}
+	}
+	return part, layer, known || strings.HasSuffix(name, "norm")
+}
+
+// keep reads the modules that a checkpoint does not quantise, as in model.layers.3.mlp. A name without the
+// number of a layer is that of all layers. Layers beyond the last are those of multi-token prediction.
+func (c *config) keep(m *Model) {
+	q, _ := c.value("quantization_config").(map[string]any)
+	list, _ := q["modules_to_not_convert"].([]any)
+	layers := int(m.Layers.Value)
+	named := [parts]map[int]bool{{}, {}, {}, {}}
+	for _, module := range list {
+		name, _ := module.(string)
+		part, text, known := moduleOf(name)
+		first, err := strconv.Atoi(text)
+		end := first + 1
+		if err != nil {
+			first, end = 0, layers
+		}
+		switch {
+		case first < 0 || first >= layers:
+			continue
+		case !known:
+			c.fail("modules_to_not_convert has %.60s, which kvreplay does not know: write a shape file for --hardware-dir", written(module))
+			return
+		}
+		for l := first; l < end; l++ {
+			named[part][l] = true
+			if strings.HasSuffix(name, ".mlp") {
+				named[Experts][l] = true
+			}
+		}
+	}
+	var kept, all Weights
+	for l := range layers {
+		w, _ := m.FFNParameters(l)
+		w = w.Plus(m.AttentionParameters())
+		all = all.Plus(w)
+		for p := range w {
+			if named[p][l] {
+				kept[p] += w[p]
+			}
+		}
+	}
+	for p := range kept {
+		m.kept[p] = kept[p] / max(1, all[p])
 	}
 }
 

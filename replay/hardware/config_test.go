@@ -2,6 +2,7 @@ package hardware_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -143,6 +144,64 @@ func TestConfigSizes(t *testing.T) {
 		} else if got := c.size(m); got != c.want {
 			t.Errorf("%s with %v: %g, expected %g", c.model, c.fields, got, c.want)
 		}
+	}
+}
+
+// Quantised checkpoints state the modules that keep 16 bits. Each case has the list of a published one.
+func TestConfigUnquantised(t *testing.T) {
+	attention := func(layers int) (list []string) {
+		for l := range layers {
+			for _, name := range []string{"q_proj", "k_proj", "v_proj", "o_proj"} {
+				list = append(list, fmt.Sprintf("model.layers.%d.self_attn.%s", l, name))
+			}
+		}
+		return list
+	}
+	const head = 2 * 128256 * 4096 * 2 // of llama-3.1-8b, with the embedding
+	const layer, ffn = 4096*128*(32+2*8) + 4096*4096, 3 * 4096 * 14336
+	for name, c := range map[string]struct {
+		model string
+		quant map[string]any
+		sizes map[hardware.Part]float64
+		bytes float64
+	}{
+		"meta-llama/Llama-3.1-405B-FP8, for 32 layers": {"llama-3.1-8b", map[string]any{"quant_method": "fbgemm_fp8",
+			"modules_to_not_convert": append(attention(32), "model.layers.0.mlp.down_proj", "model.layers.31.mlp.down_proj")},
+			map[hardware.Part]float64{hardware.Attention: 2, hardware.FFN: 1}, head + 32*2*layer + (30+2*2)*ffn},
+		"AWQ, groups of 128": {"llama-3.1-8b", map[string]any{"quant_method": "awq", "bits": 4, "group_size": 128, "modules_to_not_convert": nil},
+			map[hardware.Part]float64{hardware.Plain: 2, hardware.Attention: 0.5, hardware.FFN: 0.5}, head + 32*(0.5+2.5/128)*(layer+ffn)},
+		"Qwen/Qwen3-30B-A3B-FP8": {"qwen3-30b-a3b", map[string]any{"quant_method": "fp8", "weight_block_size": []int{128, 128},
+			"modules_to_not_convert": []string{"lm_head", "model.layers.0.input_layernorm", "model.layers.0.mlp.gate", "model.layers.0.post_attention_layernorm"}},
+			map[hardware.Part]float64{hardware.Plain: 2, hardware.Attention: 1, hardware.Experts: 1}, 0},
+		"layers of multi-token prediction": {"deepseek-v3.2", map[string]any{"quant_method": "fp8", "modules_to_not_convert": []string{"model.layers.61.eh_proj"}},
+			map[hardware.Part]float64{hardware.Attention: 1}, 0},
+		"modelopt's names of all layers": {"mixtral-8x7b", map[string]any{"quant_method": "fp8", "modules_to_not_convert": []string{"model.layers.*.self_attn", "gate"}},
+			map[hardware.Part]float64{hardware.Attention: 2, hardware.Experts: 1}, 0},
+		"experts": {"qwen3-30b-a3b", map[string]any{"quant_method": "fp8", "modules_to_not_convert": []string{"model.layers.*.mlp"}},
+			map[hardware.Part]float64{hardware.Attention: 1, hardware.Experts: 2}, 0},
+	} {
+		m, err := hardware.ParseConfig("c.json", changed(t, c.model, map[string]any{"quantization_config": c.quant}))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for p, want := range c.sizes {
+			if got := m.WeightBytes(p); got != want {
+				t.Errorf("%s: weights of part %d have %g B, expected %g", name, p, got, want)
+			}
+		}
+		all := m.EmbeddingParameters()
+		for l := range int(m.Layers.Value) {
+			stored, _ := m.FFNParameters(l)
+			all = all.Plus(m.AttentionParameters()).Plus(stored)
+		}
+		if got := m.Bytes(all); c.bytes > 0 && math.Abs(got/c.bytes-1) > 1e-9 {
+			t.Errorf("%s: weights take %.0f B, expected %.0f", name, got, c.bytes)
+		}
+	}
+	_, err := hardware.ParseConfig("c.json", changed(t, "llama-3.1-8b", map[string]any{"quantization_config": map[string]any{"quant_method": "fp8", "modules_to_not_convert": []string{"model.layers.3.adapter"}}}))
+	if want := `c.json: modules_to_not_convert has "model.layers.3.adapter", which kvreplay does not know`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, expected %q", err, want)
 	}
 }
 

@@ -163,12 +163,12 @@ func TestSparseParameters(t *testing.T) {
 	const h = 7168
 	attention := h*1536 + 1536 + 1536*128*192 + h*(512+64) + 512 + 512*128*(128+128) + 128*128*h
 	indexer := 1536*64*128 + h*(128+64) + 2*128
-	if got := m.AttentionParameters(); got != float64(attention+indexer) {
+	if got := m.AttentionParameters().Sum(); got != float64(attention+indexer) {
 		t.Errorf("attention of %.0f parameters, expected %d and the indexer's %d", got, attention, indexer)
 	}
 	expert, router := 3*h*2048, h*256+256
 	for layer, want := range map[int][2]int{2: {3 * h * 18432, 3 * h * 18432}, 3: {257*expert + router, 9*expert + router}} {
-		if stored, active := m.FFNParameters(layer); stored != float64(want[0]) || active != float64(want[1]) {
+		if stored, active := m.FFNParameters(layer); stored.Sum() != float64(want[0]) || active.Sum() != float64(want[1]) {
 			t.Errorf("layer %d has %.0f feed-forward parameters and uses %.0f, expected %v", layer, stored, active, want)
 		}
 	}
@@ -179,16 +179,37 @@ func TestSparseParameters(t *testing.T) {
 func TestActive(t *testing.T) {
 	m, err := load(t, "").Model("deepseek-v3.2")
 	fatal.If(t, err)
-	active := m.EmbeddingParameters() / 2 // the output matrix, because a token uses one row of the embedding
+	active := m.EmbeddingParameters().Sum() / 2 // the output matrix, because a token uses one row of the embedding
 	for i := range int(m.Layers.Value) {
 		_, ffn := m.FFNParameters(i)
-		active += m.AttentionParameters() + ffn
+		active += m.AttentionParameters().Plus(ffn).Sum()
 	}
 	if b := active / 1e9; b < 36.5 || b > 38 {
 		t.Errorf("%.1f B active, expected about 37", b)
 	}
-	if w := Bytes(m.CountParameters()) * m.BytesPerParameter.Value; w < 671e9 || w > 673e9 {
-		t.Errorf("weights take %v, expected 671 GB and the indexer in FP8", w)
+}
+
+// The checkpoint of DeepSeek-V3.2 has FP8 weights with a scale of 4 B for 128 × 128 of them. Embeddings, the
+// output matrix, norms, routers and the indexer's weights of its heads have 2 B.
+func TestWeightBytes(t *testing.T) {
+	m, err := load(t, "").Model("deepseek-v3.2")
+	fatal.If(t, err)
+	const h, scaled = 7168, 1 + 4./(128*128)
+	if got, want := m.Bytes(m.EmbeddingParameters()), 2.*2*129280*h; got != want {
+		t.Errorf("embeddings take %.0f B, expected %.0f", got, want)
+	}
+	attention := scaled*(h*1536+1536*128*192+h*(512+64)+512*128*(128+128)+128*128*h+1536*64*128+h*128) + 2*(1536+512+h*64+2*128)
+	if got := m.Bytes(m.AttentionParameters()); math.Abs(got-attention) > 1 {
+		t.Errorf("attention takes %.0f B, expected %.0f", got, attention)
+	}
+	stored, _ := m.FFNParameters(3)
+	if got, want := m.Bytes(stored), scaled*257*3*h*2048+2*(h*256+256); math.Abs(got-want) > 1 {
+		t.Errorf("experts take %.0f B, expected %.0f", got, want)
+	}
+	for p, want := range map[Part]float64{Plain: 2, Attention: 1, FFN: 1, Experts: 1} {
+		if got := m.WeightBytes(p); got != want {
+			t.Errorf("weights of part %d have %g B, expected %g", p, got, want)
+		}
 	}
 }
 

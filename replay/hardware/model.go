@@ -26,10 +26,15 @@ type Model struct {
 	// Entry is the cached KV of one token in one layer, all KV heads, as served. It excludes the
 	// indexer's keys.
 	Entry Fact[Bytes] `yaml:"entry"`
-	// BytesPerParameter is the size of the weights as served.
+	// BytesPerParameter is the size of the weights as served. Below 2 B they are quantised, except for
+	// those that Part calls plain.
 	BytesPerParameter Fact[Bytes] `yaml:"bytes_per_parameter"`
+	// ScaleBlock is the number of quantised weights that share a scale.
+	ScaleBlock Fact[Number] `yaml:"scale_block" need:"no" most:"1e9"`
 	// Parameters is the published number, all experts included.
 	Parameters Fact[Number] `yaml:"parameters" most:"1e15"`
+
+	kept [parts]float64 // share of a part's weights that the checkpoint does not quantise
 }
 
 // Latent is multi-head latent attention: keys and values of all heads from one vector.
@@ -80,29 +85,107 @@ func (m *Model) EntryPerHead() Bytes {
 	return m.Entry.Value / Bytes(m.KVHeads.Value)
 }
 
-// AttentionParameters returns the number of weights of one layer's attention: projections, latent
-// factors, indexer.
-func (m *Model) AttentionParameters() float64 {
+// Part is a part of a model whose weights have one size.
+type Part int
+
+// The parts. A quantised checkpoint keeps plain weights in 16 bits: embeddings, the output matrix, norms,
+// biases, routers, and the indexer's weights of its heads.
+const (
+	Plain Part = iota
+	Attention
+	FFN     // of dense layers, and shared experts
+	Experts // routed ones
+	parts
+)
+
+// Weights are numbers of weights by part.
+type Weights [parts]float64
+
+// Sum returns the number of all weights.
+func (w Weights) Sum() (sum float64) {
+	for _, n := range w {
+		sum += n
+	}
+	return sum
+}
+
+// Plus returns the sum of both for each part.
+func (w Weights) Plus(o Weights) Weights {
+	for p := range w {
+		w[p] += o[p]
+	}
+	return w
+}
+
+// plainBytes is the size of a weight that is not quantised.
+const plainBytes = 2
+
+// WeightBytes returns the bytes of a weight of a part, without scales. If a checkpoint quantises some
+// layers of the part, it is the size in most layers.
+func (m *Model) WeightBytes(p Part) float64 {
+	size := float64(m.BytesPerParameter.Value)
+	if m.unquantised(p) > 0.5 {
+		return max(size, plainBytes)
+	}
+	return size
+}
+
+// Bytes returns the size of weights in memory, with the scales of quantised ones.
+func (m *Model) Bytes(w Weights) (sum float64) {
+	size := float64(m.BytesPerParameter.Value)
+	for p, n := range w {
+		plain := m.unquantised(Part(p))
+		sum += n * (plain*max(size, plainBytes) + (1-plain)*(size+m.scale()))
+	}
+	return sum
+}
+
+// unquantised returns the share of a part's weights that a quantised checkpoint keeps in 16 bits.
+func (m *Model) unquantised(p Part) float64 {
+	if p == Plain {
+		return 1
+	}
+	return m.kept[p]
+}
+
+// scale returns the bytes of scales for each quantised weight. A scale of FP8 weights is FP32. Fewer bits
+// have a scale in FP16 and a zero point of their own size (AWQ, GPTQ).
+func (m *Model) scale() float64 {
+	switch size := float64(m.BytesPerParameter.Value); {
+	case m.ScaleBlock.Value == 0:
+		return 0
+	case size == 1:
+		return 4 / float64(m.ScaleBlock.Value)
+	default:
+		return (plainBytes + size) / float64(m.ScaleBlock.Value)
+	}
+}
+
+// AttentionParameters returns the weights of one layer's attention: projections, latent factors,
+// indexer.
+func (m *Model) AttentionParameters() (w Weights) {
 	h, q, kv, d := float64(m.Hidden.Value), float64(m.QueryHeads.Value), float64(m.KVHeads.Value), float64(m.HeadDim.Value)
 	if m.Latent == nil {
-		n := h*d*(q+2*kv) + q*d*h
+		w[Attention] = h*d*(q+2*kv) + q*d*h
 		if m.Bias {
-			n += d*(q+2*kv) + h
+			w[Plain] += d*(q+2*kv) + h
 		}
 		if m.QKNorm {
-			n += 2 * d
+			w[Plain] += 2 * d
 		}
-		return n
+		return w
 	}
 	l := m.Latent
 	rank, rope, nope, value := float64(l.KVRank.Value), float64(l.Rope.Value), float64(l.NoPE.Value), float64(l.Value.Value)
-	n := h*(rank+rope) + rank + rank*q*(nope+value) + q*value*h // down, its norm, up, out
+	w[Attention] = h*(rank+rope) + rank*q*(nope+value) + q*value*h // down, up, out
+	w[Plain] = rank                                                // norm of the latent
 	if r := float64(l.QueryRank.Value); r > 0 {
-		n += h*r + r + r*q*(nope+rope)
+		w[Attention] += h*r + r*q*(nope+rope)
+		w[Plain] += r
 	} else {
-		n += h * q * (nope + rope)
+		w[Attention] += h * q * (nope + rope)
 	}
-	return n + m.indexerParameters()
+	return w.Plus(m.indexerParameters())
 }
 
 // DefaultTopK returns K, the tokens that a head selects in a step, if a user states none. It is the Top-K of the
@@ -118,41 +201,46 @@ func (m *Model) DefaultTopK(context int64) int {
 
 // indexerParameters returns the indexer's weights: queries from the factored query, one key with a
 // LayerNorm, and a weight per head (DeepSeek-V3.2-Exp, inference code).
-func (m *Model) indexerParameters() float64 {
+func (m *Model) indexerParameters() (w Weights) {
 	if m.Indexer == nil {
-		return 0
+		return w
 	}
-	heads, dim := float64(m.Indexer.Heads.Value), float64(m.Indexer.HeadDim.Value)
-	return float64(m.Latent.QueryRank.Value)*heads*dim + float64(m.Hidden.Value)*(dim+heads) + 2*dim
+	hidden, heads, dim := float64(m.Hidden.Value), float64(m.Indexer.Heads.Value), float64(m.Indexer.HeadDim.Value)
+	w[Attention] = float64(m.Latent.QueryRank.Value)*heads*dim + hidden*dim
+	w[Plain] = hidden*heads + 2*dim
+	return w
 }
 
 // FFNParameters returns the feed-forward weights of layer i: all that are stored, and those that
 // one token uses.
-func (m *Model) FFNParameters(i int) (stored, active float64) {
+func (m *Model) FFNParameters(i int) (stored, active Weights) {
 	h, matrices := float64(m.Hidden.Value), float64(m.FFNMatrices.Value)
 	if m.MoE == nil || i < int(m.MoE.DenseLayers.Value) {
-		n := matrices * h * float64(m.FFN.Value)
+		stored[FFN] = matrices * h * float64(m.FFN.Value)
 		if m.Bias {
-			n += h + float64(m.FFN.Value)
+			stored[Plain] = h + float64(m.FFN.Value)
 		}
-		return n, n
+		return stored, stored
 	}
 	e := m.MoE
-	expert, router := matrices*h*float64(e.FFN.Value), h*float64(e.Experts.Value)
-	if m.Indexer != nil { // the router of DeepSeek-V3 has a bias per expert
-		router += float64(e.Experts.Value)
+	expert := matrices * h * float64(e.FFN.Value)
+	stored[FFN], stored[Plain] = expert*float64(e.Shared.Value), h*float64(e.Experts.Value) // the latter is the router
+	if m.Indexer != nil {                                                                   // the router of DeepSeek-V3 has a bias per expert
+		stored[Plain] += float64(e.Experts.Value)
 	}
-	shared := float64(e.Shared.Value)
-	return expert*(float64(e.Experts.Value)+shared) + router, expert*(float64(e.Active.Value)+shared) + router
+	active = stored
+	stored[Experts], active[Experts] = expert*float64(e.Experts.Value), expert*float64(e.Active.Value)
+	return stored, active
 }
 
-// EmbeddingParameters returns the weights of embeddings, learned positions and the output matrix.
-func (m *Model) EmbeddingParameters() float64 {
+// EmbeddingParameters returns the plain weights of embeddings, learned positions and the output matrix.
+func (m *Model) EmbeddingParameters() (w Weights) {
 	matrices := 2.0
 	if m.Tied {
 		matrices = 1
 	}
-	return float64(m.Hidden.Value) * (matrices*float64(m.Vocabulary.Value) + float64(m.Positions.Value))
+	w[Plain] = float64(m.Hidden.Value) * (matrices*float64(m.Vocabulary.Value) + float64(m.Positions.Value))
+	return w
 }
 
 // CountParameters counts the weights that the shape implies, norms included.
@@ -162,10 +250,10 @@ func (m *Model) CountParameters() float64 {
 	if m.Bias { // LayerNorm also has a bias
 		norm = 2 * h
 	}
-	total := m.EmbeddingParameters() + norm
+	total := m.EmbeddingParameters().Sum() + norm
 	for i := range layers {
 		stored, _ := m.FFNParameters(i)
-		total += m.AttentionParameters() + stored + 2*norm
+		total += m.AttentionParameters().Plus(stored).Sum() + 2*norm
 	}
 	return total
 }

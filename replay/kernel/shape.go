@@ -144,10 +144,10 @@ func NewExperts(tokens, pairs, chosen, hidden, width, matrices, weightBytes floa
 
 // dims are the widths of a model on one of several GPUs.
 type dims struct {
-	hidden, query, kv, ffn, vocabulary, headDim, entry, weight float64
-	active, expert, matrices                                   float64 // of routed experts
-	index                                                      *hardware.Indexer
-	latentEntry, latentWidth                                   float64 // of a latent cache
+	hidden, query, kv, ffn, vocabulary, headDim, entry, weight, head float64
+	active, expert, matrices                                         float64 // of routed experts
+	index                                                            *hardware.Indexer
+	latentEntry, latentWidth                                         float64 // of a latent cache
 }
 
 // operators build the kernel of a measurement.
@@ -156,7 +156,7 @@ var operators = map[string]func(m *Measurement, d dims) Kernel{
 	"out_proj":   func(m *Measurement, d dims) Kernel { return NewProduct(m.rows(), d.hidden, d.query, d.weight) },
 	"up_proj":    func(m *Measurement, d dims) Kernel { return NewProduct(m.rows(), 2*d.ffn, d.hidden, d.weight) },
 	"down_proj":  func(m *Measurement, d dims) Kernel { return NewProduct(m.rows(), d.hidden, d.ffn, d.weight) },
-	"lm_head":    func(m *Measurement, d dims) Kernel { return NewProduct(m.rows(), d.vocabulary, d.hidden, d.weight) },
+	"lm_head":    func(m *Measurement, d dims) Kernel { return NewProduct(m.rows(), d.vocabulary, d.hidden, d.head) },
 	"norm":       func(m *Measurement, d dims) Kernel { return NewNorm(m.rows(), d.hidden, false) },
 	"add_norm":   func(m *Measurement, d dims) Kernel { return NewNorm(m.rows(), d.hidden, true) },
 	"activation": func(m *Measurement, d dims) Kernel { return NewActivation(m.rows(), d.ffn) },
@@ -227,7 +227,7 @@ func (m *Measurement) Kernel(model *hardware.Model) (Kernel, error) {
 	d := dims{
 		hidden: float64(model.Hidden.Value), query: heads * dim / tp, kv: kv * dim, ffn: float64(model.FFN.Value) / tp,
 		vocabulary: float64(model.Vocabulary.Value) / tp, headDim: dim, entry: float64(model.EntryPerHead()) * kv,
-		weight: float64(model.BytesPerParameter.Value), matrices: float64(model.FFNMatrices.Value),
+		weight: float64(model.BytesPerParameter.Value), head: model.WeightBytes(hardware.Plain), matrices: float64(model.FFNMatrices.Value),
 	}
 	if e := model.MoE; e != nil {
 		d.active, d.expert = float64(e.Active.Value), float64(e.FFN.Value)

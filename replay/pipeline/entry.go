@@ -250,7 +250,7 @@ func hiddenBytes(_ Entry, m *hardware.Model) float64 { return halfBytes * float6
 func (e Entry) project(r *Roofline, a arrivals) float64 {
 	m := r.Model
 	n, moved := keyValueWeights(m), hiddenBytes(e, m)+float64(m.Entry.Value)
-	product := r.at(2*n*a.tokens(), r.low, n*float64(m.BytesPerParameter.Value)+a.tokens()*moved)
+	product := r.at(2*n*a.tokens(), r.speed(hardware.Attention), n*m.WeightBytes(hardware.Attention)+a.tokens()*moved)
 	return product + r.rotary(a.tokens()*keyNumbers(m))
 }
 

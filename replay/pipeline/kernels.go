@@ -104,9 +104,9 @@ func (f *Fitted) seconds(k kernel.Kernel) float64 {
 // matrix is a matrix of weights.
 type matrix struct{ out, in float64 }
 
-// products returns the time to multiply tokens with each of some matrices.
-func (f *Fitted) products(tokens float64, all []matrix) (sum float64) {
-	weight := float64(f.roofline.Model.BytesPerParameter.Value)
+// products returns the time to multiply tokens with each of some matrices of a part.
+func (f *Fitted) products(tokens float64, part hardware.Part, all []matrix) (sum float64) {
+	weight := f.roofline.Model.WeightBytes(part)
 	return slice.Sum(all, func(m matrix) float64 { return f.seconds(kernel.NewProduct(tokens, m.out, m.in, weight)) })
 }
 
@@ -134,7 +134,7 @@ func (f *Fitted) Layer(layer int, l *Load) (o Operators, err error) {
 	o.AttendAll += f.unequal(l, o.AttendAll, attend)
 	if l.Remade && l.Context > 0 { // a share of the product of all positions
 		hidden := float64(m.Hidden.Value)
-		all := f.products(l.Context, []matrix{{keyValueWeights(m) / hidden, hidden}})
+		all := f.products(l.Context, hardware.Attention, []matrix{{keyValueWeights(m) / hidden, hidden}})
 		o.Recompute = all * l.Requests / l.Context
 	}
 	o.AttendChunks = 0
@@ -167,8 +167,8 @@ func (f *Fitted) kernels(layer int, tokens, expertTokens float64) layerKernels {
 	}
 	around := f.seconds(kernel.NewNorm(tokens, float64(r.Model.Hidden.Value), true))
 	p := layerKernels{
-		before: around + f.products(tokens, r.first) + f.innerNorms(tokens) + f.seconds(kernel.NewRope(tokens, rotated(r.Model))),
-		second: f.products(tokens, r.second), out: f.products(tokens, r.out), around: around,
+		before: around + f.products(tokens, hardware.Attention, r.first) + f.innerNorms(tokens) + f.seconds(kernel.NewRope(tokens, rotated(r.Model))),
+		second: f.products(tokens, hardware.Attention, r.second), out: f.products(tokens, hardware.Attention, r.out), around: around,
 		feedForward: f.feedForward(layer, tokens, expertTokens),
 	}
 	if len(f.layers) >= mostKnown {
@@ -305,19 +305,19 @@ func (f *Fitted) feedForward(layer int, tokens, expertTokens float64) float64 {
 	}
 	e, hidden := m.MoE, float64(m.Hidden.Value)
 	all, wide := float64(e.Experts.Value), float64(e.FFN.Value)
-	sum := f.products(tokens, []matrix{{all, hidden}}) + f.seconds(kernel.NewNorm(tokens, all, false))
+	sum := f.products(tokens, hardware.Plain, []matrix{{all, hidden}}) + f.seconds(kernel.NewNorm(tokens, all, false))
 	if shared := float64(e.Shared.Value); shared > 0 {
 		sum += f.dense(tokens, shared*wide) + f.seconds(kernel.NewAdd(tokens, hidden))
 	}
 	experts := kernel.NewExperts(expertTokens, expertTokens*float64(e.Active.Value), f.roofline.touched(expertTokens), hidden, wide,
-		float64(m.FFNMatrices.Value), float64(m.BytesPerParameter.Value))
+		float64(m.FFNMatrices.Value), m.WeightBytes(hardware.Experts))
 	return sum + f.seconds(experts) + (kernel.ExpertKernels-1)*f.gap
 }
 
 // dense returns the time of an FFN of some width.
 func (f *Fitted) dense(tokens, wide float64) float64 {
 	hidden := float64(f.roofline.Model.Hidden.Value)
-	return f.products(tokens, []matrix{{upMatrices(f.roofline.Model) * wide, hidden}, {hidden, wide}}) +
+	return f.products(tokens, hardware.FFN, []matrix{{upMatrices(f.roofline.Model) * wide, hidden}, {hidden, wide}}) +
 		f.seconds(kernel.NewActivation(tokens, wide))
 }
 
@@ -332,7 +332,7 @@ func (f *Fitted) Output(queries float64) (float64, error) {
 	}
 	m := f.roofline.Model
 	hidden, words := float64(m.Hidden.Value), float64(m.Vocabulary.Value)
-	seconds := f.seconds(kernel.NewNorm(queries, hidden, true)) + f.products(queries, []matrix{{words, hidden}}) +
+	seconds := f.seconds(kernel.NewNorm(queries, hidden, true)) + f.products(queries, hardware.Plain, []matrix{{words, hidden}}) +
 		f.seconds(kernel.NewSample(queries, f.sampled))
 	if len(f.outputs) >= mostKnown {
 		clear(f.outputs)

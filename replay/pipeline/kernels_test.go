@@ -141,8 +141,8 @@ func TestExpertsAndNorms(t *testing.T) {
 			continue
 		}
 		all, hidden, wide := float64(e.Experts.Value), float64(r.Model.Hidden.Value), float64(e.FFN.Value)
-		experts := kernel.NewExperts(2, 2*float64(e.Active.Value), c.chosen, hidden, wide, 3, float64(r.Model.BytesPerParameter.Value))
-		want = f.products(2, []matrix{{all, hidden}}) + f.seconds(kernel.NewNorm(2, all, false)) + f.seconds(experts) + 5e-6
+		experts := kernel.NewExperts(2, 2*float64(e.Active.Value), c.chosen, hidden, wide, 3, r.Model.WeightBytes(hardware.Experts))
+		want = f.products(2, hardware.Plain, []matrix{{all, hidden}}) + f.seconds(kernel.NewNorm(2, all, false)) + f.seconds(experts) + 5e-6
 		if c.shared > 0 {
 			want += f.dense(2, c.shared) + f.seconds(kernel.NewAdd(2, hidden))
 		}

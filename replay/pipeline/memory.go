@@ -73,7 +73,7 @@ func (r *runner) memory(staging float64) (mem Memory) {
 		}
 	}
 	if r.traits.Weights { // two layers' weights are on the GPU, and the embedding stays there
-		embedding := m.EmbeddingParameters() * float64(m.BytesPerParameter.Value)
+		embedding := m.Bytes(m.EmbeddingParameters())
 		streamed := mem.Weights - embedding
 		mem.Host += streamed * gpus
 		mem.Weights = 2*streamed/layers + embedding

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
@@ -210,7 +211,6 @@ func (r *runner) moveLayer(layer int, t *sums, o *Operators, l *Layer, traffic *
 	rate := float64(kv.Bytes) / (cost.Seconds - cost.By.Launch)
 	activations := t.requests * hidden * k.X.PerNumber() // bytes per position
 	numbers := entry / halfBytes
-	perParameter := float64(m.BytesPerParameter.Value)
 	all, weights := r.loadLayer(layer)
 	l.Dense = Dense{
 		Attend: o.AttendAll, KV: Transfer{cost.Seconds, cost.By.Launch}, Gather: r.smShare(&cost),
@@ -218,8 +218,9 @@ func (r *runner) moveLayer(layer int, t *sums, o *Operators, l *Layer, traffic *
 		Activations: activations / rate, Recompute: o.Recompute + t.requests*hidden*k.X.Dequantized()/r.gpuRate,
 		Dequantize: t.requests * numbers * k.KV.Dequantized() / r.gpuRate, Quantize: float64(t.Positions) * numbers * k.KV.Quantized() / r.gpuRate,
 		Weights: weights.Seconds, WeightsGather: r.smShare(&weights),
-		KeyValueShare: keyValueWeights(m) * perParameter / all, AttentionShare: m.AttentionParameters() * perParameter / all,
-		Bytes: float64(kv.Bytes), ActivationBytes: activations,
+		KeyValueShare:  m.Bytes(hardware.Weights{hardware.Attention: keyValueWeights(m)}) / all,
+		AttentionShare: m.Bytes(m.AttentionParameters()) / all,
+		Bytes:          float64(kv.Bytes), ActivationBytes: activations,
 	}
 	traffic.Descriptors = float64(kv.Descriptors)
 }

@@ -138,39 +138,70 @@ func (r *Roofline) Notes() []string { return r.notes }
 // at returns the longer of the times of arithmetic and memory.
 func (r *Roofline) at(flop, rate, bytes float64) float64 { return max(flop/rate, bytes/r.memory) }
 
-// weights returns the time to multiply n weights with some tokens.
-func (r *Roofline) weights(n, tokens float64) float64 {
-	return r.at(2*n*tokens, r.low, n*float64(r.Model.BytesPerParameter.Value))
+// weights returns the time to multiply weights with some tokens.
+func (r *Roofline) weights(w hardware.Weights, tokens float64) float64 {
+	flop := w
+	for p := range flop {
+		flop[p] *= 2 * tokens
+	}
+	return r.computing(flop, w)
+}
+
+// attending returns the time to multiply n weights of attention with some tokens.
+func (r *Roofline) attending(n, tokens float64) float64 {
+	return r.weights(hardware.Weights{hardware.Attention: n}, tokens)
+}
+
+// computing returns the time of arithmetic with weights, of which some are read.
+func (r *Roofline) computing(flop, read hardware.Weights) float64 {
+	var low, high, bytes float64
+	for p := range read {
+		size := r.Model.WeightBytes(hardware.Part(p))
+		if bytes += read[p] * size; size <= 1 {
+			low += flop[p]
+		} else {
+			high += flop[p]
+		}
+	}
+	return max(low/r.low+high/r.matrix, bytes/r.memory)
+}
+
+// speed returns the FLOP/s of products with weights of a part.
+func (r *Roofline) speed(p hardware.Part) float64 {
+	if r.Model.WeightBytes(p) <= 1 {
+		return r.low
+	}
+	return r.matrix
 }
 
 // Layer prices one layer's operators.
 func (r *Roofline) Layer(layer int, l *Load) (o Operators, err error) {
 	m := r.Model
 	first, second, out := parameters(r.first), parameters(r.second), parameters(r.out)
-	o.Project = r.weights(first, l.Queries)
+	o.Project = r.attending(first, l.Queries)
 	if second > 0 {
-		o.Pre = r.weights(second, l.Queries)
+		o.Pre = r.attending(second, l.Queries)
 	}
 	o.Select = r.selecting(l)
 	o.Attend = r.attention(l.Attended, l.Bytes)
 	o.AttendAll = r.attention(l.Scored, l.Context*float64(m.Entry.Value))
-	o.Post = r.weights(out, l.Queries) + r.feedForward(layer, l.Queries, l.routed())
+	o.Post = r.attending(out, l.Queries) + r.feedForward(layer, l.Queries, l.routed())
 	if stored, active := m.FFNParameters(layer); stored != active {
-		chosen := routed(m) * r.touched(l.routed()) * float64(m.BytesPerParameter.Value)
-		o.Routed = r.at(2*routed(m)*float64(m.MoE.Active.Value)*l.routed(), r.low, chosen) / o.Post
+		flop := 2 * routed(m) * float64(m.MoE.Active.Value) * l.routed()
+		o.Routed = r.computing(hardware.Weights{hardware.Experts: flop}, hardware.Weights{hardware.Experts: routed(m) * r.touched(l.routed())}) / o.Post
 		o.Dispatch, o.Combine = r.exchange.seconds(l.routed(), len(l.Chunks) > 0)
 	}
 	o.LookupGPU, o.LookupCPU = r.lookup(l)
 	o.Update = l.Missed * updateTouches * r.latency / float64(r.Threads)
 	if l.Remade {
-		o.Recompute = r.at(2*keyValueWeights(m)*l.Requests, r.low, 0)
+		o.Recompute = r.at(2*keyValueWeights(m)*l.Requests, r.speed(hardware.Attention), 0)
 	}
 	for _, c := range l.Chunks {
 		tokens := float64(c.Tokens + c.Before)
 		o.AttendChunks += r.prompts(r.causal(c.pairs(), tokens), c.pairs(), c.selected(r.topk()), tokens)
 	}
 	if l.Again > 0 {
-		o.Again = r.weights(first+second+out, l.Again) + r.prompts(r.causal(l.Pairs, l.Again), l.Pairs, l.Selected, l.Again) +
+		o.Again = r.attending(first+second+out, l.Again) + r.prompts(r.causal(l.Pairs, l.Again), l.Pairs, l.Selected, l.Again) +
 			r.feedForward(layer, l.Again, l.Again)
 	}
 	return o, nil
@@ -240,9 +271,13 @@ func (r *Roofline) feedForward(layer int, queries, expertTokens float64) float64
 	if stored == active {
 		return r.weights(stored, queries)
 	}
-	chosen := routed(m) * float64(m.MoE.Active.Value)
-	read := active - chosen + routed(m)*r.touched(expertTokens)
-	return r.at(2*active*queries+2*chosen*(expertTokens-queries), r.low, read*float64(m.BytesPerParameter.Value))
+	flop, read := active, active
+	for p := range flop {
+		flop[p] *= 2 * queries
+	}
+	flop[hardware.Experts] = 2 * active[hardware.Experts] * expertTokens
+	read[hardware.Experts] = routed(m) * r.touched(expertTokens)
+	return r.computing(flop, read)
 }
 
 // touched returns the number of this GPU's routed experts that some token chooses.
@@ -254,22 +289,19 @@ func (r *Roofline) touched(queries float64) float64 {
 
 // Output returns the time of the projection to the vocabulary, in seconds.
 func (r *Roofline) Output(queries float64) (float64, error) {
-	return r.weights(float64(r.Model.Hidden.Value)*float64(r.Model.Vocabulary.Value), queries), nil
+	return r.weights(hardware.Weights{hardware.Plain: float64(r.Model.Hidden.Value) * float64(r.Model.Vocabulary.Value)}, queries), nil
 }
 
 // LayerWeights returns the bytes of a layer's weights on one GPU.
 func LayerWeights(m *hardware.Model, layer, experts int) float64 {
-	stored, active := m.FFNParameters(layer)
-	n := m.AttentionParameters() + stored
-	if stored != active {
-		n -= routed(m) * float64(m.MoE.Experts.Value) * (1 - 1/float64(max(1, experts)))
-	}
-	return n * float64(m.BytesPerParameter.Value)
+	stored, _ := m.FFNParameters(layer)
+	stored[hardware.Experts] /= float64(max(1, experts))
+	return m.Bytes(m.AttentionParameters().Plus(stored))
 }
 
 // GPUWeights returns the bytes of all weights on one GPU, embeddings included.
 func GPUWeights(m *hardware.Model, experts int) float64 {
-	sum := m.EmbeddingParameters() * float64(m.BytesPerParameter.Value)
+	sum := m.Bytes(m.EmbeddingParameters())
 	for i := range int(m.Layers.Value) {
 		sum += LayerWeights(m, i, experts)
 	}

@@ -196,7 +196,7 @@ func TestFirstTokensOfIndexer(t *testing.T) {
 	for _, n := range []float64{1024, 2048, 2049, 32768} {
 		pairs := n * (n + 1) // of two prompts
 		scored := 2*64*128*pairs/r.low + 3*4*pairs/r.memory
-		own := r.weights(parameters(r.first), 2*n) - plain.weights(parameters(plain.first), 2*n) // projections of the indexer
+		own := r.attending(parameters(r.first), 2*n) - plain.attending(parameters(plain.first), 2*n) // projections of the indexer
 		attention := 0.
 		if n > k {
 			latent := 2 * (k*(k+1) + 2*k*(n-k)) * heads * (2*512 + 64) / r.matrix

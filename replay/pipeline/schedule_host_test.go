@@ -55,7 +55,7 @@ func TestHostWeightsPrices(t *testing.T) {
 	all := priceParallel(t, p, o)
 	o.Schedule = schedule(t, "host:weights=host")
 	got := priceParallel(t, p, o)
-	embedding := o.Model.EmbeddingParameters() * 2
+	embedding := o.Model.Bytes(o.Model.EmbeddingParameters())
 	streamed := GPUWeights(o.Model, 1) - embedding
 	near(t, "moved", got.H2D-all.H2D, streamed)
 	near(t, "weights on the GPU", got.Memory.Weights, 2*streamed/40+embedding)

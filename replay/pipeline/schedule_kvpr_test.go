@@ -190,7 +190,7 @@ func TestPricedDecoding(t *testing.T) {
 	// A layer of OPT has 12h² + 13h parameters, or 12h² + 9h without its norms, of 2 B each.
 	const layer = 2. * (12*hidden*hidden + 9*hidden)
 	near(t, "weights in host memory", weights.Memory.Host, base.Memory.Host+layers*layer)
-	near(t, "weights of two layers and the embedding", weights.Memory.Weights, 2*layer+2*m.EmbeddingParameters())
+	near(t, "weights of two layers and the embedding", weights.Memory.Weights, 2*layer+m.Bytes(m.EmbeddingParameters()))
 	if math.Abs(weights.H2D-base.H2D-24*hidden*hidden*layers) > 1e-3*weights.H2D {
 		t.Errorf("with weights %g B move, without %g", weights.H2D, base.H2D)
 	}

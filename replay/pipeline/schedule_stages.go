@@ -158,7 +158,7 @@ func (r *runner) ofStage(mem *Memory) {
 	}
 	layers, n := int(r.Model.Layers.Value), r.PipelineParallel
 	share := float64((layers+n-1)/n) / float64(layers)
-	embedding := r.Model.EmbeddingParameters() * float64(r.Model.BytesPerParameter.Value)
+	embedding := r.Model.Bytes(r.Model.EmbeddingParameters())
 	mem.Weights = embedding + share*(mem.Weights-embedding)
 	mem.Cache, mem.kv = mem.Cache*share, mem.kv*share
 }

@@ -83,7 +83,7 @@ func TestPipelineParallel(t *testing.T) {
 	one := priceParallel(t, p, o)
 	o.PipelineParallel = 4
 	four := priceParallel(t, p, o)
-	embedding := o.Model.EmbeddingParameters() * float64(o.Model.BytesPerParameter.Value)
+	embedding := o.Model.Bytes(o.Model.EmbeddingParameters())
 	near(t, "weights", four.Memory.Weights/1e9, (embedding+(one.Memory.Weights-embedding)/4)/1e9)
 	near(t, "cache", four.Memory.Cache/1e9, one.Memory.Cache/4e9)
 	near(t, "tokens/s", four.Tokens, 16/four.TPOT/4)

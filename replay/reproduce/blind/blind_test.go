@@ -151,7 +151,7 @@ func prefill(row reproduce.Row, m *hardware.Model) (flop float64) {
 	tokens := row.Number("prompt")
 	for i := range int(m.Layers.Value) {
 		_, active := m.FFNParameters(i)
-		flop += 2*tokens*(m.AttentionParameters()+active) +
+		flop += 2*tokens*m.AttentionParameters().Plus(active).Sum() +
 			2*tokens*tokens*float64(m.QueryHeads.Value*m.HeadDim.Value)
 	}
 	return row.Number("batch") * flop
