@@ -57,9 +57,10 @@ func NewDevice(g *hardware.GPU) *Device {
 	return d
 }
 
-// peak returns the FLOP/s of the fastest product with weights of the kernel's size.
+// peak returns the FLOP/s of the fastest product with weights of the kernel's size. Weights of one byte are
+// FP8. Smaller ones become 16 bits before the product (AWQ, GPTQ).
 func (d *Device) peak(k *Kernel) float64 {
-	if k.Bytes <= 1 {
+	if k.Bytes == 1 {
 		return d.MatrixLow
 	}
 	return d.Matrix

@@ -157,7 +157,7 @@ func (r *Roofline) computing(flop, read hardware.Weights) float64 {
 	var low, high, bytes float64
 	for p := range read {
 		size := r.Model.WeightBytes(hardware.Part(p))
-		if bytes += read[p] * size; size <= 1 {
+		if bytes += read[p] * size; size == 1 {
 			low += flop[p]
 		} else {
 			high += flop[p]
@@ -168,7 +168,7 @@ func (r *Roofline) computing(flop, read hardware.Weights) float64 {
 
 // speed returns the FLOP/s of products with weights of a part.
 func (r *Roofline) speed(p hardware.Part) float64 {
-	if r.Model.WeightBytes(p) <= 1 {
+	if r.Model.WeightBytes(p) == 1 {
 		return r.low
 	}
 	return r.matrix

@@ -94,7 +94,8 @@ func TestKVPRTable1(t *testing.T) {
 	}
 }
 
-// Weights of one byte are multiplied at the FP8 rate if the GPU has one. Attention is not.
+// Weights of one byte are multiplied at the FP8 rate if the GPU has one. Attention is not, and weights of
+// 4 bits are not.
 func TestRates(t *testing.T) {
 	for name, fp8 := range map[string]bool{"h100": true, "a100-40": false} {
 		for model, bytes := range map[string]float64{"deepseek-v3.2": 1, "llama-3-8b": 2} {
@@ -105,6 +106,16 @@ func TestRates(t *testing.T) {
 			r := NewRoofline(machine, m, Selection{Method: "keys", Tokens: 1}, 1, 1)
 			if faster := r.low > r.matrix; faster != (fp8 && bytes == 1) || r.low < r.matrix {
 				t.Errorf("%s on %s: weights at %g FLOP/s, the rest at %g", model, name, r.low, r.matrix)
+			}
+			four := *m
+			four.BytesPerParameter.Value = 0.5
+			r = NewRoofline(machine, &four, Selection{Method: "keys", Tokens: 1}, 1, 1)
+			near(t, "product with many tokens", r.attending(1e6, 1e6), 2e12/r.matrix)
+			f, _ := fittedOn(t, name, model, 1)
+			f.roofline.Model = &four
+			seconds := f.products(1<<16, hardware.Attention, []matrix{{8192, 8192}})
+			if low := f.seconds(kernel.NewProduct(1<<16, 8192, 8192, 1)); fp8 && seconds < 1.2*low {
+				t.Errorf("%s on %s: weights of 4 bits compute in %g s, those of FP8 in %g", model, name, seconds, low)
 			}
 		}
 	}

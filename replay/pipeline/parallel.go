@@ -129,12 +129,12 @@ type exchange struct {
 // scaleBlock is the number of FP8 numbers with one scale of 4 B (DeepSeek-V3, section 3.3.2).
 const scaleBlock = 128
 
-// newExchange returns the exchange of a model's experts. Models with weights of at most one byte
-// dispatch FP8 with scales, others BF16. All combine BF16, as DeepEP does.
+// newExchange returns the exchange of a model's experts. Models with weights of one byte dispatch
+// FP8 with scales, others BF16. All combine BF16, as DeepEP does.
 func newExchange(m *hardware.Model, n *collective.Network, gpus int, wire float64) *exchange {
 	numbers := float64(m.MoE.Active.Value) * float64(m.Hidden.Value)
 	x := &exchange{n, gpus, int(m.MoE.Active.Value), wire, numbers * halfBytes, numbers * halfBytes}
-	if m.BytesPerParameter.Value <= 1 {
+	if m.BytesPerParameter.Value == 1 {
 		x.dispatch = numbers * (1 + 4./scaleBlock)
 	}
 	return x
