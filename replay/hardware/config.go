@@ -302,7 +302,10 @@ func moduleOf(name string) (part Part, layer string, known bool) {
 // number of a layer is that of all layers. Layers beyond the last are those of multi-token prediction.
 func (c *config) keep(m *Model) {
 	q, _ := c.value("quantization_config").(map[string]any)
-	list, _ := q["modules_to_not_convert"].([]any)
+	list, ok := q["modules_to_not_convert"].([]any)
+	if !ok {
+		list, _ = q["ignored_layers"].([]any)
+	}
 	layers := int(m.Layers.Value)
 	named := [parts]map[int]bool{{}, {}, {}, {}}
 	for _, module := range list {

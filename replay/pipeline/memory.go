@@ -130,17 +130,22 @@ func (r *runner) activations() float64 {
 		again = e.Uncached * r.tokens()
 	}
 	tokens := max(queries+again, float64(r.Prefill.tokens(int64(r.Batch))))
-	token, output := r.activation()
+	routed := 0.
+	if e := r.Model.MoE; e != nil {
+		routed = float64(e.Active.Value)
+	}
+	token, output := r.activation(routed)
 	return tokens*token + queries*output
 }
 
-// activation returns the bytes of activations for a token of a step, and for a sampled token.
-func (r *runner) activation() (token, output float64) {
+// activation returns the bytes of activations for a token of a step, and for a sampled token. Inputs of the
+// last matrix of routed experts count for some of them.
+func (r *runner) activation(routed float64) (token, output float64) {
 	m := r.Model
 	hidden, heads, dim := float64(m.Hidden.Value), float64(m.QueryHeads.Value), float64(m.HeadDim.Value)
 	wide := float64(m.FFN.Value)
 	if e := m.MoE; e != nil {
-		wide = max(wide, float64(e.FFN.Value*(e.Active.Value+e.Shared.Value)))
+		wide = max(wide, float64(e.FFN.Value)*(routed+float64(e.Shared.Value)))
 	}
 	numbers := 3*hidden + 2*heads*dim + float64(m.Entry.Value)/halfBytes + float64(m.FFNMatrices.Value-1)*wide
 	const logit = halfBytes + 4

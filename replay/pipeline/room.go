@@ -7,11 +7,12 @@ import (
 )
 
 // Room is the memory of one GPU for a serving engine, in bytes. The layers of an iteration take Token
-// for each token. The sampler runs after them. It takes Output for each sampled token, and Kept for
+// for each token, and Layer once. The sampler runs after them. It takes Output for each sampled token, and Kept for
 // each token, whose hidden state stays.
 type Room struct {
 	Total, Weights, Fixed float64
 	Token, Kept, Output   float64
+	Layer                 float64
 	Entry                 float64 // KV of one token in all layers
 	Index                 float64 // keys of an indexer of one token in all layers
 	Host                  float64 // memory of the host for this GPU
@@ -43,6 +44,15 @@ const (
 	// (parseChosenWorkspaceSize in aten/src/ATen/cuda/CublasHandlePool.cpp of PyTorch). Later versions of
 	// PyTorch take 32 MiB on Blackwell too, which is 24 MB more than assumed here.
 	hopperWorkspace, workspace = 32 << 20, (2*4096 + 8*16) << 10
+	// expanded is the most cached tokens of prompts whose latents become K and V at once. expandedContexts is
+	// the contexts of a model that suffice. The trial pass has them (MLACommonMetadataBuilder and forward_impl
+	// in vllm/model_executor/layers/attention/mla_attention.py).
+	expanded, expandedContexts = 64 << 10, 8
+	// indexedContexts is the contexts of the model whose indexer's keys a buffer holds
+	// (get_max_prefill_buffer_size in vllm/v1/attention/backends/mla/indexer.py). scored is the most bytes of
+	// the indexer's scores (VLLM_SPARSE_INDEXER_MAX_LOGITS_MB). vllm/model_executor/layers/sparse_attn_indexer.py
+	// has both.
+	indexedContexts, scored = 40, 512 << 20
 )
 
 // Room returns the memory of the machine as vLLM 0.19 divides it. Total is the memory that CUDA
@@ -51,7 +61,7 @@ const (
 func (it *Iterations) Room() Room {
 	r := it.r
 	gpu, m := r.Machine.GPU, r.Model
-	token, _ := r.activation()
+	token, _ := r.activation(0)
 	vocabulary, hidden := max(r.vocabulary, float64(m.Vocabulary.Value)), halfBytes*float64(m.Hidden.Value)
 	total := float64(gpu.Memory.Value) - max(0, float64(gpu.Reserved.Or(usualReserved))-contextBytes)
 	fixed := max(r.Reserve*total, contextBytes) + halfBytes*rotary(m)*float64(m.Context.Value)
@@ -72,10 +82,34 @@ func (it *Iterations) Room() Room {
 	// (vllm/v1/sample/ops/topk_topp_triton.py). The number of requests is rounded up to a power of two.
 	rows := min(float64(gpu.SMs.Value), math.Exp2(math.Ceil(math.Log2(float64(max(1, r.Batch))))))
 	fixed += rows * vocabulary * 4
+	buffers, layer := r.buffers(float64(r.Prefill.Chunk))
+	fixed += buffers
 	index, _ := r.held(r.Batch)
 	return Room{Total: total, Weights: GPUWeights(m, r.Experts), Fixed: fixed,
-		Token: token, Kept: hidden, Output: sampled*vocabulary + drawn*hidden, Entry: float64(m.Entry.Value) * float64(m.Layers.Value), Index: index * float64(m.Layers.Value),
+		Token: token, Layer: layer, Kept: hidden, Output: sampled*vocabulary + drawn*hidden, Entry: float64(m.Entry.Value) * float64(m.Layers.Value), Index: index * float64(m.Layers.Value),
 		Host: float64(r.Machine.Host.Memory.Value) / float64(max(1, r.Machine.GPUs))}
+}
+
+// buffers returns the bytes of vLLM for experts, latent attention and an indexer, in an iteration of some
+// tokens: those that stay, and those that a layer frees.
+func (r *runner) buffers(tokens float64) (kept, layer float64) {
+	m := r.Model
+	if e := m.MoE; e != nil { // results of both products (TritonExperts in vllm/model_executor/layers/fused_moe)
+		hidden, wide := float64(m.Hidden.Value), float64(e.FFN.Value)
+		kept = tokens * float64(e.Active.Value) * (max(wide, hidden) + max(upMatrices(m)*wide, hidden)) * halfBytes
+	}
+	l := m.Latent
+	if l == nil {
+		return kept, 0
+	}
+	expansion := float64(m.QueryHeads.Value) * float64(l.NoPE.Value+l.Value.Value) * halfBytes
+	layer = min(expanded, expandedContexts*float64(m.Context.Value)) * expansion
+	if i := m.Indexer; i != nil { // the experts' buffer is used again
+		kept = max(kept, indexedContexts*float64(m.Context.Value)*float64(i.Entry.Value)) + tokens*float64(i.TopK.Value)*4
+		layer = max(layer, scored)
+	}
+	// The matrices that expand latents are kept in 16 bits too, so that queries can absorb them.
+	return kept + float64(m.Layers.Value)*float64(l.KVRank.Value)*expansion, layer
 }
 
 // rotary returns the numbers of a position in the table of rotary positions, 0 without one.

@@ -54,13 +54,14 @@ func (o *Options) priority(class string) int {
 type Memory struct {
 	Total   int64 // for all pools
 	Weights int64
-	// Token is the activations of a token in the layers of an iteration. The sampler runs after them,
+	// Token is the activations of a token in the layers of an iteration, and Layer those whatever the
+	// tokens. The sampler runs after them,
 	// and needs Kept for each token and Output for each sampled one.
-	Token, Kept, Output int64
-	Block               int64 // a block of KV, in all layers
-	Hidden              int64 // hidden states of a token, in all layers
-	Buffer              int64 // KV of an uncached token, in the layers that are made again at once
-	Host                int64
+	Token, Layer, Kept, Output int64
+	Block                      int64 // a block of KV, in all layers
+	Hidden                     int64 // hidden states of a token, in all layers
+	Buffer                     int64 // KV of an uncached token, in the layers that are made again at once
+	Host                       int64
 	// Elastic gives KV the memory that the activations of an iteration do not need. Otherwise
 	// activations keep the room of the largest iteration.
 	Elastic bool
@@ -93,7 +94,7 @@ func (o *Options) activations(tokens, outputs, again int64) int64 {
 	if !m.Elastic {
 		tokens, outputs = int64(o.Budget), int64(min(o.MaxRunning, o.Budget))
 	}
-	return max((tokens+again)*m.Token, tokens*m.Kept+outputs*m.Output)
+	return max(m.Layer+(tokens+again)*m.Token, tokens*m.Kept+outputs*m.Output)
 }
 
 // blocks returns the blocks of KV of some tokens of a request.
@@ -133,7 +134,7 @@ func (o *Options) check() error {
 		return fmt.Errorf("blocks of %d tokens, expected a divisor of %d", o.BlockTokens, PrefixTokens)
 	case o.Budget < 1 || o.Budget > MostTokens || o.MaxRunning < 1:
 		return fmt.Errorf("%d tokens an iteration and %d running requests, expected at least 1", o.Budget, o.MaxRunning)
-	case m.Block < 1 || m.Weights < 0 || m.Token < 0 || m.Kept < 0 || m.Output < 0 || m.Hidden < 0 || m.Buffer < 0 || m.Host < 0 || m.Cached < 0 || m.Index < 0 || m.Index > 0 && m.Cached == 0:
+	case m.Block < 1 || m.Weights < 0 || m.Token < 0 || m.Layer < 0 || m.Kept < 0 || m.Output < 0 || m.Hidden < 0 || m.Buffer < 0 || m.Host < 0 || m.Cached < 0 || m.Index < 0 || m.Index > 0 && m.Cached == 0:
 		return errors.New("negative memory, blocks without bytes, or an index without a cache")
 	case !slices.Contains(pipeline.Resumptions, o.Preempt):
 		return fmt.Errorf("preempt %q, expected recompute, swap, hidden or never", o.Preempt)

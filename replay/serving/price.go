@@ -118,7 +118,7 @@ func NewEngine(ctx context.Context, e Engine) (Options, *Priced, error) {
 			e.Blocks, hardware.Bytes(need), hardware.Bytes(r.Total))
 	}
 	m := Memory{Total: int64(r.Total-r.Fixed) - block, // vLLM keeps a block without content
-		Weights: int64(r.Weights), Token: int64(r.Token), Kept: int64(r.Kept), Output: int64(r.Output), Block: block, Hidden: int64(2 * float64(e.Model.Hidden.Value) * float64(e.Model.Layers.Value)),
+		Weights: int64(r.Weights), Token: int64(r.Token), Layer: int64(r.Layer), Kept: int64(r.Kept), Output: int64(r.Output), Block: block, Hidden: int64(2 * float64(e.Model.Hidden.Value) * float64(e.Model.Layers.Value)),
 		Host: int64(r.Host), Elastic: e.Elastic, Blocks: e.Blocks}
 	if e.Uncached { // the uncached KV of two groups (section 4.3.2)
 		m.Buffer = int64(r.Entry * min(1, 2*largestGroup/float64(e.Model.Layers.Value)))
