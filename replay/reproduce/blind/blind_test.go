@@ -89,6 +89,20 @@ func TestInterval(t *testing.T) {
 	}
 }
 
+// No result leaves out the exchanges of its experts, because a machine lacks a rate.
+func TestExchangesArePriced(t *testing.T) {
+	b := begin(t)
+	for name, all := range b.of {
+		for _, p := range all {
+			for line, r := range p.by {
+				if notes := strings.Join(r.Notes, "\n"); strings.Contains(notes, "dispatch and combine of experts are not counted") {
+					t.Errorf("%s: %v, %s: %s", name, p.row, line, notes)
+				}
+			}
+		}
+	}
+}
+
 // A step of ShadowKV selects 1024 tokens of each head in 128 chunks. 51 of them miss.
 func TestSelected(t *testing.T) {
 	m := &hardware.Model{}
