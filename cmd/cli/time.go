@@ -91,6 +91,7 @@ Layer maps, the profiled layer for each layer of the model:
 			fl.more()
 			fl.BoolVar(&d.static, "static", false, "treat the cache as full from the first step on, without a profile")
 			fl.Int64Var(&d.chunk, "prefill-chunk", 0, "largest number of prompt tokens in a pass, without a profile (default: all prompts)")
+			fl.BoolVar(&d.overlap, "prefill-overlap", false, "compute half of a pass while tokens of the other half move to experts, without a profile")
 			fl.positive("prefill-chunk")
 			f.define(fl)
 		},
@@ -155,12 +156,13 @@ func (f *timeFlags) defineEngine(fl *flagSet) {
 type decodingFlags struct {
 	prompt, generate int
 	chunk            int64 // of prefill
+	overlap          bool  // of prefill
 	static           bool
 }
 
 // given reports whether one of the flags is given.
 func (d *decodingFlags) given() bool {
-	return d.prompt != 0 || d.generate != 0 || d.static || d.chunk != 0
+	return d.prompt != 0 || d.generate != 0 || d.static || d.chunk != 0 || d.overlap
 }
 
 // profileOrDecoding checks the arguments of time: a profile, or the flags of requests.
@@ -169,7 +171,7 @@ func (f *timeFlags) profileOrDecoding(c *cobra.Command, args []string) error {
 		return exactlyOne("profile")(c, args)
 	}
 	if f.decoding.prompt == 0 && f.decoding.generate == 0 {
-		return usagef("--static and --prefill-chunk need --prompt and --generate")
+		return usagef("--static, --prefill-chunk and --prefill-overlap need --prompt and --generate")
 	}
 	if len(args) > 0 {
 		return usagef("--prompt and --generate replace a profile: remove them or %s", args[0])
@@ -409,7 +411,7 @@ func (f *timeFlags) decode() (err error) {
 	if err := f.findModel(f.model); err != nil {
 		return err
 	}
-	f.options.Prefill = pipeline.Prefill{Prompt: int64(f.decoding.prompt), Chunk: f.decoding.chunk}
+	f.options.Prefill = pipeline.Prefill{Prompt: int64(f.decoding.prompt), Chunk: f.decoding.chunk, Overlap: f.decoding.overlap}
 	f.profile, f.options.Scaling, err = pipeline.Decoding(f.decoding.prompt, f.decoding.generate, f.decoding.static, f.shape)
 	return err
 }

@@ -84,17 +84,17 @@ func TestTimeDecoding(t *testing.T) {
 	base := []string{"time", "--prompt", "256", "--generate", "64", "--model", "opt-6.7b", "--schedule", "kvpr"}
 	with := func(more ...string) []string { return append(base[:len(base):len(base)], more...) }
 	for want, args := range map[string][]string{
-		"replace a profile: remove them or results":  with("results"),
-		"expected at least 1 and 2 tokens":           with("--generate", "1"),
-		"needs a profile":                            with("--layer-map", "nearest"),
-		"--seed needs a profile":                     with("--seed", "3"),
-		"--static and --prefill-chunk need --prompt": {"time", "results", "--static"},
-		"choose among kvpr, flexgen":                 with("--schedule", "da"),
-		"expected at most 1073741824":                with("--generate", "2000000000"),
-		"a prompt of 9000000000000000000":            with("--prompt", "9000000000000000000"),
-		"need a --model":                             {"time", "--prompt", "256", "--generate", "64", "--schedule", "kvpr"},
-		"known: bloom":                               with("--model", "opt"),
-		"load=fine needs weights=host":               with("--schedule", "kvpr:load=fine"),
+		"replace a profile: remove them or results":            with("results"),
+		"expected at least 1 and 2 tokens":                     with("--generate", "1"),
+		"needs a profile":                                      with("--layer-map", "nearest"),
+		"--seed needs a profile":                               with("--seed", "3"),
+		"--static, --prefill-chunk and --prefill-overlap need": {"time", "results", "--static"},
+		"choose among kvpr, flexgen":                           with("--schedule", "da"),
+		"expected at most 1073741824":                          with("--generate", "2000000000"),
+		"a prompt of 9000000000000000000":                      with("--prompt", "9000000000000000000"),
+		"need a --model":                                       {"time", "--prompt", "256", "--generate", "64", "--schedule", "kvpr"},
+		"known: bloom":                                         with("--model", "opt"),
+		"load=fine needs weights=host":                         with("--schedule", "kvpr:load=fine"),
 		"it quantises FP16 keys and values, but deepseek-v3.2 caches other entries": with("--model", "deepseek-v3.2", "--schedule", "flexgen:kv=int4"),
 		"kv=int8 is none of fp16, int4":                                             with("--schedule", "flexgen:kv=int8"),
 	} {
@@ -477,6 +477,12 @@ func TestTimeFirstToken(t *testing.T) {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)
 	}
 	out := profiled(t)
-	says(t, 2, "--prefill-chunk need --prompt and --generate", "time", out, "--prefill-chunk", "256")
+	says(t, 2, "--prefill-overlap need --prompt and --generate", "time", out, "--prefill-chunk", "256")
+	parallel := []string{"time", "--prompt", "4096", "--generate", "2", "--model", "deepseek-v3", "--hardware", "h100", "--batch", "2", "--prefill-overlap", "--schedule", "dense", "--format", "csv"}
+	code, overlapped, _ := run(append(parallel, "--expert-gpus", "32")...)
+	if _, plain, _ := run(append(slices.Delete(slices.Clone(parallel), 11, 12), "--expert-gpus", "32")...); code != 0 || overlapped == plain {
+		t.Errorf("--prefill-overlap: exit %d, and the output without it is:\n%s", code, plain)
+	}
+	says(t, 1, "--prefill-overlap hides exchanges of experts, and none is priced", append(parallel, "--tensor-parallel", "8")...)
 	says(t, 2, "--prefill-chunk 0: expected at least 1", append(args, "--prefill-chunk", "0")...)
 }

@@ -15,12 +15,21 @@ import (
 // and earlier KV come from there, if the schedule keeps them on it.
 //
 // In pipeline parallelism, passes follow each other through the stages.
+//
+// With experts on other GPUs, a pass may have two halves. One computes while the tokens of the other move
+// (DeepSeek-V3, Technical Report, arXiv 2412.19437, section 3.4.1).
 
 // Prefill describes the prompts of a batch of equal requests.
 type Prefill struct {
 	Prompt int64 // tokens of each request, 0: no prefill is priced
 	Chunk  int64 // largest number of tokens of a pass, 0: all prompts at once
+	// Overlap computes one half of the prompts of a pass while the exchanges of the other run. A pass with one
+	// prompt has no halves.
+	Overlap bool
 }
+
+// exchangeSMs is the number of SMs that exchanges of prompts take (DeepSeek-V3, section 3.2.2).
+const exchangeSMs = 20
 
 // mostPasses bounds the passes over one prompt.
 const mostPasses = 1 << 12
@@ -75,6 +84,8 @@ type layersPrice struct {
 	number    float64
 	kernels   float64
 	network   float64 // follows the kernels
+	overlaps  bool    // the network runs next to the kernels of the other half
+	sms       float64 // share of the SMs that the network then takes
 	least     float64 // of an engine
 	transfers float64 // overlap all of these
 }
@@ -83,7 +94,12 @@ type layersPrice struct {
 func (x *passPrice) seconds(by *Uncertainty) float64 {
 	sum := x.embed * by[NetworkModel]
 	for _, l := range x.layers {
-		busy := max(l.kernels*by[KernelModel]+l.network*by[NetworkModel], l.least*by[KernelModel])
+		kernels, network := l.kernels*by[KernelModel], l.network*by[NetworkModel]
+		busy := kernels + network
+		if l.overlaps {
+			busy = max(network, kernels+l.sms*network)
+		}
+		busy = max(busy, l.least*by[KernelModel])
 		sum += l.number * max(busy, l.transfers*by[LinkModel])
 	}
 	return sum + x.kernels*by[KernelModel] + x.gather*by[NetworkModel]
@@ -107,6 +123,12 @@ func (p *prompts) seconds(by *Uncertainty) float64 {
 // together. Without chunks they are one pass, or one for each stage of a pipeline. With chunks a
 // pass has as many whole prompts as fit, or a part of one prompt.
 func (r *runner) firstTokens() (*prompts, error) {
+	switch p := r.Prefill; {
+	case p.Overlap && r.exchange == nil:
+		return nil, errors.New("--prefill-overlap hides exchanges of experts, and none is priced: state --expert-gpus above 1, or remove it")
+	case p.Overlap && (r.Batch < 2 || p.Chunk > 0 && p.Chunk < 2*p.Prompt):
+		return nil, errors.New("--prefill-overlap needs two prompts in a pass: state a larger --batch or --prefill-chunk")
+	}
 	p, most := &prompts{stages: 1}, 0. // tokens of a pass
 	err := r.passes(func(times int64, x pass) error {
 		price, err := r.pass(x)
@@ -146,20 +168,24 @@ func (r *runner) passes(f func(times int64, x pass) error) (err error) {
 
 // pass prices a pass.
 func (r *runner) pass(x pass) (price passPrice, err error) {
-	all := x.requests * x.tokens
+	parts := 1.
+	if r.Prefill.Overlap && x.requests > 1 {
+		parts = 2
+	}
+	all, requests := x.requests*x.tokens, x.requests/parts
 	chunk := Chunk{int64(x.tokens), int64(x.before)}
-	load := Load{Requests: x.requests, Again: all, Pairs: x.requests * chunk.pairs(), Selected: x.requests * chunk.selected(r.roofline.topk())}
+	load := Load{Requests: requests, Again: all / parts, Pairs: requests * chunk.pairs(), Selected: requests * chunk.selected(r.roofline.topk())}
 	price.embed = r.allReduce(all)
 	for _, kind := range r.kinds() {
 		o, err := r.computer.Layer(kind.layer, &load)
 		if err != nil {
 			return price, err
 		}
-		l := layersPrice{number: float64(kind.number), kernels: o.Again, network: 2 * r.allReduce(all), least: r.launchedLayer(),
-			transfers: r.passTransfers(x, kind.layer)}
+		l := layersPrice{number: float64(kind.number), kernels: parts * o.Again, network: 2 * r.allReduce(all), least: parts * r.launchedLayer(),
+			transfers: r.passTransfers(x, kind.layer), overlaps: parts > 1, sms: exchangeSMs / float64(r.Machine.GPU.SMs.Value)}
 		if kind.layer >= r.denseLayers() { // the exchange is nil without experts on other GPUs
-			dispatch, combine := r.exchange.seconds(all, true)
-			l.network += dispatch + combine
+			dispatch, combine := r.exchange.seconds(all/parts, true)
+			l.network += parts * (dispatch + combine)
 		}
 		price.layers = append(price.layers, l)
 	}

@@ -206,6 +206,45 @@ func TestFirstTokensOfIndexer(t *testing.T) {
 	}
 }
 
+// A pass of two halves takes the longer of its exchanges, and its kernels with the SMs that the exchanges
+// take. Halves of two prompts each are as long as passes of two prompts.
+func TestFirstTokensInHalves(t *testing.T) {
+	m, model := parts(t, "h100", "deepseek-v3")
+	lib, err := hardware.Load("")
+	fatal.If(t, err)
+	price := func(batch, experts int, overlap bool) *prompts {
+		p, scaling, err := Decoding(4096, 2, false, model)
+		fatal.If(t, err)
+		r, err := newRunner(t.Context(), p, Options{Machine: m, Model: model, Scaling: scaling, Schedule: OnGPU{Dense: true}, Batch: batch, Steps: 1,
+			Experts: experts, Network: Networks(lib), Prefill: Prefill{Prompt: 4096, Overlap: overlap}})
+		fatal.If(t, err)
+		first, err := r.firstTokens()
+		fatal.If(t, err)
+		return first
+	}
+	for _, experts := range []int{8, 32} {
+		half, both := price(2, experts, false).passes[0], price(4, experts, true).passes[0]
+		want := both.kernels // logits
+		for _, l := range half.layers {
+			want += l.number * max(2*l.network, 2*l.kernels+20./132*2*l.network)
+		}
+		near(t, "two halves", both.seconds(&asModelled), want)
+		whole := price(4, experts, false)
+		if got := both.seconds(&asModelled); got >= whole.seconds(&asModelled) {
+			t.Errorf("%d GPUs: two halves take %g s, the whole %g", experts, got, whole.seconds(&asModelled))
+		}
+	}
+	for want, o := range map[string]Options{"none is priced": {Batch: 4, Experts: 1}, "two prompts in a pass": {Batch: 1, Experts: 8}, "a larger --batch or --prefill-chunk": {Batch: 4, Experts: 8, Prefill: Prefill{Chunk: 4096}}} {
+		p, scaling, err := Decoding(4096, 2, false, model)
+		fatal.If(t, err)
+		o.Machine, o.Model, o.Scaling, o.Schedule, o.Network = m, model, scaling, OnGPU{Dense: true}, Networks(lib)
+		o.Prefill.Prompt, o.Prefill.Overlap = 4096, true
+		if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected %q", err, want)
+		}
+	}
+}
+
 // An iteration in which all requests decode takes as long as a step of a batch.
 func TestIterationOfIndexer(t *testing.T) {
 	machine, m := parts(t, "h200", "deepseek-v3.2")

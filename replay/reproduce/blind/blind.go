@@ -284,6 +284,7 @@ func (b *bench) result(row reproduce.Row, line string) *pipeline.Result {
 	if engine := row.Text("engine"); engine != "" {
 		o.Engine = b.Engine(engine)
 	}
+	o.Prefill.Overlap = optional(row, "halves") == 2
 	switch o.Prefill.Chunk = int64(optional(row, "chunk")); {
 	case row.Text("measure") == turbomind:
 		o.Prefill.Prompt = int64(max(1, row.Int("prompt")-1))
