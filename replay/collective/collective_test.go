@@ -45,12 +45,15 @@ func byHand() *Network {
 	return &Network{Link: 100e9, NCCL: c, Kernels: c}
 }
 
-// By hand: 8 GPUs reduce 4 MB by NCCL in 10 us, 2·3 hops, and 7 MB at 50 GB/s, which takes 140 us. A
-// two-shot kernel has one hop. A one-shot kernel reads 35 KB of 5 KB in 0.7 us, without a hop.
+// By hand: 8 GPUs reduce 4 MB by Simple of NCCL. A call takes 10 us · 8.4/6.6, each of 2·3 hops 17/3 us, and
+// 7 MB at 50 GB/s 140 us. They reduce 50 KB by LL. A call takes 10 us, each of 2·3 hops 1 us, and 87.5 KB at
+// 25 GB/s 3.5 us. A two-shot kernel has one hop. A one-shot kernel reads 35 KB of 5 KB in 0.7 us, without a hop.
 func TestByHand(t *testing.T) {
 	n := byHand()
-	near(t, "all-reduce", n.AllReduce(NCCL, 8, 4e6), 156e-6)
-	near(t, "all-reduce of 2 GPUs", n.AllReduce(NCCL, 2, 4e6), 10e-6+2e-6+80e-6)
+	const simple, hop = 10e-6 * 8.4 / 6.6, 1e-6 * 17 / 3
+	near(t, "all-reduce", n.AllReduce(NCCL, 8, 4e6), simple+6*hop+140e-6)
+	near(t, "all-reduce of 2 GPUs", n.AllReduce(NCCL, 2, 4e6), simple+2*hop+80e-6)
+	near(t, "small all-reduce", n.AllReduce(NCCL, 8, 5e4), 10e-6+6e-6+3.5e-6)
 	near(t, "two-shot kernel", n.AllReduce(Kernels, 8, 4e6), 10e-6+1e-6+140e-6)
 	near(t, "one-shot kernel", n.AllReduce(Kernels, 8, 5e3), 10e-6+0.7e-6)
 	near(t, "kernel of 2 GPUs", n.AllReduce(Kernels, 2, 4e6), 10e-6+80e-6)
@@ -199,7 +202,8 @@ func TestNVLinkBeatsPCIe(t *testing.T) {
 	}
 }
 
-// A bridge joins two GPUs. Four exchange over PCIe. Bridges of two H100 are faster than NVLink of H800.
+// A bridge joins two GPUs. Four exchange over PCIe. Bridges of two H100 sum large buffers faster than NVLink
+// of H800.
 func TestBridge(t *testing.T) {
 	lib := library(t)
 	plain, err := lib.Machine("h100-pcie")
@@ -214,7 +218,7 @@ func TestBridge(t *testing.T) {
 		t.Errorf("a bridged pair has %g GB/s, and four GPUs %g GB/s", pair.Link/1e9, four.Link/1e9)
 	}
 	for by := range methods {
-		if fast, slow := pair.AllReduce(by, 2, 1<<20), network(t, "h800").AllReduce(by, 2, 1<<20); fast >= slow {
+		if fast, slow := pair.AllReduce(by, 2, 1<<26), network(t, "h800").AllReduce(by, 2, 1<<26); fast >= slow {
 			t.Errorf("%s takes %g s between bridged H100, and %g s between H800", by, fast, slow)
 		}
 	}

@@ -2,6 +2,7 @@ package collective
 
 import (
 	"math"
+	"slices"
 
 	"github.com/kvreplay/kvreplay/internal/slice"
 )
@@ -46,10 +47,24 @@ func (c *Constants) hop(l link) float64 {
 	return c.Hop
 }
 
-// allReduce returns the seconds of an all-reduce of some bytes on each of n GPUs. NCCL has the hops
-// of its trees, up and down, which it uses for few bytes. It has the bytes that a GPU sends in a ring:
+// protocol is a way in which NCCL sends bytes. Its figures are relative to the constants.
+type protocol struct{ call, hop, share float64 }
+
+// nvlink are LL and Simple of NCCL. LL sends a flag of 4 bytes with each 4 bytes, so half of the rate is left.
+// Simple waits for barriers. Its ratios of call and hop are those of NCCL's own model for rings over NVLink:
+// baseLat and hwLat, quoted in https://github.com/NVIDIA/nccl/issues/1334. Measured times over PCIe are those
+// of one protocol.
+var (
+	nvlink = []protocol{{1, 1, 1. / 2}, {8.4 / 6.6, 3.4 / 0.6, 1}}
+	pcie   = []protocol{{1, 1, 1}}
+)
+
+// allReduce returns the seconds of an all-reduce of some bytes on each of n GPUs. NCCL takes the faster
+// of its protocols. It has the bytes that a GPU sends in a ring:
 //
 //	call + 2·log2(n)·hop + 2·(n−1)/n·bytes / (share·link)
+//
+// NCCL's own model has 2·(n−1) hops in a host. Measured times grow less.
 //
 // A one-shot kernel reads the buffers of all other GPUs. A two-shot kernel reads a part of each, and
 // after a barrier the sums of the others. Engines choose the faster one:
@@ -59,7 +74,13 @@ func (c *Constants) allReduce(by Method, l link, n, bytes float64) float64 {
 	rate := c.Share * l.rate
 	ring := 2 * (n - 1) / n * bytes / rate
 	if by == NCCL {
-		return c.Call + 2*math.Log2(n)*c.hop(l) + ring
+		protocols := nvlink
+		if l.pcie {
+			protocols = pcie
+		}
+		return slices.Min(slice.Map(protocols, func(p protocol) float64 {
+			return p.call*c.Call + 2*math.Log2(n)*p.hop*c.hop(l) + ring/p.share
+		}))
 	}
 	return c.Call + min((n-1)*bytes/rate, c.hop(l)+ring)
 }
