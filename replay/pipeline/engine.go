@@ -20,6 +20,8 @@ type Engine struct {
 	// Layer is the time in which the CPU launches the kernels of a layer, in seconds. A layer that
 	// computes for a shorter time takes this time.
 	Layer float64
+	// Python reports whether Python launches the kernels.
+	Python bool
 	// Step is the time of the CPU between two steps that the GPU waits for, in seconds.
 	Step float64
 	// Token is the further time between steps for each token that a step samples, in seconds.
@@ -64,10 +66,19 @@ type Engine struct {
 // Bubbles, https://hazyresearch.stanford.edu/blog/2025-05-27-no-bubbles, and vLLM, pull request 11133,
 // https://github.com/vllm-project/vllm/pull/11133.
 //
-// vLLM has its own all-reduce kernels since v0.3 (pull request 2192). SGLang and TensorRT-LLM have such
-// kernels too, and gpt-fast those of PyTorch (ENABLE_INTRA_NODE_COMM in its README). By default
-// FasterTransformer and TurboMind of LMDeploy 0.1 use NCCL (enable_custom_all_reduce is 0 in their
-// configurations). DeepSpeed-Inference and Accelerate call NCCL through PyTorch. Without graphs the CPU
+// FasterTransformer launches 9 kernels for a layer that decodes, from C++: a norm, four products, attention,
+// an activation, and two kernels that add the residual. The CPU launches each in at most 3.8 us (the same
+// page of NVIDIA). Source: ParallelGptDecoder.cc, DecoderSelfAttentionLayer.cc and FfnLayer.cc of
+// https://github.com/NVIDIA/FasterTransformer, commits 4c014fba, 0311bc6a and 6ca2d586. A thread that starts an
+// all-reduce of NCCL on each of four to eight GPUs takes 4.2 us for each GPU. The all-reduces of 8 to 128
+// bytes then wait for the CPU. Source: https://github.com/NVIDIA/nccl-tests/issues/123.
+//
+// vLLM has its own all-reduce kernels since v0.3 (pull request 2192). SGLang has such kernels too, and gpt-fast
+// those of PyTorch (ENABLE_INTRA_NODE_COMM in its README). TensorRT-LLM has its own. The builds of v0.6.1 in
+// docs/source/performance.md leave them out (--use_custom_all_reduce), and those of NeMo's export too
+// (nemo/export/trt_llm/tensorrt_llm_build.py). By default FasterTransformer and TurboMind of LMDeploy 0.1 use
+// NCCL (enable_custom_all_reduce is 0 in their configurations). DeepSpeed-Inference and Accelerate call
+// NCCL through PyTorch. Without graphs the CPU
 // starts an all-reduce of vLLM 0.20 in 22 us on a host of H100. It takes 46 us on one of A100. These are
 // medians of the eager rows below 128 KiB of aiconfigurator (replay/collective/data/all-reduce.csv names
 // the files). Engine eager has the former, as it comes from an H200. Engine pytorch has the latter,
@@ -75,12 +86,12 @@ type Engine struct {
 var engines = []*Engine{
 	{Name: "graphs", Text: "CUDA graphs, CPU work hidden (vLLM since 0.14, SGLang)", Gap: 0.5e-6, Reduces: collective.Kernels},
 	{Name: "trtllm", Text: "as graphs, with a kernel of its own for decoding next to prompts (TensorRT-LLM)", Gap: 0.5e-6, Reduces: collective.Kernels, Apart: true},
-	{Name: "nccl", Text: "as graphs, with all-reduces of NCCL (FasterTransformer, LMDeploy 0.1, DeepSpeed)", Gap: 0.5e-6},
+	{Name: "cpp", Text: "C++ without CUDA graphs (FasterTransformer, LMDeploy 0.1, TensorRT-LLM 0.6)", Gap: 0.9e-6, Layer: 9 * 3.8e-6, Start: 4.2e-6},
 	{Name: "vllm-0.8", Text: "vLLM 0.8 to 0.13 (V1), whose GPU waits for the CPU between steps", Gap: 0.5e-6, Step: 0.784e-3, Token: 18.4e-6, Reduces: collective.Kernels},
 	{Name: "vllm-0.6", Text: "vLLM 0.6 and 0.7, whose GPU waits longer", Gap: 0.5e-6, Step: 0.975e-3, Token: 42.5e-6, Reduces: collective.Kernels, Apart: true},
 	{Name: "vllm-0.5", Text: "vLLM up to 0.5, whose GPU also waits for the processing of outputs", Gap: 0.5e-6, Step: 1.13e-3, Token: 105e-6, Reduces: collective.Kernels, Apart: true},
-	{Name: "eager", Text: "a serving engine without CUDA graphs", Gap: 0.9e-6, Layer: 4.85e-3 / 12, Reduces: collective.Kernels, Start: 22e-6},
-	{Name: "pytorch", Text: "plain PyTorch (FlexGen, Accelerate)", Gap: 0.9e-6, Layer: 1 / 25.5 / 32, Start: 46e-6},
+	{Name: "eager", Text: "a serving engine without CUDA graphs", Gap: 0.9e-6, Layer: 4.85e-3 / 12, Python: true, Reduces: collective.Kernels, Start: 22e-6},
+	{Name: "pytorch", Text: "plain PyTorch (FlexGen, Accelerate)", Gap: 0.9e-6, Layer: 1 / 25.5 / 32, Python: true, Start: 46e-6},
 	{Name: "transformers", Text: "continuous batching of Transformers, not asynchronous", Gap: 0.5e-6, Step: 0.24 * 300.6 / 8192},
 	{Name: "none", Text: "kernels without gaps", Reduces: collective.Kernels},
 }

@@ -36,6 +36,15 @@ func TestEngineGaps(t *testing.T) {
 	fitted := fittedKernels(t)
 	none := decodeStep(t, "none", fitted)
 	near(t, "gaps", decodeStep(t, "graphs", fitted).Mean-none.Mean, 0.5e-6*(32*9+3))
+	// The CPU launches a layer in 34 us, before the GPU has computed one.
+	launched := decodeStep(t, "cpp", fitted)
+	near(t, "gaps without graphs", launched.Mean-none.Mean, 0.9e-6*(32*9+3))
+	if notes := strings.Join(launched.Notes, "\n"); !strings.Contains(notes, "engine cpp: 0.9 us between kernels, at least 0.0342 ms a layer") {
+		t.Errorf("notes %s", notes)
+	}
+	for name, kind := range map[string]StepKind{"cpp": OneGPU, "pytorch": Launched} {
+		near(t, "whole step of "+name, decodeStep(t, name, fitted).Interval.Submodels[StepModel.String()].Slow, kind.Factor()-1)
+	}
 	near(t, "step", decodeStep(t, "transformers", fitted).Mean-decodeStep(t, "graphs", fitted).Mean, 0.24*300.6/8192)
 	if strings.Contains(strings.Join(none.Notes, "\n"), "engine") {
 		t.Errorf("notes of no engine: %v", none.Notes)

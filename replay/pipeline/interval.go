@@ -63,7 +63,7 @@ const (
 	MixedExperts                   // steps of a mixture of experts
 	FirstTokens                    // times to the first token of a dense model
 	FirstOfExperts                 // times to the first token of a mixture of experts
-	Launched                       // steps of an engine whose CPU launches each layer
+	Launched                       // steps of an engine whose kernels Python launches
 	stepKinds
 )
 
@@ -88,7 +88,7 @@ func (r *runner) stepFactor() float64 {
 	if r.Model.MoE != nil {
 		factor = max(factor, MixedExperts.Factor())
 	}
-	if r.Engine != nil && r.Engine.Layer > 0 {
+	if r.Engine != nil && r.Engine.Python {
 		factor = max(factor, Launched.Factor())
 	}
 	return factor

@@ -83,7 +83,7 @@ func TestTensorParallelByHand(t *testing.T) {
 	round("compute", got.Causes.Compute, alone.Causes.Compute)
 	round("step", got.Mean, alone.Mean+communication)
 	round("tokens/s of a GPU", got.Tokens, 16/got.TPOT/4)
-	for name, hops := range map[string]float64{"nccl": 4e-6 + bytes, "graphs": 1e-6} {
+	for name, hops := range map[string]float64{"cpp": 4e-6 + bytes, "graphs": 1e-6} {
 		o.Engine = engineOf(t, name)
 		round("all-reduce of "+name, priceParallel(t, p, o).Causes.AllReduce, (2*80+1)*(10e-6+hops+bytes)+gather)
 	}
