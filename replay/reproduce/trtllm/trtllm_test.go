@@ -33,6 +33,12 @@ func TestPage(t *testing.T) {
 	if have, err := os.ReadFile(page); err != nil || !bytes.Equal(have, b.Bytes()) {
 		t.Errorf("%s is not what the program prints now (%v); go test ./replay/reproduce/trtllm -update rewrites it", page, err)
 	}
+	_, row, _ := strings.Cut(b.String(), "| throughput | all | 346 | ")
+	want := "the median |error| is " + strings.TrimSpace(append(strings.Split(row, "|"), "", "")[1])
+	readme, err := os.ReadFile("../../serving/README.md")
+	if err != nil || !strings.Contains(string(readme), want) {
+		t.Errorf("the README of serving lacks %q (%v)", want, err)
+	}
 }
 
 // With few requests, every line has a figure, and both kinds of output have all tables.
