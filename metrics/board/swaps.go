@@ -340,7 +340,7 @@ func (t *traceSwaps) many(tests []*pairTest, cells [][][]float64, apart bool) {
 	bySigned := vectors(len(signed.series))
 	workers := make([]*pairWorker, min(len(tests), runtime.GOMAXPROCS(0)))
 	for i := range workers {
-		workers[i] = &pairWorker{by: vectors(len(differences[0].series)), room: make([]four, blockSize), sums: newStatistics(blockSize)}
+		workers[i] = &pairWorker{by: vectors(n), room: make([]four, blockSize), sums: newStatistics(blockSize)}
 	}
 	none := make([]float64, blockSize)
 	t.blocks(len(tests[0].totals), func(first int, patterns *patterns) {
@@ -352,10 +352,8 @@ func (t *traceSwaps) many(tests []*pairTest, cells [][][]float64, apart bool) {
 					test := tests[i]
 					differences[i].fill(w.by, patterns, w.room) // none unless apart
 					for c, sum := range sums[i] {
-						a, b := none, none
-						if apart {
-							a = w.by[c]
-						} else {
+						a, b := w.by[c], none
+						if !apart {
 							a, b = bySigned[test.pair[0]*n+c], bySigned[test.pair[1]*n+c]
 						}
 						w.sums.add(test.of, a[:patterns.count], b, sum)
