@@ -246,8 +246,11 @@ func (c *config) weights(m *Model) {
 				group *= n
 			}
 		case (method == "gptq" || method == "awq") && bits >= 2 && bits <= 8:
+		case method == "compressed-tensors" || method == "modelopt":
+			bits, group = c.groups(q)
+			c.cache(m, q)
 		default:
-			c.fail("quantization_config of method %.40q: expected fp8, gptq or awq with bits: write a shape file for --hardware-dir", method)
+			c.fail("quantization_config of method %.40q: expected fp8, gptq or awq with bits, compressed-tensors or modelopt: write a shape file for --hardware-dir", method)
 		}
 		if group > 1 && group <= mostOfConfig {
 			m.ScaleBlock = derived(group)
@@ -271,6 +274,43 @@ func (c *config) weights(m *Model) {
 	m.BytesPerParameter = derivedBytes(bits/8, note)
 	if note == "no dtype is stated" {
 		m.BytesPerParameter.Status = Assumed
+	}
+}
+
+// groups returns the bits of weights and the number of weights that share a scale, of config_groups. All
+// groups must have the same.
+func (c *config) groups(q map[string]any) (bits, group float64) {
+	all, _ := q["config_groups"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		of, _ := all[name].(map[string]any)
+		w, _ := of["weights"].(map[string]any)
+		n, _ := w["num_bits"].(float64)
+		size, _ := w["group_size"].(float64)
+		if block, ok := w["block_structure"].([]any); ok && len(block) == 2 {
+			a, _ := block[0].(float64)
+			b, _ := block[1].(float64)
+			size = a * b
+		}
+		if n < 2 || n > 8 || bits > 0 && (n != bits || size != group) {
+			c.fail("config_groups.%s of quantization_config: expected weights of 2 to 8 bits, the same in all groups: write a shape file for --hardware-dir", name)
+		}
+		bits, group = n, size
+	}
+	if bits == 0 {
+		c.fail("quantization_config without config_groups: write a shape file for --hardware-dir")
+	}
+	return bits, group
+}
+
+// cache sets the size of entries that kv_cache_scheme quantises.
+func (c *config) cache(m *Model, q map[string]any) {
+	scheme, _ := q["kv_cache_scheme"].(map[string]any)
+	switch bits, ok := scheme["num_bits"].(float64); {
+	case !ok:
+	case bits != 8 || m.Latent != nil:
+		c.fail("kv_cache_scheme of %g bits: expected 8 for K and V: write a shape file for --hardware-dir", bits)
+	default:
+		m.Entry = derivedBytes(float64(m.Entry.Value)/2, "K and V of 1 B, by kv_cache_scheme")
 	}
 }
 
@@ -302,14 +342,20 @@ func moduleOf(name string) (part Part, layer string, known bool) {
 // number of a layer is that of all layers. Layers beyond the last are those of multi-token prediction.
 func (c *config) keep(m *Model) {
 	q, _ := c.value("quantization_config").(map[string]any)
-	list, ok := q["modules_to_not_convert"].([]any)
-	if !ok {
-		list, _ = q["ignored_layers"].([]any)
+	var list []any
+	var key string
+	for _, name := range []string{"modules_to_not_convert", "ignored_layers", "ignore"} {
+		if of, ok := q[name].([]any); ok {
+			list, key = of, name
+		}
 	}
 	layers := int(m.Layers.Value)
 	named := [parts]map[int]bool{{}, {}, {}, {}}
 	for _, module := range list {
 		name, _ := module.(string)
+		if pattern, is := strings.CutPrefix(name, "re:"); is { // of compressed-tensors, as re:.*mlp.gate$
+			name = strings.NewReplacer(".*", "", "^", "", "$", "", `\`, "").Replace(pattern)
+		}
 		part, text, known := moduleOf(name)
 		first, err := strconv.Atoi(text)
 		end := first + 1
@@ -320,7 +366,7 @@ func (c *config) keep(m *Model) {
 		case first < 0 || first >= layers:
 			continue
 		case !known:
-			c.fail("modules_to_not_convert has %.60s, which kvreplay does not know: write a shape file for --hardware-dir", written(module))
+			c.fail("%s has %.60s, which kvreplay does not know: write a shape file for --hardware-dir", key, written(module))
 			return
 		}
 		for l := first; l < end; l++ {

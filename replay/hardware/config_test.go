@@ -177,6 +177,14 @@ func TestConfigUnquantised(t *testing.T) {
 			map[hardware.Part]float64{hardware.Attention: 1}, 0},
 		"modelopt's names of all layers": {"mixtral-8x7b", map[string]any{"quant_method": "fp8", "modules_to_not_convert": []string{"model.layers.*.self_attn", "gate"}},
 			map[hardware.Part]float64{hardware.Attention: 2, hardware.Experts: 1}, 0},
+		"nvidia/Llama-3.1-8B-Instruct-FP8": {"llama-3.1-8b", map[string]any{"quant_method": "modelopt", "quant_algo": "FP8", "ignore": []string{"lm_head"},
+			"config_groups":   map[string]any{"group_0": map[string]any{"weights": map[string]any{"num_bits": 8, "type": "float", "dynamic": false}}},
+			"kv_cache_scheme": map[string]any{"num_bits": 8, "type": "float", "dynamic": false}},
+			map[hardware.Part]float64{hardware.Plain: 2, hardware.Attention: 1, hardware.FFN: 1}, head + 32*(layer+ffn)},
+		"compressed-tensors, 4 bits in groups of 128": {"qwen3-30b-a3b", map[string]any{"quant_method": "compressed-tensors", "ignore": []string{"lm_head", "re:.*mlp.gate$", `re:model\.layers\.0\.self_attn.*`},
+			"config_groups":   map[string]any{"group_0": map[string]any{"weights": map[string]any{"num_bits": 4, "group_size": 128, "type": "int"}}},
+			"kv_cache_scheme": nil},
+			map[hardware.Part]float64{hardware.Plain: 2, hardware.Attention: 0.5, hardware.Experts: 0.5}, 0},
 		"experts": {"qwen3-30b-a3b", map[string]any{"quant_method": "fp8", "modules_to_not_convert": []string{"model.layers.*.mlp"}},
 			map[hardware.Part]float64{hardware.Attention: 1, hardware.Experts: 2}, 0},
 	} {
@@ -199,9 +207,26 @@ func TestConfigUnquantised(t *testing.T) {
 			t.Errorf("%s: weights take %.0f B, expected %.0f", name, got, c.bytes)
 		}
 	}
-	_, err := hardware.ParseConfig("c.json", changed(t, "llama-3.1-8b", map[string]any{"quantization_config": map[string]any{"quant_method": "fp8", "modules_to_not_convert": []string{"model.layers.3.adapter"}}}))
-	if want := `c.json: modules_to_not_convert has "model.layers.3.adapter", which kvreplay does not know`; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v, expected %q", err, want)
+	weights := func(bits int) map[string]any {
+		return map[string]any{"weights": map[string]any{"num_bits": bits}}
+	}
+	for want, quant := range map[string]map[string]any{
+		`c.json: modules_to_not_convert has "model.layers.3.adapter", which kvreplay does not know`: {"quant_method": "fp8", "modules_to_not_convert": []string{"model.layers.3.adapter"}},
+		`c.json: ignore has "re:vision.*", which kvreplay does not know`:                            {"quant_method": "modelopt", "ignore": []string{"re:vision.*"}, "config_groups": map[string]any{"a": weights(8)}},
+		"c.json: config_groups.b of quantization_config: expected weights of 2 to 8 bits, the same": {"quant_method": "compressed-tensors", "config_groups": map[string]any{"a": weights(8), "b": weights(4)}},
+		"c.json: config_groups.a of quantization_config: expected weights of 2 to 8 bits":           {"quant_method": "compressed-tensors", "config_groups": map[string]any{"a": weights(16)}},
+		"c.json: quantization_config without config_groups":                                         {"quant_method": "modelopt"},
+		"c.json: kv_cache_scheme of 4 bits: expected 8":                                             {"quant_method": "modelopt", "config_groups": map[string]any{"a": weights(8)}, "kv_cache_scheme": map[string]any{"num_bits": 4}},
+	} {
+		_, err := hardware.ParseConfig("c.json", changed(t, "llama-3.1-8b", map[string]any{"quantization_config": quant}))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected %q", err, want)
+		}
+	}
+	m, err := hardware.ParseConfig("c.json", changed(t, "llama-3.1-8b", map[string]any{"quantization_config": map[string]any{"quant_method": "modelopt",
+		"config_groups": map[string]any{"a": weights(8)}, "kv_cache_scheme": map[string]any{"num_bits": 8}}}))
+	if err != nil || m.Entry.Value != 2048 {
+		t.Errorf("an entry of FP8 has %v (%v), expected 2048 B", m, err)
 	}
 }
 
