@@ -418,7 +418,7 @@ func TestServePage(t *testing.T) {
 	data := filepath.Join("..", "..", "replay", "serving", "data", "vllm-rtx4090")
 	args := []string{"serve", data + ".csv", "--series", data + "-series.csv", "--hardware", "rtx4090", "--model", "llama-3.1-8b", "--systems", "vllm-recompute", "--format", "markdown"}
 	_, table, found := strings.Cut(must(t, append(args, "--kv-blocks", "2587")...), "| figure ")
-	page := content(t, filepath.Join("..", "..", "replay", "serving", "README.md"))
+	page := content(t, filepath.Join("..", "..", "replay", "serving", "RUNS.md"))
 	if table, _, _ = strings.Cut(table, "\n\n"); !found || !strings.Contains(page, table) {
 		t.Errorf("the page lacks the table:\n%s", table)
 	}

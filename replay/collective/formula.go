@@ -60,7 +60,7 @@ var (
 )
 
 // allReduce returns the seconds of an all-reduce of some bytes on each of n GPUs. NCCL takes the faster
-// of its protocols. It has the bytes that a GPU sends in a ring:
+// of its protocols, and sends the bytes of a ring:
 //
 //	call + 2·log2(n)·hop + 2·(n−1)/n·bytes / (share·link)
 //

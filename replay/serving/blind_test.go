@@ -15,7 +15,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/serving"
 )
 
-var update = flag.Bool("update", false, "rewrite the tables of recorded runs in README.md")
+var update = flag.Bool("update", false, "rewrite the tables of recorded runs in RUNS.md")
 
 const updates = "go test ./replay/serving -run Run -update"
 
@@ -115,5 +115,5 @@ func TestBlindRuns(t *testing.T) {
 			fmt.Fprintf(&b, "| | | | now | %s |\n", strings.Join(now[:], " | "))
 		}
 	}
-	tabletest.InREADME(t, b.String(), *update, updates)
+	tabletest.In(t, "RUNS.md", b.String(), *update, updates)
 }

@@ -106,7 +106,7 @@ func TestServerRuns(t *testing.T) {
 		fmt.Fprintf(&b, "| %s | %s | %d | blind | %s |\n", gpus, run.model, run.servers, strings.Join(run.blind[:], " | "))
 		fmt.Fprintf(&b, "| | | | now | %s |\n", strings.Join(now[:], " | "))
 	}
-	tabletest.InREADME(t, b.String(), *update, updates)
+	tabletest.In(t, "RUNS.md", b.String(), *update, updates)
 }
 
 // requestsOf returns the requests of a file.

@@ -38,7 +38,7 @@ func (r *recording) differences(t *testing.T, engine serving.Engine) []serving.D
 	return compared.Differences(s.Blocks)
 }
 
-// percent is an error as README.md writes it. A mean distance has no sign.
+// percent is an error as RUNS.md writes it. A mean distance has no sign.
 func percent(d serving.Difference) string {
 	s := strings.Replace(fmt.Sprintf("%+.1f %%", 100*d.Error), "-", "−", 1)
 	if d.Unit == "mean distance" {
@@ -132,7 +132,7 @@ func TestRecordedRun(t *testing.T) {
 			fewer += fmt.Sprintf("| %s | %s, %s | %s | %s | %s |\n", c.name, errors["TPOT mean"], errors["TPOT p99"], errors["TTFT mean"], errors["running requests"], blocks)
 		}
 	}
-	tabletest.InREADME(t, fewer, *update, updates)
+	tabletest.In(t, "RUNS.md", fewer, *update, updates)
 }
 
 // logged holds numbers of blocks that vLLM 0.19 logged. On H100 GPUs with 80 GB it had
@@ -161,7 +161,7 @@ var logged = []struct {
 // The number of blocks that fit is that of vLLM, which counts one more without content. The page has
 // the same numbers.
 func TestBlocksOfVLLM(t *testing.T) {
-	page, err := os.ReadFile("README.md")
+	page, err := os.ReadFile("RUNS.md")
 	fatal.If(t, err)
 	lib, err := hardware.Load("")
 	fatal.If(t, err)
