@@ -13,7 +13,7 @@ import (
 
 const head = `# TensorRT-LLM's published results
 
-This reference compares ` + "`kvreplay serve`" + ` with throughputs and latencies that [NVIDIA](https://github.com/NVIDIA/TensorRT-LLM/blob/258c7540c03517def55d9a5aadfa9288af474e1b/docs/source/performance/perf-overview.md) publishes for TensorRT-LLM. It is for users who ask how far modelled servers are from real ones. ` + "`kvreplay reproduce trtllm --format markdown`" + ` prints it, and a test holds it current. With ` + "`--format csv`" + ` it prints the published and the modelled figures, with the limits of each run.
+This reference is a comparison of ` + "`kvreplay serve`" + ` with throughputs and latencies that [NVIDIA](https://github.com/NVIDIA/TensorRT-LLM/blob/258c7540c03517def55d9a5aadfa9288af474e1b/docs/source/performance/perf-overview.md) publishes for TensorRT-LLM. It is for users who ask how far modelled servers are from real ones. ` + "`kvreplay reproduce trtllm --format markdown`" + ` prints it, and a test holds it current. With ` + "`--format csv`" + ` it prints the published and the modelled figures, with the limits of each run.
 
 No constant was fitted to these results. An error is modelled ÷ printed − 1. Below 0 the modelled figure is too small. Throughputs are the generated tokens per second of all GPUs together.
 
