@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -34,7 +35,12 @@ func TestPage(t *testing.T) {
 		t.Errorf("%s is not what the program prints now (%v); go test ./replay/reproduce/trtllm -update rewrites it", page, err)
 	}
 	_, row, _ := strings.Cut(b.String(), "| throughput | all | 346 | ")
-	want := "the median |error| is " + strings.TrimSpace(append(strings.Split(row, "|"), "", "")[1])
+	cells := append(strings.Split(row, "|"), "", "", "", "")
+	want := "the median |error| is " + strings.TrimSpace(cells[1])
+	worst, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(cells[3]), " %"), 64)
+	if err != nil || worst > 40 {
+		t.Errorf("the worst throughput is %g %% off, and documents state at most 40 %% (%v)", worst, err)
+	}
 	readme, err := os.ReadFile("../../serving/README.md")
 	if err != nil || !strings.Contains(string(readme), want) {
 		t.Errorf("the README of serving lacks %q (%v)", want, err)
