@@ -36,10 +36,10 @@ func reproduceCommand() command {
 		use:   "reproduce [" + strings.Join(known, "|") + "]...",
 		short: "Compare kvreplay with what the papers printed",
 		long: `Compute the papers' tables, figures and statements with kvreplay's own code and compare each
-figure with the printed one. Some sections replay real traces (--traces).
-replay/REPRODUCTION.md is the full report of all, which leaves out blind
-(replay/pipeline/BLIND.md) and trtllm (replay/serving/TRTLLM.md). replay/reproduce/README.md explains the results.
-The exit code is 1 if a figure misses its gate, the largest error allowed, for no known reason.`,
+figure with the printed one. Some sections replay real traces (--traces). The report of all is
+replay/REPRODUCTION.md. blind and trtllm have pages of their own. replay/reproduce/README.md
+explains the results. The exit code is 1 if a figure misses its gate, the largest error allowed,
+for no known reason.`,
 		details: "Papers:\n" + strings.Join(slice.Map(papers.Known(), func(p reproduce.Paper) string {
 			return fmt.Sprintf("  %-8s %s", p.Name, p.Citation)
 		}), "\n"),
