@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
@@ -81,14 +82,7 @@ func errorTables(s *reproduce.Section) (tables []*table.Table) {
 		if lengths, at, ok := strings.Cut(column, ", "); ok {
 			row, column = row+", "+lengths, at
 		}
-		for _, list := range []struct {
-			to   *[]string
-			text string
-		}{{&columns, column}, {&rows, row}, {&kinds, kind}} {
-			if !slices.Contains(*list.to, list.text) {
-				*list.to = append(*list.to, list.text)
-			}
-		}
+		columns, rows, kinds = slice.Add(columns, column), slice.Add(rows, row), slice.Add(kinds, kind)
 		cells[[3]string{row, column, kind}] = strings.Replace(fmt.Sprintf("%+.0f %%", math.Round(100*float64(l.Error))+0), "+0 ", "0 ", 1)
 	}
 	for _, kind := range kinds {
@@ -126,10 +120,7 @@ func summary(r *reproduce.Reproduced) *table.Table {
 						key[1] = "several " + machine
 					}
 				}
-				if !slices.Contains(keys, key) {
-					keys = append(keys, key)
-				}
-				of[key] = append(of[key], float64(l.Error))
+				keys, of[key] = slice.Add(keys, key), append(of[key], float64(l.Error))
 			}
 		}
 		for _, key := range keys {
@@ -147,9 +138,9 @@ func distribution(errors []float64) []string {
 		sizes[i] = math.Abs(e)
 	}
 	slices.Sort(sizes)
-	at := func(list []float64, share float64) float64 { // not less than this share of the list
-		return 100 * list[int(math.Ceil(share*float64(len(list))))-1]
+	cells := []string{fmt.Sprint(len(errors)), fmt.Sprintf("%+.1f %%", 100*slice.Quantile(errors, 0.5))}
+	for _, share := range []float64{0.5, 0.95, 1} {
+		cells = append(cells, fmt.Sprintf("%.1f %%", 100*slice.Quantile(sizes, share)))
 	}
-	return []string{fmt.Sprint(len(errors)), fmt.Sprintf("%+.1f %%", at(errors, 0.5)), fmt.Sprintf("%.1f %%", at(sizes, 0.5)),
-		fmt.Sprintf("%.1f %%", at(sizes, 0.95)), fmt.Sprintf("%.1f %%", at(sizes, 1))}
+	return cells
 }
