@@ -102,7 +102,7 @@ func TestUncertainty(t *testing.T) {
 		e := cmp.Or(r.LeftOut, r.Error)
 		// A dense grid of one script on one link would hide how far other links are off.
 		if e != nil && !r.Sets && !r.AtMost && !r.Own() {
-			byKind[r.Kind] = append(byKind[r.Kind], math.Abs(*e))
+			byKind[r.Kind] = append(byKind[r.Kind], max(*e, 1/(1+*e)-1)) // the larger of the two ratios of times
 		}
 	}
 	for kind, errors := range byKind {
