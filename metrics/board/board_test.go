@@ -165,7 +165,7 @@ func TestPooledFiguresAreOverCommonCells(t *testing.T) {
 	wantFigure(t, "p at 1x", lines["p"].Capacities[0].XOpt, 1.25)         // trace b is not common
 	wantFigure(t, "p's hit rate", lines["p"].Pooled.HitRate, 1-(80.)/200) // 50 + 30 misses
 	rowstest.WantNote(t, table.Notes, "Pooled over 2 cells that all ranked policies have. Cells: a 1x 2x")
-	rowstest.WantNote(t, table.Notes, "Not pooled, because q did not run: b 1x. Pool them with --where policy!=q")
+	rowstest.WantNote(t, table.Notes, "Not pooled, because q of the ranked policies did not run: b 1x. Pool them with --where policy!=q")
 	if notes := lines["q"].Notes; len(notes) != 1 || b.Footnotes[notes[0]-1] != shrinksNote || len(lines["p"].Notes) > 0 {
 		t.Errorf("notes of q %v, of p %v, footnotes %q", notes, lines["p"].Notes, b.Footnotes)
 	}
@@ -190,7 +190,7 @@ func TestOwnCellsAreNotPooled(t *testing.T) {
 	rows = append(rows, rowstest.Row("a", "q", "1x", 70), rowstest.Row("a", "q", "2x", 70), rowstest.Row("b", "q", "1x", 70))
 	table := mustBoard(t, rows).Tables[0]
 	wantFigure(t, "p", table.Ranked[0].Pooled.XOpt, math.Cbrt(2.25))
-	rowstest.WantNote(t, table.Notes, "Not pooled, because only p ran: a 8x")
+	rowstest.WantNote(t, table.Notes, "Not pooled, because only p of the ranked policies ran: a 8x")
 }
 
 // TestHowToRank: the filter in a note ranks the policy. No filter by trace exists if the policy

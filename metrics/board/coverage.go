@@ -72,7 +72,7 @@ func (c *coverage) names(policies []string) string {
 	if len(policies) > 3 {
 		return fmt.Sprintf("%d of %d ranked policies", len(policies), len(c.ranked))
 	}
-	return strings.Join(policies, ", ")
+	return strings.Join(policies, ", ") + " of the ranked policies"
 }
 
 // unrankedNote names the policies that lack pooled cells in its first sentence. For each policy

@@ -241,7 +241,7 @@ func (g *grid) ranking(key *Key) *Ranking {
 	letterNotes := g.addLetters(t)
 	t.Notes = append(g.rankingNotes(t, pool), letterNotes...)
 	if key == TimeKey && len(t.Ranked) > 0 {
-		t.Notes = append(t.Notes, "Modelled times hold to within 3 % on a sequential schedule. `kvreplay time` may order closer policies differently")
+		t.Notes = append(t.Notes, "A board's times are within 3 % of those of `kvreplay time` on a sequential schedule. It may order closer policies differently")
 	}
 	tied := func(l Line) bool { return strings.HasSuffix(l.Rank, "=") }
 	if key.Kind == ExactKind && slices.ContainsFunc(t.Ranked, tied) {

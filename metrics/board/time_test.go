@@ -72,7 +72,7 @@ func TestLettersByTime(t *testing.T) {
 		}
 	}
 	rowstest.WantNote(t, b.Tables[0].Notes, "Permutation test over 7 requests, Holm for 3 pairs")
-	rowstest.WantNote(t, b.Tables[0].Notes, "within 3 % on a sequential schedule")
+	rowstest.WantNote(t, b.Tables[0].Notes, "within 3 % of those of `kvreplay time` on a sequential schedule")
 	if notes := strings.Join(b.Tables[0].Notes, "\n"); strings.Contains(notes, "95 %:") {
 		t.Errorf("the notes explain a column that a table by time has not:\n%s", notes)
 	}

@@ -221,14 +221,14 @@ func Finding(b *board.Board, view View) string {
 	of := keyViews[t.Key]
 	u := of.unit.column([]*board.Figure{f})
 	finding := fmt.Sprintf("%s %s of %d %s policies: %s%s", names[best.Policy], map[*board.Key]string{
-		board.MissesKey: "has the fewest misses", board.TimeKey: "takes the least modelled time per output token", board.RecallKey: "keeps the most of its demand",
+		board.MissesKey: "is the closest to OPT", board.TimeKey: "takes the least modelled time per output token", board.RecallKey: "keeps the most of its demand",
 	}[t.Key], len(t.Ranked), t.Key.Kind, strings.TrimSpace(u.cell(f)), map[*board.Key]string{board.MissesKey: " × OPT"}[t.Key])
 	if f.Bounded() && u.interval(f) != "" {
 		finding += " (95 % interval " + strings.Trim(strings.ReplaceAll(u.interval(f), ", ", " to "), "[]()") + u.suffix + ")"
 	}
 	if t.Key == board.MissesKey && best.Policy != lruPolicy && best.Pooled.XLRU != nil {
 		x := best.Pooled.XLRU.Value
-		finding += fmt.Sprintf(", %s %% %s than LRU", rounded(100*math.Abs(1-x), digitsOf(100*math.Abs(1-x), 2)), map[bool]string{true: "fewer", false: "more"}[x < 1])
+		finding += fmt.Sprintf(", on average %s %% %s misses than LRU", rounded(100*math.Abs(1-x), digitsOf(100*math.Abs(1-x), 2)), map[bool]string{true: "fewer", false: "more"}[x < 1])
 	}
 	traces := text.Union(slice.Map(t.Common, func(r board.CellRef) string { return r.Trace }))
 	finding += ", on " + text.Count(len(traces), "trace")

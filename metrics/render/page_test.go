@@ -145,7 +145,7 @@ func TestPageData(t *testing.T) {
 			t.Errorf("%s: × OPT %g, expected %g", name, *l[3], pooled[name])
 		}
 	}
-	for _, text := range []string{"p has the fewest misses of 2 exact policies: 1.31 × OPT, 21 % fewer than LRU, on 2 traces, and the lead is not tested for significance.", "same capacity: values</caption>", ">1.31  </text>", "kvreplay leaderboard &#39;a b&#39; --format html", "commit x"} {
+	for _, text := range []string{"p is the closest to OPT of 2 exact policies: 1.31 × OPT, on average 21 % fewer misses than LRU, on 2 traces, and the lead is not tested for significance.", "same capacity: values</caption>", ">1.31  </text>", "kvreplay leaderboard &#39;a b&#39; --format html", "commit x"} {
 		if !strings.Contains(page, text) {
 			t.Errorf("the page lacks %q", text)
 		}

@@ -12,14 +12,15 @@ import (
 )
 
 func TestWhere(t *testing.T) {
-	rows := append(rowstest.HandRows(), rowstest.Row("a", "lfu-decay:half_life=4", "2x", 5), rowstest.Row("a", "lfu-decay:half_life=8", "3x", 5), rowstest.Row("a", "lfu", "3x", 5))
+	rows := append(rowstest.HandRows(), rowstest.Row("a", "lfu-decay:half_life=4", "2x", 5), rowstest.Row("a", "lfu-decay:half_life=8", "3x", 5), rowstest.Row("a", "lfu", "3x", 5), rowstest.Row("c.parquet", "fifo", "3x", 5))
 	for _, c := range []struct {
 		where string
 		want  int
 	}{
-		{"policy=lfu-decay", 2}, {"policy!=lfu-decay", 10}, {"policy=lfu", 1}, {"policy=lfu-decay:half_life=4", 1},
-		{"", 12}, {"policy=lru", 3}, {"policy=lru policy=opt", 6}, {"policy=lru trace=b", 1}, {"policy!=lru", 9},
-		{"policy!=lru policy!=opt", 6}, {"capacity=2x", 4}, {"demand_mean=10.0", 12}, {"request_id=null", 12}, {"offline=true", 3},
+		{"policy=lfu-decay", 2}, {"policy!=lfu-decay", 11}, {"policy=lfu", 1}, {"policy=lfu-decay:half_life=4", 1},
+		{"", 13}, {"policy=lru", 3}, {"policy=lru policy=opt", 6}, {"policy=lru trace=b", 1}, {"policy!=lru", 10},
+		{"policy!=lru policy!=opt", 7}, {"capacity=2x", 4}, {"demand_mean=10.0", 13}, {"request_id=null", 13}, {"offline=true", 3},
+		{"trace=c", 1}, {"trace=c.parquet", 1}, {"trace!=c", 12},
 	} {
 		w, err := result.ParseWhere(strings.Fields(c.where))
 		fatal.If(t, err)

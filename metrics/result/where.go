@@ -2,6 +2,7 @@ package result
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -21,7 +22,8 @@ type condition struct {
 
 // ParseWhere reads conditions "key=value" and "key!=value". key is any field of a row except the
 // warnings. value is its text, "null" for none. The name of a policy matches in any case, and
-// without options it matches the policy with any options. One label matches all sets that contain
+// without options it matches the policy with any options. A trace matches with or without the
+// extension of its file. One label matches all sets that contain
 // it. Several values of one key are alternatives. Different keys, and every !=, must all hold.
 func ParseWhere(texts []string) (Where, error) {
 	var w Where
@@ -86,9 +88,7 @@ func (w Where) Selects(r *Row) bool {
 	return true
 }
 
-// holds reports whether a field has the value. A policy's name matches in any case, and
-// without options it matches the policy with any options. One label matches every set of
-// labels that contains it.
+// holds reports whether a field has the value, by the rules of ParseWhere.
 func (c condition) holds(text string) bool {
 	switch {
 	case text == c.value:
@@ -97,6 +97,8 @@ func (c condition) holds(text string) bool {
 		name, options, _ := strings.Cut(text, ":")
 		wanted, wantedOptions, exact := strings.Cut(c.value, ":")
 		return names.Match(wanted, []string{name}) != nil && (!exact || options == wantedOptions)
+	case c.field.name == "trace":
+		return strings.TrimSuffix(text, filepath.Ext(text)) == c.value
 	case c.field.name == "labels":
 		return slices.Contains(ParseLabels(text), c.value)
 	}
