@@ -314,7 +314,7 @@ func (f *batchPlanFlags) print(c *call, p *batch.Plan, s batch.Submission) {
 		fmt.Fprintln(c.stdout, "No batch file is written: name it with -o FILE")
 		return
 	}
-	fmt.Fprintf(c.stdout, "\nSlurm, for at most %s at a time, with eight shards each:\n", count(max(1, len(p.Shards)/8), "task"))
+	fmt.Fprintf(c.stdout, "\nSlurm (up to %s at a time are busy to the end):\n", count(max(1, len(p.Shards)/8), "task"))
 	all := slice.Indices(len(p.Shards))
 	for _, line := range s.Slurm(all) {
 		fmt.Fprintf(c.stdout, "  %s\n", line)

@@ -354,6 +354,7 @@ func TestBatchRefuses(t *testing.T) {
 		t.Errorf("status: %s", stdout)
 	}
 	refusesMerge("--array=1")
+	fails(t, 2, "is a pack of another batch: name another folder with --packs", "batch", "run", path, "--shard", "1")
 	write(t, pack, good)
 	stray := filepath.Join(path+".packs", "shard-000007.jsonl.zst")
 	write(t, stray, good)

@@ -32,8 +32,9 @@ type Outcome struct {
 }
 
 // Run counts a shard and writes its pack. It continues from the counts of an earlier attempt. Other
-// attempts at the shard may run at the same time. If ctx is cancelled, Run saves the counts so far
-// and returns a *replay.Interrupted. An error is Permanent if another attempt would meet it again.
+// attempts at the shard may run at the same time. A pack of another batch is an error, not replaced.
+// If ctx is cancelled, Run saves the counts so far and returns a *replay.Interrupted. An error is
+// Permanent if another attempt would meet it again.
 func (b *Batch) Run(ctx context.Context, a Attempt) (*Outcome, error) {
 	if err := b.checkEngine(); err != nil {
 		return nil, err
@@ -51,8 +52,14 @@ func (b *Batch) Run(ctx context.Context, a Attempt) (*Outcome, error) {
 		at.drop(begunName(a.Shard))
 		return out, nil
 	}
+	// A new attempt would replace both packs.
+	for _, name := range []string{packName(a.Shard), begunName(a.Shard)} {
+		if _, err := b.readPack(at, name, a.Shard); errors.Is(err, errForeign) {
+			return nil, permanentf("%w: name another folder with --packs, or remove the packs", err)
+		}
+	}
 	if err := at.reach(begunName(a.Shard)); err != nil {
-		return nil, err // a new attempt would replace them
+		return nil, err
 	}
 	w := b.newAttempt(a, at)
 	out.Resumed = w.pack.units()
