@@ -118,10 +118,11 @@ func newPython(c *call, dir string, register bool) error {
 type sketch struct {
 	Name    string // as users type it
 	Package string
-	Import  string // path of the package
-	dir     string // of the package
-	root    string // of its module, empty in this repository
-	own     bool   // in a module of its own
+	Import  string   // path of the package
+	dir     string   // of the package
+	root    string   // of its module, empty in this repository
+	own     bool     // in a module of its own
+	kept    []string // files of the module that were there before
 }
 
 var sketchName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
@@ -218,7 +219,8 @@ func (s *sketch) write() (err error) {
 	}{{filepath.Join(s.root, "main.go"), texts["main.go.tmpl"]}, {filepath.Join(s.root, "go.mod"), []byte("module " + path.Dir(s.Import) + "\n\ngo 1.26.0\n")}} {
 		err := writeNew(f.path, f.text)
 		if errors.Is(err, fs.ErrExist) {
-			continue // a module that is there keeps what it has
+			s.kept = append(s.kept, filepath.Base(f.path)) // a module that is there keeps what it has
+			continue
 		}
 		if err != nil {
 			return err
@@ -289,7 +291,11 @@ func (s *sketch) advice(registered bool) string {
 	fmt.Fprintf(&b, "wrote %s: the policy, its test, its reference\n", s.dir)
 	switch {
 	case s.own:
-		fmt.Fprintf(&b, "wrote %s: kvreplay with this policy (an existing main.go is kept: add %s.Entry to its table)\n\n", filepath.Join(s.root, "main.go"), s.Package)
+		if slices.Contains(s.kept, "main.go") {
+			fmt.Fprintf(&b, "kept %s: add %s.Entry to its table\n\n", filepath.Join(s.root, "main.go"), s.Package)
+		} else {
+			fmt.Fprintf(&b, "wrote %s: kvreplay with this policy\n\n", filepath.Join(s.root, "main.go"))
+		}
 		fmt.Fprintf(&b, "next, in %s:\n  go get %s@latest && go mod tidy\n  go test ./...\n  go run . replay TRACE --policy %s\n", s.root, moduleOf, s.Name)
 		return b.String()
 	case registered:

@@ -143,6 +143,9 @@ func TestPoliciesNewModule(t *testing.T) {
 	if out := goWork(t, root, dir, "run", ".", "policies", "describe", "mine"); !strings.Contains(out, "Package mine evicts") {
 		t.Error(out)
 	}
+	if _, out, _ := run("policies", "new", "other", "--dir", dir); !strings.Contains(out, "kept "+filepath.Join(dir, "main.go")+": add other.Entry to its table") {
+		t.Error(out)
+	}
 }
 
 // repository returns the root. Tests that call the go command are skipped with -short.

@@ -167,6 +167,9 @@ func (s *summary) text(rows []result.Row) string {
 	shown := s.order(most)
 	columns := s.columns(shown)
 	header := []string{"policy", "misses"}
+	if slices.ContainsFunc(shown, func(r *result.Row) bool { return r.Lossy }) {
+		header[1] = "misses or lost"
+	}
 	for _, capacity := range columns {
 		header = append(header, cmp.Or(capacity, "no capacity"))
 	}
@@ -222,9 +225,9 @@ func (s *summary) legend(shown []*result.Row) string {
 	if slices.ContainsFunc(shown, func(r *result.Row) bool { return r.Policy == board.OptPolicy }) && !s.unbound {
 		text += " and misses ÷ OPT's (×)"
 	}
-	text += " at each capacity; misses: their sum"
+	text += " at each capacity; misses: summed"
 	if slices.ContainsFunc(shown, func(r *result.Row) bool { return r.Lossy }) {
-		text += "; of lossy policies recall and losses"
+		text += "; of lossy policies: recall, lost blocks"
 	}
 	if s.tiers {
 		text += "; of the GPU's cache alone"

@@ -101,25 +101,13 @@ func (lib *Library) base(gpu *GPU) (*Machine, error) {
 	return found, nil
 }
 
-// linkOf finds a link by its name or by the beginning of it. The link of the base is preferred, and
-// then the shortest name: pcie5 is pcie5-x16.
+// linkOf finds a link by its name or by the beginning of it. The link of the base is preferred to
+// others with that beginning.
 func (lib *Library) linkOf(name string, base *Link) (*Link, error) {
-	if l, err := lib.Link(name); err == nil {
-		return l, nil
-	}
-	if begins(base.Name, name) {
+	if _, err := get[*Link](lib, KindLink, name); err != nil && begins(base.Name, name) {
 		return base, nil
 	}
-	var found *Link
-	for _, it := range lib.Items(KindLink) {
-		if l := it.(*Link); begins(l.Name, name) && (found == nil || len(l.Name) < len(found.Name)) {
-			found = l
-		}
-	}
-	if found == nil {
-		return lib.Link(name) // the error
-	}
-	return found, nil
+	return lib.Link(name)
 }
 
 // begins reports whether a name begins with text, whatever its case and separators.

@@ -25,18 +25,20 @@ const configFile = "config.json"
 const configSource = "config.json"
 
 // ModelOrConfig finds a model by name, or reads it from a config.json. text is then a file that ends
-// in .json, or the path of a folder that has a config.json. A path has a slash.
+// in .json, or a folder that has a config.json. A text without a slash names a model before a folder.
 func (lib *Library) ModelOrConfig(text string) (*Model, error) {
 	path := text
-	if strings.ContainsAny(text, `/\`) {
-		if _, err := os.Stat(filepath.Join(text, configFile)); err == nil {
-			path = filepath.Join(text, configFile)
-		} else if filepath.IsAbs(text) && !strings.HasSuffix(text, ".json") {
+	if !strings.HasSuffix(text, ".json") {
+		path = filepath.Join(text, configFile)
+		_, absent := os.Stat(path)
+		m, err := lib.Model(text)
+		switch {
+		case absent == nil && (err != nil || strings.ContainsAny(text, `/\`)):
+		case err != nil && filepath.IsAbs(text):
 			return nil, fmt.Errorf("%s has no %s: name the file, or a model of kvreplay hardware list", text, configFile)
+		default:
+			return m, err
 		}
-	}
-	if !strings.HasSuffix(path, ".json") {
-		return lib.Model(text)
 	}
 	data, err := files.ReadSmall(path)
 	if err != nil {

@@ -236,8 +236,19 @@ func get[T Item](lib *Library, kind Kind, name string) (T, error) {
 // GPU finds a GPU by name.
 func (lib *Library) GPU(name string) (*GPU, error) { return get[*GPU](lib, KindGPU, name) }
 
-// Link finds a link by name.
-func (lib *Library) Link(name string) (*Link, error) { return get[*Link](lib, KindLink, name) }
+// Link finds a link by name, or the link with the shortest name that begins so: pcie5 is pcie5-x16.
+func (lib *Library) Link(name string) (*Link, error) {
+	found, err := get[*Link](lib, KindLink, name)
+	if err == nil {
+		return found, nil
+	}
+	for _, it := range lib.Items(KindLink) {
+		if l := it.(*Link); begins(l.Name, name) && (found == nil || len(l.Name) < len(found.Name)) {
+			found, err = l, nil
+		}
+	}
+	return found, err
+}
 
 // Drive finds a drive by name.
 func (lib *Library) Drive(name string) (*Drive, error) { return get[*Drive](lib, KindDrive, name) }

@@ -58,7 +58,7 @@ type Conflict struct {
 func Conflicts() []Conflict { return conflicts }
 
 var conflicts = []Conflict{
-	{UsePool, with(UsePrefetch), "a staging buffer belongs to one stream"},
+	{UsePool, with(UsePrefetch), "a prefetcher serves one stream"},
 	{UsePool, with(UsePlan), "a plan divides memory among layers and heads, a pool shares it"},
 	{UseTiers, with(UseSwap), "a step may demand a block that it swapped out"},
 	{UseClusters, with(UseBlocks), "clusters group single tokens"},

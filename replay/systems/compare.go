@@ -228,7 +228,11 @@ func (c *comparison) choose(traces []*trace.File) ([]*trace.File, error) {
 		m := f.Meta()
 		return selector(m) == want.Lists && (want.BlockTokens == 0 || m.BlockTokens == want.BlockTokens)
 	}
-	for _, fits := range []func(*trace.File) bool{match, c.exact} {
+	ways := []func(*trace.File) bool{match}
+	if published(want.Lists, c.Table) { // an unknown selector may be a slip of the pen
+		ways = append(ways, c.exact)
+	}
+	for _, fits := range ways {
 		groups := map[string][]*trace.File{}
 		var order []string
 		var why error
@@ -254,19 +258,35 @@ func (c *comparison) choose(traces []*trace.File) ([]*trace.File, error) {
 					best = key
 				}
 			}
-			if c.recorded.count(groups[best]) < c.recorded.most {
-				c.row.Approximates = append(c.row.Approximates, fmt.Sprintf("other requests than most systems (%s), because only their traces serve it", fileNames(groups[best])))
+			chosen := groups[best]
+			delete(groups, best)
+			if len(groups) > 0 {
+				others := slices.Concat(slices.Collect(maps.Values(groups))...)
+				slices.SortFunc(others, func(a, b *trace.File) int { return strings.Compare(a.Path(), b.Path()) })
+				c.row.Approximates = append(c.row.Approximates, fmt.Sprintf("no %s: other K, blocks, layers or heads than the replayed traces", fileNames(others)))
 			}
-			if !match(groups[best][0]) && want.Lists != "exact" {
+			if c.recorded.count(chosen) < c.recorded.most {
+				c.row.Approximates = append(c.row.Approximates, fmt.Sprintf("other requests than most systems (%s), because only their traces serve it", fileNames(chosen)))
+			}
+			if !match(chosen[0]) && want.Lists != "exact" {
 				c.row.Approximates = append(c.row.Approximates, fmt.Sprintf("lists of the exact Top-K, because no trace has those of %s", want.Lists))
 			}
-			return groups[best], nil
+			return chosen, nil
 		}
 		if why != nil {
 			return nil, unable("no trace serves it: %v", why)
 		}
 	}
+	if len(ways) == 1 {
+		return nil, unable("no trace has lists of %s, which no bundled system uses either: add one, or name another selector", want.Lists)
+	}
 	return nil, unable("no trace has lists of %s or of the exact Top-K: add one", want.Lists)
+}
+
+// published reports whether a bundled system selects by these lists.
+func published(lists string, table policies.Table) bool {
+	lib, err := Load("", table)
+	return err == nil && slices.ContainsFunc(lib.systems, func(s *System) bool { return s.Select.Lists == lists })
 }
 
 // exact reports whether a trace has lists of the exact Top-K.
