@@ -106,6 +106,16 @@ func Find(kind, text string, known []Name) (string, error) {
 	return "", &Error{kind, text, found, known}
 }
 
+// FindIn returns the line of a table that text names, as Find does. of returns the names of a line.
+func FindIn[T any](table []T, kind, text string, of func(T) Name) (line T, err error) {
+	known := slice.Map(table, of)
+	name, err := Find(kind, text, known)
+	if err != nil {
+		return line, err
+	}
+	return table[slices.IndexFunc(known, func(n Name) bool { return n.Name == name })], nil
+}
+
 // Match returns the spellings that text matches: text itself, or else every spelling that differs
 // only in case and separators.
 func Match(text string, spellings []string) (found []string) {

@@ -117,6 +117,9 @@ func (w Weights) Plus(o Weights) Weights {
 	return w
 }
 
+// HalfBytes is the size of a number in FP16 or BF16.
+const HalfBytes = 2
+
 // plainBytes is the size of a weight that is not quantised.
 const plainBytes = 2
 

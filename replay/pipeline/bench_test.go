@@ -1,56 +1,9 @@
 package pipeline
 
 import (
-	"math/rand/v2"
+	"fmt"
 	"testing"
 )
-
-// The benchmark prices one layer and step three ways: by closed form, by events with the time by
-// cause, and from a profile's counts.
-func BenchmarkLayerSteps(b *testing.B) {
-	step := random(rand.New(rand.NewPCG(1, 1)), 61)
-	step.Parts = [][]Layer{step.Whole, step.Whole, step.Whole, step.Whole}
-	report := func(b *testing.B) {
-		b.ReportMetric(float64(b.N)*float64(len(step.Whole))/b.Elapsed().Seconds()/1e6, "Mlayer-steps/s")
-	}
-	for _, name := range []string{"sequential", "prefetch", "da", "dba", "layerwise", "sfc:parts=4", "kvpr:order=column,batches=4", "flexgen"} {
-		s := schedule(b, name)
-		b.Run("closed/"+name, func(b *testing.B) {
-			c, sum := s.(Closed), 0.
-			for b.Loop() {
-				sum += c.Closed(step)
-			}
-			if sum <= 0 {
-				b.Fatal("no time")
-			}
-			report(b)
-		})
-		b.Run("events/"+name, func(b *testing.B) {
-			t, sum := NewTimeline(), 0.
-			for b.Loop() {
-				t.Reset()
-				s.Place(t, step)
-				x := t.Exposure()
-				sum += x.Sum()
-			}
-			if sum <= 0 {
-				b.Fatal("no time")
-			}
-			report(b)
-		})
-	}
-	p := read(b, realProfile(b))
-	for _, batch := range []int{1, 64} {
-		o := options(b, p, "dba")
-		o.Batch = batch
-		b.Run(map[int]string{1: "priced/batch=1", 64: "priced/batch=64"}[batch], func(b *testing.B) {
-			for b.Loop() {
-				priced(b, p, o)
-			}
-			b.ReportMetric(float64(b.N)*96*30/b.Elapsed().Seconds()/1e6, "Mlayer-steps/s")
-		})
-	}
-}
 
 // The benchmark plans for a model of 61 layers from two cells, with the schedules that `kvreplay
 // plan` chooses from.
@@ -65,11 +18,26 @@ func BenchmarkPlan(b *testing.B) {
 		b.Fatal(err)
 	}
 	for _, name := range []string{"layerwise", "tbo", "sfc", "kvpr", "flexgen", "gpu"} {
-		o.Schedules = append(o.Schedules, schedule(b, name))
+		o.Schedules = append(o.Schedules, scheduleOf(b, name))
 	}
 	for b.Loop() {
 		if _, err := Plan(b.Context(), []*Profile{p}, o); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// The benchmark prices real misses.
+func BenchmarkPrice(b *testing.B) {
+	p := read(b, realProfile(b))
+	for _, batch := range []int{1, 64} {
+		o := options(b, p, "dba")
+		o.Batch = batch
+		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
+			for b.Loop() {
+				priced(b, p, o)
+			}
+			b.ReportMetric(float64(b.N)*96*30/b.Elapsed().Seconds()/1e6, "Mlayer-steps/s")
+		})
 	}
 }

@@ -101,7 +101,7 @@ const DefaultEngine = "graphs"
 
 // ParseEngine returns the engine with a name. Case and separators do not count.
 func ParseEngine(name string) (*Engine, error) {
-	return find("engine", name, engines, func(e *Engine) names.Name { return names.Name{Name: e.Name} })
+	return names.FindIn(engines, "engine", name, func(e *Engine) names.Name { return names.Name{Name: e.Name} })
 }
 
 // EngineNames returns the names of the engines, in the order of help.

@@ -18,7 +18,7 @@ func decodeStep(t *testing.T, engine string, kernels kernel.Source) *Result {
 	machine, m := parts(t, "h100", "llama-3.1-8b")
 	p, scaling, err := Decoding(1024, 2, false, m)
 	fatal.If(t, err)
-	return priced(t, p, Options{Machine: machine, Model: m, Scaling: scaling, Schedule: schedule(t, "dense"), Batch: 4,
+	return priced(t, p, Options{Machine: machine, Model: m, Scaling: scaling, Schedule: scheduleOf(t, "dense"), Batch: 4,
 		Engine: e, Kernels: kernels})
 }
 
@@ -113,7 +113,7 @@ func TestHostTimesV1(t *testing.T) {
 	machine, m := parts(t, "h100", "llama-3.2-1b")
 	p, scaling, err := Decoding(32, 128, false, m)
 	fatal.If(t, err)
-	r := priced(t, p, Options{Machine: machine, Model: m, Scaling: scaling, Schedule: schedule(t, "dense"), Batch: 1,
+	r := priced(t, p, Options{Machine: machine, Model: m, Scaling: scaling, Schedule: scheduleOf(t, "dense"), Batch: 1,
 		Engine: e, Kernels: fittedKernels(t)})
 	if want := 2.5 * 2.47e9 / (0.78 * 3.35e12); math.Abs(r.TPOT/want-1) > 0.1 {
 		t.Errorf("a step takes %g s, expected %g", r.TPOT, want)

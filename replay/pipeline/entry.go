@@ -137,7 +137,7 @@ func fits(name string, m *hardware.Model) error {
 
 // keysAndValues reports whether a model's entry is K and V in FP16.
 func keysAndValues(m *hardware.Model) bool {
-	return m.Latent == nil && float64(m.Entry.Value) == 2*halfBytes*keyNumbers(m)
+	return m.Latent == nil && float64(m.Entry.Value) == 2*hardware.HalfBytes*keyNumbers(m)
 }
 
 // keyNumbers returns the numbers of a token's K in a layer, all KV heads.
@@ -207,7 +207,7 @@ func (e Entry) note(m *hardware.Model) string {
 		e, e.Bytes(m), hardware.Bytes(m.Entry.Value))
 }
 
-func valueBytes(_ Entry, m *hardware.Model) float64 { return halfBytes * keyNumbers(m) }
+func valueBytes(_ Entry, m *hardware.Model) float64 { return hardware.HalfBytes * keyNumbers(m) }
 
 // factors returns the bytes of K's factors: rank numbers per token, and rank numbers per column of K
 // and request. They are the singular value decomposition of the prompt's K, with all heads side by
@@ -215,7 +215,7 @@ func valueBytes(_ Entry, m *hardware.Model) float64 { return halfBytes * keyNumb
 // SV (models/kv_cache.py, class ShadowKVCache_CPU). Generated tokens have no factors there, but
 // count here.
 func (e Entry) factors(m *hardware.Model) (token, request float64) {
-	rank := halfBytes * float64(e.rank)
+	rank := hardware.HalfBytes * float64(e.rank)
 	return rank, rank * keyNumbers(m)
 }
 
@@ -232,16 +232,18 @@ const rebuildKernels = 4
 func (e Entry) rebuild(r *Roofline, a arrivals) float64 {
 	keys, hits := a.tokens()*keyNumbers(r.Model), a.hits/a.heads*keyNumbers(r.Model)
 	_, columns := e.factors(r.Model)
-	rows := a.entries * float64(e.rank) * halfBytes
-	product := r.at(2*keys*float64(e.rank), r.matrix, rows+a.requests*columns+keys*halfBytes)
+	rows := a.entries * float64(e.rank) * hardware.HalfBytes
+	product := r.at(2*keys*float64(e.rank), r.matrix, rows+a.requests*columns+keys*hardware.HalfBytes)
 	const buffered, copied = 3, 2 * 2 // passes over V of misses, over K and V of hits
-	return product + r.rotary(keys) + r.at(0, 1, halfBytes*(buffered*keys+copied*hits))
+	return product + r.rotary(keys) + r.at(0, 1, hardware.HalfBytes*(buffered*keys+copied*hits))
 }
 
 // rotary returns the seconds to apply the rotary embedding to some numbers.
-func (r *Roofline) rotary(numbers float64) float64 { return r.at(0, 1, 3*halfBytes*numbers) }
+func (r *Roofline) rotary(numbers float64) float64 { return r.at(0, 1, 3*hardware.HalfBytes*numbers) }
 
-func hiddenBytes(_ Entry, m *hardware.Model) float64 { return halfBytes * float64(m.Hidden.Value) }
+func hiddenBytes(_ Entry, m *hardware.Model) float64 {
+	return hardware.HalfBytes * float64(m.Hidden.Value)
+}
 
 // project returns the seconds to compute K and V of fetched tokens from a layer's input: a product
 // with W_K and W_V, then the rotary embedding (HCache, arXiv 2410.05004). KVPR has the same bytes and
@@ -258,7 +260,7 @@ func (e Entry) project(r *Roofline, a arrivals) float64 {
 // FP16. FlexGen has groups of 64 (ICML 2023, section 5). KIVI has groups of 32 (arXiv 2402.02750,
 // public code, quant/new_pack.py and example.py).
 func (e Entry) packed(m *hardware.Model) float64 {
-	return 2 * keyNumbers(m) * (float64(e.bits)/8 + 2*halfBytes/float64(e.group))
+	return 2 * keyNumbers(m) * (float64(e.bits)/8 + 2*hardware.HalfBytes/float64(e.group))
 }
 
 // dequantise returns the seconds of a kernel that reads packed K and V and writes them in FP16.

@@ -80,10 +80,11 @@ func (k StepKind) Factor() float64 { return stepFactors[k] }
 // the largest of theirs.
 func (r *runner) stepFactor() float64 {
 	factor := OneGPU.Factor()
-	if slices.ContainsFunc([]Submodel{SelectModel, LookupModel, LinkModel, DriveModel}, r.timeline.uses) {
+	moves := func(m Submodel) bool { return uses(r.timeline, m) }
+	if slices.ContainsFunc([]Submodel{SelectModel, LookupModel, LinkModel, DriveModel}, moves) {
 		factor = Offloading.Factor()
 	}
-	if r.timeline.uses(NetworkModel) {
+	if uses(r.timeline, NetworkModel) {
 		factor = max(factor, ManyGPUs.Factor())
 	}
 	if r.Model.MoE != nil {
@@ -146,10 +147,10 @@ func (r *runner) interval(result *Result, first *prompts) error {
 	factors := r.factors
 	factors[StepModel] = r.stepFactor()
 	result.Interval = factors.around(result.TPOT, base, func(m Submodel, factor float64) float64 {
-		if !r.timeline.uses(m) {
+		if !uses(r.timeline, m) {
 			return base
 		}
-		return r.timeline.stretched(again, &r.step, m, factor)
+		return stretched(r.timeline, again, &r.step, m, factor)
 	})
 	if first != nil {
 		result.TTFTInterval = new(r.factors.of(first.seconds))
@@ -258,24 +259,19 @@ func (r *Result) tpot() string { return r.Interval.text(r.TPOT) }
 func (r *Result) ttft() string { return r.TTFTInterval.text(r.TTFT) }
 
 // uses reports whether an operation of a submodel takes time.
-func (t *Timeline) uses(m Submodel) bool {
-	return slices.ContainsFunc(t.Events, func(e Event) bool { return e.seconds > 0 && modelOf[e.Kind.Cause()] == m })
+func uses(t *Timeline, m Submodel) bool {
+	return slices.ContainsFunc(t.Events, func(e Event) bool { return e.Seconds > 0 && modelOf[e.Kind.Cause()] == m })
 }
 
 // stretched returns the end of the step if every operation of a submodel takes factor times as long.
 // It places the step in again.
-func (t *Timeline) stretched(again *Timeline, s *Step, m Submodel, factor float64) float64 {
-	again.Reset()
-	for i := range t.Events {
-		e := &t.Events[i]
-		seconds := e.seconds
-		if modelOf[e.Kind.Cause()] == m {
-			seconds *= factor
+func stretched(t, again *Timeline, s *Step, m Submodel, factor float64) float64 {
+	return t.Stretched(again, s, func(k Kind) float64 {
+		if modelOf[k.Cause()] == m {
+			return factor
 		}
-		again.append(e.Kind, int(e.Layer), int(e.Part), seconds, t.needs(Op(i)))
-	}
-	again.Contend(s)
-	return again.End()
+		return 1
+	})
 }
 
 // note states the errors that the intervals of a result combine, in percent. The whole step has one

@@ -35,11 +35,11 @@ func TestStretched(t *testing.T) {
 		{LinkModel, 2, 11}, {LinkModel, 0.5, 7}, // of a fetch of 1.5 s, all hides
 		{DriveModel, 2, 8},
 	} {
-		if got := line.stretched(NewTimeline(), step, c.model, c.factor); math.Abs(got-c.want) > 1e-12 {
+		if got := stretched(line, NewTimeline(), step, c.model, c.factor); math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("%s × %g: %g s, expected %g", c.model, c.factor, got, c.want)
 		}
 	}
-	if !line.uses(LinkModel) || line.uses(DriveModel) {
+	if !uses(line, LinkModel) || uses(line, DriveModel) {
 		t.Error("the step uses the link and no drive")
 	}
 }
@@ -53,7 +53,7 @@ func TestStretchedByOne(t *testing.T) {
 		r, err := newRunner(t.Context(), p, o)
 		fatal.If(t, err)
 		fatal.If(t, r.place(1))
-		if end, again := r.timeline.End(), r.timeline.stretched(NewTimeline(), &r.step, KernelModel, 1); math.Abs(again/end-1) > 1e-12 {
+		if end, again := r.timeline.End(), stretched(r.timeline, NewTimeline(), &r.step, KernelModel, 1); math.Abs(again/end-1) > 1e-12 {
 			t.Errorf("%s: placed again it ends at %g s, expected %g", name, again, end)
 		}
 	}

@@ -15,8 +15,8 @@ type Step struct {
 	// hidden states to the next stage.
 	Outputs, Sends []float64
 
-	// number of positions that KVPR recomputes, nil before it is chosen
-	split *int
+	// Split is the number of positions that KVPR recomputes, nil before it is chosen.
+	Split *int
 }
 
 // parts returns the parts of the step, or the whole batch as one part.
@@ -274,4 +274,9 @@ func (l *Layer) gathering(share float64) float64 {
 		seconds += l.Hop.Part(share)
 	}
 	return l.Gather * seconds
+}
+
+// HostAttention holds the times of a layer's attention on the CPU, in seconds.
+type HostAttention struct {
+	Send, Attend, Return float64 // queries to the host, attention, outputs to the GPU
 }

@@ -90,7 +90,7 @@ func LookupList() string {
 
 // findStructure returns the structure for a name, page if it is empty.
 func findStructure(name string) (*structure, error) {
-	return find("lookup", cmp.Or(name, structures[0].name), structures, func(s *structure) names.Name { return names.Name{Name: s.name} })
+	return names.FindIn(structures, "lookup", cmp.Or(name, structures[0].name), func(s *structure) names.Name { return names.Name{Name: s.name} })
 }
 
 // lookup returns the seconds to look up a layer's demanded blocks on the GPU and on the host. The

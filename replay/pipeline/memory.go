@@ -89,7 +89,7 @@ func (r *runner) memory(staging float64) (mem Memory) {
 // batch whatever its tokens: the index of the selection, and the factors of the entries.
 func (o *Options) held(batch int) (token, rest float64) {
 	token, request := o.entry().Held(o.Model)
-	if !selects(o.Schedule) {
+	if !Selects(o.Schedule) {
 		return token, float64(batch) * request
 	}
 	c := o.Selection.cost(o.Model)
@@ -147,9 +147,9 @@ func (r *runner) activation(routed float64) (token, output float64) {
 	if e := m.MoE; e != nil {
 		wide = max(wide, float64(e.FFN.Value)*(routed+float64(e.Shared.Value)))
 	}
-	numbers := 3*hidden + 2*heads*dim + float64(m.Entry.Value)/halfBytes + float64(m.FFNMatrices.Value-1)*wide
-	const logit = halfBytes + 4
-	return numbers * halfBytes, max(r.vocabulary, float64(m.Vocabulary.Value)) * logit
+	numbers := 3*hidden + 2*heads*dim + float64(m.Entry.Value)/hardware.HalfBytes + float64(m.FFNMatrices.Value-1)*wide
+	const logit = hardware.HalfBytes + 4
+	return numbers * hardware.HalfBytes, max(r.vocabulary, float64(m.Vocabulary.Value)) * logit
 }
 
 func (m *Memory) verdict(machine *hardware.Machine) string {

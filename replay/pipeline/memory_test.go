@@ -101,7 +101,7 @@ func TestCacheIsWithinContext(t *testing.T) {
 func shaped(count *hardware.Model, layers, kvHeads, ffn, vocabulary hardware.Number) *hardware.Model {
 	m := *count
 	m.Layers.Value, m.KVHeads.Value, m.FFN.Value, m.Vocabulary.Value = layers, kvHeads, ffn, vocabulary
-	m.Entry.Value = hardware.Bytes(2 * kvHeads * m.HeadDim.Value * halfBytes)
+	m.Entry.Value = hardware.Bytes(2 * kvHeads * m.HeadDim.Value * hardware.HalfBytes)
 	return &m
 }
 
@@ -135,7 +135,7 @@ func TestPublishedRunsFit(t *testing.T) {
 		for _, row := range rows {
 			p, scaling, err := Decoding(row.context<<10-1, 2, false, row.model)
 			fatal.If(t, err)
-			m, err := Need(t.Context(), p, Options{Machine: c.machine, Model: row.model, Scaling: scaling, Schedule: schedule(t, "dense"), Batch: row.batch, Reserve: c.reserve})
+			m, err := Need(t.Context(), p, Options{Machine: c.machine, Model: row.model, Scaling: scaling, Schedule: scheduleOf(t, "dense"), Batch: row.batch, Reserve: c.reserve})
 			switch {
 			case err != nil:
 				t.Fatal(err)
@@ -158,7 +158,7 @@ func TestReserve(t *testing.T) {
 	p, scaling, err := Decoding(1000, 2, false, m)
 	fatal.If(t, err)
 	reserve := func(change func(*Options)) float64 {
-		o := Options{Machine: machine, Model: m, Scaling: scaling, Schedule: schedule(t, "dense"), Batch: 10}
+		o := Options{Machine: machine, Model: m, Scaling: scaling, Schedule: scheduleOf(t, "dense"), Batch: 10}
 		change(&o)
 		need, err := Need(t.Context(), p, o)
 		fatal.If(t, err)

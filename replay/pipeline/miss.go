@@ -210,7 +210,7 @@ func (r *runner) moveLayer(layer int, t *sums, o *Operators, l *Layer, traffic *
 	l.Loads.Layer = cost.Load
 	rate := float64(kv.Bytes) / (cost.Seconds - cost.By.Launch)
 	activations := t.requests * hidden * k.X.PerNumber() // bytes per position
-	numbers := entry / halfBytes
+	numbers := entry / hardware.HalfBytes
 	all, weights := r.loadLayer(layer)
 	l.Dense = Dense{
 		Attend: o.AttendAll, KV: Transfer{cost.Seconds, cost.By.Launch}, Gather: r.smShare(&cost),

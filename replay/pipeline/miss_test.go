@@ -213,13 +213,7 @@ func slowStep(t *testing.T, r *runner, step int) (s *Step, traffic Traffic, stag
 		t.Fatal(err)
 	}
 	if k := r.kvpr; k != nil {
-		for _, part := range s.parts() {
-			for i := range part {
-				l := &part[i].Dense
-				n := k.recomputed(l, k.split(s))
-				traffic.H2D += l.Bytes*(1-float64(n)/float64(l.Positions)) + float64(n)*l.ActivationBytes
-			}
-		}
+		traffic.H2D += k.Choose(s, NewTimeline()).Bytes
 	}
 	return s, traffic, staging
 }
@@ -266,7 +260,7 @@ func TestPricesAreTheSlowOnes(t *testing.T) {
 					if o.Scaling, err = NewScaling(p, o.Model, []string{"stretch", "nearest"}[batch%2], 300); err != nil {
 						t.Fatal(err)
 					}
-					o.Schedule, o.Batch, o.Merge = schedule(t, name), batch, batch == 3
+					o.Schedule, o.Batch, o.Merge = scheduleOf(t, name), batch, batch == 3
 					if s := o.Schedule.Parts(); s > batch {
 						continue
 					}

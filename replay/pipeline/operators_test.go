@@ -192,7 +192,7 @@ func TestShareFetched(t *testing.T) {
 		Requests: []Request{{Steps: [][]Counts{{{Demand: 256, Misses: 4, Moved: 64, Positions: 1, SeqLen: 9000}}}}}}
 	scaling, err := NewScaling(p, m, "nearest", 0)
 	fatal.If(t, err)
-	r, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Selection: Selection{Method: "keys", Tokens: 1}, Schedule: schedule(t, "sequential"), Batch: 8})
+	r, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Selection: Selection{Method: "keys", Tokens: 1}, Schedule: scheduleOf(t, "sequential"), Batch: 8})
 	fatal.If(t, err)
 	fatal.If(t, r.priceStep(0))
 	near(t, "fetched", r.step.Whole[0].Missed, 64./257)

@@ -95,7 +95,7 @@ func (r *runner) gatherLogits(queries float64) float64 {
 	if r.network == nil {
 		return 0
 	}
-	return r.network.AllGather(r.TensorParallel, queries*r.vocabulary*halfBytes)
+	return r.network.AllGather(r.TensorParallel, queries*r.vocabulary*hardware.HalfBytes)
 }
 
 // reduces returns the program that sums hidden states.
@@ -111,7 +111,7 @@ func (r *runner) allReduce(queries float64) float64 {
 	if r.network == nil {
 		return 0
 	}
-	return r.network.AllReduce(r.reduces(), r.TensorParallel, queries*float64(r.Model.Hidden.Value)*halfBytes)
+	return r.network.AllReduce(r.reduces(), r.TensorParallel, queries*float64(r.Model.Hidden.Value)*hardware.HalfBytes)
 }
 
 // Routed experts on several GPUs get their tokens by a dispatch, and return the results by a combine
@@ -133,7 +133,7 @@ const scaleBlock = 128
 // FP8 with scales, others BF16. All combine BF16, as DeepEP does.
 func newExchange(m *hardware.Model, n *collective.Network, gpus int, wire float64) *exchange {
 	numbers := float64(m.MoE.Active.Value) * float64(m.Hidden.Value)
-	x := &exchange{n, gpus, int(m.MoE.Active.Value), wire, numbers * halfBytes, numbers * halfBytes}
+	x := &exchange{n, gpus, int(m.MoE.Active.Value), wire, numbers * hardware.HalfBytes, numbers * hardware.HalfBytes}
 	if m.BytesPerParameter.Value == 1 {
 		x.dispatch = numbers * (1 + 4./scaleBlock)
 	}

@@ -23,7 +23,7 @@ func parallelOptions(t *testing.T, model string, gpus int) (*Profile, Options) {
 	constants := collective.Constants{Call: 10e-6, Hop: 1e-6, Share: 0.5}
 	fit := collective.Fit{Constants: constants, Basis: []string{"a test"}}
 	n := &collective.Network{Link: 100e9, NCCL: fit, Kernels: fit}
-	return p, Options{Machine: machine, Model: shape, Scaling: scaling, Schedule: schedule(t, "dense"), Batch: 16,
+	return p, Options{Machine: machine, Model: shape, Scaling: scaling, Schedule: scheduleOf(t, "dense"), Batch: 16,
 		Threads: 1, TensorParallel: gpus, Network: func(*hardware.Machine, int) (*collective.Network, error) { return n, nil }}
 }
 
@@ -111,29 +111,6 @@ func TestTensorParallelByHand(t *testing.T) {
 	}
 }
 
-// The timeline of a step has the all-reduces in their places, and the closed form has the same time.
-func TestTensorParallelTimeline(t *testing.T) {
-	l := Layer{Project: 1, Pre: 2, Post: 4, Reduce: 0.5, Dense: Dense{Attend: 3}}
-	step := layers(l, 3)
-	step.Output, step.Embed, step.Gather = 5, 0.5, 0.25
-	tl := place(t, OnGPU{Dense: true}, step)
-	near(t, "step", tl.End(), 3*(1+2+3+4+2*0.5)+5+0.5+0.25)
-	near(t, "closed form", OnGPU{Dense: true}.Closed(step), tl.End())
-	var kinds []string
-	for _, e := range tl.Events {
-		if e.End > e.Start {
-			kinds = append(kinds, e.Kind.String())
-		}
-	}
-	layer := "project, pre-attention, attention, output projection, FFN, all-reduce, all-reduce, "
-	want := "all-reduce, " + strings.Repeat(layer, 3) + "vocabulary, all-gather"
-	if got := strings.Join(kinds, ", "); got != want {
-		t.Errorf("operations: %s, expected %s", got, want)
-	}
-	x := tl.Exposure()
-	near(t, "communication", x[Communication], 3*1+0.75)
-}
-
 // The sampler reads all logits, and the kernel model prices the part of the products.
 func TestTensorParallelKernels(t *testing.T) {
 	f, r := fittedOn(t, "h100", "llama-2-70b", 1)
@@ -164,7 +141,7 @@ func TestTensorParallelRefused(t *testing.T) {
 		"does not divide 64 query heads":       func(o *Options) { o.TensorParallel = 3 },
 		"tensor-parallel GPUs 16":              func(o *Options) { o.TensorParallel = 16 },
 		"tensor-parallel GPUs -1":              func(o *Options) { o.TensorParallel = -1 },
-		"runs on one GPU: choose dense or gpu": func(o *Options) { o.Schedule = schedule(t, "kvpr") },
+		"runs on one GPU: choose dense or gpu": func(o *Options) { o.Schedule = scheduleOf(t, "kvpr") },
 		"--expert-gpus 2 divides whole":        func(o *Options) { o.Model, o.Experts = routedModel(t), 2 },
 		"experts of a width of 1406 evenly":    func(o *Options) { o.Model = narrow(routedModel(t)) },
 		"needs a network between":              func(o *Options) { o.Network = nil },
@@ -351,7 +328,7 @@ func TestRoutedShare(t *testing.T) {
 	fatal.If(t, err)
 	fatal.If(t, r.priceStep(0))
 	dense, moe := &r.step.Whole[0], &r.step.Whole[60]
-	if dense.exchanges() || dense.Routed != 0 || !moe.exchanges() || !(moe.Routed > 0 && moe.Routed < moe.Post) {
+	if dense.Dispatch+dense.Combine+dense.Routed != 0 || !(moe.Dispatch+moe.Combine > 0) || !(moe.Routed > 0 && moe.Routed < moe.Post) {
 		t.Errorf("routed experts take %g of %g s in a dense layer, %g of %g s in the last", dense.Routed, dense.Post,
 			moe.Routed, moe.Post)
 	}

@@ -16,18 +16,18 @@ func TestServes(t *testing.T) {
 	want := map[string]Serves{"sequential": SparseTopK, "prefetch": SparseTopK, "da": SparseTopK, "dba": SparseTopK, "layerwise": SparseTopK, "sfc": SparseTopK, "tbo": SparseTopK,
 		"gpu": SparseTopK, "host": DenseAttended, "host:attend=demand": SparseTopK, "host:attend=missed": SparseTopK, "dense": DenseAttended, "kept": Compressed, "ellm": DenseAttended, "flexgen": DenseAttended, "flexgen:kv=int4": Quantized,
 		"kvpr": DenseAttended, "kvpr:kv=int4": Quantized, "kvpr:x=int4": Quantized}
-	for _, e := range scheduleTable {
-		if !slices.Contains(servesOrder, want[e.name]) {
-			t.Errorf("%s is not tested", e.name)
+	for _, name := range ScheduleNames() {
+		if !slices.Contains(servesOrder, want[name]) {
+			t.Errorf("%s is not tested", name)
 		}
 	}
 	for text, want := range want {
-		if got := schedule(t, text).Traits().Serves; got != want {
+		if got := scheduleOf(t, text).Traits().Serves; got != want {
 			t.Errorf("%s serves %q, expected %q", text, got, want)
 		}
 	}
 	for text, want := range map[string]bool{"prefetch": true, "prefetch:accuracy=0.5": true, "prefetch:accuracy=0": false, "da": false, "gpu": false} {
-		if got := schedule(t, text).Traits().Predicted > 0; got != want {
+		if got := scheduleOf(t, text).Traits().Predicted > 0; got != want {
 			t.Errorf("%s is an oracle: %t, expected %t", text, got, want)
 		}
 	}
@@ -73,7 +73,7 @@ func TestPlanTies(t *testing.T) {
 	candidate := func(s Schedule, policy string, tokens float64) Candidate {
 		return Candidate{Result: &Result{Schedule: s.Name(), Cell: Cell{policy, "2x"}, Tokens: tokens, TPOT: 0.0123456}, Serves: SparseTopK, asked: s}
 	}
-	da, gpu, tbo, sequential := schedule(t, "da"), schedule(t, "gpu"), schedule(t, "tbo"), schedule(t, "sequential")
+	da, gpu, tbo, sequential := scheduleOf(t, "da"), scheduleOf(t, "gpu"), scheduleOf(t, "tbo"), scheduleOf(t, "sequential")
 	found := []Candidate{candidate(da, "lru", 98.5), candidate(gpu, "", 100), candidate(tbo, "lru", 96), candidate(da, "fifo", 97), candidate(da, "lfu", 90), candidate(sequential, "lru", 97)}
 	o := PlanOptions{}
 	plan := o.planned(slices.Clone(found), nil)
@@ -103,7 +103,7 @@ func TestPlanTies(t *testing.T) {
 // differently, da and sequential alike. So sequential does not tie with da, but the slower gpu does.
 func TestPlanTiesBeyondALine(t *testing.T) {
 	candidate := func(text string, tokens, link float64) Candidate {
-		s := schedule(t, text)
+		s := scheduleOf(t, text)
 		return Candidate{Result: &Result{Schedule: s.Name(), Tokens: tokens, TPOT: 1,
 			Interval: Interval{Submodels: map[string]Effect{LinkModel.String(): {link, link}}}}, Serves: SparseTopK, asked: s}
 	}

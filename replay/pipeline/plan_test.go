@@ -25,7 +25,7 @@ func planOptions(t *testing.T, p *Profile, schedules ...string) PlanOptions {
 	o := PlanOptions{Options: options(t, p, "da"), LayerMap: "nearest", MaxBatch: 64}
 	o.Steps = 3
 	for _, s := range schedules {
-		o.Schedules = append(o.Schedules, schedule(t, s))
+		o.Schedules = append(o.Schedules, scheduleOf(t, s))
 	}
 	return o
 }

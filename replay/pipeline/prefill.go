@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
@@ -137,7 +138,7 @@ func (r *runner) firstTokens() (*prompts, error) {
 		return errors.Join(err, r.ctx.Err())
 	})
 	if r.stages != nil {
-		p.stages, p.send = float64(r.PipelineParallel), r.stages.Send(most*float64(r.Model.Hidden.Value)*halfBytes)
+		p.stages, p.send = float64(r.PipelineParallel), r.stages.Send(most*float64(r.Model.Hidden.Value)*hardware.HalfBytes)
 	}
 	return p, err
 }

@@ -17,7 +17,7 @@ func prefilled(t *testing.T, batch int, chunk int64, change func(*Options)) *Res
 	machine, m := parts(t, "h100", "llama-3.1-8b")
 	p, scaling, err := Decoding(4096, 2, false, m)
 	fatal.If(t, err)
-	o := Options{Machine: machine, Model: m, Scaling: scaling, Schedule: schedule(t, "dense"), Batch: batch, Steps: 1,
+	o := Options{Machine: machine, Model: m, Scaling: scaling, Schedule: scheduleOf(t, "dense"), Batch: batch, Steps: 1,
 		Prefill: Prefill{Prompt: 4096, Chunk: chunk}}
 	if change != nil {
 		change(&o)
@@ -109,7 +109,7 @@ func TestFirstTokensInterval(t *testing.T) {
 	factor := FirstTokens.Factor()
 	near(t, "high", r.TTFTInterval.High, (1+math.Hypot(rooflineFactor-1, factor-1))*r.TTFT)
 	near(t, "low", r.TTFTInterval.Low, (1-math.Hypot(1-1/rooflineFactor, 1-1/factor))*r.TTFT)
-	hosted := prefilled(t, 1, 64, func(o *Options) { o.Schedule = schedule(t, "flexgen:weights=host") })
+	hosted := prefilled(t, 1, 64, func(o *Options) { o.Schedule = scheduleOf(t, "flexgen:weights=host") })
 	link := hosted.TTFTInterval.Submodels["link"]
 	if link.Slow < 0.35 || link.Slow > linkFactor-1 {
 		t.Errorf("small passes with weights on the host: the link lengthens TTFT by %g, expected almost %g", link.Slow, linkFactor-1)
@@ -121,7 +121,7 @@ func TestFirstTokensInterval(t *testing.T) {
 
 // Weights on the host move once for each pass, and the KV of earlier chunks again.
 func TestFirstTokensOfOffloading(t *testing.T) {
-	host := func(o *Options) { o.Schedule = schedule(t, "flexgen:weights=host") }
+	host := func(o *Options) { o.Schedule = scheduleOf(t, "flexgen:weights=host") }
 	m := prefilled(t, 1, 0, nil)
 	one, two := prefilled(t, 1, 0, host), prefilled(t, 1, 2048, host)
 	if one.TTFT < m.TTFT || two.TTFT < 1.9*one.TTFT {
@@ -136,9 +136,9 @@ func TestPrefillReserve(t *testing.T) {
 	}
 	plain, chunk := reserve(1, 0, 0), reserve(1, 2048, 0)
 	numbers := 3*4096. + 2*4096 + 2*1024 + 2*14336
-	near(t, "activations", chunk-plain, (2048-1)*numbers*halfBytes)
+	near(t, "activations", chunk-plain, (2048-1)*numbers*hardware.HalfBytes)
 	near(t, "share", reserve(1, 2048, 0.1)-chunk, reserve(1, 0, 0.1))
-	near(t, "whole prompts", reserve(3, 4096*2+5, 0)-reserve(3, 0, 0), (2*4096-3)*numbers*halfBytes)
+	near(t, "whole prompts", reserve(3, 4096*2+5, 0)-reserve(3, 0, 0), (2*4096-3)*numbers*hardware.HalfBytes)
 }
 
 func TestPrefillRefuses(t *testing.T) {
@@ -162,7 +162,7 @@ func TestFirstTokensInStages(t *testing.T) {
 	fatal.If(t, err)
 	half := prefilled(t, 2, 0, nil).TTFT
 	staged := prefilled(t, 4, 0, func(o *Options) { o.PipelineParallel, o.Network = 2, Networks(lib) }).TTFT
-	if bytes := 2 * 4096 * 4096 * halfBytes; staged < 1.5*half || staged > 1.5*half+float64(bytes)/100e9 {
+	if bytes := 2 * 4096 * 4096 * hardware.HalfBytes; staged < 1.5*half || staged > 1.5*half+float64(bytes)/100e9 {
 		t.Errorf("two stages take %g s, one of half the prompts %g s", staged, half)
 	}
 }
@@ -187,7 +187,7 @@ func TestFirstTokensOfIndexer(t *testing.T) {
 	first := func(name string, prompt int) float64 {
 		p, scaling, err := Decoding(prompt, 2, false, m)
 		fatal.If(t, err)
-		return priced(t, p, Options{Machine: machine, Model: m, Scaling: scaling, Schedule: schedule(t, name), Batch: 2, Steps: 1, Experts: 64,
+		return priced(t, p, Options{Machine: machine, Model: m, Scaling: scaling, Schedule: scheduleOf(t, name), Batch: 2, Steps: 1, Experts: 64,
 			Selection: Selection{Method: indexer, Tokens: 1}, Prefill: Prefill{Prompt: int64(prompt)}}).TTFT
 	}
 	r := NewRoofline(machine, m, Selection{Method: indexer, Tokens: 1}, 64, 1)
@@ -252,7 +252,7 @@ func TestIterationOfIndexer(t *testing.T) {
 	for _, context := range []int64{500, 5000} {
 		p, scaling, err := Decoding(int(context)-1, 2, false, m)
 		fatal.If(t, err)
-		o.Schedule, o.Scaling, o.Steps, o.Prefill = schedule(t, "gpu"), scaling, 1, Prefill{}
+		o.Schedule, o.Scaling, o.Steps, o.Prefill = scheduleOf(t, "gpu"), scaling, 1, Prefill{}
 		want := priced(t, p, o).TPOT
 		o.Prefill.Chunk = 2048
 		it, err := NewIterations(t.Context(), o, false)

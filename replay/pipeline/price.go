@@ -83,7 +83,7 @@ type runner struct {
 	recomputed float64 // largest number of positions that a layer recomputed (KVPR)
 
 	step    Step
-	again   recomputation // of the step (KVPR)
+	again   Recomputation // of the step (KVPR)
 	traffic Traffic
 	staging float64 // bytes of the largest fetch of a layer
 	used    [resources]bool
@@ -140,7 +140,7 @@ func (r *runner) prepare() error {
 		r.note(noMisses + "the schedule moves uncached tokens")
 	case AttendsDensely(r.Schedule) && r.host == nil:
 		r.note(noMisses + "attention reads the whole context on the GPU")
-	case selects(r.Schedule):
+	case Selects(r.Schedule):
 		r.note("selection: %s", r.Selection.note())
 	case r.traits.Moves == MovesDropped:
 		r.note(noMisses + "the policy drops entries, and its own work is not counted")
@@ -148,7 +148,7 @@ func (r *runner) prepare() error {
 	if r.host != nil {
 		r.noteHost()
 	}
-	if !selects(r.Schedule) {
+	if !Selects(r.Schedule) {
 		r.Selection = Selection{}
 	}
 	if a := r.Ahead.Accuracy; a > 0 {
@@ -303,7 +303,7 @@ func (r *runner) run() (*Result, error) {
 			return nil, err
 		}
 		for i := range r.timeline.Events { // the resources that the step occupies
-			if e := &r.timeline.Events[i]; e.seconds > 0 {
+			if e := &r.timeline.Events[i]; e.Seconds > 0 {
 				r.used[e.Kind.Resource()] = true
 			}
 		}
@@ -319,7 +319,7 @@ func (r *runner) run() (*Result, error) {
 		result.Pieces += r.traffic.Descriptors
 		result.Reads += r.traffic.SSDRequests
 		if r.kvpr != nil {
-			result.Recomputed += r.again.mean
+			result.Recomputed += r.again.Mean
 		}
 	}
 	n := float64(len(times))
@@ -371,31 +371,6 @@ func (r *runner) tooSlow(result *Result, from int) (*Result, error) {
 	return result, nil
 }
 
-// calibrationSteps is the number of evenly spread steps on which micro-batches and eLLM's groups
-// are chosen.
-const calibrationSteps = 8
-
-// trial returns the time of a schedule over the calibration's steps. It returns infinity once the
-// time is known to be at least least.
-func (r *runner) trial(s interface {
-	Schedule
-	atLeast(s *Step) float64 // a lower bound of a step's time
-}, least float64) (sum float64, err error) {
-	r.Schedule = s
-	steps := min(calibrationSteps, r.batch.Steps)
-	for i := range steps {
-		if err := r.priceStep(i * r.batch.Steps / steps); err != nil {
-			return 0, err
-		}
-		if sum+s.atLeast(&r.step)*(1-1e-9) >= least {
-			return math.Inf(1), nil
-		}
-		r.placePriced()
-		sum += r.timeline.End()
-	}
-	return sum, nil
-}
-
 // place prices one step, places it on the timeline and sets r.traffic.
 func (r *runner) place(step int) error {
 	if err := r.priceStep(step); err != nil {
@@ -417,7 +392,7 @@ func (r *runner) placePriced() {
 		}
 	}
 	if r.kvpr != nil {
-		r.traffic.H2D += r.again.bytes
+		r.traffic.H2D += r.again.Bytes
 	}
 	r.timeline.Reset()
 	r.Schedule.Place(r.timeline, &r.step)
@@ -456,9 +431,8 @@ func (r *runner) priceStep(step int) error {
 		return err
 	}
 	if r.kvpr != nil {
-		r.step.split = new(r.kvpr.fastest(&r.step, r.timeline))
-		r.again = r.kvpr.recomputation(&r.step)
-		r.recomputed = max(r.recomputed, r.again.most)
+		r.again = r.kvpr.Choose(&r.step, r.timeline)
+		r.recomputed = max(r.recomputed, r.again.Most)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,7 +79,7 @@ func options(t testing.TB, p *Profile, text string) Options {
 	fatal.If(t, err)
 	selection, err := ParseSelection("auto", m)
 	fatal.If(t, err)
-	return Options{Machine: machine, Model: m, Scaling: scaling, Selection: selection, Schedule: schedule(t, text), Batch: 1, Threads: 16, Reserve: 0.1}
+	return Options{Machine: machine, Model: m, Scaling: scaling, Selection: selection, Schedule: scheduleOf(t, text), Batch: 1, Threads: 16, Reserve: 0.1}
 }
 
 func priced(t testing.TB, p *Profile, o Options) *Result {
@@ -274,7 +275,7 @@ func TestBadOptions(t *testing.T) {
 	p := read(t, realProfile(t))
 	for want, change := range map[string]func(*Options){
 		"batch 0":                        func(o *Options) { o.Batch = 0 },
-		"into 2 parts":                   func(o *Options) { o.Schedule = schedule(t, "tbo") },
+		"into 2 parts":                   func(o *Options) { o.Schedule = scheduleOf(t, "tbo") },
 		"accept 2":                       func(o *Options) { o.Accept = 2 },
 		"accept NaN":                     func(o *Options) { o.Accept = math.NaN() },
 		"read-ahead NaN":                 func(o *Options) { o.Ahead.Accuracy = math.NaN() },
@@ -496,4 +497,9 @@ func TestHeads(t *testing.T) {
 	if p.Heads != 2 || r.Steps != 3 {
 		t.Errorf("%d heads, %d steps", p.Heads, r.Steps)
 	}
+}
+
+// exactNames returns the schedules that decode with a policy that drops nothing.
+func exactNames(t testing.TB) []string {
+	return slices.DeleteFunc(ScheduleNames(), func(name string) bool { return !Decodes(scheduleOf(t, name), new(Profile)) })
 }

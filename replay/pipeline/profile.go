@@ -509,3 +509,12 @@ func Replay(ctx context.Context, job *replay.Job) (*replay.Result, []*Profile, e
 	profiles, err := ReadProfiles(ctx, path, cells)
 	return done, profiles, err
 }
+
+// Decodes reports whether a schedule can decode with the policy of a profile. Only kept does so with a
+// lossy policy. Schedules that attend to the whole context need no policy.
+func Decodes(s Schedule, p *Profile) bool {
+	if p.Lossy() {
+		return !Selects(s)
+	}
+	return s.Traits().Moves != MovesDropped
+}

@@ -62,9 +62,9 @@ func (it *Iterations) Room() Room {
 	r := it.r
 	gpu, m := r.Machine.GPU, r.Model
 	token, _ := r.activation(0)
-	vocabulary, hidden := max(r.vocabulary, float64(m.Vocabulary.Value)), halfBytes*float64(m.Hidden.Value)
+	vocabulary, hidden := max(r.vocabulary, float64(m.Vocabulary.Value)), hardware.HalfBytes*float64(m.Hidden.Value)
 	total := float64(gpu.Memory.Value) - max(0, float64(gpu.Reserved.Or(usualReserved))-contextBytes)
-	fixed := max(r.Reserve*total, contextBytes) + halfBytes*rotary(m)*float64(m.Context.Value)
+	fixed := max(r.Reserve*total, contextBytes) + hardware.HalfBytes*rotary(m)*float64(m.Context.Value)
 	switch {
 	case r.TensorParallel <= 1:
 		fixed += outside
@@ -96,13 +96,13 @@ func (r *runner) buffers(tokens float64) (kept, layer float64) {
 	m := r.Model
 	if e := m.MoE; e != nil { // results of both products (TritonExperts in vllm/model_executor/layers/fused_moe)
 		hidden, wide := float64(m.Hidden.Value), float64(e.FFN.Value)
-		kept = tokens * float64(e.Active.Value) * (max(wide, hidden) + max(upMatrices(m)*wide, hidden)) * halfBytes
+		kept = tokens * float64(e.Active.Value) * (max(wide, hidden) + max(upMatrices(m)*wide, hidden)) * hardware.HalfBytes
 	}
 	l := m.Latent
 	if l == nil {
 		return kept, 0
 	}
-	expansion := float64(m.QueryHeads.Value) * float64(l.NoPE.Value+l.Value.Value) * halfBytes
+	expansion := float64(m.QueryHeads.Value) * float64(l.NoPE.Value+l.Value.Value) * hardware.HalfBytes
 	layer = min(expanded, expandedContexts*float64(m.Context.Value)) * expansion
 	if i := m.Indexer; i != nil { // the experts' buffer is used again
 		kept = max(kept, indexedContexts*float64(m.Context.Value)*float64(i.Entry.Value)) + tokens*float64(i.TopK.Value)*4

@@ -70,17 +70,8 @@ func AttendsDensely(s Schedule) bool {
 	return serves != SparseTopK && serves != Compressed
 }
 
-// selects reports whether a schedule finds a Top-K.
-func selects(s Schedule) bool { return s.Traits().Serves == SparseTopK }
-
-// Decodes reports whether a schedule can decode with the policy of a profile. Only kept does so with a
-// lossy policy. Schedules that attend to the whole context need no policy.
-func Decodes(s Schedule, p *Profile) bool {
-	if p.Lossy() {
-		return !selects(s)
-	}
-	return s.Traits().Moves != MovesDropped
-}
+// Selects reports whether a schedule finds a Top-K.
+func Selects(s Schedule) bool { return s.Traits().Serves == SparseTopK }
 
 // HasCell reports whether the time of a schedule depends on the policy and its capacity.
 func HasCell(s Schedule) bool {
@@ -165,15 +156,6 @@ func ScheduleList() string {
 
 func (e entry) names() names.Name { return names.Name{Name: e.name, Aliases: e.aliases} }
 
-// find returns the line of a table that a user names.
-func find[T any](kind, name string, table []T, of func(T) names.Name) (line T, err error) {
-	name, err = names.Find(kind, name, slice.Map(table, of))
-	if err != nil {
-		return line, err
-	}
-	return table[slices.IndexFunc(table, func(x T) bool { return of(x).Name == name })], nil
-}
-
 // ScheduleNames returns the names of the schedules without options.
 func ScheduleNames() []string { return names.List(slice.Map(scheduleTable, entry.names)) }
 
@@ -186,7 +168,7 @@ func ScheduleAliases() string {
 // ParseSchedule reads "NAME[:OPTION=VALUE,...]". NAME may be an alias, in any case.
 func ParseSchedule(text string) (Schedule, error) {
 	name, options, _ := strings.Cut(text, ":")
-	e, err := find("schedule", name, scheduleTable, entry.names)
+	e, err := names.FindIn(scheduleTable, "schedule", name, entry.names)
 	if err != nil {
 		return nil, err
 	}

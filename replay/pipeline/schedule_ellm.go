@@ -216,93 +216,6 @@ const (
 	mostRecomputed = 2
 )
 
-// choose makes the open choices of the schedule. By time, each of the six groups gets the least
-// share that fits, and the group with the least time over some steps is chosen. By idle time it
-// follows eLLM (section 4.3.2): the share with the largest groups, the groups with the least idle
-// time, then the share again.
-func (r *runner) choose(s *ELLM) error {
-	e := *s
-	r.Schedule, r.ellm = &e, &e
-	open, chosen := math.IsNaN(e.Uncached), e.Swap < 0
-	if chosen {
-		e.Swap, e.Recompute = mostSwapped, mostRecomputed
-	}
-	if open {
-		e.Uncached = r.leastUncached(&e)
-	}
-	if chosen && e.Uncached > 0 {
-		if err := r.chooseGroup(&e, open); err != nil {
-			return err
-		}
-		r.note("chosen: in each group of %d layers %d run again and %d are swapped in", e.Swap+e.Recompute, e.Recompute, e.Swap)
-	}
-	if open {
-		e.Uncached = r.leastUncached(&e)
-		r.note("chosen: %.3g of each request's tokens stay uncached, the smallest share that fits", e.Uncached)
-	}
-	return nil
-}
-
-// chooseGroup sets the group with the least idle time, or with the least time over the
-// calibration's steps. For idle time it takes every layer to be like the first of a step. By time,
-// each group gets its own share if that is open. Groups that fit are preferred. Among equals it
-// takes the smaller.
-func (r *runner) chooseGroup(e *ELLM, open bool) error {
-	if e.ByIdle {
-		err := r.priceStep(0)
-		if err == nil {
-			e.Swap, e.Recompute = leastIdle(&r.step.Whole[0])
-		}
-		return err
-	}
-	var best ELLM
-	least, fits := math.Inf(1), false
-	for swap, recompute := range configurations {
-		if e.Swap, e.Recompute = swap, recompute; open {
-			e.Uncached = r.leastUncached(e)
-		}
-		fit := r.memory(0).Verdict == ""
-		switch {
-		case fits && !fit:
-			continue
-		case fit && !fits:
-			least, fits = math.Inf(1), true
-		}
-		seconds, err := r.trial(e, least)
-		if err != nil {
-			return err
-		}
-		if seconds < least {
-			best, least = *e, seconds
-		}
-	}
-	*e = best
-	return nil
-}
-
-// uncachedSteps is the inverse of the step in which the share is chosen.
-const uncachedSteps = 1e4
-
-// leastUncached returns the smallest share that fits into the GPU's memory, at most 1. Memory falls
-// linearly with the share and a step's time rises. So this share has the most tokens/s of all that
-// fit.
-func (r *runner) leastUncached(e *ELLM) float64 {
-	at := func(share float64) float64 {
-		e.Uncached = share
-		mem := r.memory(0)
-		return mem.GPU - mem.GPUHas
-	}
-	none, all := at(0), at(1)
-	switch {
-	case none <= 0:
-		return 0
-	case all >= 0:
-		return 1
-	}
-	share := math.Ceil(none/(none-all)*uncachedSteps) / uncachedSteps
-	return min(1, share)
-}
-
 // settled returns the schedule with groups chosen for a step, if they are open.
 func (e *ELLM) settled(s *Step) *ELLM {
 	if e.Swap >= 0 {
@@ -323,8 +236,8 @@ func (e *ELLM) settled(s *Step) *ELLM {
 	return &best
 }
 
-// atLeast returns the closed form. Fetch kernels take SM time in addition.
-func (e *ELLM) atLeast(s *Step) float64 { return e.Closed(s) }
+// AtLeast returns the closed form. Fetch kernels take SM time in addition.
+func (e *ELLM) AtLeast(s *Step) float64 { return e.Closed(s) }
 
 // Idle returns the seconds that either the link or the SMs wait for the other in a group. The group
 // has swap layers that move and recompute layers that are run again, each like l. eLLM chooses

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
 // KVPR keeps all KV on the host. In each step the GPU recomputes a layer's first positions from
@@ -258,8 +259,8 @@ func (k *KVPR) recomputed(d *Dense, n int) int {
 
 // split returns the step's split: the known one, or the fastest.
 func (k *KVPR) split(s *Step) int {
-	if s.split != nil {
-		return *s.split
+	if s.Split != nil {
+		return *s.Split
 	}
 	return k.fastest(s, NewTimeline())
 }
@@ -337,23 +338,27 @@ func bottom(low, high, near int, falls func(n int) bool) int {
 	return low
 }
 
-// recomputation holds the positions that a step's layers recompute, and the bytes that it moves to
-// the GPU for their KV, without weights.
-type recomputation struct{ mean, most, bytes float64 }
+// Recomputation describes a step of KVPR.
+type Recomputation struct {
+	Mean, Most float64 // positions that the step's layers recompute
+	Bytes      float64 // moved to the GPU for the KV of the layers, without weights
+}
 
-func (k *KVPR) recomputation(s *Step) (x recomputation) {
-	split, layers := k.split(s), 0
+// Choose sets the number of positions that a step recomputes. It uses a timeline for trials.
+func (k *KVPR) Choose(s *Step, t *Timeline) (x Recomputation) {
+	split, layers := k.fastest(s, t), 0
+	s.Split = &split
 	for _, part := range s.parts() {
 		for i := range part {
 			d := &part[i].Dense
 			n := float64(k.recomputed(d, split))
 			if d.Positions > 0 {
-				x.bytes += d.Bytes*(1-n/float64(d.Positions)) + n*d.ActivationBytes
+				x.Bytes += d.Bytes*(1-n/float64(d.Positions)) + n*d.ActivationBytes
 			}
-			x.mean, x.most, layers = x.mean+n, max(x.most, n), layers+1
+			x.Mean, x.Most, layers = x.Mean+n, max(x.Most, n), layers+1
 		}
 	}
-	x.mean /= float64(layers)
+	x.Mean /= float64(layers)
 	return x
 }
 
@@ -364,22 +369,20 @@ type Quantization struct {
 	Group int // numbers that share a scale, 0 for FP16
 }
 
-const (
-	halfBytes   = 2   // bytes of an FP16 number
-	packedBytes = 0.5 // bytes of a 4-bit number
-)
+// packedBytes is the size of a 4-bit number.
+const packedBytes = 0.5
 
 // PerNumber returns the bytes of a number, with its share of the group's two FP16 numbers. In
 // groups of 64 it is 0.5625, 3.6 times less than FP16.
 func (q Quantization) PerNumber() float64 {
 	if q.Group == 0 {
-		return halfBytes
+		return hardware.HalfBytes
 	}
-	return packedBytes + 2*halfBytes/float64(q.Group)
+	return packedBytes + 2*hardware.HalfBytes/float64(q.Group)
 }
 
 // Ratio returns PerNumber divided by the bytes of an FP16 number.
-func (q Quantization) Ratio() float64 { return q.PerNumber() / halfBytes }
+func (q Quantization) Ratio() float64 { return q.PerNumber() / hardware.HalfBytes }
 
 // Dequantized returns the bytes of GPU memory that are read and written to make a number FP16
 // again. It counts the passes of FlexGen's code (FlexLLMGen, flexgen/compression.py, decompress).
@@ -390,8 +393,8 @@ func (q Quantization) Dequantized() float64 {
 	if q.Group == 0 {
 		return 0
 	}
-	const unpack = 2 * (2*packedBytes + packedBytes + halfBytes/2.)
-	inPlace := 2*halfBytes + halfBytes/float64(q.Group)
+	const unpack = 2 * (2*packedBytes + packedBytes + hardware.HalfBytes/2.)
+	inPlace := 2*hardware.HalfBytes + hardware.HalfBytes/float64(q.Group)
 	return unpack + 2*inPlace
 }
 
@@ -402,7 +405,7 @@ func (q Quantization) Quantized() float64 {
 	if q.Group == 0 {
 		return 0
 	}
-	const bounds, passes, bytes, pack = 2 * halfBytes, 4 * 2 * halfBytes, halfBytes + 1, 2*packedBytes + 3*packedBytes
+	const bounds, passes, bytes, pack = 2 * hardware.HalfBytes, 4 * 2 * hardware.HalfBytes, hardware.HalfBytes + 1, 2*packedBytes + 3*packedBytes
 	return bounds + passes + bytes + pack
 }
 

@@ -9,7 +9,7 @@ import (
 // agree on it, and the layer-wise choice is the better of both.
 func TestOverlapWithGather(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 0))
-	dba := schedule(t, "dba:delta_us=20").(*DBA)
+	dba := scheduleOf(t, "dba:delta_us=20").(*DBA)
 	for range 2000 {
 		l := Layer{Pre: r.Float64(), Attend: 2 * r.Float64(), Select: 2 * r.Float64(), Missed: r.Float64(), Gather: r.Float64() / 4,
 			Fetch: Transfer{Seconds: 0.01 + 4*r.Float64(), Fixed: 0.01}}

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/kvreplay/kvreplay/policies"
 )
@@ -60,30 +59,9 @@ func (c *SFC) Place(t *Timeline, s *Step) {
 	})
 }
 
-// calibrate sets SFC's number of micro-batches to the divisor of the batch with the least time over
-// some steps (KVDrive, section 5.3).
-func (r *runner) calibrate() error {
-	best, least := 1, math.Inf(1)
-	for n := 1; n <= r.Batch; n++ {
-		if r.Batch%n != 0 {
-			continue
-		}
-		sum, err := r.trial(&SFC{N: n}, least)
-		if err != nil {
-			return err
-		}
-		if sum < least {
-			best, least = n, sum
-		}
-	}
-	r.Schedule = &SFC{N: best}
-	r.note("calibrated: %d micro-batches", best)
-	return nil
-}
-
-// atLeast returns a lower bound of the step's time with micro-batches: the working time of the
+// AtLeast returns a lower bound of the step's time with micro-batches: the working time of the
 // busiest resource.
-func (c *SFC) atLeast(s *Step) float64 {
+func (c *SFC) AtLeast(s *Step) float64 {
 	var sms, link, host, drive float64
 	for i := range s.Whole {
 		l := &s.Whole[i]

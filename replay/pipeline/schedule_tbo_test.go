@@ -28,7 +28,7 @@ func TestTBOTurns(t *testing.T) {
 			"output projection, FFN 0, attention 1, output projection, FFN 1, routed experts 0, routed experts 1, ", 2), ", ")},
 	} {
 		var order []string
-		for _, e := range place(t, schedule(t, "tbo"), halved(c.layer, 2)).Events {
+		for _, e := range place(t, scheduleOf(t, "tbo"), halved(c.layer, 2)).Events {
 			if e.Kind.Resource() == SMs && e.End > e.Start {
 				order = append(order, e.Kind.String()+" "+string('0'+rune(e.Part)))
 			}
@@ -43,9 +43,9 @@ func TestTBOTurns(t *testing.T) {
 // the other half, except for the last combine. Without halves, every transfer is exposed.
 func TestTBOHidesExchange(t *testing.T) {
 	l := Layer{Project: 2, Attend: 1, Post: 3, Routed: 2, Dispatch: 2, Combine: 2, Fetch: Transfer{Seconds: 2}}
-	near(t, "tbo", place(t, schedule(t, "tbo"), halved(l, 10)).End(), 10*2*6+2)
-	near(t, "sequential", place(t, schedule(t, "sequential"), layers(l, 10)).End(), 10*(6+6))
-	x := place(t, schedule(t, "tbo"), halved(l, 10)).Exposure()
+	near(t, "tbo", place(t, scheduleOf(t, "tbo"), halved(l, 10)).End(), 10*2*6+2)
+	near(t, "sequential", place(t, scheduleOf(t, "sequential"), layers(l, 10)).End(), 10*(6+6))
+	x := place(t, scheduleOf(t, "tbo"), halved(l, 10)).Exposure()
 	near(t, "exposed combine", x[Combining], 2)
 	near(t, "exposed dispatch", x[Dispatching], 0)
 }
@@ -54,13 +54,13 @@ func TestTBOHidesExchange(t *testing.T) {
 func TestTBOWithinByHand(t *testing.T) {
 	s := halved(Layer{Select: 2, Attend: 8, Missed: 0.5, Fetch: Transfer{Seconds: 10}}, 1)
 	// Plain: fetches end at 12 and 22, attention at 20 and 30.
-	near(t, "tbo", place(t, schedule(t, "tbo"), s).End(), 30)
+	near(t, "tbo", place(t, scheduleOf(t, "tbo"), s).End(), 30)
 	// DA: the first half computes from 4 to 8 and from 12 to 16, the second from 16 to 20 and from 22
 	// to 26.
-	near(t, "da", place(t, schedule(t, "tbo:within=da"), s).End(), 26)
+	near(t, "da", place(t, scheduleOf(t, "tbo:within=da"), s).End(), 26)
 	// DBA: the fetches of half a selection begin at 1, after 5 each: 6, 11, 16, 21.
-	near(t, "dba", place(t, schedule(t, "tbo:within=dba"), s).End(), 25)
-	near(t, "dba with overhead", place(t, schedule(t, "tbo:within=dba,delta_us=500000"), s).End(), 25.5)
+	near(t, "dba", place(t, scheduleOf(t, "tbo:within=dba"), s).End(), 25)
+	near(t, "dba with overhead", place(t, scheduleOf(t, "tbo:within=dba,delta_us=500000"), s).End(), 25.5)
 }
 
 // A step takes at least the work of each resource and at least each half alone. Overlap within the
@@ -77,7 +77,7 @@ func TestTBOBounds(t *testing.T) {
 		s.Parts = [][]Layer{a.Whole, b.Whole}
 		before := 0.
 		for _, name := range []string{"tbo:within=dba", "tbo:within=da", "tbo"} {
-			tl := place(t, schedule(t, name), s)
+			tl := place(t, scheduleOf(t, name), s)
 			end := tl.End()
 			for resource := range resources {
 				if work := busy(tl, resource); end < work-1e-9 {
@@ -85,7 +85,7 @@ func TestTBOBounds(t *testing.T) {
 				}
 			}
 			for _, half := range s.Parts {
-				alone := place(t, schedule(t, name), &Step{Whole: half, Output: s.Output}).End()
+				alone := place(t, scheduleOf(t, name), &Step{Whole: half, Output: s.Output}).End()
 				if end < alone-1e-9 {
 					t.Fatalf("%s takes %g, one half alone %g", name, end, alone)
 				}
@@ -104,10 +104,10 @@ func TestParseTBO(t *testing.T) {
 		"tbo:within=dba":                        "tbo:within=dba,phi=0.5,delta_us=0",
 		"two-batch-overlap:within=dba,phi=0.25": "tbo:within=dba,phi=0.25,delta_us=0",
 	} {
-		if got := schedule(t, text).Name(); got != want {
+		if got := scheduleOf(t, text).Name(); got != want {
 			t.Errorf("%s is %s, expected %s", text, got, want)
 		}
-		if again := schedule(t, want).Name(); again != want {
+		if again := scheduleOf(t, want).Name(); again != want {
 			t.Errorf("%s parses to %s", want, again)
 		}
 	}

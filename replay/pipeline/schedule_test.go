@@ -3,7 +3,6 @@ package pipeline
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -17,16 +16,11 @@ func near(t testing.TB, what string, got, want float64) {
 	}
 }
 
-func schedule(t testing.TB, text string) Schedule {
+func scheduleOf(t testing.TB, text string) Schedule {
 	t.Helper()
 	s, err := ParseSchedule(text)
 	fatal.If(t, err)
 	return s
-}
-
-// exactNames returns the schedules that decode with a policy that drops nothing.
-func exactNames(t testing.TB) []string {
-	return slices.DeleteFunc(ScheduleNames(), func(name string) bool { return !Decodes(schedule(t, name), new(Profile)) })
 }
 
 // busy returns the seconds that a resource works.
@@ -104,11 +98,11 @@ func TestKVDriveByHand(t *testing.T) {
 	l := Layer{Select: 4, LookupCPU: 2, Fetch: Transfer{Seconds: 8}, Attend: 3, Post: 1, Update: 1}
 	plain := l
 	plain.Select, plain.LookupCPU, plain.Fetch.Seconds = 4.25, 2.25, 8.25
-	near(t, "sequential", place(t, schedule(t, "sequential:lookup=cpu"), layers(plain, 1)).End(), 19.75)
+	near(t, "sequential", place(t, scheduleOf(t, "sequential:lookup=cpu"), layers(plain, 1)).End(), 19.75)
 	for n, want := range map[int]float64{1: 18.75, 2: 16, 4: 15, 8: 15.25, 16: 16.875} {
 		near(t, "sfc", place(t, &SFC{N: n}, divided(layers(l, 1), n, 0.25)).End(), want)
 	}
-	infinigen := schedule(t, "prefetch")
+	infinigen := scheduleOf(t, "prefetch")
 	more := place(t, infinigen, layers(l, 9)).End() - place(t, infinigen, layers(l, 8)).End()
 	near(t, "a layer of prefetch", more, 12)
 
@@ -126,7 +120,7 @@ func essLayer(misses float64) Layer {
 }
 
 func TestESSByHand(t *testing.T) {
-	dba := schedule(t, "dba:delta_us=100").(*DBA)
+	dba := scheduleOf(t, "dba:delta_us=100").(*DBA)
 	for _, c := range []struct{ misses, none, da, dba float64 }{{128, 0.36311e-3, 0, 0.1e-3}, {512, 1.45243e-3, 0.48443e-3, 0.1e-3}} {
 		l := essLayer(c.misses)
 		for what, v := range map[string][2]float64{"none": {l.fetching(1), c.none}, "da": {ExposedDA(&l), c.da}, "dba": {dba.Exposed(&l), c.dba}} {
@@ -142,7 +136,7 @@ func TestESSByHand(t *testing.T) {
 	}
 	// The fetch is hidden up to (W_pre + W_attn) / (τ + W_attn/K) misses, and with DBA φ·W_idx
 	// more.
-	for want, exposed := range map[float64]func(*Layer) float64{366.8: ExposedDA, 666.5: schedule(t, "dba").(*DBA).Exposed} {
+	for want, exposed := range map[float64]func(*Layer) float64{366.8: ExposedDA, 666.5: scheduleOf(t, "dba").(*DBA).Exposed} {
 		hidden, shown := essLayer(want-0.1), essLayer(want+0.1)
 		if exposed(&hidden) > 0 || exposed(&shown) <= 0 {
 			t.Errorf("at %g misses %g s are exposed, at %g %g", want-0.1, exposed(&hidden), want+0.1, exposed(&shown))
@@ -159,7 +153,7 @@ func TestESSByHand(t *testing.T) {
 // longer than the closed form.
 func TestDBAIsHonest(t *testing.T) {
 	l := Layer{Select: 10, Fetch: Transfer{Seconds: 4}}
-	dba := schedule(t, "dba").(*DBA)
+	dba := scheduleOf(t, "dba").(*DBA)
 	near(t, "dba", place(t, dba, layers(l, 1)).End(), 12)
 	near(t, "closed form", dba.Closed(layers(l, 1)), 10)
 }
@@ -173,9 +167,9 @@ func TestKVPRByHand(t *testing.T) {
 	if n := l.Dense.SplitPoint(); n != 40 {
 		t.Errorf("split at %d, expected 40", n)
 	}
-	near(t, "row", place(t, schedule(t, "kvpr"), layers(l, 1)).End(), 1600)
+	near(t, "row", place(t, scheduleOf(t, "kvpr"), layers(l, 1)).End(), 1600)
 	short := kvprLayer(10, 20, 30, 100, 30)
-	near(t, "row, prompt 30", place(t, schedule(t, "kvpr"), layers(short, 3)).End(), 3*1700)
+	near(t, "row, prompt 30", place(t, scheduleOf(t, "kvpr"), layers(short, 3)).End(), 3*1700)
 	near(t, "not shipped", func() float64 { d := kvprLayer(0, 20, 30, 100, 100).Dense; return d.RecomputeTime(d.SplitPoint()) }(), 1200)
 
 	step := layers(l, 4)
@@ -185,13 +179,13 @@ func TestKVPRByHand(t *testing.T) {
 	for range 8 {
 		step.Parts = append(step.Parts, step.Whole)
 	}
-	column := schedule(t, "kvpr:order=column,batches=8,weights=host,recompute=paper").(*KVPR)
+	column := scheduleOf(t, "kvpr:order=column,batches=8,weights=host,recompute=paper").(*KVPR)
 	near(t, "column", place(t, column, step).End(), 4*(500+8*1600))
 	near(t, "column, closed", column.Closed(step), 4*(500+8*1600))
 	// Column by column, recomputing overlaps the next transfers. 50 positions keep both resources
 	// busy: 50·10 + 50·20 on the link, 50·30 on the GPU. The last 1500 begin when the last
 	// activations have arrived, which is 1000 before the link's end.
-	fastest := schedule(t, "kvpr:order=column,batches=8,weights=host").(*KVPR)
+	fastest := scheduleOf(t, "kvpr:order=column,batches=8,weights=host").(*KVPR)
 	near(t, "column, fastest", place(t, fastest, step).End(), 4*(500+8*1500)+500)
 }
 
@@ -235,13 +229,13 @@ func TestClosedForms(t *testing.T) {
 	for range 300 {
 		s := random(r, 1+r.IntN(9))
 		for _, name := range []string{"sequential", "sequential:lookup=cpu", "prefetch", "da", "da:attend=whole", "dba:phi=0,delta_us=5", "layerwise", "layerwise:phi=0.3,delta_us=1", "sfc:parts=1", "flexgen", "gpu", "dense"} {
-			c := schedule(t, name).(Closed)
+			c := scheduleOf(t, name).(Closed)
 			near(t, name, place(t, c, s).End(), c.Closed(s))
 		}
 		n := 1 + r.IntN(5)
 		sfc := &SFC{N: n}
 		near(t, sfc.Name(), place(t, sfc, divided(s, n, 0.1)).End(), sfc.Closed(s))
-		honest := schedule(t, "dba").(*DBA)
+		honest := scheduleOf(t, "dba").(*DBA)
 		if end := place(t, honest, s).End(); end < honest.Closed(s)-1e-9 {
 			t.Errorf("dba takes %g, less than its closed form %g", end, honest.Closed(s))
 		}
@@ -258,11 +252,11 @@ func TestSSD(t *testing.T) {
 		}
 		s.Parts = [][]Layer{s.Whole, s.Whole}
 		for _, name := range ScheduleNames() {
-			place(t, schedule(t, name), s)
+			place(t, scheduleOf(t, name), s)
 		}
 	}
 	l := Layer{Fetch: Transfer{Seconds: 32}, Read: 100, Hop: Transfer{Seconds: 8}}
-	x := place(t, schedule(t, "sequential"), layers(l, 1)).Exposure()
+	x := place(t, scheduleOf(t, "sequential"), layers(l, 1)).Exposure()
 	near(t, "ssd", x[Drive], 100)
 	near(t, "fetch", x[Fetch], 8)
 }
@@ -271,7 +265,7 @@ func TestSSD(t *testing.T) {
 func TestPrefetchAccuracy(t *testing.T) {
 	s, before := random(rand.New(rand.NewPCG(8, 9)), 12), 0.
 	for _, name := range []string{"prefetch", "prefetch:accuracy=0.9", "prefetch:accuracy=0.5", "prefetch:accuracy=0"} {
-		end := place(t, schedule(t, name), s).End()
+		end := place(t, scheduleOf(t, name), s).End()
 		if end <= before {
 			t.Errorf("%s takes %g, no more than %g with better predictions", name, end, before)
 		}
@@ -284,7 +278,7 @@ func TestPrefetchAccuracy(t *testing.T) {
 func TestWrongPredictionsLookUpAgain(t *testing.T) {
 	const n = 4
 	var looked, selected, fetched float64
-	for _, e := range place(t, schedule(t, "prefetch:accuracy=0.75"), layers(Layer{Project: 1, Select: 2, LookupGPU: 3, Attend: 1, Fetch: Transfer{Seconds: 8}}, n)).Events {
+	for _, e := range place(t, scheduleOf(t, "prefetch:accuracy=0.75"), layers(Layer{Project: 1, Select: 2, LookupGPU: 3, Attend: 1, Fetch: Transfer{Seconds: 8}}, n)).Events {
 		switch e.Kind {
 		case LookupGPU:
 			looked += e.End - e.Start
@@ -304,7 +298,7 @@ func TestTwoBatches(t *testing.T) {
 	s := layers(l, 10)
 	s.Parts = [][]Layer{s.Whole, s.Whole}
 	// Each half computes 5 per layer while the other fetches 5, so the SMs wait only at the start.
-	tl := place(t, schedule(t, "tbo"), s)
+	tl := place(t, scheduleOf(t, "tbo"), s)
 	near(t, "computation", busy(tl, SMs), 100)
 	if tl.End() > 106 {
 		t.Errorf("two batches take %g, expected at most 106", tl.End())
@@ -313,8 +307,8 @@ func TestTwoBatches(t *testing.T) {
 
 func TestParseSchedule(t *testing.T) {
 	for _, e := range scheduleTable {
-		s := schedule(t, e.name)
-		if again := schedule(t, s.Name()); again.Name() != s.Name() {
+		s := scheduleOf(t, e.name)
+		if again := scheduleOf(t, s.Name()); again.Name() != s.Name() {
 			t.Errorf("%s parses to %s", s.Name(), again.Name())
 		}
 	}
@@ -325,5 +319,41 @@ func TestParseSchedule(t *testing.T) {
 		if _, err := ParseSchedule(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, expected %q", text, err, want)
 		}
+	}
+}
+
+// The benchmark prices one layer and step three ways: by closed form, by events with the time by
+// cause, and from a profile's counts.
+func BenchmarkLayerSteps(b *testing.B) {
+	step := random(rand.New(rand.NewPCG(1, 1)), 61)
+	step.Parts = [][]Layer{step.Whole, step.Whole, step.Whole, step.Whole}
+	report := func(b *testing.B) {
+		b.ReportMetric(float64(b.N)*float64(len(step.Whole))/b.Elapsed().Seconds()/1e6, "Mlayer-steps/s")
+	}
+	for _, name := range []string{"sequential", "prefetch", "da", "dba", "layerwise", "sfc:parts=4", "kvpr:order=column,batches=4", "flexgen"} {
+		s := scheduleOf(b, name)
+		b.Run("closed/"+name, func(b *testing.B) {
+			c, sum := s.(Closed), 0.
+			for b.Loop() {
+				sum += c.Closed(step)
+			}
+			if sum <= 0 {
+				b.Fatal("no time")
+			}
+			report(b)
+		})
+		b.Run("events/"+name, func(b *testing.B) {
+			t, sum := NewTimeline(), 0.
+			for b.Loop() {
+				t.Reset()
+				s.Place(t, step)
+				x := t.Exposure()
+				sum += x.Sum()
+			}
+			if sum <= 0 {
+				b.Fatal("no time")
+			}
+			report(b)
+		})
 	}
 }

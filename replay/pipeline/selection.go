@@ -208,7 +208,7 @@ func groupCost(vectors float64) func(s Selection, m *hardware.Model) cost {
 	return func(s Selection, m *hardware.Model) cost {
 		tokens := float64(max(1, s.Tokens))
 		perToken := vectors / tokens
-		bytes := perToken * keyHeads(m) * keyDim(m) * halfBytes
+		bytes := perToken * keyHeads(m) * keyDim(m) * hardware.HalfBytes
 		return cost{token: bytes, read: bytes, scores: keyHeads(m) / tokens,
 			flop: 2 * perToken * float64(m.QueryHeads.Value) * keyDim(m)}
 	}
@@ -220,7 +220,7 @@ func groupCost(vectors float64) func(s Selection, m *hardware.Model) cost {
 func meanCost(s Selection, m *hardware.Model) cost {
 	const passes = 4
 	c := groupCost(1)(s, m)
-	c.read += passes * halfBytes * float64(m.QueryHeads.Value) / float64(max(1, s.Tokens))
+	c.read += passes * hardware.HalfBytes * float64(m.QueryHeads.Value) / float64(max(1, s.Tokens))
 	return c
 }
 
@@ -237,10 +237,10 @@ const meanKernels = 1 + 3 + 1 + 14 + 1
 // and fetches 1.8 % (cache_hub/retroinfer_cache.py, and generate_config for the numbers).
 func waveCost(s Selection, m *hardware.Model) cost {
 	heads, dim, tokens := keyHeads(m), keyDim(m), float64(s.Tokens)
-	vector := halfBytes * dim
+	vector := hardware.HalfBytes * dim
 	flop := 2 * float64(m.QueryHeads.Value) * dim / tokens
-	estimated := 3 * s.Share * (2*vector + halfBytes)
-	return cost{token: heads * (2*vector + halfBytes + 1) / tokens, read: heads * (vector + 1 + estimated) / tokens,
+	estimated := 3 * s.Share * (2*vector + hardware.HalfBytes)
+	return cost{token: heads * (2*vector + hardware.HalfBytes + 1) / tokens, read: heads * (vector + 1 + estimated) / tokens,
 		flop: flop * (1 + 2*s.Share), scores: heads / tokens}
 }
 
@@ -250,8 +250,8 @@ func waveCost(s Selection, m *hardware.Model) cost {
 // share is 0.2 in speedup/scripts.
 func partialCost(s Selection, m *hardware.Model) cost {
 	columns, queries := math.Floor(s.Share*keyDim(m)), float64(m.QueryHeads.Value)
-	bytes, weights := keyHeads(m)*columns*halfBytes, float64(m.Hidden.Value)*queries*columns
-	return cost{token: bytes, read: bytes, weights: weights, held: halfBytes * weights,
+	bytes, weights := keyHeads(m)*columns*hardware.HalfBytes, float64(m.Hidden.Value)*queries*columns
+	return cost{token: bytes, read: bytes, weights: weights, held: hardware.HalfBytes * weights,
 		flop: 2 * queries * columns, query: 2 * weights, scores: keyHeads(m)}
 }
 
@@ -264,7 +264,7 @@ func partialCost(s Selection, m *hardware.Model) cost {
 func productCost(s Selection, m *hardware.Model) cost {
 	heads, queries, centroids := keyHeads(m), float64(m.QueryHeads.Value), math.Exp2(float64(s.Bits))
 	codes := heads * float64(s.Parts*s.Bits) / 8
-	return cost{token: codes, read: codes, request: heads * centroids * keyDim(m) * halfBytes,
+	return cost{token: codes, read: codes, request: heads * centroids * keyDim(m) * hardware.HalfBytes,
 		flop: queries * float64(s.Parts), query: 2 * queries * keyDim(m) * centroids, scores: heads}
 }
 
@@ -278,7 +278,7 @@ func hashCost(s Selection, m *hardware.Model) cost {
 	const number, sharing = 4., 16.
 	heads, queries, tables := keyHeads(m), float64(m.QueryHeads.Value), float64(s.Parts)
 	buckets, vectors := math.Exp2(float64(s.Bits)), tables*float64(s.Bits)*keyDim(m)
-	return cost{weights: heads * vectors, held: halfBytes * heads * vectors / sharing, query: 2 * queries * vectors,
+	return cost{weights: heads * vectors, held: hardware.HalfBytes * heads * vectors / sharing, query: 2 * queries * vectors,
 		host: hostIndex{token: number * (heads*tables + queries), request: 2 * number * heads * tables * buckets,
 			scan: number * queries * tables / buckets, touches: queries * tables}}
 }
@@ -294,7 +294,7 @@ func (s Selection) kernels() float64 {
 // selecting returns the time to score the index and find the Top-K.
 func (r *Roofline) selecting(l *Load) float64 {
 	c := r.Selection.cost(r.Model)
-	gpu := r.scoring(l.Scored, l.Queries*c.query, l.Context*c.read+l.Requests*c.request+halfBytes*c.weights)
+	gpu := r.scoring(l.Scored, l.Queries*c.query, l.Context*c.read+l.Requests*c.request+hardware.HalfBytes*c.weights)
 	return gpu + l.Scored*c.host.scan/r.host + l.Queries*c.host.touches*r.latency/float64(r.Threads)
 }
 

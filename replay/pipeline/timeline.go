@@ -22,7 +22,7 @@ type Event struct {
 	// cause is the event whose end let this one begin, None at time 0.
 	cause      Op
 	Start, End float64 // s
-	seconds    float64 // duration without contention
+	Seconds    float64 // duration without contention
 	after      int32   // start of its dependencies in Timeline.after
 }
 
@@ -103,7 +103,7 @@ func (t *Timeline) Add(k Kind, layer, part int, seconds float64, after ...Op) Op
 // append places an operation of some seconds after others.
 func (t *Timeline) append(k Kind, layer, part int, seconds float64, after []Op) Op {
 	op := Op(len(t.Events))
-	t.Events = append(t.Events, Event{Kind: k, Layer: int32(layer), Part: int32(part), seconds: seconds, after: int32(len(t.after))})
+	t.Events = append(t.Events, Event{Kind: k, Layer: int32(layer), Part: int32(part), Seconds: seconds, after: int32(len(t.after))})
 	t.after = append(t.after, after...)
 	e := &t.Events[op]
 	t.begin(e, after)
@@ -136,14 +136,14 @@ func (t *Timeline) begin(e *Event, after []Op) {
 			e.Start, e.cause = t.Events[op].End, op
 		}
 	}
-	if r := e.Kind.Resource(); e.seconds > 0 && t.free[r] > e.Start {
+	if r := e.Kind.Resource(); e.Seconds > 0 && t.free[r] > e.Start {
 		e.Start, e.cause = t.free[r], t.last[r]
 	}
 }
 
 func (t *Timeline) ended(op Op) {
 	e := &t.Events[op]
-	if r := e.Kind.Resource(); e.seconds > 0 {
+	if r := e.Kind.Resource(); e.Seconds > 0 {
 		t.free[r], t.last[r] = e.End, op
 	}
 	if e.End > t.end {
@@ -200,7 +200,7 @@ func (m *simulation) queue(t *Timeline) {
 		m.waiting[r] = m.waiting[r][:0]
 	}
 	for i := range t.Events {
-		if e := &t.Events[i]; e.seconds > 0 {
+		if e := &t.Events[i]; e.Seconds > 0 {
 			r := e.Kind.Resource()
 			m.waiting[r] = append(m.waiting[r], Op(i))
 		}
@@ -244,7 +244,7 @@ func (m *simulation) start(t *Timeline) (active bool) {
 		if m.active[r] == None && len(m.waiting[r]) > 0 && m.free(t, m.waiting[r][0]) {
 			op := m.waiting[r][0]
 			m.waiting[r] = m.waiting[r][1:]
-			m.active[r], m.left[r], m.slowed[r] = op, t.Events[op].seconds, false
+			m.active[r], m.left[r], m.slowed[r] = op, t.Events[op].Seconds, false
 			t.begin(&t.Events[op], t.needs(op))
 		}
 		active = active || m.active[r] != None
@@ -268,7 +268,7 @@ func (m *simulation) free(t *Timeline, op Op) bool {
 // ready reports whether an operation has ended. One without duration ends with its dependencies.
 func (m *simulation) ready(t *Timeline, op Op) bool {
 	e := &t.Events[op]
-	if m.done[op] || e.seconds > 0 || !m.free(t, op) {
+	if m.done[op] || e.Seconds > 0 || !m.free(t, op) {
 		return m.done[op]
 	}
 	t.begin(e, t.needs(op))
@@ -294,7 +294,7 @@ func (m *simulation) advance(t *Timeline, s *Step, now float64) float64 {
 		}
 		ends[r] = now + m.left[r]/paces[r]
 		if !m.slowed[r] && paces[r] == 1 {
-			ends[r] = t.Events[op].Start + t.Events[op].seconds
+			ends[r] = t.Events[op].Start + t.Events[op].Seconds
 		}
 		if first || ends[r] < next {
 			next, first = ends[r], false
@@ -313,6 +313,18 @@ func (m *simulation) advance(t *Timeline, s *Step, now float64) float64 {
 		}
 	}
 	return next
+}
+
+// Stretched returns the end of the step if every operation takes factor times as long, by its kind.
+// It places the step in again.
+func (t *Timeline) Stretched(again *Timeline, s *Step, factor func(Kind) float64) float64 {
+	again.Reset()
+	for i := range t.Events {
+		e := &t.Events[i]
+		again.append(e.Kind, int(e.Layer), int(e.Part), e.Seconds*factor(e.Kind), t.needs(Op(i)))
+	}
+	again.Contend(s)
+	return again.End()
 }
 
 // Exposure is a step's time by cause, in seconds. Its sum is the step's time.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
@@ -17,25 +18,6 @@ func opposite(l Layer) *Timeline {
 	t.Add(Attend, 0, 0, l.Attend, fetched)
 	t.Contend(&Step{Whole: []Layer{l}})
 	return t
-}
-
-// Transfers of a priced step share the link. Here each loads it fully, and the write-backs of one
-// second each slow the fetches.
-func TestPricedStepsContend(t *testing.T) {
-	p := read(t, realProfile(t))
-	r, err := newRunner(t.Context(), p, options(t, p, "da"))
-	fatal.If(t, err)
-	fatal.If(t, r.priceStep(0))
-	for i := range r.step.Whole {
-		l := &r.step.Whole[i]
-		l.Fetch, l.Store, l.Loads = Transfer{Seconds: 1}, 1, Loads{Fetch: 1, Store: 1}
-	}
-	r.placePriced()
-	alone := NewTimeline()
-	r.Schedule.Place(alone, &r.step)
-	if n := float64(len(r.step.Whole)); alone.End() < n || r.timeline.End() < 1.5*alone.End() {
-		t.Errorf("%g s, %g s without write-backs in the way", r.timeline.End(), alone.End())
-	}
 }
 
 // Loads are 0.8 and 0.7 for 10 and 4 s, so both together take 1.5 times as long. The write-back
@@ -67,8 +49,11 @@ func TestOppositeByHand(t *testing.T) {
 
 // A fetch and a write-back on real links take the time of transfer.Link.Both.
 func TestOppositeIsBoth(t *testing.T) {
+	library, err := hardware.Load("")
+	fatal.If(t, err)
 	for _, name := range []string{"h100", "rtx4090", "h20", "gh200"} {
-		m, _ := parts(t, name, "smollm2-135m")
+		m, err := library.Machine(name)
+		fatal.If(t, err)
 		link := transfer.NewLink(m.Link)
 		for mechanism := range transfer.Kernel + 1 {
 			in, err1 := link.Path(transfer.HostToDevice, mechanism)
@@ -108,7 +93,7 @@ func TestPlacedAnew(t *testing.T) {
 			s.Whole[i].Loads = Loads{}
 		}
 		for _, name := range ScheduleNames() {
-			tl := place(t, schedule(t, name), s)
+			tl := place(t, scheduleOf(t, name), s)
 			before, end := append([]Event{}, tl.Events...), tl.End()
 			tl.sim.queue(tl)
 			tl.sim.run(tl, s)
@@ -129,7 +114,7 @@ func slowly(tl *Timeline, s *Step, dt float64) (ends []float64) {
 	left, queue := make([]float64, len(tl.Events)), [resources][]Op{}
 	ends = make([]float64, len(tl.Events))
 	for i, e := range tl.Events {
-		left[i], ends[i] = e.seconds, math.Inf(1)
+		left[i], ends[i] = e.Seconds, math.Inf(1)
 		queue[e.Kind.Resource()] = append(queue[e.Kind.Resource()], Op(i))
 	}
 	for now, open := 0., len(ends); open > 0; now += dt {
@@ -145,11 +130,11 @@ func slowly(tl *Timeline, s *Step, dt float64) (ends []float64) {
 						ready = ready && (before == None || ends[before] <= now)
 					}
 					switch {
-					case ready && left[op] <= 0 && (at[r] == None || tl.Events[op].seconds == 0):
+					case ready && left[op] <= 0 && (at[r] == None || tl.Events[op].Seconds == 0):
 						ends[op], again = now, true
 						open--
 						continue
-					case tl.Events[op].seconds > 0 && at[r] == None:
+					case tl.Events[op].Seconds > 0 && at[r] == None:
 						at[r] = op
 						if !ready {
 							at[r] = -2 // other operations wait behind it
@@ -182,7 +167,7 @@ func TestContendAgainstSmallSteps(t *testing.T) {
 	for range 4 {
 		s := loaded(r, 3)
 		for _, name := range ScheduleNames() {
-			tl := place(t, schedule(t, name), s)
+			tl := place(t, scheduleOf(t, name), s)
 			undisturbed := tl.End()
 			tl.Contend(s)
 			if tl.End() < undisturbed-1e-12 {
