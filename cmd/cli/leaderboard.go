@@ -25,6 +25,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 type boardFlags struct {
@@ -375,15 +376,15 @@ func (f *boardTimeFlags) timer(ctx context.Context) (*rowTimer, error) {
 	if err := o.Bounds(); err != nil {
 		return nil, errUsage{err}
 	}
-	schedule, err := pipeline.ParseSchedule(f.schedule)
+	order, err := schedule.Parse(f.schedule)
 	if err != nil {
 		return nil, errUsage{err}
 	}
-	if schedule.Traits().Moves != pipeline.MovesMisses {
-		return nil, usagef("--schedule %s moves no misses, so all policies take the same time: choose another", schedule.Name())
+	if order.Traits().Moves != schedule.MovesMisses {
+		return nil, usagef("--schedule %s moves no misses, so all policies take the same time: choose another", order.Name())
 	}
-	if schedule.Parts() > f.batch {
-		return nil, usagef("--schedule %s divides the batch into %d parts: raise --batch from %d", schedule.Name(), schedule.Parts(), f.batch)
+	if order.Parts() > f.batch {
+		return nil, usagef("--schedule %s divides the batch into %d parts: raise --batch from %d", order.Name(), order.Parts(), f.batch)
 	}
 	if err := pipeline.CheckSelection(f.selection); err != nil {
 		return nil, errUsage{err}
@@ -406,7 +407,7 @@ func (f *boardTimeFlags) timer(ctx context.Context) (*rowTimer, error) {
 			return nil, errUsage{err}
 		}
 	}
-	o.Machine, o.Schedule, o.Engine = machine, schedule, engine
+	o.Machine, o.Schedule, o.Engine = machine, order, engine
 	o.Kernels, o.Network = kernel.Fitted(lib), pipeline.Networks(lib)
 	find := func(traced string) *hardware.Model {
 		m, err := lib.Model(cmp.Or(f.model, traced))

@@ -18,6 +18,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 type timeFlags struct {
@@ -33,7 +34,7 @@ type timeFlags struct {
 	options             pipeline.Options
 	profile             *pipeline.Profile
 	library             *hardware.Library
-	parsedSchedules     []pipeline.Schedule
+	parsedSchedules     []schedule.Schedule
 	machineNames        []string
 	shape               *hardware.Model
 	decoding            decodingFlags
@@ -52,10 +53,10 @@ timeline with the model's operators. Without a profile, --prompt and --generate 
 for the schedules that read the whole context.
 replay/pipeline/README.md describes the models. Notes state what was scaled or assumed.`,
 		details: `Schedules:
-` + pipeline.ScheduleList() + `
+` + schedule.List() + `
 
 Other names of schedules, in upper or lower case:
-    ` + pipeline.ScheduleAliases() + `
+    ` + schedule.Aliases() + `
 
 Selections, the ways to find the Top-K:
 ` + pipeline.SelectionList() + `
@@ -270,14 +271,14 @@ func (f *timeFlags) check(c *call) (err error) {
 	}
 	names := f.schedules
 	if f.everySchedule() {
-		names = pipeline.ScheduleNames()
+		names = schedule.Names()
 	}
 	for _, name := range joinOptions(names) {
-		s, err := pipeline.ParseSchedule(name)
+		s, err := schedule.Parse(name)
 		if err != nil {
 			return errUsage{err}
 		}
-		if !slices.ContainsFunc(f.parsedSchedules, func(other pipeline.Schedule) bool { return other.Name() == s.Name() }) {
+		if !slices.ContainsFunc(f.parsedSchedules, func(other schedule.Schedule) bool { return other.Name() == s.Name() }) {
 			f.parsedSchedules = append(f.parsedSchedules, s)
 		}
 	}
@@ -344,9 +345,9 @@ func (f *timeFlags) dropSchedules(w io.Writer) {
 		return
 	}
 	var small, profile []string
-	f.parsedSchedules = slices.DeleteFunc(f.parsedSchedules, func(s pipeline.Schedule) bool {
+	f.parsedSchedules = slices.DeleteFunc(f.parsedSchedules, func(s schedule.Schedule) bool {
 		switch {
-		case f.decoding.given() && pipeline.HasCell(s):
+		case f.decoding.given() && schedule.HasCell(s):
 			profile = append(profile, s.Name())
 		case f.profile != nil && !pipeline.Decodes(s, f.profile):
 		case s.Parts() > f.options.Batch:
@@ -404,7 +405,7 @@ func (f *timeFlags) decode() (err error) {
 		return usagef("--prompt and --generate need a --model: name a shape of `kvreplay hardware list`")
 	}
 	for _, s := range f.parsedSchedules {
-		if pipeline.HasCell(s) {
+		if schedule.HasCell(s) {
 			return usagef("schedule %s needs a profile: without one choose among %s", s.Name(), strings.Join(profileless(), ", "))
 		}
 	}
@@ -418,9 +419,9 @@ func (f *timeFlags) decode() (err error) {
 
 // profileless lists the schedules that need no profile.
 func profileless() []string {
-	return slices.DeleteFunc(pipeline.ScheduleNames(), func(name string) bool {
-		s, err := pipeline.ParseSchedule(name)
-		return err != nil || pipeline.HasCell(s)
+	return slices.DeleteFunc(schedule.Names(), func(name string) bool {
+		s, err := schedule.Parse(name)
+		return err != nil || schedule.HasCell(s)
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // profiled replays a bundled trace with LRU and lookahead and returns the folder.
@@ -280,7 +281,7 @@ func TestTimeFits(t *testing.T) {
 // "all" means the schedules that the batch and the profile allow. The others are named.
 func TestEverySchedule(t *testing.T) {
 	out := profiled(t)
-	all := slices.DeleteFunc(pipeline.ScheduleNames(), func(name string) bool { return name == "kept" }) // of lossy policies
+	all := slices.DeleteFunc(schedule.Names(), func(name string) bool { return name == "kept" }) // of lossy policies
 	alone := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == "tbo" })
 	for _, c := range []struct {
 		args, want []string

@@ -18,6 +18,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 var _ policies.Predictor = (*echo.Predictor)(nil)
@@ -204,7 +205,7 @@ func (c *counter) prefetchTimes() string {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	schedule, err := pipeline.ParseSchedule("sequential")
+	schedule, err := schedule.Parse("sequential")
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // Version is the version of Advice's JSON form.
@@ -142,7 +143,7 @@ func of(plan *pipeline.Planned, profile *pipeline.Profile, q *Question) (*Advice
 		c := &plan.Candidates[i]
 		switch {
 		case c.Oracle:
-		case c.Serves == pipeline.SparseTopK:
+		case c.Serves == schedule.SparseTopK:
 			sparse = append(sparse, c)
 		case scheduleName(c.Schedule) == "dense" && a.Dense == nil:
 			choice := q.choice(c, a)

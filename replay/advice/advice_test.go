@@ -19,6 +19,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/advice"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -98,7 +99,7 @@ func question(t *testing.T, machine, model string, schedules ...string) ([]*pipe
 		t.Fatal(err)
 	}
 	for _, name := range schedules {
-		s, err := pipeline.ParseSchedule(name)
+		s, err := schedule.Parse(name)
 		fatal.If(t, err)
 		q.Schedules = append(q.Schedules, s)
 	}
@@ -144,7 +145,7 @@ func TestAdvise(t *testing.T) {
 	var best, served, resident, advised *pipeline.Candidate
 	for i := range plan.Candidates { // the slow twin: look at each
 		c := &plan.Candidates[i]
-		if c.Serves != pipeline.SparseTopK {
+		if c.Serves != schedule.SparseTopK {
 			continue
 		}
 		if best == nil || c.Tokens > best.Tokens {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/replay/collective"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
@@ -22,7 +23,7 @@ func (r *runner) basis() basis {
 	if !known {
 		m := r.Machine
 		files := machineLines{gpu: hardware.Lines(m.GPU), link: hardware.Lines(m.Link), host: hardware.Lines(m.Host)}
-		if r.used[SSD] {
+		if r.used[schedule.SSD] {
 			files.drive = hardware.Lines(m.Drive)
 		}
 		b = basis{r.facts(&files, hardware.Assumed), r.facts(&files, hardware.Fitted)}
@@ -62,17 +63,17 @@ func (r *runner) facts(files *machineLines, status hardware.Status) string {
 		}
 		return r.Model.BytesPerParameter.Value <= 1 || !strings.Contains(field, "fp8")
 	}))
-	link := r.used[H2D] || r.used[D2H]
+	link := r.used[schedule.H2D] || r.used[schedule.D2H]
 	if link {
 		facts := factsOf(files.link, status, func(field string) bool { return strings.HasPrefix(field, "pcie.") })
 		fetch, store := r.Path, fastest
 		if r.Path == pageable && m.Link.PCIe != nil {
 			fetch, store = transfer.Call.String(), transfer.Call.String()
 		}
-		if r.used[H2D] {
+		if r.used[schedule.H2D] {
 			facts = append(facts, pathFacts(files.link, status, "host_to_device", fetch)...)
 		}
-		if r.used[D2H] {
+		if r.used[schedule.D2H] {
 			facts = append(facts, pathFacts(files.link, status, "device_to_host", store)...)
 		}
 		list(m.Link.Name, facts)
@@ -82,20 +83,20 @@ func (r *runner) facts(files *machineLines, status hardware.Status) string {
 	list(m.Host.Name, factsOf(files.host, status, func(field string) bool {
 		switch field {
 		case "latency":
-			return r.used[CPU] && r.host == nil || searches
+			return r.used[schedule.CPU] && r.host == nil || searches
 		case "stream_bandwidth":
 			return binds && link || r.host != nil || searches
 		case "fp32":
 			return r.host != nil
 		case "thread_bandwidth":
-			return r.used[CPU] && r.roofline.structure.scans
+			return r.used[schedule.CPU] && r.roofline.structure.scans
 		}
-		return field == "memory" && r.traits.Moves != MovesNothing
+		return field == "memory" && r.traits.Moves != schedule.MovesNothing
 	}))
-	if r.used[SSD] {
+	if r.used[schedule.SSD] {
 		list(m.Drive.Name, factsOf(files.drive, status, func(field string) bool { return field != "write_bandwidth" }))
 	}
-	if wire := &m.NetworkBandwidth; r.used[Peers] && r.Experts > collective.Most && wire.Status == status {
+	if wire := &m.NetworkBandwidth; r.used[schedule.Peers] && r.Experts > collective.Most && wire.Status == status {
 		list(cmp.Or(m.Shown, m.Name), []string{"network_bandwidth " + wire.Written})
 	}
 	if r.Ahead.Direct && m.GPUDirect.Status == status {

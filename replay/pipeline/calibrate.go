@@ -1,17 +1,21 @@
 package pipeline
 
-import "math"
+import (
+	"math"
+
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
+)
 
 // choose makes the open choices of the schedule. By time, each of the six groups gets the least
 // share that fits, and the group with the least time over some steps is chosen. By idle time it
 // follows eLLM (section 4.3.2): the share with the largest groups, the groups with the least idle
 // time, then the share again.
-func (r *runner) choose(s *ELLM) error {
+func (r *runner) choose(s *schedule.ELLM) error {
 	e := *s
 	r.Schedule, r.ellm = &e, &e
 	open, chosen := math.IsNaN(e.Uncached), e.Swap < 0
 	if chosen {
-		e.Swap, e.Recompute = mostSwapped, mostRecomputed
+		e.Swap, e.Recompute = schedule.MostSwapped, schedule.MostRecomputed
 	}
 	if open {
 		e.Uncached = r.leastUncached(&e)
@@ -33,17 +37,17 @@ func (r *runner) choose(s *ELLM) error {
 // calibration's steps. For idle time it takes every layer to be like the first of a step. By time,
 // each group gets its own share if that is open. Groups that fit are preferred. Among equals it
 // takes the smaller.
-func (r *runner) chooseGroup(e *ELLM, open bool) error {
+func (r *runner) chooseGroup(e *schedule.ELLM, open bool) error {
 	if e.ByIdle {
 		err := r.priceStep(0)
 		if err == nil {
-			e.Swap, e.Recompute = leastIdle(&r.step.Whole[0])
+			e.Swap, e.Recompute = schedule.LeastIdle(&r.step.Whole[0])
 		}
 		return err
 	}
-	var best ELLM
+	var best schedule.ELLM
 	least, fits := math.Inf(1), false
-	for swap, recompute := range configurations {
+	for swap, recompute := range schedule.Configurations {
 		if e.Swap, e.Recompute = swap, recompute; open {
 			e.Uncached = r.leastUncached(e)
 		}
@@ -72,7 +76,7 @@ const uncachedSteps = 1e4
 // leastUncached returns the smallest share that fits into the GPU's memory, at most 1. Memory falls
 // linearly with the share and a step's time rises. So this share has the most tokens/s of all that
 // fit.
-func (r *runner) leastUncached(e *ELLM) float64 {
+func (r *runner) leastUncached(e *schedule.ELLM) float64 {
 	at := func(share float64) float64 {
 		e.Uncached = share
 		mem := r.memory(0)
@@ -97,7 +101,7 @@ func (r *runner) calibrate() error {
 		if r.Batch%n != 0 {
 			continue
 		}
-		sum, err := r.trial(&SFC{N: n}, least)
+		sum, err := r.trial(&schedule.SFC{N: n}, least)
 		if err != nil {
 			return err
 		}
@@ -105,7 +109,7 @@ func (r *runner) calibrate() error {
 			best, least = n, sum
 		}
 	}
-	r.Schedule = &SFC{N: best}
+	r.Schedule = &schedule.SFC{N: best}
 	r.note("calibrated: %d micro-batches", best)
 	return nil
 }
@@ -116,8 +120,8 @@ const calibrationSteps = 8
 
 // bounded is a schedule with a lower bound of a step's time.
 type bounded interface {
-	Schedule
-	AtLeast(s *Step) float64
+	schedule.Schedule
+	AtLeast(s *schedule.Step) float64
 }
 
 // trial returns the time of a schedule over the calibration's steps. It returns infinity once the

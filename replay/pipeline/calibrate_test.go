@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // The fastest of the six groups is chosen, each with the share that the memory leaves it. So a
@@ -27,7 +28,7 @@ func TestELLMChoosesTheFastest(t *testing.T) {
 			return priced(t, p, o)
 		}
 		chosen, least := run("choose=time"), math.Inf(1)
-		for swap, recompute := range configurations {
+		for swap, recompute := range schedule.Configurations {
 			if r := run(fmt.Sprintf("swap=%d,recompute=%d", swap, recompute)); r.Fits() {
 				least = min(least, r.Mean)
 			}
@@ -37,7 +38,7 @@ func TestELLMChoosesTheFastest(t *testing.T) {
 			r, err := newRunner(t.Context(), p, o)
 			fatal.If(t, err)
 			fatal.If(t, r.priceStep(0))
-			swap, recompute := leastIdle(&r.step.Whole[0])
+			swap, recompute := schedule.LeastIdle(&r.step.Whole[0])
 			near(t, c.machine+", the idlest", idlest.Mean, run(fmt.Sprintf("swap=%d,recompute=%d", swap, recompute)).Mean)
 		}
 		if !chosen.Fits() || chosen.Mean != least || idlest.Mean < least || c.idle && idlest.Mean < 1.2*least {
@@ -71,7 +72,7 @@ func TestELLMPriced(t *testing.T) {
 	near(t, "bytes over the link", half.H2D, 8*500*20480*26)
 	near(t, "GPU's cache", half.Memory.Cache, 8*tokens*kv*(0.5+2*0.5*3/40))
 	// Two groups never hold more than all layers, if a group has half of them.
-	near(t, "two groups of few layers", (&ELLM{Uncached: 0.5, Swap: 3, Recompute: 2}).cached(6), 1)
+	near(t, "two groups of few layers", (&schedule.ELLM{Uncached: 0.5, Swap: 3, Recompute: 2}).Cached(6), 1)
 	near(t, "host's part", half.Memory.Host, 8*tokens*kv*0.5*2/3*float64(o.Machine.GPUs))
 	o.Schedule = scheduleOf(t, "ellm:uncached=0")
 	near(t, "nothing uncached moves", priced(t, p, o).H2D, 0)
@@ -79,13 +80,13 @@ func TestELLMPriced(t *testing.T) {
 	// 120 requests of 1000 tokens exceed 80 GB less a tenth and the weights.
 	p, o = decodes(t, tokens, 120, "ellm")
 	least := priced(t, p, o)
-	s := scheduleOf(t, least.Schedule).(*ELLM)
+	s := scheduleOf(t, least.Schedule).(*schedule.ELLM)
 	if !least.Fits() || s.Uncached <= 0 || s.Swap < 1 || s.Recompute < 1 {
 		t.Fatalf("%s: %s", s.Name(), least.Memory.Verdict)
 	}
-	found, err := Plan(t.Context(), []*Profile{p}, PlanOptions{Options: o, Schedules: []Schedule{scheduleOf(t, "ellm")}, LayerMap: "nearest", MaxBatch: 120, SLO: 10})
+	found, err := Plan(t.Context(), []*Profile{p}, PlanOptions{Options: o, Schedules: []schedule.Schedule{scheduleOf(t, "ellm")}, LayerMap: "nearest", MaxBatch: 120, SLO: 10})
 	fatal.If(t, err)
-	chosen := scheduleOf(t, found.Candidates[0].Schedule).(*ELLM)
+	chosen := scheduleOf(t, found.Candidates[0].Schedule).(*schedule.ELLM)
 	near(t, "cached share of the plan", *found.Candidates[0].Ratio, 1-chosen.Uncached)
 	less := *s
 	less.Uncached -= 2 / uncachedSteps

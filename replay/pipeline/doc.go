@@ -10,13 +10,9 @@
 //     and operators.go has those of a roofline.
 //   - entry.go has the forms in which KV moves, selection.go the methods that find the Top-K, and
 //     lookup.go the structures that blocks are looked up in. Each is a table.
-//   - timeline.go places operations on the resources of resource.go: the GPU's SMs, both
-//     directions of the link, the CPU, the SSD, and the links to other GPUs. An operation begins
-//     when its dependencies have ended and its resource is free, in program order.
+//   - calibrate.go makes the choices that a schedule leaves open, such as its micro-batches.
 //
-// A Schedule (schedule.go) places the operations of a step. Each family has a file (schedule_*.go)
-// with its steps, its paper and section. Tests compare the timeline with closed forms
-// (closed_test.go). layer.go has the steps that schedules share.
+// Package schedule places the operations of a priced step.
 //
 // Boards price rows in the place of profiles (row_pricer.go). Package board takes these times as
 // linear in the misses of a request. Package transfer has the formula for fetches from several

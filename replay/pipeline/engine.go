@@ -7,6 +7,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/collective"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // Engine is the time that a serving engine or a research framework adds to kernels. Its numbers are
@@ -165,7 +166,7 @@ func (c *launched) Layer(layer int, l *Load) (o Operators, err error) {
 		return o, err
 	}
 	busy := o.Project + o.Pre + o.Post + o.Again + o.AttendChunks + 2*c.allReduce(l.Queries)
-	if AttendsDensely(c.Schedule) {
+	if schedule.AttendsDensely(c.Schedule) {
 		busy += o.AttendAll
 	} else {
 		busy += o.Select + o.Attend

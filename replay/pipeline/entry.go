@@ -9,6 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // Entry is the form in which the KV of a token lies below the GPU and moves to it. The GPU makes K
@@ -275,7 +276,7 @@ func (e Entry) quantise(r *Roofline, a arrivals) float64 {
 
 // entry returns the entry of the schedule: the model's own if no misses move.
 func (o *Options) entry() Entry {
-	if o.Schedule.Traits().Moves != MovesMisses {
+	if o.Schedule.Traits().Moves != schedule.MovesMisses {
 		return Entry{}
 	}
 	return o.Entry

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // entryOf reads an entry of a model.
@@ -44,7 +45,7 @@ func TestEntryBytes(t *testing.T) {
 		}
 	}
 	// KVPR's Eq. 6 and FlexGen's quantisation count the same bytes.
-	near(t, "int4", entryOf(t, "int4", m).Bytes(m), 2048*Quantization{64}.PerNumber())
+	near(t, "int4", entryOf(t, "int4", m).Bytes(m), 2048*schedule.Quantization{Group: 64}.PerNumber())
 }
 
 // Models without K and V in FP16 have their own entry alone.
@@ -177,7 +178,7 @@ func TestPlanOfEntries(t *testing.T) {
 		return found
 	}
 	own, lossy := plan("auto"), plan("v")
-	if own["da"].Serves != SparseTopK || lossy["da"].Serves != LossyTopK || lossy["gpu"].Serves != SparseTopK ||
+	if own["da"].Serves != schedule.SparseTopK || lossy["da"].Serves != schedule.LossyTopK || lossy["gpu"].Serves != schedule.SparseTopK ||
 		lossy["da"].Rank != "1" || lossy["gpu"].Rank != "1" {
 		t.Errorf("own entries: %+v, lossy ones: %+v", own, lossy)
 	}

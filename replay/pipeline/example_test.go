@@ -10,6 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -45,7 +46,7 @@ func ExampleRowPricer() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	schedule, err := pipeline.ParseSchedule("sequential")
+	schedule, err := schedule.Parse("sequential")
 	if err != nil {
 		log.Fatal(err)
 	}

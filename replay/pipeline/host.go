@@ -4,18 +4,19 @@ import (
 	"fmt"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
 // attendOnHost prices the attention of a layer on the CPU. It takes the longer of the arithmetic and
 // of the bytes at the rates of the host, which its GPUs share evenly.
-func (r *runner) attendOnHost(load *Load, l *Layer, traffic *Traffic) {
+func (r *runner) attendOnHost(load *Load, l *schedule.Layer, traffic *Traffic) {
 	m, host, gpus := r.Model, r.Machine.Host, float64(r.Machine.GPUs)
 	attended, bytes := load.Attended, load.Bytes
 	switch r.host.Attends {
-	case AttendsAll:
+	case schedule.AttendsAll:
 		attended, bytes = load.Scored, load.Context*float64(m.Entry.Value)
-	case AttendsMissed:
+	case schedule.AttendsMissed:
 		attended, bytes = l.Missed*attended, l.Missed*bytes
 	}
 	l.Host.Attend = gpus * bytes / float64(host.StreamBandwidth.Value)
@@ -52,8 +53,8 @@ func hostNumbers(m *hardware.Model) (query, output float64) {
 
 // noteHost notes the basis of attention on the CPU.
 func (r *runner) noteHost() {
-	host, which := r.Machine.Host, map[AttendedOnHost]string{AttendsAll: "the whole context",
-		AttendsDemand: "all of the Top-K", AttendsMissed: "the misses, which move to the GPU's cache later"}
+	host, which := r.Machine.Host, map[schedule.AttendedOnHost]string{schedule.AttendsAll: "the whole context",
+		schedule.AttendsDemand: "all of the Top-K", schedule.AttendsMissed: "the misses, which move to the GPU's cache later"}
 	note := fmt.Sprintf("the CPU attends to %s, at 1/%d of %s", which[r.host.Attends], r.Machine.GPUs,
 		host.StreamBandwidth.Value)
 	if host.FP32.Known() {

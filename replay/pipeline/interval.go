@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/replay/kernel"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // Submodel is a part of the time model. All its times are too long or too short together, and
@@ -32,10 +33,10 @@ var SubmodelNames = [submodels]string{"kernels", "selection", "lookup and CPU", 
 func (m Submodel) String() string { return SubmodelNames[m] }
 
 // modelOf is the submodel that gives the times of a cause.
-var modelOf = [Causes]Submodel{
-	Compute: KernelModel, Selecting: SelectModel, Lookup: LookupModel, Fetch: LinkModel, WriteBack: LinkModel,
-	Drive: DriveModel, Weights: LinkModel, Communication: NetworkModel,
-	Dispatching: NetworkModel, Combining: NetworkModel, OnHost: LookupModel, Staging: NetworkModel,
+var modelOf = [schedule.Causes]Submodel{
+	schedule.Compute: KernelModel, schedule.Selecting: SelectModel, schedule.Lookup: LookupModel, schedule.Fetch: LinkModel, schedule.WriteBack: LinkModel,
+	schedule.Drive: DriveModel, schedule.Weights: LinkModel, schedule.Communication: NetworkModel,
+	schedule.Dispatching: NetworkModel, schedule.Combining: NetworkModel, schedule.OnHost: LookupModel, schedule.Staging: NetworkModel,
 }
 
 // Factors by which modelled and measured times differ. Those of kernels, links and drives come from
@@ -143,7 +144,7 @@ func (r *runner) interval(result *Result, first *prompts) error {
 			return err
 		}
 	}
-	base, again := r.timeline.End(), NewTimeline()
+	base, again := r.timeline.End(), schedule.NewTimeline()
 	factors := r.factors
 	factors[StepModel] = r.stepFactor()
 	result.Interval = factors.around(result.TPOT, base, func(m Submodel, factor float64) float64 {
@@ -259,14 +260,14 @@ func (r *Result) tpot() string { return r.Interval.text(r.TPOT) }
 func (r *Result) ttft() string { return r.TTFTInterval.text(r.TTFT) }
 
 // uses reports whether an operation of a submodel takes time.
-func uses(t *Timeline, m Submodel) bool {
-	return slices.ContainsFunc(t.Events, func(e Event) bool { return e.Seconds > 0 && modelOf[e.Kind.Cause()] == m })
+func uses(t *schedule.Timeline, m Submodel) bool {
+	return slices.ContainsFunc(t.Events, func(e schedule.Event) bool { return e.Seconds > 0 && modelOf[e.Kind.Cause()] == m })
 }
 
 // stretched returns the end of the step if every operation of a submodel takes factor times as long.
 // It places the step in again.
-func stretched(t, again *Timeline, s *Step, m Submodel, factor float64) float64 {
-	return t.Stretched(again, s, func(k Kind) float64 {
+func stretched(t, again *schedule.Timeline, s *schedule.Step, m Submodel, factor float64) float64 {
+	return t.Stretched(again, s, func(k schedule.Kind) float64 {
 		if modelOf[k.Cause()] == m {
 			return factor
 		}

@@ -12,20 +12,21 @@ import (
 	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/replay/transfer/fit"
 )
 
 // By hand: a fetch of 3 s hides behind attention of 2 s, and 4 s of computation follow.
 func TestStretched(t *testing.T) {
-	line := NewTimeline()
-	start := line.Add(Project, 0, 0, 1)
-	fetched := line.Add(FetchBlocks, 0, 0, 3, start)
-	resident := line.Add(AttendResident, 0, 0, 2, start)
-	line.Add(Post, 0, 0, 4, resident, fetched)
+	line := schedule.NewTimeline()
+	start := line.Add(schedule.Project, 0, 0, 1)
+	fetched := line.Add(schedule.FetchBlocks, 0, 0, 3, start)
+	resident := line.Add(schedule.AttendResident, 0, 0, 2, start)
+	line.Add(schedule.Post, 0, 0, 4, resident, fetched)
 	if end := line.End(); end != 8 {
 		t.Fatalf("the step takes %g s, expected 1 + 3 + 4", end)
 	}
-	step := &Step{Whole: make([]Layer, 1)}
+	step := &schedule.Step{Whole: make([]schedule.Layer, 1)}
 	for _, c := range []struct {
 		model  Submodel
 		factor float64
@@ -35,7 +36,7 @@ func TestStretched(t *testing.T) {
 		{LinkModel, 2, 11}, {LinkModel, 0.5, 7}, // of a fetch of 1.5 s, all hides
 		{DriveModel, 2, 8},
 	} {
-		if got := stretched(line, NewTimeline(), step, c.model, c.factor); math.Abs(got-c.want) > 1e-12 {
+		if got := stretched(line, schedule.NewTimeline(), step, c.model, c.factor); math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("%s × %g: %g s, expected %g", c.model, c.factor, got, c.want)
 		}
 	}
@@ -53,7 +54,7 @@ func TestStretchedByOne(t *testing.T) {
 		r, err := newRunner(t.Context(), p, o)
 		fatal.If(t, err)
 		fatal.If(t, r.place(1))
-		if end, again := r.timeline.End(), stretched(r.timeline, NewTimeline(), &r.step, KernelModel, 1); math.Abs(again/end-1) > 1e-12 {
+		if end, again := r.timeline.End(), stretched(r.timeline, schedule.NewTimeline(), &r.step, KernelModel, 1); math.Abs(again/end-1) > 1e-12 {
 			t.Errorf("%s: placed again it ends at %g s, expected %g", name, again, end)
 		}
 	}

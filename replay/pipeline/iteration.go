@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
@@ -69,7 +70,7 @@ type Iterations struct {
 	r     *runner
 	fused bool
 	kinds []layerKind
-	layer []Layer // of the latest iteration
+	layer []schedule.Layer // of the latest iteration
 }
 
 // layerKind is a number of layers with one shape.
@@ -83,7 +84,7 @@ func NewIterations(ctx context.Context, o Options, fused bool) (*Iterations, err
 	if err != nil {
 		return nil, err
 	}
-	o.Schedule, o.Scaling, o.Context, o.Steps = OnGPU{Dense: o.Model.Indexer == nil}, scaling, 0, 0
+	o.Schedule, o.Scaling, o.Context, o.Steps = schedule.OnGPU{Dense: o.Model.Indexer == nil}, scaling, 0, 0
 	if o.Selection, err = ParseSelection("auto", o.Model); err != nil {
 		return nil, err
 	}
@@ -136,14 +137,14 @@ func (it *Iterations) Seconds(x *Iteration) (float64, error) {
 		return 0, err
 	}
 	output += r.gatherLogits(float64(x.Outputs))
-	step := Step{Whole: it.layer[:0], Output: reduce + output}
+	step := schedule.Step{Whole: it.layer[:0], Output: reduce + output}
 	sum := step.Output // without tokens that are made again
 	for _, k := range it.kinds {
 		o, err := r.computer.Layer(k.layer, &load)
 		if err != nil {
 			return 0, err
 		}
-		l := Layer{Project: o.Project, Pre: o.Pre, Post: o.Post + 2*reduce, Dispatch: o.Dispatch, Combine: o.Combine}
+		l := schedule.Layer{Project: o.Project, Pre: o.Pre, Post: o.Post + 2*reduce, Dispatch: o.Dispatch, Combine: o.Combine}
 		l.Dense.Attend, l.Dense.Again = o.AttendChunks, o.Again
 		if x.TopK > 0 {
 			l.Dense.Attend += o.Select + o.Attend
@@ -151,14 +152,14 @@ func (it *Iterations) Seconds(x *Iteration) (float64, error) {
 			l.Dense.Attend += o.AttendAll
 		}
 		if x.Again == 0 {
-			seconds := l.Project + l.Pre + l.Dense.Attend + l.finishing()
+			seconds := l.Project + l.Pre + l.Dense.Attend + l.Finishing()
 			for range k.number {
 				sum += seconds
 			}
 			continue
 		}
 		moved := transfer.Request{Descriptors: max(1, x.Decodes), Bytes: int64(x.Again * float64(r.Model.Entry.Value)), Launches: 1}
-		l.Dense.Uncached = Transfer{Seconds: r.fetch.Time(moved)}
+		l.Dense.Uncached = schedule.Transfer{Seconds: r.fetch.Time(moved)}
 		for range k.number {
 			step.Whole = append(step.Whole, l)
 		}
@@ -167,7 +168,7 @@ func (it *Iterations) Seconds(x *Iteration) (float64, error) {
 		return sum, nil
 	}
 	it.layer = step.Whole
-	return (&ELLM{Swap: -1, Fused: it.fused}).Closed(&step), nil
+	return (&schedule.ELLM{Swap: -1, Fused: it.fused}).Closed(&step), nil
 }
 
 // Store and Fetch return the seconds in which the KV of some blocks of block tokens moves to host

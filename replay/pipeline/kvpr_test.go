@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // decoding prices OPT-13B on an A100 with PCIe 4.0.
@@ -108,7 +109,7 @@ func TestActivationsRate(t *testing.T) {
 	quantised, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Schedule: scheduleOf(t, "kvpr:order=column,batches=1,x=int4"), Batch: 16, Threads: 1, Path: "kernel"})
 	fatal.If(t, err)
 	q, _, _ := slowStep(t, quantised, 1)
-	near(t, "a position's arithmetic, µs", 1e6*(q.Whole[0].Dense.Recompute-d.Recompute), 1e6*16*5120*Quantization{64}.Dequantized()/r.gpuRate)
+	near(t, "a position's arithmetic, µs", 1e6*(q.Whole[0].Dense.Recompute-d.Recompute), 1e6*16*5120*schedule.Quantization{Group: 64}.Dequantized()/r.gpuRate)
 }
 
 // Every GPU of a machine has its own batch, and the host keeps its KV and activations. The number
@@ -157,7 +158,7 @@ func TestDecodingRefuses(t *testing.T) {
 		t.Errorf("quantised latents: %v", err)
 	}
 	for text, want := range map[string]string{"kvpr:load=fine": "needs weights=host", "kvpr:kv=int8": "none of fp16, int4", "flexgen:x=int4": "unknown option"} {
-		if _, err := ParseSchedule(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := schedule.Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, expected %q", text, err, want)
 		}
 	}
@@ -165,7 +166,7 @@ func TestDecodingRefuses(t *testing.T) {
 
 // kvprSteps prices some steps of a described batch with every order, load and quantisation of KVPR.
 // It calls check with each step.
-func kvprSteps(t *testing.T, machines, models []string, batches, prompts []int, check func(what string, k *KVPR, s *Step)) {
+func kvprSteps(t *testing.T, machines, models []string, batches, prompts []int, check func(what string, k *schedule.KVPR, s *schedule.Step)) {
 	t.Helper()
 	const generate, groups = 9, 3
 	for _, machineName := range machines {
@@ -186,7 +187,7 @@ func kvprSteps(t *testing.T, machines, models []string, batches, prompts []int, 
 								step := (batch + prompt) % (generate - 1)
 								fatal.If(t, r.priceStep(step))
 								what := fmt.Sprintf("%s, %s, %s%s, batch %d, prompt %d, step %d, path %s", machineName, modelName, text, numbers, batch, prompt, step, path)
-								check(what, r.Schedule.(*KVPR), &r.step)
+								check(what, r.Schedule.(*schedule.KVPR), &r.step)
 							}
 						}
 					}
@@ -207,7 +208,7 @@ func TestUnequalRequestsAreNeverSlower(t *testing.T) {
 			fatal.If(t, err)
 			for step := range r.batch.Steps {
 				fatal.If(t, r.priceStep(step))
-				k := r.Schedule.(*KVPR)
+				k := r.Schedule.(*schedule.KVPR)
 				if got, none := takes(k, &r.step, *r.step.Split), takes(k, &r.step, 0); got > none {
 					t.Fatalf("%s, batch %d, step %d: split %d takes %g s, without recomputing %g s", text, batch, step, *r.step.Split, got, none)
 				}
@@ -217,8 +218,8 @@ func TestUnequalRequestsAreNeverSlower(t *testing.T) {
 }
 
 // takes returns the step's time with n positions recomputed.
-func takes(k *KVPR, s *Step, n int) float64 {
-	t, step := NewTimeline(), *s
+func takes(k *schedule.KVPR, s *schedule.Step, n int) float64 {
+	t, step := schedule.NewTimeline(), *s
 	step.Split = &n
 	k.Place(t, &step)
 	t.Contend(&step)
@@ -229,7 +230,7 @@ func takes(k *KVPR, s *Step, n int) float64 {
 // path.
 func TestSplitIsTheFastest(t *testing.T) {
 	positive, steps := 0, 0
-	kvprSteps(t, []string{"a100-40", "gh200"}, []string{"opt-6.7b", "llama-3.1-8b"}, []int{3, 32}, []int{1, 2, 17, 48}, func(what string, k *KVPR, s *Step) {
+	kvprSteps(t, []string{"a100-40", "gh200"}, []string{"opt-6.7b", "llama-3.1-8b"}, []int{3, 32}, []int{1, 2, 17, 48}, func(what string, k *schedule.KVPR, s *schedule.Step) {
 		best, least := 0, takes(k, s, 0)
 		for n := 1; n <= min(s.Whole[0].Dense.Prompt, s.Whole[0].Dense.Positions); n++ {
 			if v := takes(k, s, n); v < least*(1-1e-9) {
@@ -252,10 +253,10 @@ func TestSplitIsTheFastest(t *testing.T) {
 // paper's split.
 func TestRecomputingIsNeverSlower(t *testing.T) {
 	slower := 0
-	kvprSteps(t, []string{"a100-40", "rtx5000"}, []string{"opt-6.7b", "opt-13b"}, []int{4, 32}, []int{512, 1500}, func(what string, k *KVPR, s *Step) {
+	kvprSteps(t, []string{"a100-40", "rtx5000"}, []string{"opt-6.7b", "opt-13b"}, []int{4, 32}, []int{512, 1500}, func(what string, k *schedule.KVPR, s *schedule.Step) {
 		got, none := takes(k, s, *s.Split), takes(k, s, 0)
 		paper := *k
-		paper.Recompute = RecomputePaper
+		paper.Recompute = schedule.RecomputePaper
 		published := takes(&paper, s, 0)
 		if got > none || got > published*(1+1e-9) {
 			t.Errorf("%s: split %d takes %g s, without recomputing %g s, with the paper's split %g s", what, *s.Split, got, none, published)

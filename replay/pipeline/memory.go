@@ -9,6 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // Memory is the memory of each device, in bytes. GPU figures are those of one GPU. The GPUs share
@@ -43,15 +44,15 @@ func (r *runner) memory(staging float64) (mem Memory) {
 	mem.Reserve = r.reserve()
 	gpus := float64(machine.GPUs)
 	switch r.traits.Moves {
-	case MovesNothing:
+	case schedule.MovesNothing:
 		mem.Cache, mem.Staging = kv, 0
 		r.ofStage(&mem)
-	case MovesQueries:
+	case schedule.MovesQueries:
 		mem.Staging, mem.Host = 0, kv*gpus
-	case MovesDropped:
+	case schedule.MovesDropped:
 		mem.Cache, _ = r.resident()
 		mem.Staging = 0
-	case MovesLayers:
+	case schedule.MovesLayers:
 		one, k := kv/layers/float64(r.Schedule.Parts()), r.kvpr
 		mem.Cache, mem.Staging = 2*one*k.KV.Ratio(), 0
 		if k.KV.Group > 0 {
@@ -59,10 +60,10 @@ func (r *runner) memory(staging float64) (mem Memory) {
 		}
 		mem.Host = kv * k.KV.Ratio() * gpus
 		mem.Host += r.recomputed * float64(len(r.batch.Drawn)) * float64(m.Hidden.Value) * k.X.PerNumber() * layers * gpus
-	case MovesUncached:
+	case schedule.MovesUncached:
 		mem.Staging = 0
-		mem.Cache = kv * r.ellm.cached(layers)
-		mem.Host = kv * r.ellm.hosted() * gpus
+		mem.Cache = kv * r.ellm.Cached(layers)
+		mem.Host = kv * r.ellm.Hosted() * gpus
 	default:
 		var lower float64
 		mem.Cache, lower = r.resident()
@@ -89,7 +90,7 @@ func (r *runner) memory(staging float64) (mem Memory) {
 // batch whatever its tokens: the index of the selection, and the factors of the entries.
 func (o *Options) held(batch int) (token, rest float64) {
 	token, request := o.entry().Held(o.Model)
-	if !Selects(o.Schedule) {
+	if !schedule.Selects(o.Schedule) {
 		return token, float64(batch) * request
 	}
 	c := o.Selection.cost(o.Model)

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
@@ -31,13 +32,13 @@ func (t *Traffic) fetched(share float64) Traffic {
 
 // layer prices one layer of the model for some requests of the batch. It turns their counts into
 // the seconds of its operators and transfers.
-func (r *runner) layer(layer int, t *sums) (l Layer, traffic Traffic, err error) {
+func (r *runner) layer(layer int, t *sums) (l schedule.Layer, traffic Traffic, err error) {
 	s := r.Scaling
 	load := Load{Requests: t.requests, Queries: float64(t.Positions), Context: float64(t.SeqLen), Scored: t.scored,
 		Demand: float64(t.Demand) * s.Factor, Attended: t.attended, Bytes: t.entries * s.EntryBytes, Missed: float64(t.Misses) * s.Factor,
 		Resident: t.residents(r.profile.Meta.Clusters != "") * s.Factor,
 		Caches:   t.requests * s.Heads / float64(max(1, r.profile.Meta.SharedHeads)),
-		Remade:   r.traits.Moves == MovesLayers}
+		Remade:   r.traits.Moves == schedule.MovesLayers}
 	if r.ellm != nil {
 		share := r.ellm.Uncached
 		load.Again = share * float64(t.SeqLen)
@@ -47,7 +48,7 @@ func (r *runner) layer(layer int, t *sums) (l Layer, traffic Traffic, err error)
 	if err != nil {
 		return l, traffic, fmt.Errorf("layer %d: %w", layer, err)
 	}
-	l = Layer{Project: o.Project, Select: o.Select, Pre: o.Pre, Attend: o.Attend, Post: o.Post, LookupGPU: o.LookupGPU, LookupCPU: o.LookupCPU, Update: o.Update}
+	l = schedule.Layer{Project: o.Project, Select: o.Select, Pre: o.Pre, Attend: o.Attend, Post: o.Post, LookupGPU: o.LookupGPU, LookupCPU: o.LookupCPU, Update: o.Update}
 	l.Reduce = r.allReduce(load.Queries)
 	l.Dispatch, l.Routed, l.Combine = o.Dispatch, o.Routed*o.Post, o.Combine
 	if o.Again > 0 && l.Dispatch > 0 {
@@ -55,18 +56,18 @@ func (r *runner) layer(layer int, t *sums) (l Layer, traffic Traffic, err error)
 		o.Again += dispatch + combine
 	}
 	switch r.traits.Moves {
-	case MovesNothing:
+	case schedule.MovesNothing:
 		l.Dense.Attend = o.AttendAll
-	case MovesDropped:
-	case MovesQueries:
+	case schedule.MovesDropped:
+	case schedule.MovesQueries:
 		r.writeBack(t, s.EntryBytes, &l, &traffic)
 		if r.traits.Weights {
 			_, weights := r.loadLayer(layer)
 			l.Dense.Weights, l.Dense.WeightsGather = weights.Seconds, r.smShare(&weights)
 		}
-	case MovesUncached:
+	case schedule.MovesUncached:
 		r.moveUncached(layer, t, &o, &l, &traffic)
-	case MovesLayers:
+	case schedule.MovesLayers:
 		r.writeBack(t, s.EntryBytes*r.kvpr.KV.Ratio(), &l, &traffic)
 		r.moveLayer(layer, t, &o, &l, &traffic)
 	default:
@@ -93,7 +94,7 @@ func (t *sums) residents(clustered bool) float64 {
 func (r *runner) smShare(c *transfer.Cost) float64 { return c.SMs / float64(r.Machine.GPU.SMs.Value) }
 
 // writeBack prices the entries that a step generated. entry is their size in bytes.
-func (r *runner) writeBack(t *sums, entry float64, l *Layer, traffic *Traffic) {
+func (r *runner) writeBack(t *sums, entry float64, l *schedule.Layer, traffic *Traffic) {
 	layout := transfer.Layout{EntryBytes: int64(entry), Fragments: r.Fragments}
 	store := r.store.Cost(layout.WriteBack(int64(r.Scaling.Heads), t.Positions))
 	l.Store, l.Loads.Store, l.Scatter = store.Seconds, store.Load, r.smShare(&store)
@@ -103,7 +104,7 @@ func (r *runner) writeBack(t *sums, entry float64, l *Layer, traffic *Traffic) {
 // moveMisses prices the misses of a cache: from host memory, and from the SSD through host memory
 // or directly. Only the missed blocks of an extent go on to the GPU, unless the
 // SSD writes there.
-func (r *runner) moveMisses(t *sums, l *Layer, traffic *Traffic) {
+func (r *runner) moveMisses(t *sums, l *schedule.Layer, traffic *Traffic) {
 	runs := max(t.Runs-t.SSDRuns, t.SSDRuns-t.Runs) // the least, because between two SSD runs there is a host run
 	dram := r.pieces(t, t.Misses-t.SSDMisses, runs, t.Moved-t.SSDMoved)
 	drive := r.pieces(t, t.SSDMisses, t.SSDRuns, t.SSDMoved)
@@ -112,15 +113,15 @@ func (r *runner) moveMisses(t *sums, l *Layer, traffic *Traffic) {
 		drive = read
 	}
 	fetch, hop := dram.cost(r.fetch), drive.cost(r.hop)
-	l.Fetch, l.Loads.Fetch = Transfer{fetch.Seconds, fetch.By.Launch}, fetch.Load
-	l.Hop, l.Loads.Hop = Transfer{hop.Seconds, hop.By.Launch}, hop.Load
+	l.Fetch, l.Loads.Fetch = schedule.Transfer{Seconds: fetch.Seconds, Fixed: fetch.By.Launch}, fetch.Load
+	l.Hop, l.Loads.Hop = schedule.Transfer{Seconds: hop.Seconds, Fixed: hop.By.Launch}, hop.Load
 	l.Read = read.cost(r.ssd).Seconds
 	l.Ahead = r.Ahead
 	l.Gather = max(r.smShare(&fetch), r.smShare(&hop))
 	if t.entries > 0 {
 		l.Missed = min(1, float64(t.Moved)*r.Scaling.Factor/t.entries)
 	}
-	reads := 1 + r.Ahead.again()
+	reads := 1 + r.Ahead.Again()
 	passes := 1.
 	if r.Ahead.Direct {
 		passes = reads
@@ -131,7 +132,7 @@ func (r *runner) moveMisses(t *sums, l *Layer, traffic *Traffic) {
 
 // restore adds the work that makes K and V of the fetched entries. The part that needs no moved
 // bytes runs between selection and attention. The rest delays the attention on fetched entries.
-func (r *runner) restore(t *sums, l *Layer) {
+func (r *runner) restore(t *sums, l *schedule.Layer) {
 	early, late := r.Entry.restore(r.roofline, arrivals{
 		requests: t.requests, entries: float64(t.Moved) * r.Scaling.Factor,
 		hits:  max(0, t.demanded-float64(t.Moved)) * r.Scaling.Factor,
@@ -202,7 +203,7 @@ func (r *runner) cached(t *sums, bytes float64) transfer.Request {
 
 // moveLayer prices a layer whose whole KV moves. The bytes follow from the step's split
 // (KVPR.recomputation).
-func (r *runner) moveLayer(layer int, t *sums, o *Operators, l *Layer, traffic *Traffic) {
+func (r *runner) moveLayer(layer int, t *sums, o *Operators, l *schedule.Layer, traffic *Traffic) {
 	k, m := r.kvpr, r.Model
 	entry, hidden := float64(m.Entry.Value), float64(m.Hidden.Value)
 	kv := r.cached(t, float64(t.SeqLen)*entry*k.KV.Ratio())
@@ -212,8 +213,8 @@ func (r *runner) moveLayer(layer int, t *sums, o *Operators, l *Layer, traffic *
 	activations := t.requests * hidden * k.X.PerNumber() // bytes per position
 	numbers := entry / hardware.HalfBytes
 	all, weights := r.loadLayer(layer)
-	l.Dense = Dense{
-		Attend: o.AttendAll, KV: Transfer{cost.Seconds, cost.By.Launch}, Gather: r.smShare(&cost),
+	l.Dense = schedule.Dense{
+		Attend: o.AttendAll, KV: schedule.Transfer{Seconds: cost.Seconds, Fixed: cost.By.Launch}, Gather: r.smShare(&cost),
 		Positions: int(math.Round(float64(t.SeqLen) / t.requests)), Prompt: int(math.Round(float64(t.Prompt) / t.requests)),
 		Activations: activations / rate, Recompute: o.Recompute + t.requests*hidden*k.X.Dequantized()/r.gpuRate,
 		Dequantize: t.requests * numbers * k.KV.Dequantized() / r.gpuRate, Quantize: float64(t.Positions) * numbers * k.KV.Quantized() / r.gpuRate,
@@ -233,15 +234,15 @@ func (r *runner) loadLayer(layer int) (bytes float64, cost transfer.Cost) {
 
 // moveUncached prices a layer whose first tokens are not cached, both over the link and run again.
 // The schedule decides which of the two counts as traffic.
-func (r *runner) moveUncached(layer int, t *sums, o *Operators, l *Layer, traffic *Traffic) {
-	l.Dense = Dense{Attend: o.AttendAll, Again: o.Again}
+func (r *runner) moveUncached(layer int, t *sums, o *Operators, l *schedule.Layer, traffic *Traffic) {
+	l.Dense = schedule.Dense{Attend: o.AttendAll, Again: o.Again}
 	kv := r.cached(t, r.ellm.Uncached*float64(t.SeqLen)*float64(r.Model.Entry.Value))
 	if kv.Bytes == 0 {
 		return
 	}
 	cost := r.fetch.Cost(kv)
-	l.Dense.Uncached, l.Dense.Gather = Transfer{cost.Seconds, cost.By.Launch}, r.smShare(&cost)
-	if r.ellm.swapped(layer) {
+	l.Dense.Uncached, l.Dense.Gather = schedule.Transfer{Seconds: cost.Seconds, Fixed: cost.By.Launch}, r.smShare(&cost)
+	if r.ellm.Swapped(layer) {
 		traffic.H2D, traffic.Descriptors = float64(kv.Bytes), float64(kv.Descriptors)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // Adjacent merged misses are one piece, separately for host memory and the SSD. A profile does not
@@ -52,7 +53,7 @@ func TestReadsOfExtents(t *testing.T) {
 		requests: 1, entries: 256}
 	o := options(t, p, "sequential")
 	o.Machine, _ = parts(t, "l40s", "deepseek-v3.2")
-	priced := func(change func(*Options)) (l Layer, moved Traffic) {
+	priced := func(change func(*Options)) (l schedule.Layer, moved Traffic) {
 		own := o
 		change(&own)
 		r, err := newRunner(t.Context(), p, own)
@@ -180,23 +181,23 @@ func (p *Profile) onSSD() {
 }
 
 // slowStep prices a step layer by layer and part by part.
-func slowStep(t *testing.T, r *runner, step int) (s *Step, traffic Traffic, staging float64) {
+func slowStep(t *testing.T, r *runner, step int) (s *schedule.Step, traffic Traffic, staging float64) {
 	t.Helper()
-	layers := func(requests []share, traffic *Traffic) (list []Layer) {
+	layers := func(requests []share, traffic *Traffic) (list []schedule.Layer) {
 		for layer, profiled := range r.Scaling.LayerOf {
 			sums := r.batch.sum(requests, profiled, step, r.Scaling, r.Context, int64(r.Positions))
 			l, moved, err := r.layer(layer, &sums)
 			fatal.If(t, err)
 			list = append(list, l)
 			traffic.add(moved)
-			if f, ok := r.Schedule.(*Prefetch); ok && layer > 0 {
+			if f, ok := r.Schedule.(*schedule.Prefetch); ok && layer > 0 {
 				traffic.H2D += (1 - f.Accuracy) * moved.H2D
 			}
 			staging = max(staging, moved.H2D)
 		}
 		return list
 	}
-	s = &Step{Whole: layers(r.batch.part(0, 1), &traffic)}
+	s = &schedule.Step{Whole: layers(r.batch.part(0, 1), &traffic)}
 	if n := r.Schedule.Parts(); n > 1 {
 		traffic = Traffic{}
 		for i := range n {
@@ -213,7 +214,7 @@ func slowStep(t *testing.T, r *runner, step int) (s *Step, traffic Traffic, stag
 		t.Fatal(err)
 	}
 	if k := r.kvpr; k != nil {
-		traffic.H2D += k.Choose(s, NewTimeline()).Bytes
+		traffic.H2D += k.Choose(s, schedule.NewTimeline()).Bytes
 	}
 	return s, traffic, staging
 }
@@ -223,10 +224,10 @@ func slowPrice(t *testing.T, p *Profile, o Options) (mean, h2d, staging float64)
 	t.Helper()
 	r, err := newRunner(t.Context(), p, o)
 	fatal.If(t, err)
-	var exposed Exposure
+	var exposed schedule.Exposure
 	for step := range r.batch.Steps {
 		s, traffic, most := slowStep(t, r, step)
-		tl := NewTimeline()
+		tl := schedule.NewTimeline()
 		r.Schedule.Place(tl, s)
 		tl.Contend(s)
 		for c, v := range tl.Exposure() {
@@ -265,7 +266,7 @@ func TestPricesAreTheSlowOnes(t *testing.T) {
 						continue
 					}
 					got := priced(t, p, o)
-					if o.Schedule, err = ParseSchedule(got.Schedule); err != nil {
+					if o.Schedule, err = schedule.Parse(got.Schedule); err != nil {
 						t.Fatal(err)
 					}
 					mean, h2d, staging := slowPrice(t, p, o)
@@ -297,13 +298,13 @@ func TestCalibrationIsTheSlowOne(t *testing.T) {
 			if batch%n != 0 {
 				continue
 			}
-			o.Schedule = &SFC{N: n}
+			o.Schedule = &schedule.SFC{N: n}
 			run, err := newRunner(t.Context(), p, o)
 			fatal.If(t, err)
 			sum, steps := 0., min(calibrationSteps, run.batch.Steps)
 			for i := range steps {
 				s, _, _ := slowStep(t, run, i*run.batch.Steps/steps)
-				tl := NewTimeline()
+				tl := schedule.NewTimeline()
 				o.Schedule.Place(tl, s)
 				tl.Contend(s)
 				sum += tl.End()
@@ -312,8 +313,8 @@ func TestCalibrationIsTheSlowOne(t *testing.T) {
 				best, least = n, sum
 			}
 		}
-		o.Schedule = &SFC{}
-		if got := priced(t, p, o).Schedule; got != (&SFC{N: best}).Name() {
+		o.Schedule = &schedule.SFC{}
+		if got := priced(t, p, o).Schedule; got != (&schedule.SFC{N: best}).Name() {
 			t.Errorf("batch %d: %s, the best of all is %d parts", batch, got, best)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 func library(t testing.TB) *hardware.Library {
@@ -177,7 +178,7 @@ func TestAttentionReadsAllHeads(t *testing.T) {
 				Requests: []Request{{Steps: [][]Counts{{{Demand: 256 * int64(heads), Positions: 1, SeqLen: 9000}}}}}}
 			scaling, err := NewScaling(p, m, "nearest", 0)
 			fatal.If(t, err)
-			r, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Selection: Selection{Method: "keys", Tokens: 1}, Schedule: OnGPU{}, Batch: 8})
+			r, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Selection: Selection{Method: "keys", Tokens: 1}, Schedule: schedule.OnGPU{}, Batch: 8})
 			fatal.If(t, err)
 			fatal.If(t, r.priceStep(0))
 			near(t, fmt.Sprintf("%s, %d select: bytes", name, heads), r.step.Whole[0].Attend*r.gpuRate, 8*(256+1)*float64(m.Entry.Value))

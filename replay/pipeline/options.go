@@ -11,6 +11,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/collective"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // Options state how to price a profile.
@@ -20,7 +21,7 @@ type Options struct {
 	Scaling   *Scaling
 	Selection Selection
 	Entry     Entry // of schedules that move misses, others have the model's own
-	Schedule  Schedule
+	Schedule  schedule.Schedule
 	Batch     int
 	Seed      uint64
 	Steps     int     // 0: those of the longest request
@@ -43,7 +44,7 @@ type Options struct {
 	Merge     bool    // adjacent missed blocks move as one piece over the link, and are one read of the SSD
 	Fragments int64   // pieces of a block in memory, 0 for 1
 	Depth     int64   // reads in flight to the drives, over all GPUs that share them, 0: the machine's
-	Ahead     ReadAhead
+	Ahead     schedule.ReadAhead
 	Mapped    bool // the SSD's file is mapped into memory, and reads are page faults. Otherwise they fill pinned buffers
 	// Prefill, if it has a prompt, is priced before the steps.
 	Prefill Prefill
@@ -63,9 +64,9 @@ type Options struct {
 	enough float64
 	mosts  [][]most // of the profile, nil before they are computed
 	// bases caches the bases of results by the used resources. nil disables it.
-	bases map[[resources]bool]basis
+	bases map[[schedule.Resources]bool]basis
 	// timeline is empty and is reused. If it is nil, each runner makes one.
-	timeline *Timeline
+	timeline *schedule.Timeline
 }
 
 // Largest values of options. They exceed any machine, and their products fit into 63 bits.
@@ -134,7 +135,7 @@ func (o *Options) check(p *Profile) error {
 	switch parts := o.Schedule.Parts(); {
 	case parts > o.Batch:
 		return fmt.Errorf("schedule %s divides a batch of %d requests into %d parts", o.Schedule.Name(), o.Batch, parts)
-	case !AttendsDensely(o.Schedule) && o.Schedule.Traits().Moves != MovesDropped && o.longest() < int64(o.Scaling.TopK):
+	case !schedule.AttendsDensely(o.Schedule) && o.Schedule.Traits().Moves != schedule.MovesDropped && o.longest() < int64(o.Scaling.TopK):
 		return fmt.Errorf("context %d, expected at least K, %d tokens: state a larger --context or a smaller --topk", o.longest(), o.Scaling.TopK)
 	case !Decodes(o.Schedule, p) && p.Lossy():
 		return fmt.Errorf("schedule %s selects among all entries, but %s drops some: choose kept", o.Schedule.Name(), p.Cell.Policy)
@@ -148,7 +149,7 @@ func (o *Options) check(p *Profile) error {
 		return fmt.Errorf("%d GPUs for routed experts, but %s has no routed experts", o.Experts, o.Model.Name)
 	case o.Experts > 1 && o.Experts > int(o.Model.MoE.Experts.Value):
 		return fmt.Errorf("%d GPUs for the routed experts of %s, expected at most %g, one per expert", o.Experts, o.Model.Name, o.Model.MoE.Experts.Value)
-	case o.Ahead != ReadAhead{} && !p.Tiered:
+	case o.Ahead != schedule.ReadAhead{} && !p.Tiered:
 		return errors.New("--read-ahead and --gpudirect have no effect, because the profile reads from no SSD: replay with a tier of host memory (--tier)")
 	case o.Mapped && !p.Tiered:
 		return errors.New("--mapped has no effect, because the profile reads from no SSD: replay with a tier of host memory (--tier)")
@@ -177,7 +178,7 @@ func (o *Options) longest() int64 { return cmp.Or(o.Context, int64(o.Model.Conte
 
 // quantizable refuses a schedule that quantises, unless the cache is K and V in FP16.
 func (o *Options) quantizable() error {
-	k, ok := o.Schedule.(*KVPR)
+	k, ok := o.Schedule.(*schedule.KVPR)
 	if !ok || k.KV.Group == 0 || keysAndValues(o.Model) {
 		return nil
 	}

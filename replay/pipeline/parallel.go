@@ -9,6 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/memo"
 	"github.com/kvreplay/kvreplay/replay/collective"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // Tensor parallelism divides every layer among GPUs that decode one batch together (Megatron-LM,
@@ -33,7 +34,7 @@ func (o *Options) checkParallel() error {
 	}
 	g, whole := hardware.Number(n), func(v hardware.Number) bool { return v == hardware.Number(math.Trunc(float64(v))) }
 	switch {
-	case o.Schedule != OnGPU{Dense: true} && o.Schedule != OnGPU{}:
+	case o.Schedule != schedule.OnGPU{Dense: true} && o.Schedule != schedule.OnGPU{}:
 		return refuse("schedule %s runs on one GPU: choose dense or gpu", o.Schedule.Name())
 	case o.Experts > 1:
 		return refuse("each GPU has a part of every expert, and --expert-gpus %d divides whole experts: choose one", o.Experts)

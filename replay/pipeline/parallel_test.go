@@ -8,6 +8,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/collective"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // parallelOptions are those of a batch of equal requests of a model on GPUs that divide its layers.
@@ -204,7 +205,7 @@ func TestTensorParallelOfSparseAttention(t *testing.T) {
 	p := read(t, realProfile(t))
 	for model, half := range map[string]bool{"llama-2-7b": true, "deepseek-v3.2": false} {
 		_, o := parallelOptions(t, model, 2)
-		o.Machine, o.Schedule = machine(t, "h200"), OnGPU{}
+		o.Machine, o.Schedule = machine(t, "h200"), schedule.OnGPU{}
 		var err error
 		if o.Scaling, err = NewScaling(p, o.Model, "stretch", 2048); err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // CacheRatio is ESS's memory planner (section 4.1). It returns the share of its context that each
@@ -28,7 +29,7 @@ func CacheRatio(full, batch, index float64) float64 {
 // PlanOptions are the choices of a plan. Plan sets Schedule, Batch and Scaling of Options.
 type PlanOptions struct {
 	Options
-	Schedules []Schedule
+	Schedules []schedule.Schedule
 	LayerMap  string
 	TopK      int
 	MaxBatch  int
@@ -59,8 +60,8 @@ type Candidate struct {
 	*Result
 	// Serves is the model that the schedule serves. Oracle is true if its schedule or its policy
 	// knows more than a system can.
-	Serves Serves `json:"serves"`
-	Oracle bool   `json:"oracle"`
+	Serves schedule.Serves `json:"serves"`
+	Oracle bool            `json:"oracle"`
 	// Rank is the place among the candidates that serve the same model, "2=" in a tie. It is empty
 	// for oracles.
 	Rank string `json:"rank"`
@@ -74,7 +75,7 @@ type Candidate struct {
 	Fill    *float64 `json:"cache_ratio_that_fills"`
 	Binding Binding  `json:"binding"`
 
-	asked Schedule // schedule before its options were chosen
+	asked schedule.Schedule // schedule before its options were chosen
 }
 
 // Dropped is a cell and schedule without a batch that fits and meets the SLO.
@@ -101,13 +102,13 @@ func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) (*Planned, er
 		return nil, errors.New("no schedule or no profile: expected at least one of each")
 	}
 	var pairs []pair
-	for _, schedule := range o.Schedules {
+	for _, s := range o.Schedules {
 		for _, p := range profiles {
-			if !Decodes(schedule, p) {
+			if !Decodes(s, p) {
 				continue
 			}
-			pairs = append(pairs, pair{profile: p, schedule: schedule})
-			if !HasCell(schedule) {
+			pairs = append(pairs, pair{profile: p, schedule: s})
+			if !schedule.HasCell(s) {
 				break // all cells give the same result
 			}
 		}
@@ -175,7 +176,7 @@ func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) (*Planned, er
 // pair is a cell and a schedule with the result of its search.
 type pair struct {
 	profile  *Profile
-	schedule Schedule
+	schedule schedule.Schedule
 	found    *Candidate
 	refused  refusal
 }
@@ -192,7 +193,7 @@ type refusal struct {
 func (p *pair) dropped() Dropped {
 	r := &p.refused
 	d := Dropped{Schedule: p.schedule.Name(), Cell: p.profile.Cell, Reason: r.why, Binding: r.binding}
-	if !HasCell(p.schedule) {
+	if !schedule.HasCell(p.schedule) {
 		d.Cell = Cell{}
 	}
 	switch r.binding {
@@ -206,10 +207,10 @@ func (p *pair) dropped() Dropped {
 
 // best searches the best batch of one cell and schedule. Without a candidate, the refusal is that
 // of the smallest batch.
-func (o *PlanOptions) best(ctx context.Context, p *Profile, s Schedule) (*Candidate, refusal, error) {
+func (o *PlanOptions) best(ctx context.Context, p *Profile, s schedule.Schedule) (*Candidate, refusal, error) {
 	x := &search{ctx: ctx, profile: p, slo: o.SLO, most: o.MaxBatch, options: o.Options}
-	x.options.Schedule, x.options.mosts, x.options.timeline = s, mosts(p), NewTimeline()
-	x.options.bases = map[[resources]bool]basis{}
+	x.options.Schedule, x.options.mosts, x.options.timeline = s, mosts(p), schedule.NewTimeline()
+	x.options.bases = map[[schedule.Resources]bool]basis{}
 	var err error
 	if x.options.Scaling, err = NewScaling(p, o.Model, o.LayerMap, o.TopK); err != nil {
 		return nil, refusal{}, err
@@ -233,9 +234,9 @@ func (o *PlanOptions) best(ctx context.Context, p *Profile, s Schedule) (*Candid
 	o.ratios(c, &x.options)
 	traits := s.Traits()
 	c.Serves, c.Oracle, c.asked = traits.Serves, traits.Predicted > 0, s
-	if HasCell(s) {
-		if o.Entry.Lossy() && traits.Moves == MovesMisses {
-			c.Serves = LossyTopK
+	if schedule.HasCell(s) {
+		if o.Entry.Lossy() && traits.Moves == schedule.MovesMisses {
+			c.Serves = schedule.LossyTopK
 		}
 		c.Oracle = c.Oracle || p.Oracle()
 	} else {
@@ -247,11 +248,11 @@ func (o *PlanOptions) best(ctx context.Context, p *Profile, s Schedule) (*Candid
 // ratios compares the cache with the context and with the remaining memory.
 func (o *PlanOptions) ratios(c *Candidate, options *Options) {
 	switch options.Schedule.Traits().Moves {
-	case MovesLayers, MovesQueries:
+	case schedule.MovesLayers, schedule.MovesQueries:
 		return
-	case MovesUncached:
-		if s, err := ParseSchedule(c.Schedule); err == nil { // with its chosen options
-			c.Ratio = new(1 - s.(*ELLM).Uncached)
+	case schedule.MovesUncached:
+		if s, err := schedule.Parse(c.Schedule); err == nil { // with its chosen options
+			c.Ratio = new(1 - s.(*schedule.ELLM).Uncached)
 		}
 		return
 	}
@@ -394,7 +395,7 @@ func (x *search) try(batch int) (refusal, error) {
 // price prices one batch unless it is known to be too large. The memory of eLLM follows only from
 // prices.
 func (x *search) price() (*Result, refusal, error) {
-	if x.options.Schedule.Traits().Moves != MovesUncached {
+	if x.options.Schedule.Traits().Moves != schedule.MovesUncached {
 		need, err := Need(x.ctx, x.profile, x.options)
 		if err != nil || need.Verdict != "" {
 			return nil, need.refusal(), err

@@ -15,6 +15,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // PlanVersion is the version of Planned's JSON form. Version 1 was a list of candidates.
@@ -45,7 +46,7 @@ type Planned struct {
 }
 
 // servesOrder is the order of groups.
-var servesOrder = []Serves{SparseTopK, LossyTopK, Compressed, DenseAttended, Quantized}
+var servesOrder = []schedule.Serves{schedule.SparseTopK, schedule.LossyTopK, schedule.Compressed, schedule.DenseAttended, schedule.Quantized}
 
 // planned orders candidates by group and by falling tokens/s. Among equals, less memory comes
 // first. It keeps the first cell of each schedule, unless every cell is requested, and ranks them.
@@ -174,9 +175,9 @@ func (c *Candidate) heading() string {
 	switch {
 	case c.Oracle:
 		return "oracles know more than a real system: not ranked"
-	case c.Serves == SparseTopK:
+	case c.Serves == schedule.SparseTopK:
 		return string(c.Serves)
-	case c.Serves == LossyTopK:
+	case c.Serves == schedule.LossyTopK:
 		return string(c.Serves) + ": ranked apart"
 	}
 	return string(c.Serves) + ", which is not Top-K attention: ranked apart"

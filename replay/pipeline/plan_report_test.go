@@ -8,15 +8,16 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // Every schedule of the table states the model that it serves. Quantised KV and exact KV are
 // different models. Only a prediction is an oracle.
 func TestServes(t *testing.T) {
-	want := map[string]Serves{"sequential": SparseTopK, "prefetch": SparseTopK, "da": SparseTopK, "dba": SparseTopK, "layerwise": SparseTopK, "sfc": SparseTopK, "tbo": SparseTopK,
-		"gpu": SparseTopK, "host": DenseAttended, "host:attend=demand": SparseTopK, "host:attend=missed": SparseTopK, "dense": DenseAttended, "kept": Compressed, "ellm": DenseAttended, "flexgen": DenseAttended, "flexgen:kv=int4": Quantized,
-		"kvpr": DenseAttended, "kvpr:kv=int4": Quantized, "kvpr:x=int4": Quantized}
-	for _, name := range ScheduleNames() {
+	want := map[string]schedule.Serves{"sequential": schedule.SparseTopK, "prefetch": schedule.SparseTopK, "da": schedule.SparseTopK, "dba": schedule.SparseTopK, "layerwise": schedule.SparseTopK, "sfc": schedule.SparseTopK, "tbo": schedule.SparseTopK,
+		"gpu": schedule.SparseTopK, "host": schedule.DenseAttended, "host:attend=demand": schedule.SparseTopK, "host:attend=missed": schedule.SparseTopK, "dense": schedule.DenseAttended, "kept": schedule.Compressed, "ellm": schedule.DenseAttended, "flexgen": schedule.DenseAttended, "flexgen:kv=int4": schedule.Quantized,
+		"kvpr": schedule.DenseAttended, "kvpr:kv=int4": schedule.Quantized, "kvpr:x=int4": schedule.Quantized}
+	for _, name := range schedule.Names() {
 		if !slices.Contains(servesOrder, want[name]) {
 			t.Errorf("%s is not tested", name)
 		}
@@ -70,8 +71,8 @@ func TestPlanRanksWithinModels(t *testing.T) {
 
 // By hand: 100 and 98.5 tie. 97 does not tie with 100 and starts a tie of its own.
 func TestPlanTies(t *testing.T) {
-	candidate := func(s Schedule, policy string, tokens float64) Candidate {
-		return Candidate{Result: &Result{Schedule: s.Name(), Cell: Cell{policy, "2x"}, Tokens: tokens, TPOT: 0.0123456}, Serves: SparseTopK, asked: s}
+	candidate := func(s schedule.Schedule, policy string, tokens float64) Candidate {
+		return Candidate{Result: &Result{Schedule: s.Name(), Cell: Cell{policy, "2x"}, Tokens: tokens, TPOT: 0.0123456}, Serves: schedule.SparseTopK, asked: s}
 	}
 	da, gpu, tbo, sequential := scheduleOf(t, "da"), scheduleOf(t, "gpu"), scheduleOf(t, "tbo"), scheduleOf(t, "sequential")
 	found := []Candidate{candidate(da, "lru", 98.5), candidate(gpu, "", 100), candidate(tbo, "lru", 96), candidate(da, "fifo", 97), candidate(da, "lfu", 90), candidate(sequential, "lru", 97)}
@@ -105,7 +106,7 @@ func TestPlanTiesBeyondALine(t *testing.T) {
 	candidate := func(text string, tokens, link float64) Candidate {
 		s := scheduleOf(t, text)
 		return Candidate{Result: &Result{Schedule: s.Name(), Tokens: tokens, TPOT: 1,
-			Interval: Interval{Submodels: map[string]Effect{LinkModel.String(): {link, link}}}}, Serves: SparseTopK, asked: s}
+			Interval: Interval{Submodels: map[string]Effect{LinkModel.String(): {link, link}}}}, Serves: schedule.SparseTopK, asked: s}
 	}
 	found := []Candidate{candidate("da", 100, 0.15), candidate("sequential", 95, 0.15), candidate("gpu", 90, 0), candidate("tbo", 94, 0.15)}
 	var got []string

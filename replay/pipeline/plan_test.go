@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // ESS's Table 2 prints these ratios with its batches. 54.3 requests of 32K fit whole, and a quarter
@@ -153,7 +154,7 @@ func TestPlanFindsThePeak(t *testing.T) {
 		t.Fatalf("the best of all batches is %d", best)
 	}
 	for _, most := range []int{best - 1, best, best + 1, best + 2, 80, 512} {
-		plan, err := Plan(t.Context(), []*Profile{p}, PlanOptions{Options: o, Schedules: []Schedule{o.Schedule}, LayerMap: "nearest", MaxBatch: most})
+		plan, err := Plan(t.Context(), []*Profile{p}, PlanOptions{Options: o, Schedules: []schedule.Schedule{o.Schedule}, LayerMap: "nearest", MaxBatch: most})
 		fatal.If(t, err)
 		want, binding := min(best, most), BindsThroughput
 		if most <= best {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
@@ -209,8 +210,8 @@ func (r *runner) passTransfers(x pass, layer int) float64 {
 	case r.kvpr != nil:
 		hosted = r.kvpr.KV.Ratio()
 	case r.ellm != nil:
-		hosted = r.ellm.hosted()
-	case r.traits.Moves == MovesQueries:
+		hosted = r.ellm.Hosted()
+	case r.traits.Moves == schedule.MovesQueries:
 		hosted = 1
 	}
 	if r.traits.Weights {

@@ -9,6 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // prefilled returns a batch of Llama 3.1 8B on an H100 with prompts of 4096 tokens.
@@ -215,7 +216,7 @@ func TestFirstTokensInHalves(t *testing.T) {
 	price := func(batch, experts int, overlap bool) *prompts {
 		p, scaling, err := Decoding(4096, 2, false, model)
 		fatal.If(t, err)
-		r, err := newRunner(t.Context(), p, Options{Machine: m, Model: model, Scaling: scaling, Schedule: OnGPU{Dense: true}, Batch: batch, Steps: 1,
+		r, err := newRunner(t.Context(), p, Options{Machine: m, Model: model, Scaling: scaling, Schedule: schedule.OnGPU{Dense: true}, Batch: batch, Steps: 1,
 			Experts: experts, Network: Networks(lib), Prefill: Prefill{Prompt: 4096, Overlap: overlap}})
 		fatal.If(t, err)
 		first, err := r.firstTokens()
@@ -237,7 +238,7 @@ func TestFirstTokensInHalves(t *testing.T) {
 	for want, o := range map[string]Options{"none is priced": {Batch: 4, Experts: 1}, "two prompts in a pass": {Batch: 1, Experts: 8}, "a larger --batch or --prefill-chunk": {Batch: 4, Experts: 8, Prefill: Prefill{Chunk: 4096}}} {
 		p, scaling, err := Decoding(4096, 2, false, model)
 		fatal.If(t, err)
-		o.Machine, o.Model, o.Scaling, o.Schedule, o.Network = m, model, scaling, OnGPU{Dense: true}, Networks(lib)
+		o.Machine, o.Model, o.Scaling, o.Schedule, o.Network = m, model, scaling, schedule.OnGPU{Dense: true}, Networks(lib)
 		o.Prefill.Prompt, o.Prefill.Overlap = 4096, true
 		if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %q", err, want)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/replay/collective"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
@@ -25,8 +26,8 @@ func Price(ctx context.Context, p *Profile, o Options) (*Result, error) {
 // Need returns the memory of a batch without its staging, which is a lower bound. It prices nothing
 // except for the groups that eLLM chooses.
 func Need(ctx context.Context, p *Profile, o Options) (Memory, error) {
-	if sfc, ok := o.Schedule.(*SFC); ok && sfc.N == 0 {
-		o.Schedule = &SFC{N: 1} // its memory does not depend on micro-batches
+	if sfc, ok := o.Schedule.(*schedule.SFC); ok && sfc.N == 0 {
+		o.Schedule = &schedule.SFC{N: 1} // its memory does not depend on micro-batches
 	}
 	r, err := newRunner(ctx, p, o)
 	if err != nil {
@@ -61,10 +62,10 @@ type runner struct {
 	batch   *Batch
 	notes   []string
 
-	traits     Traits
-	kvpr       *KVPR // the schedule, if it moves layers
-	ellm       *ELLM // the schedule, if it moves uncached tokens
-	host       *Host // the schedule, if the CPU attends
+	traits     schedule.Traits
+	kvpr       *schedule.KVPR // the schedule, if it moves layers
+	ellm       *schedule.ELLM // the schedule, if it moves uncached tokens
+	host       *schedule.Host // the schedule, if the CPU attends
 	computer   Computer
 	factors    Uncertainty
 	network    *collective.Network // nil without tensor parallelism
@@ -82,11 +83,11 @@ type runner struct {
 	ssd        transfer.Path
 	recomputed float64 // largest number of positions that a layer recomputed (KVPR)
 
-	step    Step
-	again   Recomputation // of the step (KVPR)
+	step    schedule.Step
+	again   schedule.Recomputation // of the step (KVPR)
 	traffic Traffic
 	staging float64 // bytes of the largest fetch of a layer
-	used    [resources]bool
+	used    [schedule.Resources]bool
 
 	whole prices
 	parts []prices // empty if the batch stays whole
@@ -102,7 +103,7 @@ func newRunner(ctx context.Context, p *Profile, o Options) (*runner, error) {
 		o.mosts = mosts(p)
 	}
 	if o.timeline == nil {
-		o.timeline = NewTimeline()
+		o.timeline = schedule.NewTimeline()
 	}
 	r := &runner{Options: o, ctx: ctx, profile: p}
 	var err error
@@ -113,11 +114,11 @@ func newRunner(ctx context.Context, p *Profile, o Options) (*runner, error) {
 		return nil, err
 	}
 	switch s := o.Schedule.(type) {
-	case *SFC:
+	case *schedule.SFC:
 		if s.N == 0 {
 			return r, r.calibrate()
 		}
-	case *ELLM:
+	case *schedule.ELLM:
 		return r, r.choose(s)
 	}
 	return r, nil
@@ -130,25 +131,25 @@ const noMisses = "no misses are priced: "
 func (r *runner) prepare() error {
 	r.Accept = cmp.Or(r.Accept, 1)
 	r.traits = r.Schedule.Traits()
-	r.kvpr, _ = r.Schedule.(*KVPR)
-	r.host, _ = r.Schedule.(*Host)
+	r.kvpr, _ = r.Schedule.(*schedule.KVPR)
+	r.host, _ = r.Schedule.(*schedule.Host)
 	r.notes = append(r.notes, r.Scaling.Notes...)
 	switch {
-	case r.traits.Moves == MovesLayers:
+	case r.traits.Moves == schedule.MovesLayers:
 		r.note(noMisses + "the schedule moves whole layers")
-	case r.traits.Moves == MovesUncached:
+	case r.traits.Moves == schedule.MovesUncached:
 		r.note(noMisses + "the schedule moves uncached tokens")
-	case AttendsDensely(r.Schedule) && r.host == nil:
+	case schedule.AttendsDensely(r.Schedule) && r.host == nil:
 		r.note(noMisses + "attention reads the whole context on the GPU")
-	case Selects(r.Schedule):
+	case schedule.Selects(r.Schedule):
 		r.note("selection: %s", r.Selection.note())
-	case r.traits.Moves == MovesDropped:
+	case r.traits.Moves == schedule.MovesDropped:
 		r.note(noMisses + "the policy drops entries, and its own work is not counted")
 	}
 	if r.host != nil {
 		r.noteHost()
 	}
-	if !Selects(r.Schedule) {
+	if !schedule.Selects(r.Schedule) {
 		r.Selection = Selection{}
 	}
 	if a := r.Ahead.Accuracy; a > 0 {
@@ -180,7 +181,7 @@ func (r *runner) prepare() error {
 	}
 	roofline := NewRoofline(r.Machine, r.Model, r.Selection, r.Experts, cmp.Or(r.Threads, r.Machine.Host.Threads()))
 	roofline.structure, _ = findStructure(r.Lookup) // check has found it
-	if s := roofline.structure; s != structures[0] && r.traits.Moves == MovesMisses {
+	if s := roofline.structure; s != structures[0] && r.traits.Moves == schedule.MovesMisses {
 		r.note("lookup: %s, %s", s.name, s.summary)
 	}
 	r.computer, r.gpuRate, r.roofline = roofline, roofline.memory, roofline
@@ -290,7 +291,7 @@ func (r *runner) choosePaths() error {
 func (r *runner) run() (*Result, error) {
 	result := &Result{Machine: r.Machine.Name, Model: r.Model.Name, Cell: r.profile.Cell, Requests: r.profile.Described, Batch: r.Batch, Steps: r.batch.Steps, Experts: r.Experts, TensorParallel: r.TensorParallel, PipelineParallel: r.PipelineParallel, Accept: r.Accept}
 	var times []float64
-	var exposed Exposure
+	var exposed schedule.Exposure
 	spent := 0.
 	for step := range r.batch.Steps {
 		if r.Priced != nil {
@@ -329,8 +330,8 @@ func (r *runner) run() (*Result, error) {
 	for c := range exposed {
 		exposed[c] /= n
 	}
-	result.Causes = Causing{exposed[Compute], exposed[Selecting], exposed[Lookup], exposed[Fetch], exposed[WriteBack], exposed[Drive],
-		exposed[Weights], exposed[Communication], exposed[Dispatching], exposed[Combining], exposed[OnHost], exposed[Staging]}
+	result.Causes = Causing{exposed[schedule.Compute], exposed[schedule.Selecting], exposed[schedule.Lookup], exposed[schedule.Fetch], exposed[schedule.WriteBack], exposed[schedule.Drive],
+		exposed[schedule.Weights], exposed[schedule.Communication], exposed[schedule.Dispatching], exposed[schedule.Combining], exposed[schedule.OnHost], exposed[schedule.Staging]}
 	result.Mean = exposed.Sum()
 	if !(result.Mean > 0) { // no machine's file gives that, but Options.Operators can
 		return nil, fmt.Errorf("the operators give a step of %g s, expected more than 0 and a finite time", result.Mean)
@@ -381,7 +382,7 @@ func (r *runner) place(step int) error {
 }
 
 func (r *runner) placePriced() {
-	if f, ok := r.Schedule.(*Prefetch); ok {
+	if f, ok := r.Schedule.(*schedule.Prefetch); ok {
 		for i := 1; i < len(r.whole.traffic); i++ { // every layer except the first is predicted
 			r.traffic.add(r.whole.traffic[i].fetched(1 - f.Accuracy))
 		}
@@ -440,7 +441,7 @@ func (r *runner) priceStep(step int) error {
 // prices holds a batch, or a part of it, with the prices of its layers in one step.
 type prices struct {
 	requests  []share
-	layers    []Layer
+	layers    []schedule.Layer
 	traffic   []Traffic // by layer
 	positions float64
 	same      int // an earlier part with the same requests and prices, or -1
@@ -471,7 +472,7 @@ func (r *runner) divide(parts int) {
 // pricedLayer is the price of layers of a step with the same profiled layer and the same shape.
 type pricedLayer struct {
 	turn    int // call of price that computed it
-	layer   Layer
+	layer   schedule.Layer
 	traffic Traffic
 	sums    sums
 }

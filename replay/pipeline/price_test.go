@@ -18,6 +18,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -501,5 +502,19 @@ func TestHeads(t *testing.T) {
 
 // exactNames returns the schedules that decode with a policy that drops nothing.
 func exactNames(t testing.TB) []string {
-	return slices.DeleteFunc(ScheduleNames(), func(name string) bool { return !Decodes(scheduleOf(t, name), new(Profile)) })
+	return slices.DeleteFunc(schedule.Names(), func(name string) bool { return !Decodes(scheduleOf(t, name), new(Profile)) })
+}
+
+func near(t testing.TB, what string, got, want float64) {
+	t.Helper()
+	if math.Abs(got-want) > 1e-9*max(1, math.Abs(want)) {
+		t.Errorf("%s is %.12g, expected %.12g", what, got, want)
+	}
+}
+
+func scheduleOf(t testing.TB, text string) schedule.Schedule {
+	t.Helper()
+	s, err := schedule.Parse(text)
+	fatal.If(t, err)
+	return s
 }

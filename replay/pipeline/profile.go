@@ -24,6 +24,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // Counts are the moves of one layer of one request in one step, over all its heads.
@@ -512,9 +513,9 @@ func Replay(ctx context.Context, job *replay.Job) (*replay.Result, []*Profile, e
 
 // Decodes reports whether a schedule can decode with the policy of a profile. Only kept does so with a
 // lossy policy. Schedules that attend to the whole context need no policy.
-func Decodes(s Schedule, p *Profile) bool {
+func Decodes(s schedule.Schedule, p *Profile) bool {
 	if p.Lossy() {
-		return !Selects(s)
+		return !schedule.Selects(s)
 	}
-	return s.Traits().Moves != MovesDropped
+	return s.Traits().Moves != schedule.MovesDropped
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // WriteTable writes results of one model, batch and cell as text: a column of figures for one
@@ -71,7 +72,7 @@ func writeOne(w io.Writer, r *Result) error {
 	line("tokens/s", "%s a request, %s a GPU", text.Rate(r.OTPS, 4), text.Rate(r.Tokens, 4))
 	for i, v := range r.Causes.values() {
 		if v > 0 {
-			line("of it "+CauseNames[i], "%s\t%.1f %%", seconds(v), 100*v/r.Mean)
+			line("of it "+schedule.CauseNames[i], "%s\t%.1f %%", seconds(v), 100*v/r.Mean)
 		}
 	}
 	line("moved a step", "%s to the GPU in %.0f pieces, %s back", size(r.H2D), r.Pieces, size(r.D2H))
@@ -159,8 +160,8 @@ func shortName(results []*Result, one *Result) string {
 }
 
 // values returns the causes in the order of CauseNames.
-func (c *Causing) values() [Causes]float64 {
-	return [Causes]float64{c.Compute, c.Selection, c.Lookup, c.Fetch, c.WriteBack, c.SSD, c.Weights, c.AllReduce, c.Dispatch, c.Combine, c.OnHost, c.Pipeline}
+func (c *Causing) values() [schedule.Causes]float64 {
+	return [schedule.Causes]float64{c.Compute, c.Selection, c.Lookup, c.Fetch, c.WriteBack, c.SSD, c.Weights, c.AllReduce, c.Dispatch, c.Combine, c.OnHost, c.Pipeline}
 }
 
 // LargestCause returns the cause with the largest part of a step, by its name in CauseNames, and its
@@ -168,7 +169,7 @@ func (c *Causing) values() [Causes]float64 {
 func (r *Result) LargestCause() (name string, share float64) {
 	for i, v := range r.Causes.values() {
 		if v/r.Mean > share {
-			name, share = CauseNames[i], v/r.Mean
+			name, share = schedule.CauseNames[i], v/r.Mean
 		}
 	}
 	return name, share
@@ -183,7 +184,7 @@ func WriteJSON(w io.Writer, results []*Result) error { return text.WriteJSON(w, 
 // WriteCSV writes one line per result. Times are seconds, sizes bytes.
 func WriteCSV(w io.Writer, results []*Result) error {
 	header := []string{"machine", "model", "schedule", "policy", "capacity", "batch", "steps", "tokens_per_step", "step_mean_s", "step_p50_s", "step_p95_s", "step_p99_s", "tpot_s", "tokens_per_s_request", "tokens_per_s_gpu", "tpot_low_s", "tpot_high_s", "ttft_s", "ttft_low_s", "ttft_high_s"}
-	for _, name := range CauseNames {
+	for _, name := range schedule.CauseNames {
 		header = append(header, "exposed_"+strings.ReplaceAll(name, "-", "_")+"_s")
 	}
 	header = append(header, "h2d_bytes_per_step", "d2h_bytes_per_step", "ssd_bytes_per_step", "gpu_bytes", "host_bytes", "does_not_fit", "labels", "requests")

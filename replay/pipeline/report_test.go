@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // A table names its results, and each note names the results that it is about.
@@ -29,7 +30,7 @@ func TestTableSaysWhatWasRun(t *testing.T) {
 	}
 	half := 0.5
 	text.Reset()
-	plan := Planned{Machine: "a", Model: "m", Steps: 3, Candidates: []Candidate{{Result: results[0], Ratio: &half, Serves: SparseTopK}, {Result: results[1], Serves: SparseTopK}}}
+	plan := Planned{Machine: "a", Model: "m", Steps: 3, Candidates: []Candidate{{Result: results[0], Ratio: &half, Serves: schedule.SparseTopK}, {Result: results[1], Serves: schedule.SparseTopK}}}
 	fatal.If(t, plan.WriteTable(&text))
 	table, notes, _ := strings.Cut(text.String(), "note: ")
 	if !strings.HasPrefix(table, "m on a, 3 steps: sparse Top-K attention\n") || !strings.Contains(table, "  0.500        -  ") || !strings.Contains(table, "  -            -  ") {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // Result holds the times and bytes of a batch.
@@ -120,7 +121,7 @@ func (p *Profile) Lossy() bool { return slices.Contains(p.Meta.Lossy, p.Cell.Pol
 // labels returns the conditions that limit a result with the basis b.
 func (r *runner) labels(b basis) result.Labels {
 	labels := slices.Concat(r.profile.Meta.Labels, r.Scaling.Labels)
-	if r.traits.Moves == MovesMisses && r.profile.Oracle() {
+	if r.traits.Moves == schedule.MovesMisses && r.profile.Oracle() {
 		labels = append(labels, result.LabelOraclePolicy)
 	}
 	if r.Entry.Lossy() {

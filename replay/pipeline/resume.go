@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // JoinProfiles returns a profile with the requests of several profiles of one policy. They must agree in K,
@@ -71,7 +73,7 @@ func Resume(ctx context.Context, way Resumption, tokens, block int64, o Options)
 	if err != nil {
 		return nil, err
 	}
-	o.Schedule, o.Scaling, o.Batch, o.Context, o.Steps = OnGPU{Dense: true}, scaling, 1, 0, 0
+	o.Schedule, o.Scaling, o.Batch, o.Context, o.Steps = schedule.OnGPU{Dense: true}, scaling, 1, 0, 0
 	o.Prefill = Prefill{Prompt: tokens}
 	r, err := newRunner(ctx, p, o)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // RowPricer prices cells from their result rows alone, which hold sums over steps, layers and
@@ -35,7 +36,7 @@ const RowContext = 32768
 // Price prices the mean step of a row, which may sum any parts of its cell.
 func (p *RowPricer) Price(ctx context.Context, r *result.Row) (*Result, error) {
 	o := p.Options
-	if o.Schedule.Traits().Moves != MovesMisses {
+	if o.Schedule.Traits().Moves != schedule.MovesMisses {
 		return nil, fmt.Errorf("schedule %s moves no misses, so all policies take the same time", o.Schedule.Name())
 	}
 	if o.Model = p.Find(r.Model); o.Model == nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // summed adds up a profile's rows of LRU into a result row.
@@ -125,7 +126,7 @@ func TestRowsRefused(t *testing.T) {
 		"have no time model":       func(r *result.Row, _ *RowPricer) { r.Clusters = "lists" },
 		"tiers below it":           func(r *result.Row, _ *RowPricer) { r.Tiers = "dram=lru@8x" },
 		"decodes 2 positions":      func(r *result.Row, _ *RowPricer) { r.StepTokens = 2 },
-		"moves no misses":          func(_ *result.Row, p *RowPricer) { p.Schedule = OnGPU{} },
+		"moves no misses":          func(_ *result.Row, p *RowPricer) { p.Schedule = schedule.OnGPU{} },
 		`unknown selection "best"`: func(_ *result.Row, p *RowPricer) { p.Selection = "best" },
 		"batch 0, expected 1":      func(_ *result.Row, p *RowPricer) { p.Batch = 0 },
 	} {

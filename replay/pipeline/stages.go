@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // parts returns the number of parts of the batch, and so the smallest batch.
@@ -20,7 +21,7 @@ func (o *Options) checkStages() error {
 		return fmt.Errorf("--pipeline-parallel %d: "+format, append([]any{n}, args...)...)
 	}
 	switch {
-	case o.Schedule != OnGPU{Dense: true}:
+	case o.Schedule != schedule.OnGPU{Dense: true}:
 		return refuse("schedule %s runs on one GPU: choose dense", o.Schedule.Name())
 	case o.TensorParallel > 1:
 		return refuse("it does not combine with --tensor-parallel %d: choose one", o.TensorParallel)
@@ -44,14 +45,14 @@ func (r *runner) divideStages() (err error) {
 	if r.stages, err = r.Network(r.Machine, r.PipelineParallel); err != nil {
 		return err
 	}
-	r.Schedule = &inStages{OnGPU: OnGPU{Dense: true}, stages: r.PipelineParallel}
+	r.Schedule = &schedule.Stages{OnGPU: schedule.OnGPU{Dense: true}, GPUs: r.PipelineParallel}
 	r.note("pipeline parallelism: %d GPUs divide the layers and the batch, sends are derived from constants of %s",
 		r.PipelineParallel, strings.Join(r.stages.NCCL.Basis, " and "))
 	return nil
 }
 
 // priceStages prices what the stages of a step need for each micro-batch.
-func (r *runner) priceStages(s *Step) error {
+func (r *runner) priceStages(s *schedule.Step) error {
 	s.Outputs, s.Sends = s.Outputs[:0], s.Sends[:0]
 	if r.stages == nil {
 		return nil

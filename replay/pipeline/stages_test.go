@@ -3,6 +3,8 @@ package pipeline
 import (
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // Llama 3.1 8B on 4 GPUs: each has a quarter of the layers and of the KV, and all embeddings. A send of 4
@@ -31,7 +33,7 @@ func TestPipelineParallel(t *testing.T) {
 func TestPlanOfStages(t *testing.T) {
 	p, o := parallelOptions(t, "llama-3.1-8b", 1)
 	o.PipelineParallel = 3
-	plan := PlanOptions{Options: o, MaxBatch: 16, Schedules: []Schedule{scheduleOf(t, "dense")}, LayerMap: "nearest"}
+	plan := PlanOptions{Options: o, MaxBatch: 16, Schedules: []schedule.Schedule{scheduleOf(t, "dense")}, LayerMap: "nearest"}
 	found, err := Plan(t.Context(), []*Profile{p}, plan)
 	if err != nil || found.Candidates[0].PipelineParallel != 3 || found.Candidates[0].Batch < 3 {
 		t.Fatalf("%+v, %v", found, err)
@@ -48,7 +50,7 @@ func TestPlanOfStages(t *testing.T) {
 // Numbers of stages that cannot be priced are errors that say why.
 func TestPipelineParallelRefused(t *testing.T) {
 	for want, change := range map[string]func(o *Options){
-		"schedule gpu runs on one GPU":        func(o *Options) { o.Schedule = OnGPU{} },
+		"schedule gpu runs on one GPU":        func(o *Options) { o.Schedule = schedule.OnGPU{} },
 		"does not combine with":               func(o *Options) { o.TensorParallel = 2 },
 		"has routed experts":                  func(o *Options) { o.Model = routedModel(t) },
 		"has 3 layers":                        func(o *Options) { m := *o.Model; m.Layers.Value = 3; o.Model = &m },

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // On real misses, reads ahead and direct reads shorten the step. Wrong predictions read more.
@@ -15,8 +16,8 @@ func TestReadAheadOnRealMisses(t *testing.T) {
 	p := read(t, realProfile(t, "dram=lru@4x"))
 	o := options(t, p, "sequential")
 	o.Machine, _ = parts(t, "l40s", "smollm2-135m")
-	price := func(a ReadAhead) *Result { o.Ahead = a; return priced(t, p, o) }
-	waiting, ahead, wrong, direct := price(ReadAhead{}), price(ReadAhead{Accuracy: 1}), price(ReadAhead{Accuracy: 0.5}), price(ReadAhead{Direct: true})
+	price := func(a schedule.ReadAhead) *Result { o.Ahead = a; return priced(t, p, o) }
+	waiting, ahead, wrong, direct := price(schedule.ReadAhead{}), price(schedule.ReadAhead{Accuracy: 1}), price(schedule.ReadAhead{Accuracy: 0.5}), price(schedule.ReadAhead{Direct: true})
 	if !(ahead.Mean < wrong.Mean && direct.Mean < waiting.Mean && ahead.Mean < waiting.Mean) {
 		t.Errorf("a step takes %g, ahead %g, half wrong %g, direct %g", waiting.Mean, ahead.Mean, wrong.Mean, direct.Mean)
 	}
@@ -29,7 +30,7 @@ func TestReadAheadOnRealMisses(t *testing.T) {
 		"reads from no SSD":          func(o *Options, p **Profile) { *p = read(t, realProfile(t)); o.Ahead.Accuracy = 1 },
 	} {
 		o, p := o, p
-		o.Ahead = ReadAhead{}
+		o.Ahead = schedule.ReadAhead{}
 		change(&o, &p)
 		if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %q", err, want)
@@ -63,9 +64,9 @@ func TestPathsOnRealMisses(t *testing.T) {
 		var gather, store float64
 		for _, e := range r.timeline.Events {
 			switch e.Kind {
-			case Gather:
+			case schedule.Gather:
 				gather += e.End - e.Start
-			case Store:
+			case schedule.Store:
 				store += e.End - e.Start
 			}
 		}
@@ -82,28 +83,28 @@ func TestKernelsTakeSMs(t *testing.T) {
 	p := read(t, realProfile(t))
 	for _, c := range []struct {
 		schedule, path string
-		takes          []Kind
+		takes          []schedule.Kind
 	}{
-		{"sequential", "call", []Kind{Scatter}},
-		{"sequential", "kernel", []Kind{Gather, Scatter}},
-		{"flexgen:weights=host", "call", []Kind{Scatter}},
-		{"flexgen:weights=host", "kernel", []Kind{Gather, GatherWeights, Scatter}},
-		{"kvpr:weights=host,load=fine", "kernel", []Kind{Gather, GatherWeights, Scatter}},
+		{"sequential", "call", []schedule.Kind{schedule.Scatter}},
+		{"sequential", "kernel", []schedule.Kind{schedule.Gather, schedule.Scatter}},
+		{"flexgen:weights=host", "call", []schedule.Kind{schedule.Scatter}},
+		{"flexgen:weights=host", "kernel", []schedule.Kind{schedule.Gather, schedule.GatherWeights, schedule.Scatter}},
+		{"kvpr:weights=host,load=fine", "kernel", []schedule.Kind{schedule.Gather, schedule.GatherWeights, schedule.Scatter}},
 		{"ellm:uncached=0.3", "call", nil},
-		{"ellm:uncached=0.3", "kernel", []Kind{Gather}},
+		{"ellm:uncached=0.3", "kernel", []schedule.Kind{schedule.Gather}},
 	} {
 		o := options(t, p, c.schedule)
 		o.Batch, o.Path = 16, c.path
 		r, err := newRunner(t.Context(), p, o)
 		fatal.If(t, err)
 		fatal.If(t, r.place(3))
-		moved, taken := map[Kind]float64{}, map[Kind]float64{}
-		by := map[Kind]Kind{FetchBlocks: Gather, FetchLayer: Gather, LoadActivations: Gather, LoadWeights: GatherWeights, Store: Scatter}
+		moved, taken := map[schedule.Kind]float64{}, map[schedule.Kind]float64{}
+		by := map[schedule.Kind]schedule.Kind{schedule.FetchBlocks: schedule.Gather, schedule.FetchLayer: schedule.Gather, schedule.LoadActivations: schedule.Gather, schedule.LoadWeights: schedule.GatherWeights, schedule.Store: schedule.Scatter}
 		for _, e := range r.timeline.Events {
 			moved[by[e.Kind]] += e.Seconds
 			taken[e.Kind] += e.Seconds
 		}
-		for _, k := range []Kind{Gather, GatherWeights, Scatter} {
+		for _, k := range []schedule.Kind{schedule.Gather, schedule.GatherWeights, schedule.Scatter} {
 			want := 0.
 			if slices.Contains(c.takes, k) {
 				if want = moved[k] * 12 / 132; want == 0 {
@@ -129,7 +130,7 @@ func TestGPUsShareDrives(t *testing.T) {
 		r, err := newRunner(t.Context(), p, o)
 		fatal.If(t, err)
 		fatal.If(t, r.place(2))
-		return works(r.timeline, SSD)
+		return works(r.timeline, schedule.SSD)
 	}
 	for _, depth := range []int64{256, 1} {
 		if of, alone := busy(4, 4, 4*depth), busy(1, 1, depth); math.Abs(of/alone-1) > 0.01 {
@@ -157,7 +158,7 @@ func TestNumbersOfFiles(t *testing.T) {
 		r, err := newRunner(t.Context(), p, o)
 		fatal.If(t, err)
 		fatal.If(t, r.place(0))
-		return r.step.Whole[0].LookupCPU, works(r.timeline, SSD)
+		return r.step.Whole[0].LookupCPU, works(r.timeline, schedule.SSD)
 	}
 	lookup, drives := priced(0, 0)
 	same, equal := priced(16, 64)
@@ -179,10 +180,10 @@ func TestPricedStepsContend(t *testing.T) {
 	fatal.If(t, r.priceStep(0))
 	for i := range r.step.Whole {
 		l := &r.step.Whole[i]
-		l.Fetch, l.Store, l.Loads = Transfer{Seconds: 1}, 1, Loads{Fetch: 1, Store: 1}
+		l.Fetch, l.Store, l.Loads = schedule.Transfer{Seconds: 1}, 1, schedule.Loads{Fetch: 1, Store: 1}
 	}
 	r.placePriced()
-	alone := NewTimeline()
+	alone := schedule.NewTimeline()
 	r.Schedule.Place(alone, &r.step)
 	if n := float64(len(r.step.Whole)); alone.End() < n || r.timeline.End() < 1.5*alone.End() {
 		t.Errorf("%g s, %g s without write-backs in the way", r.timeline.End(), alone.End())
@@ -190,7 +191,7 @@ func TestPricedStepsContend(t *testing.T) {
 }
 
 // works returns the seconds that a resource works.
-func works(t *Timeline, r Resource) (seconds float64) {
+func works(t *schedule.Timeline, r schedule.Resource) (seconds float64) {
 	for i := range t.Events {
 		if e := &t.Events[i]; e.Kind.Resource() == r {
 			seconds += e.End - e.Start

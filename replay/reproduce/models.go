@@ -16,6 +16,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -130,22 +131,22 @@ func (s *Study) profile(t *Trace, r Replay, capacities []string) []*pipeline.Pro
 // Price returns the output of `kvreplay time` for a profile. An empty selection means auto. The
 // kernel model and the engine are the default ones unless the options have others, such as
 // kernel.None.
-func (s *Study) Price(p *pipeline.Profile, schedule, selection string, o pipeline.Options) *pipeline.Result {
+func (s *Study) Price(p *pipeline.Profile, order, selection string, o pipeline.Options) *pipeline.Result {
 	s.useDefaults(&o)
-	o.Schedule = Must(pipeline.ParseSchedule(schedule))
+	o.Schedule = Must(schedule.Parse(order))
 	o.Selection = Must(pipeline.ParseSelection(cmp.Or(selection, "auto"), o.Model))
 	r, err := pipeline.Price(s.Context, p, o)
 	if err != nil {
-		Check(fmt.Errorf("%s, batch %d: %w", schedule, o.Batch, err))
+		Check(fmt.Errorf("%s, batch %d: %w", order, o.Batch, err))
 	}
 	return r
 }
 
 // Plan returns the first choice of `kvreplay plan` for a profile.
-func (s *Study) Plan(p *pipeline.Profile, schedule, selection string, o pipeline.PlanOptions) *pipeline.Candidate {
-	o.Schedule = Must(pipeline.ParseSchedule(schedule))
+func (s *Study) Plan(p *pipeline.Profile, order, selection string, o pipeline.PlanOptions) *pipeline.Candidate {
+	o.Schedule = Must(schedule.Parse(order))
 	o.Selection = Must(pipeline.ParseSelection(cmp.Or(selection, "auto"), o.Model))
-	o.Schedules = []pipeline.Schedule{o.Schedule}
+	o.Schedules = []schedule.Schedule{o.Schedule}
 	s.useDefaults(&o.Options)
 	return &Must(pipeline.Plan(s.Context, []*pipeline.Profile{p}, o)).Candidates[0]
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -139,7 +140,7 @@ type comparison struct {
 func (c *comparison) run(ctx context.Context, traces []*trace.File) (err error) {
 	s := c.system
 	o := c.Options
-	if o.Schedule, err = pipeline.ParseSchedule(s.Schedule); err != nil {
+	if o.Schedule, err = schedule.Parse(s.Schedule); err != nil {
 		return err
 	}
 	if o.Selection, err = pipeline.ParseSelection(s.selection(), o.Model); err != nil {
@@ -203,14 +204,14 @@ func (c *comparison) serve(traces []*trace.File) (err error) {
 }
 
 // kindOf returns the kind of a system by its schedule, entry and policy.
-func kindOf(s pipeline.Schedule, e pipeline.Entry, policy policies.Spec) Kind {
+func kindOf(s schedule.Schedule, e pipeline.Entry, policy policies.Spec) Kind {
 	t := s.Traits()
 	switch {
 	case policy.Entry.Traits.Offline:
 		return Oracle
-	case t.Serves == pipeline.DenseAttended:
+	case t.Serves == schedule.DenseAttended:
 		return Dense
-	case t.Serves == pipeline.SparseTopK && !e.Lossy():
+	case t.Serves == schedule.SparseTopK && !e.Lossy():
 		return Sparse
 	}
 	return Lossy

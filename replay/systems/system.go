@@ -22,6 +22,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/allocate"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 //go:embed data
@@ -231,11 +232,11 @@ func (s *System) check(table policies.Table) error {
 	case s.Tiers != "" && s.Keep.Policy == "":
 		return errors.New("tiers: expected the key keep.policy with it")
 	}
-	schedule, err := pipeline.ParseSchedule(s.Schedule)
+	order, err := schedule.Parse(s.Schedule)
 	if err != nil {
 		return err
 	}
-	if pipeline.AttendsDensely(schedule) != (s.Select.Lists == "") {
+	if schedule.AttendsDensely(order) != (s.Select.Lists == "") {
 		return fmt.Errorf("schedule %s and select.lists %q: expected lists for exactly the schedules that read selected or kept entries", s.Schedule, s.Select.Lists)
 	}
 	if err := pipeline.CheckSelection(s.selection()); err != nil {
@@ -244,7 +245,7 @@ func (s *System) check(table policies.Table) error {
 	if s.Preempt != "" && s.Schedule != "dense" {
 		return fmt.Errorf("preempt %s: expected schedule dense, not %s", s.Preempt, s.Schedule)
 	}
-	if s.Keep.Policy == "" && s.Select.Lists != "" && schedule.Traits().Moves != pipeline.MovesNothing {
+	if s.Keep.Policy == "" && s.Select.Lists != "" && order.Traits().Moves != schedule.MovesNothing {
 		return fmt.Errorf("schedule %s moves misses: name the policy of the cache in keep.policy, or none", s.Schedule)
 	}
 	if s.Keep.Policy == "" {

@@ -22,6 +22,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -188,7 +189,7 @@ func TestEqualMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := c.Options
-		if o.Schedule, err = pipeline.ParseSchedule(list[0].Schedule); err != nil {
+		if o.Schedule, err = schedule.Parse(list[0].Schedule); err != nil {
 			t.Fatal(err)
 		}
 		if o.Selection, err = pipeline.ParseSelection(list[0].selection(), o.Model); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
@@ -71,8 +72,8 @@ func (b *bench) price(batch int, schedule string) *pipeline.Result {
 }
 
 // chosen returns an ellm schedule with the choices that kvreplay made.
-func chosen(schedule string) *pipeline.ELLM {
-	return reproduce.Must(pipeline.ParseSchedule(schedule)).(*pipeline.ELLM)
+func chosen(text string) *schedule.ELLM {
+	return reproduce.Must(schedule.Parse(text)).(*schedule.ELLM)
 }
 
 // equations holds Eqs. 2 to 5, as printed and corrected.
@@ -126,7 +127,7 @@ func (b *bench) layers() {
 	readings := map[string]reading{"literal": asPrinted, "without the vocabulary": noVocabulary, "corrected": causal}
 	for name, as := range readings {
 		again := func(l2 int) float64 { return m.layersAgain(g, eight, uncached, float64(l2), as) }
-		layer := pipeline.Layer{Dense: pipeline.Dense{Again: again(1), Uncached: pipeline.Transfer{Seconds: swap(1)}}}
+		layer := schedule.Layer{Dense: schedule.Dense{Again: again(1), Uncached: schedule.Transfer{Seconds: swap(1)}}}
 		for l2 := 1; l2 <= 2; l2++ {
 			d.Set(fmt.Sprintf("Eq. 7, %s, l2 = %d", name, l2), again(l2)*1e3)
 			for l1 := 1; l1 <= 3 && as != asPrinted; l1++ {

@@ -3,7 +3,7 @@ package kvdrive
 import (
 	"fmt"
 
-	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
@@ -17,24 +17,24 @@ const (
 // schedules computes the worked examples of section 6.1 with the timelines of kvreplay time.
 func (b *bench) schedules() {
 	d := b.Section("fig-10")
-	place := func(line, schedule string, step *pipeline.Step) float64 {
-		t := pipeline.NewTimeline()
-		reproduce.Must(pipeline.ParseSchedule(schedule)).Place(t, step)
+	place := func(line, order string, step *schedule.Step) float64 {
+		t := schedule.NewTimeline()
+		reproduce.Must(schedule.Parse(order)).Place(t, step)
 		d.Set(line, t.End())
 		return t.End()
 	}
-	fetch := func(ms float64) pipeline.Transfer { return pipeline.Transfer{Seconds: ms} }
-	whole := pipeline.Layer{Select: selects + extra, LookupCPU: looks + extra, Fetch: fetch(fetches + extra),
+	fetch := func(ms float64) schedule.Transfer { return schedule.Transfer{Seconds: ms} }
+	whole := schedule.Layer{Select: selects + extra, LookupCPU: looks + extra, Fetch: fetch(fetches + extra),
 		Attend: computes, Update: updates}
-	place("sequential", "sequential:lookup=cpu", &pipeline.Step{Whole: []pipeline.Layer{whole}})
+	place("sequential", "sequential:lookup=cpu", &schedule.Step{Whole: []schedule.Layer{whole}})
 
 	best, least := 0, 0.
 	for _, n := range []int{1, 2, 4, 8, 16} { // micro-batches of the worked layer
-		step, parts := &pipeline.Step{Whole: []pipeline.Layer{{Attend: computes, Update: updates}}}, float64(n)
-		part := pipeline.Layer{Select: selects/parts + extra, LookupCPU: looks/parts + extra,
+		step, parts := &schedule.Step{Whole: []schedule.Layer{{Attend: computes, Update: updates}}}, float64(n)
+		part := schedule.Layer{Select: selects/parts + extra, LookupCPU: looks/parts + extra,
 			Fetch: fetch(fetches/parts + extra)}
 		for range n {
-			step.Parts = append(step.Parts, []pipeline.Layer{part})
+			step.Parts = append(step.Parts, []schedule.Layer{part})
 		}
 		took := place(fmt.Sprintf("SFC, %d micro-batches", n), fmt.Sprintf("sfc:parts=%d", n), step)
 		if best == 0 || took < least {
@@ -43,12 +43,12 @@ func (b *bench) schedules() {
 	}
 	d.Holds("best", float64(best), best == 4)
 
-	l := pipeline.Layer{Select: selects, Fetch: fetch(fetches), Attend: computes}
-	place("InfiniGen, two layers", "prefetch", &pipeline.Step{Whole: []pipeline.Layer{l, l}})
-	place("InfiniGen, three layers", "prefetch", &pipeline.Step{Whole: []pipeline.Layer{l, l, l}})
-	uneven := &pipeline.Step{Whole: make([]pipeline.Layer, 1)}
+	l := schedule.Layer{Select: selects, Fetch: fetch(fetches), Attend: computes}
+	place("InfiniGen, two layers", "prefetch", &schedule.Step{Whole: []schedule.Layer{l, l}})
+	place("InfiniGen, three layers", "prefetch", &schedule.Step{Whole: []schedule.Layer{l, l, l}})
+	uneven := &schedule.Step{Whole: make([]schedule.Layer, 1)}
 	for _, ms := range []float64{2, 3, 1, 2} {
-		uneven.Parts = append(uneven.Parts, []pipeline.Layer{{Select: 1, LookupCPU: 0.5, Fetch: fetch(ms)}})
+		uneven.Parts = append(uneven.Parts, []schedule.Layer{{Select: 1, LookupCPU: 0.5, Fetch: fetch(ms)}})
 	}
 	place("SFC, fetches of 2, 3, 1, 2 ms", "sfc:parts=4", uneven)
 }

@@ -8,20 +8,21 @@ import (
 	"math"
 
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/replay/serving"
 	"github.com/kvreplay/kvreplay/replay/systems"
 )
 
 // Selects reports whether a system attends to selected entries, whose misses come from traces.
 func Selects(s *systems.System) bool {
-	schedule, err := pipeline.ParseSchedule(s.Schedule)
-	return err == nil && !pipeline.AttendsDensely(schedule)
+	order, err := schedule.Parse(s.Schedule)
+	return err == nil && !schedule.AttendsDensely(order)
 }
 
 // Partial reports whether a system leaves a share of the tokens uncached, as eLLM does.
 func Partial(s *systems.System) bool {
-	schedule, err := pipeline.ParseSchedule(s.Schedule)
-	_, is := schedule.(*pipeline.ELLM)
+	order, err := schedule.Parse(s.Schedule)
+	_, is := order.(*schedule.ELLM)
 	return err == nil && is
 }
 
@@ -29,19 +30,19 @@ func Partial(s *systems.System) bool {
 func (x *Experiment) engine(ctx context.Context, s *systems.System) (e serving.Engine, notes []string, err error) {
 	e = x.Engine
 	e.Preempt = cmp.Or(s.Preempt, pipeline.ByRecompute)
-	schedule, err := pipeline.ParseSchedule(s.Schedule)
+	order, err := schedule.Parse(s.Schedule)
 	if err != nil {
 		return e, nil, err
 	}
-	own, partial := schedule.(*pipeline.ELLM)
+	own, partial := order.(*schedule.ELLM)
 	switch {
 	case partial:
 		e.Uncached, e.Fused, e.Elastic, e.Preempt = true, own.Fused, true, pipeline.BySwap
-	case schedule == pipeline.OnGPU{Dense: true}:
-	case pipeline.AttendsDensely(schedule):
+	case order == schedule.OnGPU{Dense: true}:
+	case schedule.AttendsDensely(order):
 		err = fmt.Errorf("schedule %s is not served: choose a system with schedule dense or ellm, or one that selects entries", s.Schedule)
 	default:
-		e.Sparse, notes, err = x.sparse(ctx, s, schedule.Traits().Moves)
+		e.Sparse, notes, err = x.sparse(ctx, s, order.Traits().Moves)
 	}
 	return e, notes, err
 }
@@ -51,7 +52,7 @@ const usualContext = 32768
 
 // sparse replays the traces for a system that selects entries, at the largest capacity that fits.
 // Weights, KV and staging get the memory that the engine leaves to them in its largest iteration.
-func (x *Experiment) sparse(ctx context.Context, s *systems.System, moves pipeline.Moves) (*serving.Sparse, []string, error) {
+func (x *Experiment) sparse(ctx context.Context, s *systems.System, moves schedule.Moves) (*serving.Sparse, []string, error) {
 	if len(x.Traces) == 0 {
 		return nil, nil, errors.New("it selects entries, so its misses come from a replay: name traces with --traces")
 	}
@@ -74,7 +75,7 @@ func (x *Experiment) sparse(ctx context.Context, s *systems.System, moves pipeli
 	tokens := float64(q.Batch) * float64(q.Context)
 	held := r.Memory.Cache / float64(m.Entry.Value) / float64(m.Layers.Value) / float64(q.Batch)
 	sparse := &serving.Sparse{Index: int64(math.Ceil(r.Memory.Index / tokens)), Staging: int64(r.Memory.Staging),
-		Cached: max(1, int(math.Ceil(held))), Copied: moves == pipeline.MovesMisses || moves == pipeline.MovesQueries,
+		Cached: max(1, int(math.Ceil(held))), Copied: moves == schedule.MovesMisses || moves == schedule.MovesQueries,
 		Step: func(batch int, tokens int64) (float64, error) {
 			at, err := r.At(ctx, batch, tokens)
 			if err != nil {
@@ -83,7 +84,7 @@ func (x *Experiment) sparse(ctx context.Context, s *systems.System, moves pipeli
 			return at.Mean, nil
 		}}
 	kept := fmt.Sprintf("the KV of %d tokens", int(math.Ceil(held)))
-	if moves == pipeline.MovesNothing {
+	if moves == schedule.MovesNothing {
 		sparse.Cached, kept = serving.MostTokens, "all its KV"
 	}
 	notes := []string{fmt.Sprintf("%s: K is %d tokens, and a request keeps %s on the GPU", s.Name, r.K, kept)}

@@ -1,4 +1,4 @@
-package pipeline
+package schedule
 
 // Closed is a schedule with a closed form of its step time. A test compares it with the timeline.
 type Closed interface {
@@ -23,9 +23,9 @@ func (q *Sequential) Closed(s *Step) float64 {
 func (g OnGPU) Closed(s *Step) float64 {
 	return s.Embed + s.Gather + s.sum(func(l *Layer) float64 {
 		if g.Dense {
-			return l.Project + l.Pre + l.Dense.Attend + l.finishing() + 2*l.Reduce
+			return l.Project + l.Pre + l.Dense.Attend + l.Finishing() + 2*l.Reduce
 		}
-		return l.Project + l.Select + l.Pre + l.Attend + l.finishing() + 2*l.Reduce
+		return l.Project + l.Select + l.Pre + l.Attend + l.Finishing() + 2*l.Reduce
 	})
 }
 
@@ -39,7 +39,7 @@ func (p *Prefetch) Closed(s *Step) float64 {
 	sum, waits := s.Output, 0. // waits is the rest of a fetch when a layer begins
 	for i := range s.Whole {
 		l := &s.Whole[i]
-		early, rest := l.pre(), l.Attend+l.finishing()
+		early, rest := l.pre(), l.Attend+l.Finishing()
 		if i > 0 {
 			early += l.Project
 		} else {
@@ -91,7 +91,7 @@ func (w *Layerwise) Closed(s *Step) float64 {
 func (l *Layer) hidden() float64 { return l.Project + l.Select + l.LookupGPU + l.computing() }
 
 // computing returns the time of all operators after the selection.
-func (l *Layer) computing() float64 { return l.pre() + l.Attend + l.finishing() }
+func (l *Layer) computing() float64 { return l.pre() + l.Attend + l.Finishing() }
 
 // Closed returns the recurrence above, layer after layer.
 func (c *SFC) Closed(s *Step) float64 {
@@ -130,7 +130,7 @@ func (h *Host) Closed(s *Step) (seconds float64) {
 		if h.Weights && i+1 < len(s.Whole) {
 			host = max(host, s.Whole[i+1].Dense.Weights-before)
 		}
-		seconds += before + max(gpu, host+l.Host.Return) + l.finishing()
+		seconds += before + max(gpu, host+l.Host.Return) + l.Finishing()
 	}
 	return seconds + s.Output
 }
@@ -171,7 +171,7 @@ func (k *KVPR) alone(l *Layer, n int, first bool) float64 {
 	dequantize, project := float64(d.Positions-n)*d.Dequantize, l.Project+d.Quantize+l.pre()
 	loaded := k.link(l, n, first)
 	if !first || k.Load == WeightsFirst {
-		return loaded - rest + max(recomputed+project, rest) + dequantize + d.Attend + l.finishing()
+		return loaded - rest + max(recomputed+project, rest) + dequantize + d.Attend + l.Finishing()
 	}
 	attention := x + rest + d.Weights*d.AttentionShare // attention also waits for its weights
 	recompute := attention
@@ -179,15 +179,15 @@ func (k *KVPR) alone(l *Layer, n int, first bool) float64 {
 		recompute = x + rest + d.Weights*d.KeyValueShare
 	}
 	recomputed += max(x+rest+dequantize, recompute)
-	return max(max(recomputed, attention)+project+d.Attend, loaded) + l.finishing()
+	return max(max(recomputed, attention)+project+d.Attend, loaded) + l.Finishing()
 }
 
 // Closed returns the formula above.
-func (g *inStages) Closed(s *Step) (seconds float64) {
+func (g *Stages) Closed(s *Step) (seconds float64) {
 	for p := range s.Parts {
 		seconds = max(seconds, g.passes(s, p))
 	}
-	for stage := range g.stages {
+	for stage := range g.GPUs {
 		seconds = max(seconds, g.works(s, stage))
 	}
 	return seconds

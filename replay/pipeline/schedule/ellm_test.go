@@ -1,4 +1,4 @@
-package pipeline
+package schedule
 
 import (
 	"math"
@@ -38,8 +38,8 @@ func TestELLMClosed(t *testing.T) {
 		for i := range s.Whole {
 			s.Whole[i].Dense.Again, s.Whole[i].Dense.Uncached = 3*r.Float64(), Transfer{Seconds: 3 * r.Float64()}
 		}
-		for swap := range mostSwapped + 1 {
-			for recompute := range mostRecomputed + 1 {
+		for swap := range MostSwapped + 1 {
+			for recompute := range MostRecomputed + 1 {
 				for _, fused := range []bool{false, true} {
 					if swap+recompute > 0 {
 						e := &ELLM{Uncached: 0.3, Swap: swap, Recompute: recompute, Fused: fused}
@@ -65,7 +65,7 @@ func TestELLMChoosesLeastIdle(t *testing.T) {
 			t.Errorf("%d swapped, %d run again: %.3f ms idle, expected %.2f", c.swap, c.recompute, got, c.ms)
 		}
 	}
-	if swap, recompute := leastIdle(&l); swap != 2 || recompute != 1 {
+	if swap, recompute := LeastIdle(&l); swap != 2 || recompute != 1 {
 		t.Errorf("%d swapped, %d run again are chosen, expected 2 and 1", swap, recompute)
 	}
 }
@@ -84,7 +84,7 @@ func TestParseELLM(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"ellm:swap=1", "ellm:swap=0,recompute=0", "ellm:uncached=2", "ellm:swap=4,recompute=1", "ellm:swap=2,recompute=1,choose=idle", "ellm:choose=best"} {
-		if _, err := ParseSchedule(text); err == nil {
+		if _, err := Parse(text); err == nil {
 			t.Errorf("%s is read", text)
 		}
 	}

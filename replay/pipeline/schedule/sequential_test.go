@@ -1,4 +1,4 @@
-package pipeline
+package schedule
 
 import (
 	"strings"
@@ -8,8 +8,8 @@ import (
 // Help distinguishes the two schedules.
 func TestScheduleListNamesAttention(t *testing.T) {
 	for _, want := range []string{"sparse Top-K attention, all KV on the GPU", "dense attention over the whole context, all KV on the GPU"} {
-		if !strings.Contains(ScheduleList(), want) {
-			t.Errorf("no %q in\n%s", want, ScheduleList())
+		if !strings.Contains(List(), want) {
+			t.Errorf("no %q in\n%s", want, List())
 		}
 	}
 }

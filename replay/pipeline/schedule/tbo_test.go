@@ -1,4 +1,4 @@
-package pipeline
+package schedule
 
 import (
 	"math/rand/v2"
@@ -79,7 +79,7 @@ func TestTBOBounds(t *testing.T) {
 		for _, name := range []string{"tbo:within=dba", "tbo:within=da", "tbo"} {
 			tl := place(t, scheduleOf(t, name), s)
 			end := tl.End()
-			for resource := range resources {
+			for resource := range Resources {
 				if work := busy(tl, resource); end < work-1e-9 {
 					t.Fatalf("%s takes %g, less than the %g of %s", name, end, work, resource)
 				}
@@ -112,7 +112,7 @@ func TestParseTBO(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"tbo:phi=0.3", "tbo:within=da,delta_us=5", "tbo:within=sfc"} {
-		if s, err := ParseSchedule(text); err == nil {
+		if s, err := Parse(text); err == nil {
 			t.Errorf("%s is %s, expected an error", text, s.Name())
 		}
 	}

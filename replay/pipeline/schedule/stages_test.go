@@ -1,4 +1,4 @@
-package pipeline
+package schedule
 
 import (
 	"math/rand/v2"
@@ -27,34 +27,34 @@ func stagedStep(r *rand.Rand, n, count int, apart float64) *Step {
 }
 
 // rounds runs the pipeline stage by stage, as its GPUs do, and returns the mean time of a late step.
-func rounds(g *inStages, s *Step) float64 {
+func rounds(g *Stages, s *Step) float64 {
 	const early, late = 40, 200
-	free := make([]float64, g.stages)      // end of each stage's last work
+	free := make([]float64, g.GPUs)        // end of each stage's last work
 	ready := make([]float64, len(s.Parts)) // when a micro-batch has its token
 	begun := 0.
 	for round := range late {
 		if round == early {
-			begun = free[g.stages-1]
+			begun = free[g.GPUs-1]
 		}
 		for p := range s.Parts {
-			for stage := range g.stages {
+			for stage := range g.GPUs {
 				free[stage] = max(free[stage], ready[p]) + g.takes(s, p, stage)
 				ready[p] = free[stage] + s.Sends[p]
 			}
 		}
 	}
-	return (free[g.stages-1] - begun) / (late - early)
+	return (free[g.GPUs-1] - begun) / (late - early)
 }
 
 // A step takes the time of a pipeline that is run stage by stage, and the timeline has the same.
 func TestStagedAgainstRounds(t *testing.T) {
 	r := rand.New(rand.NewPCG(61, 62))
 	for range 200 {
-		g := &inStages{OnGPU{Dense: true}, 2 + r.IntN(4)}
-		equal := stagedStep(r, g.stages, g.stages+r.IntN(9), 0)
+		g := &Stages{OnGPU{Dense: true}, 2 + r.IntN(4)}
+		equal := stagedStep(r, g.GPUs, g.GPUs+r.IntN(9), 0)
 		near(t, "equal micro-batches", g.Closed(equal), rounds(g, equal))
 		near(t, "timeline", place(t, g, equal).End(), g.Closed(equal))
-		apart := stagedStep(r, g.stages, g.stages+r.IntN(9), 0.3)
+		apart := stagedStep(r, g.GPUs, g.GPUs+r.IntN(9), 0.3)
 		near(t, "timeline", place(t, g, apart).End(), g.Closed(apart))
 		if slow, form := rounds(g, apart), g.Closed(apart); slow < form-1e-9 || slow > 1.1*form {
 			t.Errorf("micro-batches of different sizes: %g in rounds, by the formula %g", slow, form)
@@ -69,7 +69,7 @@ func TestStagedByHand(t *testing.T) {
 	for range 2 {
 		s.Parts = append(s.Parts, layers(Layer{Post: 1}, 4).Whole)
 	}
-	tl := place(t, &inStages{OnGPU{Dense: true}, 2}, s)
+	tl := place(t, &Stages{OnGPU{Dense: true}, 2}, s)
 	near(t, "step", tl.End(), 6)
 	x := tl.Exposure()
 	near(t, "sends and wait", x[Staging], 1)

@@ -1,4 +1,4 @@
-package pipeline
+package schedule
 
 import (
 	"math/rand/v2"
@@ -38,7 +38,7 @@ func TestHostWeights(t *testing.T) {
 	if name := scheduleOf(t, "host:weights=gpu").Name(); name != "host:attend=all,halves=no" {
 		t.Errorf("weights on the GPU: %s", name)
 	}
-	if _, err := ParseSchedule("host:attend=missed,weights=host"); err == nil || !strings.Contains(err.Error(), "keeps a cache on the GPU") {
+	if _, err := Parse("host:attend=missed,weights=host"); err == nil || !strings.Contains(err.Error(), "keeps a cache on the GPU") {
 		t.Errorf("weights on the host with a cache: %v", err)
 	}
 }
@@ -75,7 +75,7 @@ func TestHostClosed(t *testing.T) {
 			tl := place(t, h, s)
 			s.Parts = nil
 			least := c.Closed(s)
-			for resource := range resources {
+			for resource := range Resources {
 				least = max(least, busy(tl, resource))
 			}
 			if tl.End() < least-1e-9 || tl.End() > 2*c.Closed(s)+1e-9 {

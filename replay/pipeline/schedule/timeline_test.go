@@ -1,4 +1,4 @@
-package pipeline
+package schedule
 
 import (
 	"math"
@@ -92,7 +92,7 @@ func TestPlacedAnew(t *testing.T) {
 		for i := range s.Whole {
 			s.Whole[i].Loads = Loads{}
 		}
-		for _, name := range ScheduleNames() {
+		for _, name := range Names() {
 			tl := place(t, scheduleOf(t, name), s)
 			before, end := append([]Event{}, tl.Events...), tl.End()
 			tl.sim.queue(tl)
@@ -111,14 +111,14 @@ func TestPlacedAnew(t *testing.T) {
 
 // slowly runs a timeline's operations in small steps of time and returns the end of each.
 func slowly(tl *Timeline, s *Step, dt float64) (ends []float64) {
-	left, queue := make([]float64, len(tl.Events)), [resources][]Op{}
+	left, queue := make([]float64, len(tl.Events)), [Resources][]Op{}
 	ends = make([]float64, len(tl.Events))
 	for i, e := range tl.Events {
 		left[i], ends[i] = e.Seconds, math.Inf(1)
 		queue[e.Kind.Resource()] = append(queue[e.Kind.Resource()], Op(i))
 	}
 	for now, open := 0., len(ends); open > 0; now += dt {
-		var at [resources]Op
+		var at [Resources]Op
 		for again := true; again; { // until no more operations end or begin
 			again = false
 			for r := range queue {
@@ -166,7 +166,7 @@ func TestContendAgainstSmallSteps(t *testing.T) {
 	r, slowed := rand.New(rand.NewPCG(13, 14)), 0
 	for range 4 {
 		s := loaded(r, 3)
-		for _, name := range ScheduleNames() {
+		for _, name := range Names() {
 			tl := place(t, scheduleOf(t, name), s)
 			undisturbed := tl.End()
 			tl.Contend(s)

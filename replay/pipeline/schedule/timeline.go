@@ -1,4 +1,4 @@
-package pipeline
+package schedule
 
 import (
 	"encoding/json"
@@ -32,8 +32,8 @@ type Event struct {
 type Timeline struct {
 	Events []Event
 	after  []Op               // dependencies of all events, one after the other
-	free   [resources]float64 // end of the resource's last operation
-	last   [resources]Op      // last operation of the resource
+	free   [Resources]float64 // end of the resource's last operation
+	last   [Resources]Op      // last operation of the resource
 	end    float64
 	final  Op
 	sim    simulation
@@ -188,11 +188,11 @@ func (s *Step) load(e *Event) float64 {
 
 // simulation places operations in the order of time. Timeline.Add gets them in program order.
 type simulation struct {
-	waiting [resources][]Op // in the order of Add, without operations of no duration
+	waiting [Resources][]Op // in the order of Add, without operations of no duration
 	done    []bool
-	active  [resources]Op
-	left    [resources]float64 // remaining seconds of the active operation, without contention
-	slowed  [resources]bool
+	active  [Resources]Op
+	left    [Resources]float64 // remaining seconds of the active operation, without contention
+	slowed  [Resources]bool
 }
 
 func (m *simulation) queue(t *Timeline) {
@@ -226,8 +226,8 @@ func (m *simulation) crowded(t *Timeline, s *Step) bool {
 
 func (m *simulation) run(t *Timeline, s *Step) {
 	m.done = append(m.done[:0], make([]bool, len(t.Events))...)
-	t.free, t.end, t.final = [resources]float64{}, 0, None
-	for r := range resources {
+	t.free, t.end, t.final = [Resources]float64{}, 0, None
+	for r := range Resources {
 		t.last[r], m.active[r] = None, None
 	}
 	for now := 0.; m.start(t); {
@@ -240,7 +240,7 @@ func (m *simulation) run(t *Timeline, s *Step) {
 
 // start begins all operations that can begin. It returns false if nothing is active.
 func (m *simulation) start(t *Timeline) (active bool) {
-	for r := range resources {
+	for r := range Resources {
 		if m.active[r] == None && len(m.waiting[r]) > 0 && m.free(t, m.waiting[r][0]) {
 			op := m.waiting[r][0]
 			m.waiting[r] = m.waiting[r][1:]
@@ -284,9 +284,9 @@ func (m *simulation) advance(t *Timeline, s *Step, now float64) float64 {
 	if in, out := m.active[H2D], m.active[D2H]; in != None && out != None {
 		pace = 1 / max(1, s.load(&t.Events[in])+s.load(&t.Events[out]))
 	}
-	paces := [resources]float64{1, 1, 1, 1, 1, 1}
+	paces := [Resources]float64{1, 1, 1, 1, 1, 1}
 	paces[H2D], paces[D2H] = pace, pace
-	var ends [resources]float64
+	var ends [Resources]float64
 	next, first := 0., true
 	for r, op := range m.active {
 		if op == None {
@@ -388,7 +388,7 @@ func microseconds(s float64) float64 { return math.Round(s*1e12) / 1e6 }
 // WriteChrome writes the events as JSON in the Trace Event Format, with one row per resource.
 func (t *Timeline) WriteChrome(w io.Writer, title string) error {
 	events := []chromeEvent{{Name: "process_name", Phase: "M", PID: 1, Args: map[string]any{"name": title}}}
-	for r := range resources {
+	for r := range Resources {
 		events = append(events, chromeEvent{Name: "thread_name", Phase: "M", PID: 1, TID: int(r) + 1, Args: map[string]any{"name": r.String()}},
 			chromeEvent{Name: "thread_sort_index", Phase: "M", PID: 1, TID: int(r) + 1, Args: map[string]any{"sort_index": int(r)}})
 	}

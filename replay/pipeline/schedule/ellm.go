@@ -1,4 +1,4 @@
-package pipeline
+package schedule
 
 import (
 	"fmt"
@@ -88,19 +88,19 @@ func (e *ELLM) Parts() int { return 1 }
 // Traits states that a share of the KV moves.
 func (*ELLM) Traits() Traits { return Traits{Serves: DenseAttended, Moves: MovesUncached} }
 
-// cached returns the share of all KV on the GPU: the cached tokens, and the uncached tokens of the
+// Cached returns the share of all KV on the GPU: the cached tokens, and the uncached tokens of the
 // decoding group and the next one (M_o = 8·h·b·s·r·(l1 + l2) of section 4.3.2).
-func (e *ELLM) cached(layers float64) float64 {
+func (e *ELLM) Cached(layers float64) float64 {
 	return 1 - e.Uncached + e.Uncached*min(1, 2*float64(e.Swap+e.Recompute)/layers)
 }
 
-// hosted returns the share of all KV in host memory: the uncached tokens of swapped layers.
-func (e *ELLM) hosted() float64 {
+// Hosted returns the share of all KV in host memory: the uncached tokens of swapped layers.
+func (e *ELLM) Hosted() float64 {
 	return e.Uncached * float64(e.Swap) / float64(e.Swap+e.Recompute)
 }
 
-// swapped reports whether a layer's KV moves. Otherwise the layer is run again.
-func (e *ELLM) swapped(layer int) bool { return layer%(e.Swap+e.Recompute) >= e.Recompute }
+// Swapped reports whether a layer's KV moves. Otherwise the layer is run again.
+func (e *ELLM) Swapped(layer int) bool { return layer%(e.Swap+e.Recompute) >= e.Recompute }
 
 func (e *ELLM) groups(layers []Layer) (groups [][]Layer) {
 	for n := e.Swap + e.Recompute; len(layers) > 0; layers = layers[min(n, len(layers)):] {
@@ -143,7 +143,7 @@ func (e *ELLM) prepare(t *Timeline, groups [][]Layer, g, first int, last, freed 
 	again := e.again(groups, g)
 	for j := range groups[g] {
 		d := &groups[g][j].Dense
-		if e.swapped(j) {
+		if e.Swapped(j) {
 			arrived = append(arrived, t.load(FetchLayer, d, first+j, 0, d.Uncached.Seconds, freed))
 			continue
 		}
@@ -158,7 +158,7 @@ func (e *ELLM) prepare(t *Timeline, groups [][]Layer, g, first int, last, freed 
 // again returns the time to run group g again by itself, in seconds.
 func (e *ELLM) again(groups [][]Layer, g int) (seconds float64) {
 	for j := range groups[g] {
-		if !e.swapped(j) {
+		if !e.Swapped(j) {
 			seconds += groups[g][j].Dense.Again
 		}
 	}
@@ -181,7 +181,7 @@ func (e *ELLM) Closed(s *Step) float64 {
 		layers := arrived[g%2][:0]
 		for j := range groups[g] {
 			at := 0.
-			if e.swapped(j) {
+			if e.Swapped(j) {
 				link = max(link, freed) + groups[g][j].Dense.Uncached.Seconds
 				at = link
 			}
@@ -200,7 +200,7 @@ func (e *ELLM) Closed(s *Step) float64 {
 		}
 		for j := range groups[g] {
 			l := &groups[g][j]
-			end = max(end+l.Project+l.Pre, arrived[g%2][j]) + l.Dense.Attend + l.finishing()
+			end = max(end+l.Project+l.Pre, arrived[g%2][j]) + l.Dense.Attend + l.Finishing()
 		}
 		before = end
 		if e.Fused && g+1 < len(groups) {
@@ -212,8 +212,8 @@ func (e *ELLM) Closed(s *Step) float64 {
 
 // Largest numbers of layers in the groups that eLLM chooses among (section 4.3.1).
 const (
-	mostSwapped    = 3
-	mostRecomputed = 2
+	MostSwapped    = 3
+	MostRecomputed = 2
 )
 
 // settled returns the schedule with groups chosen for a step, if they are open.
@@ -223,10 +223,10 @@ func (e *ELLM) settled(s *Step) *ELLM {
 	}
 	best, least := *e, math.Inf(1)
 	if e.ByIdle {
-		best.Swap, best.Recompute = leastIdle(&s.Whole[0])
+		best.Swap, best.Recompute = LeastIdle(&s.Whole[0])
 		return &best
 	}
-	for swap, recompute := range configurations {
+	for swap, recompute := range Configurations {
 		c := *e
 		c.Swap, c.Recompute = swap, recompute
 		if seconds := c.Closed(s); seconds < least {
@@ -248,10 +248,10 @@ func (l *Layer) Idle(swap, recompute int) float64 {
 	return math.Abs(float64(swap)*l.Dense.Uncached.Seconds - float64(recompute)*l.Dense.Again)
 }
 
-// configurations yields the six groups, smaller ones first.
-func configurations(yield func(swap, recompute int) bool) {
-	for recompute := 1; recompute <= mostRecomputed; recompute++ {
-		for swap := 1; swap <= mostSwapped; swap++ {
+// Configurations yields the six groups, smaller ones first.
+func Configurations(yield func(swap, recompute int) bool) {
+	for recompute := 1; recompute <= MostRecomputed; recompute++ {
+		for swap := 1; swap <= MostSwapped; swap++ {
 			if !yield(swap, recompute) {
 				return
 			}
@@ -259,10 +259,10 @@ func configurations(yield func(swap, recompute int) bool) {
 	}
 }
 
-// leastIdle returns the configuration with the least idle time. Among equals it takes the smaller.
-func leastIdle(l *Layer) (swap, recompute int) {
+// LeastIdle returns the configuration with the least idle time. Among equals it takes the smaller.
+func LeastIdle(l *Layer) (swap, recompute int) {
 	least := math.Inf(1)
-	for s, r := range configurations {
+	for s, r := range Configurations {
 		if idle := l.Idle(s, r); idle < least {
 			swap, recompute, least = s, r, idle
 		}

@@ -1,4 +1,4 @@
-package pipeline
+package schedule
 
 // Resource executes one operation at a time.
 type Resource uint8
@@ -10,11 +10,11 @@ const (
 	D2H                 // link from the GPU
 	CPU
 	SSD
-	Peers // links from the GPU to other GPUs
-	resources
+	Peers     // links from the GPU to other GPUs
+	Resources // number of resources
 )
 
-var resourceNames = [resources]string{"SMs", "H2D", "D2H", "CPU", "SSD", "peers"}
+var resourceNames = [Resources]string{"SMs", "H2D", "D2H", "CPU", "SSD", "peers"}
 
 func (r Resource) String() string { return resourceNames[r] }
 

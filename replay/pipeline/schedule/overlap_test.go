@@ -1,4 +1,4 @@
-package pipeline
+package schedule
 
 import (
 	"math/rand/v2"

@@ -1,4 +1,4 @@
-package pipeline
+package schedule
 
 import "github.com/kvreplay/kvreplay/replay/transfer"
 
@@ -93,8 +93,8 @@ type Dense struct {
 	ActivationBytes float64 // activations of one position of all requests
 }
 
-// finishing returns the time after the attention: output projection, FFN, and exchange of experts.
-func (l *Layer) finishing() float64 { return l.Post + l.Dispatch + l.Combine }
+// Finishing returns the time after the attention: output projection, FFN, and exchange of experts.
+func (l *Layer) Finishing() float64 { return l.Post + l.Dispatch + l.Combine }
 
 // pre returns the time between selection and attention: the projections and the write-back's share
 // of the SMs.
@@ -124,8 +124,8 @@ type ReadAhead struct {
 	Direct bool
 }
 
-// again returns the share of the reads that is read again.
-func (a ReadAhead) again() float64 {
+// Again returns the share of the reads that is read again.
+func (a ReadAhead) Again() float64 {
 	if a.Accuracy == 0 {
 		return 0
 	}
@@ -214,7 +214,7 @@ func (t *Timeline) fetch(k Kind, l *Layer, layer, part int, share float64, after
 		t.Add(Gather, layer, part, l.Gather*seconds, after)
 		return blocks
 	}
-	again, begin := l.Ahead.again(), after
+	again, begin := l.Ahead.Again(), after
 	if l.Ahead.Accuracy > 0 {
 		begin = t.begun(layer, part, after)
 	}
@@ -263,7 +263,7 @@ func (l *Layer) fetching(share float64) float64 {
 	if l.Ahead.Accuracy > 0 {
 		hidden = l.Project + share*(l.Select+l.LookupGPU)
 	}
-	return transfer.Staged(l.Fetch.Part(share), l.Read*share, l.Hop.Part(share), hidden, l.Ahead.again(), l.Ahead.Direct)
+	return transfer.Staged(l.Fetch.Part(share), l.Read*share, l.Hop.Part(share), hidden, l.Ahead.Again(), l.Ahead.Direct)
 }
 
 // gathering returns the SM time that the fetch of a share takes. Drives that write into the GPU

@@ -1,4 +1,4 @@
-package pipeline
+package schedule
 
 import (
 	"math/rand/v2"
@@ -51,7 +51,7 @@ func TestReadAheadClosed(t *testing.T) {
 		near(t, "sequential", place(t, c, s).End(), c.Closed(s))
 		c = scheduleOf(t, "da").(Closed)
 		near(t, "da", place(t, c, s).End(), c.Closed(s))
-		for _, name := range ScheduleNames() {
+		for _, name := range Names() {
 			plain := &Step{Whole: append([]Layer{}, s.Whole...), Output: s.Output}
 			for i := range plain.Whole {
 				plain.Whole[i].Ahead.Accuracy = 0

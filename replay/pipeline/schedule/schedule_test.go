@@ -1,4 +1,4 @@
-package pipeline
+package schedule
 
 import (
 	"math"
@@ -18,7 +18,7 @@ func near(t testing.TB, what string, got, want float64) {
 
 func scheduleOf(t testing.TB, text string) Schedule {
 	t.Helper()
-	s, err := ParseSchedule(text)
+	s, err := Parse(text)
 	fatal.If(t, err)
 	return s
 }
@@ -56,7 +56,7 @@ func place(t testing.TB, s Schedule, step *Step) *Timeline {
 	}
 	near(t, s.Name()+": computation", x[Compute], worked[Compute])
 	near(t, s.Name()+": selection", x[Selecting], worked[Selecting])
-	var free [resources]float64
+	var free [Resources]float64
 	for _, e := range tl.Events {
 		if e.End == e.Start {
 			continue
@@ -251,7 +251,7 @@ func TestSSD(t *testing.T) {
 			s.Whole[i].Read, s.Whole[i].Hop, s.Whole[i].Store, s.Whole[i].Gather = r.Float64()*3, Transfer{Seconds: r.Float64()}, r.Float64(), 0.1
 		}
 		s.Parts = [][]Layer{s.Whole, s.Whole}
-		for _, name := range ScheduleNames() {
+		for _, name := range Names() {
 			place(t, scheduleOf(t, name), s)
 		}
 	}
@@ -306,7 +306,7 @@ func TestTwoBatches(t *testing.T) {
 }
 
 func TestParseSchedule(t *testing.T) {
-	for _, e := range scheduleTable {
+	for _, e := range table {
 		s := scheduleOf(t, e.name)
 		if again := scheduleOf(t, s.Name()); again.Name() != s.Name() {
 			t.Errorf("%s parses to %s", s.Name(), again.Name())
@@ -316,7 +316,7 @@ func TestParseSchedule(t *testing.T) {
 		"dab": "known: sequential", "dba:psi=1": `unknown option "psi"`, "kvpr:batches=2": "order=column", "sfc:parts=0": "between 1",
 		"da:x=1": `unknown option "x"; known: attend`, "gpu:x=1": `unknown option "x": expected none`, "prefetch:accuracy=2": "between 0 and 1",
 	} {
-		if _, err := ParseSchedule(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, expected %q", text, err, want)
 		}
 	}

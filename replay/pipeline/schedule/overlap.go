@@ -1,4 +1,4 @@
-package pipeline
+package schedule
 
 import "github.com/kvreplay/kvreplay/policies"
 

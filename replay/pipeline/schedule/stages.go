@@ -1,10 +1,10 @@
-package pipeline
+package schedule
 
 // Pipeline parallelism divides the layers among GPUs of a host (GPipe, Huang et al. 2019). Each GPU
 // has consecutive layers, a stage, with their KV. The batch is divided into as many micro-batches, one
 // in each stage at a time. A stage sends the hidden states of a micro-batch to the next one.
 
-// inStages is dense decoding in stages. Micro-batches take turns in every stage, and each begins its
+// Stages is dense decoding in stages. Micro-batches take turns in every stage, and each begins its
 // next step when it has passed all stages. Let t_ps be the time of micro-batch p in stage s, and
 // send_p its time between stages. In the steady state, a step takes
 //
@@ -12,32 +12,32 @@ package pipeline
 //
 // The last send returns the token to the first stage. Sends take no time of the SMs. The timeline
 // shows the way of the longest micro-batch, with its wait for the slowest stage at the end.
-type inStages struct {
+type Stages struct {
 	OnGPU
-	stages int
+	GPUs int
 }
 
 // Parts returns the number of micro-batches.
-func (g *inStages) Parts() int { return g.stages }
+func (g *Stages) Parts() int { return g.GPUs }
 
 // Place adds the way of the longest micro-batch through all stages.
-func (g *inStages) Place(t *Timeline, s *Step) {
+func (g *Stages) Place(t *Timeline, s *Step) {
 	longest, period := 0, 0.
 	for p := range s.Parts {
 		if g.passes(s, p) > g.passes(s, longest) {
 			longest = p
 		}
 	}
-	for stage := range g.stages {
+	for stage := range g.GPUs {
 		period = max(period, g.works(s, stage))
 	}
 	last := None
-	for stage := range g.stages {
+	for stage := range g.GPUs {
 		from, to := g.layers(s, stage)
 		for i := from; i < to; i++ {
 			last = t.attendDensely(&s.Parts[longest][i], i, last, None)
 		}
-		if stage == g.stages-1 {
+		if stage == g.GPUs-1 {
 			last = t.Add(Output, len(s.Whole), 0, s.Outputs[longest], last)
 		}
 		last = t.Add(SendStates, to-1, longest, s.Sends[longest], last)
@@ -46,21 +46,21 @@ func (g *inStages) Place(t *Timeline, s *Step) {
 }
 
 // layers returns the first layer of a stage and the one after its last.
-func (g *inStages) layers(s *Step, stage int) (from, to int) {
+func (g *Stages) layers(s *Step, stage int) (from, to int) {
 	n := len(s.Whole)
-	return stage * n / g.stages, (stage + 1) * n / g.stages
+	return stage * n / g.GPUs, (stage + 1) * n / g.GPUs
 }
 
 // passes returns the time of a micro-batch through all stages.
-func (g *inStages) passes(s *Step, p int) (seconds float64) {
-	for stage := range g.stages {
+func (g *Stages) passes(s *Step, p int) (seconds float64) {
+	for stage := range g.GPUs {
 		seconds += g.takes(s, p, stage)
 	}
-	return seconds + float64(g.stages)*s.Sends[p]
+	return seconds + float64(g.GPUs)*s.Sends[p]
 }
 
 // works returns the time of a stage for all micro-batches.
-func (g *inStages) works(s *Step, stage int) (seconds float64) {
+func (g *Stages) works(s *Step, stage int) (seconds float64) {
 	for p := range s.Parts {
 		seconds += g.takes(s, p, stage)
 	}
@@ -68,13 +68,13 @@ func (g *inStages) works(s *Step, stage int) (seconds float64) {
 }
 
 // takes returns the time of a micro-batch in a stage.
-func (g *inStages) takes(s *Step, p, stage int) (seconds float64) {
+func (g *Stages) takes(s *Step, p, stage int) (seconds float64) {
 	from, to := g.layers(s, stage)
 	for i := from; i < to; i++ {
 		l := &s.Parts[p][i]
-		seconds += l.Project + l.Pre + l.Dense.Attend + l.finishing()
+		seconds += l.Project + l.Pre + l.Dense.Attend + l.Finishing()
 	}
-	if stage == g.stages-1 {
+	if stage == g.GPUs-1 {
 		seconds += s.Outputs[p]
 	}
 	return seconds

@@ -1,4 +1,4 @@
-package pipeline
+package schedule
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 )
 
 // Schedule places the operations of a step on a timeline. To add one, write its type next
-// to its family (schedule_*.go) and add a line to the table below.
+// to its family and add a line to the table below.
 type Schedule interface {
-	// Name returns its text form with all options. ParseSchedule reads it.
+	// Name returns its text form with all options. Parse reads it.
 	Name() string
 	// Parts returns the number of parts of the batch, 1 if it stays whole.
 	Parts() int
@@ -124,7 +124,7 @@ type entry struct {
 	aliases     []string // the systems that it models and other names
 }
 
-var scheduleTable = []entry{
+var table = []entry{
 	{"sequential", "sequential[:lookup=gpu|cpu]", "selects, looks up, fetches and computes one after the other", parseSequential, []string{"serial"}},
 	{"prefetch", "prefetch[:accuracy=1]", "a layer ahead, with the input of the layer before (InfiniGen)", parsePrefetch, []string{"infinigen"}},
 	{"da", "da[:attend=apart|whole]", "attention on residents overlaps the fetch (ESS), or follows it whole (ShadowKV)", parseDA, []string{"ess"}},
@@ -141,10 +141,10 @@ var scheduleTable = []entry{
 	{"dense", "dense", "dense attention over the whole context, all KV on the GPU", plain(OnGPU{Dense: true}), nil},
 }
 
-// ScheduleList describes the schedules, one per line.
-func ScheduleList() string {
+// List describes the schedules, one per line.
+func List() string {
 	var b strings.Builder
-	for _, e := range scheduleTable {
+	for _, e := range table {
 		if len(e.usage) > 52 {
 			fmt.Fprintf(&b, "  %s\n  %52s %s\n", e.usage, "", e.summary)
 		} else {
@@ -156,19 +156,19 @@ func ScheduleList() string {
 
 func (e entry) names() names.Name { return names.Name{Name: e.name, Aliases: e.aliases} }
 
-// ScheduleNames returns the names of the schedules without options.
-func ScheduleNames() []string { return names.List(slice.Map(scheduleTable, entry.names)) }
+// Names returns the names of the schedules without options.
+func Names() []string { return names.List(slice.Map(table, entry.names)) }
 
-// ScheduleAliases returns the other names of schedules, as in "prefetch (infinigen)".
-func ScheduleAliases() string {
-	aliased := slices.DeleteFunc(slice.Map(scheduleTable, entry.names), func(n names.Name) bool { return n.Aliases == nil })
+// Aliases returns the other names of schedules, as in "prefetch (infinigen)".
+func Aliases() string {
+	aliased := slices.DeleteFunc(slice.Map(table, entry.names), func(n names.Name) bool { return n.Aliases == nil })
 	return strings.Join(names.WithAliases(aliased), ", ")
 }
 
-// ParseSchedule reads "NAME[:OPTION=VALUE,...]". NAME may be an alias, in any case.
-func ParseSchedule(text string) (Schedule, error) {
+// Parse reads "NAME[:OPTION=VALUE,...]". NAME may be an alias, in any case.
+func Parse(text string) (Schedule, error) {
 	name, options, _ := strings.Cut(text, ":")
-	e, err := names.FindIn(scheduleTable, "schedule", name, entry.names)
+	e, err := names.FindIn(table, "schedule", name, entry.names)
 	if err != nil {
 		return nil, err
 	}
