@@ -49,6 +49,7 @@ var allowed = []struct {
 	{"replay/transfer", []string{"replay/hardware", "trace"}},
 	{"replay/transfer/fit", []string{"replay/hardware", "replay/transfer"}},
 	{"replay/pipeline", []string{"metrics/result", "policies", "replay", "replay/collective", "replay/hardware", "replay/kernel", "replay/pipeline/schedule", "replay/transfer"}},
+	{"replay/pipeline/pipelinetest", []string{"policies/all", "replay", "trace"}},
 	{"replay/pipeline/schedule", []string{"policies", "replay/hardware", "replay/transfer"}},
 	{"replay/advice", []string{"metrics/board", "metrics/result", "replay/hardware", "replay/pipeline", "replay/pipeline/schedule"}},
 	{"replay/serial", []string{"metrics/result", "policies", "policies/all", "replay", "replay/setting", "trace"}},

@@ -69,6 +69,15 @@ func Rate(v float64, digits int) string {
 	return strconv.FormatFloat(v, 'g', digits, 64)
 }
 
+// Round rounds a figure to a number of significant digits.
+func Round(v float64, digits int) float64 {
+	v, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)
+	if err != nil {
+		panic(err) // ParseFloat reads the output of FormatFloat
+	}
+	return v
+}
+
 // WriteJSON writes a value as indented JSON, with <, > and & as they are.
 func WriteJSON(w io.Writer, value any) error {
 	enc := json.NewEncoder(w)

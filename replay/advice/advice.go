@@ -11,6 +11,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -184,7 +185,7 @@ func of(plan *pipeline.Planned, profile *pipeline.Profile, q *Question) (*Advice
 		a.Refused = refused(plan)
 	}
 	if q.Dollars > 0 {
-		price := significant(q.Dollars / 3600 / a.Advised.Tokens * 1e6)
+		price := text.Round(q.Dollars/3600/a.Advised.Tokens*1e6, 4)
 		a.DollarsPerMillion = &price
 	}
 	a.Engines = q.engines(a)
@@ -242,7 +243,7 @@ func (q *Question) gain(c *pipeline.Candidate, sparse []*pipeline.Candidate) *Ga
 	}
 	g := &Gain{Policy: other.Policy}
 	var high float64
-	g.Tokens, g.Low, high = other.Against(lru)
+	g.Tokens, g.Low, high = other.Against(lru.Result)
 	if !math.IsInf(high, 1) {
 		g.High = &high
 	}
@@ -282,7 +283,7 @@ func (q *Question) choice(c *pipeline.Candidate, a *Advice) Choice {
 	r.Host = c.Memory.Host / float64(q.Machine.GPUs)
 	if n, ok := multiple(c.Capacity); ok {
 		r.Entries = int(math.Round(min(n*float64(a.TopK), float64(q.Context))))
-		r.Share = significant(float64(r.Entries) / float64(q.Context))
+		r.Share = text.Round(float64(r.Entries)/float64(q.Context), 4)
 		r.Bytes = float64(r.Entries) * float64(q.Model.Entry.Value) * float64(q.Model.Layers.Value)
 	}
 	return r
@@ -321,13 +322,4 @@ func refused(plan *pipeline.Planned) string {
 		}
 	}
 	return reason
-}
-
-// significant rounds to four digits.
-func significant(v float64) float64 {
-	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
-	if err != nil {
-		return v
-	}
-	return r
 }

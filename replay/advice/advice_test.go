@@ -161,7 +161,7 @@ func TestAdvise(t *testing.T) {
 			advised = c
 		}
 	}
-	if ratio, low, _ := best.Against(advised); low > 1 || a.Advised.Policy != "lru" || a.Advised.TPOT > q.SLO {
+	if ratio, low, _ := best.Against(advised.Result); low > 1 || a.Advised.Policy != "lru" || a.Advised.TPOT > q.SLO {
 		t.Errorf("advised %+v, the fastest is %s with %s, %g × as fast", a.Advised, best.Schedule, best.Cell, ratio)
 	}
 	if a.Served == nil || a.Served.Tokens != served.Tokens || a.Served.Batch != served.Batch || a.Resident == nil || a.Resident.Tokens != resident.Tokens || a.Dense == nil {

@@ -1,13 +1,11 @@
 package pipeline
 
 import (
-	"maps"
-	"math"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/replay/pipeline/pipelinetest"
 )
 
 // By hand: dense attention of OPT-13B reads 40 layers × 16 requests × 514 positions of 20,480 B at
@@ -74,49 +72,11 @@ func TestDenseRunsNoIndexer(t *testing.T) {
 	near(t, "dense of sparse", project("dense")/project("gpu"), hidden*(rank+latent)/(hidden*(rank+latent)+indexer+0.))
 }
 
-// Only lossy policies decode with kept.
-func TestPlanOfKept(t *testing.T) {
-	p := read(t, realProfile(t))
-	if _, err := Plan(t.Context(), []*Profile{p}, planOptions(t, p, "kept")); err == nil || !strings.Contains(err.Error(), "keeps all entries: add another schedule") {
-		t.Error(err)
-	}
-}
-
-// A plan finds batches that fit for both schedules. All of the context is cached.
-func TestPlanOfDense(t *testing.T) {
-	p := read(t, realProfile(t))
-	o := planOptions(t, p, "gpu", "dense")
-	machine, gpu := *o.Machine, *o.Machine.GPU
-	gpu.Memory.Value = 2e9
-	machine.GPU, o.Machine, o.Context = &gpu, &machine, 8192
-	plan, err := Plan(t.Context(), []*Profile{p}, o)
-	if err != nil || len(plan.Candidates) != 2 {
-		t.Fatalf("%+v, %v", plan, err)
-	}
-	for _, c := range plan.Candidates {
-		if *c.Ratio != 1 || *c.Fill < 1 || math.IsInf(*c.Fill, 0) || c.Binding != BindsGPU || c.Cell != (Cell{}) {
-			t.Errorf("%s keeps %g, %g fills, bound by %s, cell %v", c.Schedule, *c.Ratio, *c.Fill, c.Binding, c.Cell)
-		}
-	}
-	if of := func(name string) int { return batchOf(plan.Candidates, name) }; of("dense") <= of("gpu") {
-		t.Errorf("dense has room for %d requests, sparse with its index for %d", of("dense"), of("gpu"))
-	}
-}
-
-func batchOf(plan []Candidate, schedule string) int {
-	for _, c := range plan {
-		if c.Schedule == schedule {
-			return c.Batch
-		}
-	}
-	return 0
-}
-
 // A lossy policy keeps at most its capacity and the pinned blocks. Attention reads them, and nothing
 // moves. Its time is that of schedule gpu without a selection for an exact policy whose demand is as
 // large.
 func TestKept(t *testing.T) {
-	path := profileOf(t, []string{"streamingllm", "lru"})
+	path := pipelinetest.Replay(t, []string{"streamingllm", "lru"})
 	p, err := readProfile(t.Context(), path, Cell{"streamingllm:sink=4", "2x"})
 	fatal.If(t, err)
 	if !p.Lossy() || p.Oracle() {
@@ -160,32 +120,5 @@ func TestKept(t *testing.T) {
 		if _, err := Price(t.Context(), c.profile, options(t, c.profile, c.schedule)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s with %s: %v, expected %q", c.schedule, c.profile.Cell, err, c.want)
 		}
-	}
-}
-
-// A plan gives each schedule the cells that it decodes with. kept is ranked apart.
-func TestPlanOfLossyPolicies(t *testing.T) {
-	path := profileOf(t, []string{"streamingllm", "lru"})
-	cells, err := Cells(t.Context(), path)
-	fatal.If(t, err)
-	profiles, err := ReadProfiles(t.Context(), path, cells)
-	fatal.If(t, err)
-	o := PlanOptions{Options: options(t, profiles[0], "da"), LayerMap: "nearest", MaxBatch: 4}
-	for _, name := range []string{"da", "kept", "gpu"} {
-		o.Schedules = append(o.Schedules, scheduleOf(t, name))
-	}
-	plan, err := Plan(t.Context(), profiles, o)
-	fatal.If(t, err)
-	got := map[string]string{}
-	for _, c := range plan.Candidates {
-		got[c.Schedule] = c.Policy + " " + c.Rank
-	}
-	if want := map[string]string{"da": "lru 2", "gpu": " 1", "kept": "streamingllm:sink=4 1"}; !maps.Equal(got, want) {
-		t.Errorf("plan has %v, expected %v", got, want)
-	}
-	o.Schedules = o.Schedules[:1]
-	lossy := slices.IndexFunc(profiles, (*Profile).Lossy)
-	if _, err := Plan(t.Context(), profiles[lossy:lossy+1], o); err == nil || !strings.Contains(err.Error(), "add kept") {
-		t.Errorf("only a lossy policy: %v", err)
 	}
 }

@@ -161,32 +161,6 @@ func TestEntryOfOtherSchedules(t *testing.T) {
 	}
 }
 
-// A plan ranks lossy entries apart from exact ones. Its share of the context in the cache does not
-// depend on the form below the cache.
-func TestPlanOfEntries(t *testing.T) {
-	p := read(t, realProfile(t))
-	o := planOptions(t, p, "da", "gpu")
-	o.MaxBatch = 1
-	plan := func(text string) map[string]Candidate {
-		o.Entry = entryOf(t, text, o.Model)
-		planned, err := Plan(t.Context(), []*Profile{p}, o)
-		fatal.If(t, err)
-		found := map[string]Candidate{}
-		for _, c := range planned.Candidates {
-			found[c.Schedule] = c
-		}
-		return found
-	}
-	own, lossy := plan("auto"), plan("v")
-	if own["da"].Serves != schedule.SparseTopK || lossy["da"].Serves != schedule.LossyTopK || lossy["gpu"].Serves != schedule.SparseTopK ||
-		lossy["da"].Rank != "1" || lossy["gpu"].Rank != "1" {
-		t.Errorf("own entries: %+v, lossy ones: %+v", own, lossy)
-	}
-	for _, name := range []string{"da", "gpu"} {
-		near(t, name+", share of the context", *lossy[name].Ratio, *own[name].Ratio)
-	}
-}
-
 // A hidden state has all heads. It cannot be fetched for one.
 func TestHiddenOfHeads(t *testing.T) {
 	p := read(t, realProfile(t))

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/replay/kernel"
@@ -241,7 +242,7 @@ func (v *Interval) apart(o *Interval) (slow, fast float64) {
 // and so do 2 %.
 func (v *Interval) Hides(o *Interval, more, less float64) bool {
 	slow, fast := v.apart(o)
-	return less >= more*(1-max(tieShare, slow, fast))
+	return less >= more*(1-max(TieShare, slow, fast))
 }
 
 // HalfWidth returns half of the interval's width, as a share of the time that it is of.
@@ -289,4 +290,40 @@ func (u Uncertainty) note(tpot float64, first *prompts) string {
 		text += fmt.Sprintf(" (%.0f %% for TTFT)", 100*(ttft-1))
 	}
 	return text
+}
+
+// TieShare is the share of tokens/s below which two candidates are always a tie. Assumed.
+const TieShare = 0.02
+
+// Places numbers n lines of a ranking, the best first. A line that ties with the first of an earlier
+// number shares that number, even if one between them does not. Shared numbers end in "=".
+func Places(n int, ties func(first, later int) bool) []string {
+	leader, members, texts := make([]int, n), make([]int, n), make([]string, n)
+	for i := range n {
+		leader[i] = i
+		for j := range i {
+			if leader[j] == j && ties(j, i) {
+				leader[i] = j
+				break
+			}
+		}
+		members[leader[i]]++
+	}
+	for i := range n {
+		if texts[i] = strconv.Itoa(leader[i] + 1); members[leader[i]] > 1 {
+			texts[i] += "="
+		}
+	}
+	return texts
+}
+
+// Against returns the tokens/s of r ÷ those of o, with the range that the errors of the model allow.
+// A range that includes 1 is a tie.
+func (r *Result) Against(o *Result) (ratio, low, high float64) {
+	slow, fast := r.Interval.apart(&o.Interval)
+	ratio, apart := r.Tokens/o.Tokens, max(TieShare, slow, fast)
+	if apart >= 1 {
+		return rounded(ratio), 0, math.Inf(1)
+	}
+	return rounded(ratio), rounded(ratio * (1 - apart)), rounded(ratio / (1 - apart))
 }

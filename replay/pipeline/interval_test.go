@@ -60,26 +60,6 @@ func TestStretchedByOne(t *testing.T) {
 	}
 }
 
-// An error that moves two candidates alike does not make them a tie. One that moves only one does.
-func TestIntervalsTie(t *testing.T) {
-	candidate := func(tokens float64, effects map[string]Effect) *Candidate {
-		return &Candidate{Result: &Result{Tokens: tokens, Interval: Interval{Submodels: effects}}}
-	}
-	kernels := map[string]Effect{"kernels": {0.2, 0.2}}
-	both := map[string]Effect{"kernels": {0.1, 0.1}, "link": {0.1, 0.1}}
-	best := candidate(100, kernels)
-	if c := candidate(95, kernels); c.ties(best) {
-		t.Error("both depend on kernels alone, and 5 % are a tie")
-	}
-	// The difference may move by √(0.1² + 0.1²) = 14 %.
-	if c := candidate(87, both); !c.ties(best) {
-		t.Error("13 % are no tie")
-	}
-	if c := candidate(84, both); c.ties(best) {
-		t.Error("16 % are a tie")
-	}
-}
-
 // The factors are the 95th percentiles of errors on measurements that the fits left out.
 func TestUncertainty(t *testing.T) {
 	page, err := os.ReadFile("../kernel/ERRORS.md") // a test of cmd/cli holds it current

@@ -257,3 +257,14 @@ func (r *runner) resident() (cache, lower float64) {
 	}
 	return cache, lower
 }
+
+// CacheRatio is ESS's memory planner (section 4.1). It returns the share of its context that each
+// of batch requests may keep on the GPU. full is the number of requests that fit on it whole:
+//
+//	r(B) = (B₀/B − x) / (1 − x)
+//
+// B₀ is full. index is x, the share of a token's bytes that always stays on the GPU, those of the
+// indexer. The ratio is at most 1. It is below 0 if not even the index fits.
+func CacheRatio(full, batch, index float64) float64 {
+	return min(1, (full/batch-index)/(1-index))
+}

@@ -196,3 +196,15 @@ func TestPooledMemory(t *testing.T) {
 		}
 	}
 }
+
+// ESS's Table 2 prints these ratios with its batches. 54.3 requests of 32K fit whole, and a quarter
+// as many of 128K. The indexer's share is 132 of 788 B.
+func TestCacheRatio(t *testing.T) {
+	for _, c := range []struct{ full, batch, printed float64 }{
+		{54.3, 52, 1}, {54.3, 64, 0.82}, {54.3, 96, 0.48}, {54.3, 128, 0.31}, {54.3, 160, 0.21}, {54.3 / 4, 13, 1}, {54.3 / 4, 40, 0.2}, {54.3 / 4, 54, 0.1},
+	} {
+		if r := CacheRatio(c.full, c.batch, 132./788); math.Abs(r-c.printed) > 0.01 {
+			t.Errorf("batch %g: ratio %.3f, the paper prints %g", c.batch, r, c.printed)
+		}
+	}
+}

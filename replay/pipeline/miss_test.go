@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -316,39 +315,6 @@ func TestCalibrationIsTheSlowOne(t *testing.T) {
 		o.Schedule = &schedule.SFC{}
 		if got := priced(t, p, o).Schedule; got != (&schedule.SFC{N: best}).Name() {
 			t.Errorf("batch %d: %s, the best of all is %d parts", batch, got, best)
-		}
-	}
-}
-
-// A plan equals one whose prices never stop early. With an SLO, its candidates and binding
-// constraints are those found without an SLO among the batches that meet it.
-func TestPlanStopsEarlyForNothing(t *testing.T) {
-	p := randomProfile(rand.New(rand.NewPCG(25, 26)), 3, 4)
-	o := planOptions(t, p, "da", "sfc", "tbo", "kvpr")
-	for _, slo := range []float64{0.6e-3, 1e-3, 3e-3} {
-		o.SLO = slo
-		plan, err := Plan(t.Context(), []*Profile{p}, o)
-		fatal.If(t, err)
-		got := plan.Candidates
-		for i := range got {
-			q := o.Options
-			q.Batch = got[i].Batch
-			if q.Scaling, err = NewScaling(p, q.Model, o.LayerMap, o.TopK); err != nil {
-				t.Fatal(err)
-			}
-			for _, s := range o.Schedules {
-				if s.Name()[:2] == got[i].Schedule[:2] {
-					q.Schedule = s
-				}
-			}
-			alone := priced(t, p, q)
-			alone.Cell = got[i].Cell
-			if !reflect.DeepEqual(got[i].Result, alone) {
-				t.Errorf("SLO %g: %s is not what it is alone", slo, got[i].Schedule)
-			}
-			if q.Batch++; got[i].Binding == BindsSLO && priced(t, p, q).TPOT <= slo {
-				t.Errorf("SLO %g: %s is bound at batch %d, the next meets it", slo, got[i].Schedule, got[i].Batch)
-			}
 		}
 	}
 }

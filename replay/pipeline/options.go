@@ -59,19 +59,13 @@ type Options struct {
 	// Priced, if not nil, gets the number of priced steps and their total before each step.
 	Priced func(done, total int)
 
-	// enough is a TPOT in seconds, or 0. If the mean is known to be longer, Price may return an
-	// infinite TPOT with the memory but without times.
-	enough float64
-	mosts  [][]most // of the profile, nil before they are computed
-	// bases caches the bases of results by the used resources. nil disables it.
-	bases map[[schedule.Resources]bool]basis
-	// timeline is empty and is reused. If it is nil, each runner makes one.
-	timeline *schedule.Timeline
+	shared
 }
 
 // Largest values of options. They exceed any machine, and their products fit into 63 bits.
 const (
-	mostRequests  = 1 << 20 // requests in a batch
+	// MostRequests is the largest batch.
+	MostRequests  = 1 << 20
 	mostContext   = 1 << 30 // tokens of a request
 	mostPositions = 1 << 10 // positions in a step
 	mostSteps     = 1 << 20
@@ -86,7 +80,7 @@ func (o *Options) Bounds() error {
 		name             string
 		value, low, most int64
 	}{
-		{"batch", int64(o.Batch), 1, mostRequests},
+		{"batch", int64(o.Batch), 1, MostRequests},
 		{"context", o.Context, 0, mostContext},
 		{"positions", int64(o.Positions), 0, mostPositions},
 		{"steps", int64(o.Steps), 0, mostSteps},

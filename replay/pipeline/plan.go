@@ -15,17 +15,6 @@ import (
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
-// CacheRatio is ESS's memory planner (section 4.1). It returns the share of its context that each
-// of batch requests may keep on the GPU. full is the number of requests that fit on it whole:
-//
-//	r(B) = (B₀/B − x) / (1 − x)
-//
-// B₀ is full. index is x, the share of a token's bytes that always stays on the GPU, those of the
-// indexer. The ratio is at most 1. It is below 0 if not even the index fits.
-func CacheRatio(full, batch, index float64) float64 {
-	return min(1, (full/batch-index)/(1-index))
-}
-
 // PlanOptions are the choices of a plan. Plan sets Schedule, Batch and Scaling of Options.
 type PlanOptions struct {
 	Options
@@ -95,8 +84,8 @@ type Dropped struct {
 // or all of them. It names those without such a batch. If there is none at all, it returns an
 // error.
 func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) (*Planned, error) {
-	if o.MaxBatch < 1 || o.MaxBatch > mostRequests || !(o.SLO >= 0) {
-		return nil, fmt.Errorf("largest batch %d and SLO %g s: expected 1 to %d requests and at least 0 s", o.MaxBatch, o.SLO, mostRequests)
+	if o.MaxBatch < 1 || o.MaxBatch > MostRequests || !(o.SLO >= 0) {
+		return nil, fmt.Errorf("largest batch %d and SLO %g s: expected 1 to %d requests and at least 0 s", o.MaxBatch, o.SLO, MostRequests)
 	}
 	if len(o.Schedules) == 0 || len(profiles) == 0 {
 		return nil, errors.New("no schedule or no profile: expected at least one of each")
@@ -198,7 +187,7 @@ func (p *pair) dropped() Dropped {
 	}
 	switch r.binding {
 	case BindsSLO:
-		d.Reason, d.FastestTPOT = fmt.Sprintf("misses the SLO: fastest TPOT %s, at batch %d", seconds(digits(r.tpot)), r.batch), &r.tpot
+		d.Reason, d.FastestTPOT = fmt.Sprintf("misses the SLO: fastest TPOT %s, at batch %d", hardware.Seconds(digits(r.tpot)), r.batch), &r.tpot
 	case BindsGPU, BindsHost:
 		d.Reason = "does not fit: " + r.why
 	}
@@ -208,14 +197,14 @@ func (p *pair) dropped() Dropped {
 // best searches the best batch of one cell and schedule. Without a candidate, the refusal is that
 // of the smallest batch.
 func (o *PlanOptions) best(ctx context.Context, p *Profile, s schedule.Schedule) (*Candidate, refusal, error) {
-	x := &search{ctx: ctx, profile: p, slo: o.SLO, most: o.MaxBatch, options: o.Options}
-	x.options.Schedule, x.options.mosts, x.options.timeline = s, mosts(p), schedule.NewTimeline()
-	x.options.bases = map[[schedule.Resources]bool]basis{}
+	x := &search{ctx: ctx, schedule: s, slo: o.SLO, most: o.MaxBatch}
+	options := o.Options
+	options.Schedule = s
 	var err error
-	if x.options.Scaling, err = NewScaling(p, o.Model, o.LayerMap, o.TopK); err != nil {
+	if options.Scaling, err = NewScaling(p, o.Model, o.LayerMap, o.TopK); err != nil {
 		return nil, refusal{}, err
 	}
-	if err := x.options.quantizable(); err != nil {
+	if x.pricer, err = NewPricer(p, options); err != nil {
 		return nil, refusal{why: err.Error(), tpot: math.Inf(1), binding: BindsModel}, nil
 	}
 	limit, err := x.run()
@@ -224,14 +213,14 @@ func (o *PlanOptions) best(ctx context.Context, p *Profile, s schedule.Schedule)
 	case err != nil:
 		return nil, refusal{}, err
 	case c == nil && limit.why == "":
-		return nil, refusal{fmt.Sprintf("it divides the batch into %d parts, but the largest batch is %d", x.options.parts(), o.MaxBatch), math.Inf(1), BindsParts, x.options.parts()}, nil
+		return nil, refusal{fmt.Sprintf("it divides the batch into %d parts, but the largest batch is %d", x.pricer.Least(), o.MaxBatch), math.Inf(1), BindsParts, x.pricer.Least()}, nil
 	case c == nil:
 		return nil, limit, nil
 	}
 	if c.Binding, err = x.binding(limit.binding); err != nil {
 		return nil, refusal{}, err
 	}
-	o.ratios(c, &x.options)
+	x.ratios(c)
 	traits := s.Traits()
 	c.Serves, c.Oracle, c.asked = traits.Serves, traits.Predicted > 0, s
 	if schedule.HasCell(s) {
@@ -246,8 +235,8 @@ func (o *PlanOptions) best(ctx context.Context, p *Profile, s schedule.Schedule)
 }
 
 // ratios compares the cache with the context and with the remaining memory.
-func (o *PlanOptions) ratios(c *Candidate, options *Options) {
-	switch options.Schedule.Traits().Moves {
+func (x *search) ratios(c *Candidate) {
+	switch x.schedule.Traits().Moves {
 	case schedule.MovesLayers, schedule.MovesQueries:
 		return
 	case schedule.MovesUncached:
@@ -256,27 +245,21 @@ func (o *PlanOptions) ratios(c *Candidate, options *Options) {
 		}
 		return
 	}
-	entry := float64(o.Model.Entry.Value)
-	index, rest := options.held(c.Batch)
-	all := c.Memory.kv * (entry + index) / entry // all tokens with KV and index
-	kept := rounded(c.Memory.Cache / c.Memory.kv)
-	left := c.Memory.GPUHas - c.Memory.Weights - c.Memory.Reserve - c.Memory.Staging
-	left -= rest * float64(o.Model.Layers.Value)
-	fills := rounded(CacheRatio(left/all*float64(c.Batch), float64(c.Batch), index/(entry+index)))
+	kept, fills := x.pricer.Ratios(c.Result)
 	c.Ratio, c.Fill = &kept, &fills
 }
 
 // search finds the batch of one cell and schedule.
 type search struct {
-	ctx     context.Context
-	profile *Profile
-	slo     float64 // longest TPOT in seconds, 0 for none
-	most    int     // largest batch
-	options Options
-	best    *Candidate
-	good    int   // largest feasible batch, 0 before the first
-	tried   []int // batches tried so far
-	slow    []int // those that only the SLO refuses
+	ctx      context.Context
+	pricer   *Pricer
+	schedule schedule.Schedule
+	slo      float64 // longest TPOT in seconds, 0 for none
+	most     int     // largest batch
+	best     *Candidate
+	good     int   // largest feasible batch, 0 before the first
+	tried    []int // batches tried so far
+	slow     []int // those that only the SLO refuses
 }
 
 // binding returns the constraint of the best batch. limit refuses a batch above the largest feasible
@@ -294,9 +277,9 @@ func (x *search) binding(limit Binding) (Binding, error) {
 		refused = append(refused, batch)
 	}
 	free := *x // of the SLO
-	free.slo, free.options.enough = 0, 0
-	for _, free.options.Batch = range refused {
-		switch r, why, err := free.price(); {
+	free.slo = 0
+	for _, batch := range refused {
+		switch r, why, err := free.price(batch, 0); {
 		case err != nil:
 			return "", err
 		case why.why == "" && r.Tokens > x.best.Tokens:
@@ -319,7 +302,7 @@ func (x *search) run() (limit refusal, err error) {
 		}
 		return err
 	}
-	for batch := x.options.parts(); bad == 0 && batch <= x.most; batch = min(2*batch, max(x.most, batch+1)) {
+	for batch := x.pricer.Least(); bad == 0 && batch <= x.most; batch = min(2*batch, max(x.most, batch+1)) {
 		if err := narrow(batch); err != nil {
 			return limit, err
 		}
@@ -339,13 +322,13 @@ func (x *search) run() (limit refusal, err error) {
 // neighbours were tried. The result is the best of all if tokens/s rise and then fall. If the
 // largest feasible batch is better than the one below it, there is nothing to do.
 func (x *search) refine() error {
-	if x.best.Batch == x.good && x.good > x.options.parts() && !slices.Contains(x.tried, x.good-1) {
+	if x.best.Batch == x.good && x.good > x.pricer.Least() && !slices.Contains(x.tried, x.good-1) {
 		if _, err := x.try(x.good - 1); err != nil {
 			return err
 		}
 	}
 	for {
-		lower, upper := x.options.parts()-1, x.good+1 // nearest batches that need not be tried
+		lower, upper := x.pricer.Least()-1, x.good+1 // nearest batches that need not be tried
 		for _, batch := range x.tried {
 			if batch < x.best.Batch {
 				lower = max(lower, batch)
@@ -374,11 +357,12 @@ func (x *search) refine() error {
 // try prices a batch and keeps it if it is the best so far. A non-zero refusal means that the batch
 // is not feasible.
 func (x *search) try(batch int) (refusal, error) {
-	x.tried, x.options.Batch = append(x.tried, batch), batch
-	if x.options.enough = 0; x.best != nil { // exact times above the SLO are then not needed
-		x.options.enough = x.slo
+	x.tried = append(x.tried, batch)
+	enough := 0.
+	if x.best != nil { // exact times above the SLO are then not needed
+		enough = x.slo
 	}
-	r, why, err := x.price()
+	r, why, err := x.price(batch, enough)
 	if why.binding == BindsSLO {
 		x.slow = append(x.slow, batch)
 	}
@@ -394,26 +378,27 @@ func (x *search) try(batch int) (refusal, error) {
 
 // price prices one batch unless it is known to be too large. The memory of eLLM follows only from
 // prices.
-func (x *search) price() (*Result, refusal, error) {
-	if x.options.Schedule.Traits().Moves != schedule.MovesUncached {
-		need, err := Need(x.ctx, x.profile, x.options)
+func (x *search) price(batch int, enough float64) (*Result, refusal, error) {
+	if x.schedule.Traits().Moves != schedule.MovesUncached {
+		need, err := x.pricer.Need(x.ctx, batch)
 		if err != nil || need.Verdict != "" {
-			return nil, need.refusal(), err
+			return nil, refuse(&need), err
 		}
 	}
-	r, err := Price(x.ctx, x.profile, x.options)
+	r, err := x.pricer.Price(x.ctx, batch, enough)
 	switch {
 	case err != nil:
 		return nil, refusal{}, err
 	case !r.Fits():
-		return r, r.Memory.refusal(), nil
+		return r, refuse(&r.Memory), nil
 	case x.slo > 0 && r.TPOT > x.slo:
 		return r, refusal{fmt.Sprintf("a token takes %s at batch %d, the SLO is %s", hardware.Seconds(r.TPOT), r.Batch, hardware.Seconds(x.slo)), r.TPOT, BindsSLO, r.Batch}, nil
 	}
 	return r, refusal{}, nil
 }
 
-func (m *Memory) refusal() refusal {
+// refuse returns the refusal of a batch by its memory.
+func refuse(m *Memory) refusal {
 	r := refusal{why: m.Verdict, tpot: math.Inf(1), binding: BindsHost}
 	if m.GPU > m.GPUHas {
 		r.binding = BindsGPU

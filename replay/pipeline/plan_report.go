@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/dustin/go-humanize/english"
 
@@ -15,14 +15,12 @@ import (
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // PlanVersion is the version of Planned's JSON form. Version 1 was a list of candidates.
 const PlanVersion = 2
-
-// tieShare is the share of tokens/s below which two candidates are always a tie. Assumed.
-const tieShare = 0.02
 
 // Planned is the result of Plan.
 type Planned struct {
@@ -58,8 +56,8 @@ func (o *PlanOptions) planned(found []Candidate, dropped []Dropped) *Planned {
 		found = bestCells(found)
 	}
 	rank(found)
-	p := &Planned{Version: PlanVersion, Machine: found[0].Machine, Model: found[0].Model, Steps: found[0].Steps, TieShare: tieShare,
-		Labels: sharedLabels(resultsOf(found)), Candidates: found, Dropped: dropped}
+	p := &Planned{Version: PlanVersion, Machine: found[0].Machine, Model: found[0].Model, Steps: found[0].Steps, TieShare: TieShare,
+		Labels: SharedLabels(resultsOf(found)), Candidates: found, Dropped: dropped}
 	if o.SLO > 0 {
 		p.SLO = &o.SLO
 	}
@@ -82,17 +80,6 @@ func compareGroups(a, b *Candidate) int {
 // submodel that moves both alike hides nothing.
 func (c *Candidate) ties(best *Candidate) bool {
 	return best.Interval.Hides(&c.Interval, best.Tokens, c.Tokens)
-}
-
-// Against returns the tokens/s of c ÷ those of o, with the range that the errors of the model allow.
-// A range that includes 1 is a tie.
-func (c *Candidate) Against(o *Candidate) (ratio, low, high float64) {
-	slow, fast := c.Interval.apart(&o.Interval)
-	ratio, apart := c.Tokens/o.Tokens, max(tieShare, slow, fast)
-	if apart >= 1 {
-		return rounded(ratio), 0, math.Inf(1)
-	}
-	return rounded(ratio), rounded(ratio * (1 - apart)), rounded(ratio / (1 - apart))
 }
 
 // bestCells keeps the first candidate of each schedule and group, with the cells that tie with it.
@@ -125,28 +112,6 @@ func rank(found []Candidate) {
 	}
 }
 
-// Places numbers n lines of a ranking, the best first. A line that ties with the first of an earlier
-// number shares that number, even if one between them does not. Shared numbers end in "=".
-func Places(n int, ties func(first, later int) bool) []string {
-	leader, members, texts := make([]int, n), make([]int, n), make([]string, n)
-	for i := range n {
-		leader[i] = i
-		for j := range i {
-			if leader[j] == j && ties(j, i) {
-				leader[i] = j
-				break
-			}
-		}
-		members[leader[i]]++
-	}
-	for i := range n {
-		if texts[i] = strconv.Itoa(leader[i] + 1); members[leader[i]] > 1 {
-			texts[i] += "="
-		}
-	}
-	return texts
-}
-
 func resultsOf(cs []Candidate) (results []*Result) {
 	return slice.Map(cs, func(x Candidate) *Result { return x.Result })
 }
@@ -161,7 +126,7 @@ func (p *Planned) WriteTable(w io.Writer) error {
 	for _, group := range slice.Runs(p.Candidates, sameGroup) {
 		p.writeGroup(&b, group)
 	}
-	if err := writeNotes(&b, resultsOf(p.Candidates)); err != nil {
+	if err := WriteNotes(&b, resultsOf(p.Candidates)); err != nil {
 		return err
 	}
 	for _, line := range p.droppedLines() {
@@ -184,15 +149,15 @@ func (c *Candidate) heading() string {
 }
 
 func (p *Planned) writeGroup(b *strings.Builder, g []Candidate) {
-	labels := sharedLabels(resultsOf(g))
+	labels := SharedLabels(resultsOf(g))
 	fmt.Fprintf(b, "%s\n", labels.Title(fmt.Sprintf("%s on %s, %d steps: %s", p.Model, p.Machine, p.Steps, g[0].heading())))
-	t := newTable(b)
+	t := tabwriter.NewWriter(b, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "#\tschedule\tpolicy\tcapacity\tbatch\tcache ratio\tthat fills\tTPOT\ttokens/s\tGPU memory\tbound by")
 	tied := false
 	for _, c := range g {
 		tied = tied || strings.HasSuffix(c.Rank, "=")
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(c.Rank, "-"), c.scheduleText(labels), cmp.Or(c.Policy, "-"), cmp.Or(c.Capacity, "-"), c.Batch,
-			ratio(c.Ratio), ratio(c.Fill), fmt.Sprintf("%s ±%.0f %%", seconds(digits(c.TPOT)), 100*c.HalfWidth()), strconv.FormatFloat(digits(c.Tokens), 'f', -1, 64), size(digits(c.Memory.GPU)), c.Binding)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(c.Rank, "-"), c.ScheduleText(labels), cmp.Or(c.Policy, "-"), cmp.Or(c.Capacity, "-"), c.Batch,
+			ratio(c.Ratio), ratio(c.Fill), fmt.Sprintf("%s ±%.0f %%", hardware.Seconds(digits(c.TPOT)), 100*c.HalfWidth()), strconv.FormatFloat(digits(c.Tokens), 'f', -1, 64), hardware.Bytes(digits(c.Memory.GPU)), c.Binding)
 	}
 	t.Flush() // writing to a strings.Builder cannot fail
 	if tied {
@@ -268,7 +233,7 @@ func (p *Planned) droppedLines() (lines []string) {
 // planDigits is the number of significant digits in a plan's table.
 const planDigits = 3
 
-func digits(v float64) float64 { return roundedTo(planDigits, v) }
+func digits(v float64) float64 { return text.Round(v, planDigits) }
 
 // ratio formats a share, "-" if it is nil.
 func ratio(v *float64) string {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
@@ -154,7 +155,7 @@ func TestPlanNamesTheDropped(t *testing.T) {
 		t.Errorf("the fastest TPOT is %g, expected %g", got, slow.TPOT)
 	}
 	fatal.If(t, plan.WriteTable(&text))
-	if want := "dropped: sequential:lookup=gpu with lru @ 2x: misses the SLO: fastest TPOT " + seconds(digits(slow.TPOT)) + ", at batch 1\ndropped: tbo with lru @ 2x: it divides the batch into 2 parts, but the largest batch is 1\ndropped: kvpr"; !strings.Contains(text.String(), want) {
+	if want := "dropped: sequential:lookup=gpu with lru @ 2x: misses the SLO: fastest TPOT " + hardware.Seconds(digits(slow.TPOT)).String() + ", at batch 1\ndropped: tbo with lru @ 2x: it divides the batch into 2 parts, but the largest batch is 1\ndropped: kvpr"; !strings.Contains(text.String(), want) {
 		t.Errorf("no %q in\n%s", want, &text)
 	}
 	// Memory: the caches of 64 requests do not fit next to the weights. Without a cache they fit.
@@ -170,49 +171,54 @@ func TestPlanNamesTheDropped(t *testing.T) {
 	}
 }
 
-// Prices state their limits: the profile's labels, scaling, assumptions and fitted constants.
-func TestPricesStateLabels(t *testing.T) {
-	p := read(t, realProfile(t))
-	if got := p.Meta.Labels.String(); got != "1 request" {
-		t.Errorf("the profile has the labels %q", got)
+// An error that moves two candidates alike does not make them a tie. One that moves only one does.
+func TestIntervalsTie(t *testing.T) {
+	candidate := func(tokens float64, effects map[string]Effect) *Candidate {
+		return &Candidate{Result: &Result{Tokens: tokens, Interval: Interval{Submodels: effects}}}
 	}
-	for _, c := range []struct{ schedule, machine, model, want string }{
-		{"gpu", "h100", "smollm2-135m", "1 request, layers stretched"},
-		{"da", "gh200", "smollm2-135m", "1 request, layers stretched"},
-		{"da", "h100", "smollm2-135m", "1 request, layers stretched, fitted constant"},
-		{"prefetch", "h100", "deepseek-v3.2", "1 request, K scaled ×8, layers stretched, oracle schedule, fitted constant"},
-	} {
-		o := options(t, p, c.schedule)
-		o.Machine, o.Model = parts(t, c.machine, c.model)
-		topk := 0
-		if c.model != "smollm2-135m" {
-			topk = 2048
-		}
-		var err error
-		if o.Scaling, err = NewScaling(p, o.Model, "stretch", topk); err != nil {
-			t.Fatal(err)
-		}
-		if o.Selection, err = ParseSelection("auto", o.Model); err != nil {
-			t.Fatal(err)
-		}
-		o.Steps, o.Context = 1, 4096
-		r := priced(t, p, o)
-		if got := r.Labels.String(); got != c.want {
-			t.Errorf("%s on %s, %s: labels %q, expected %q", c.schedule, c.machine, c.model, got, c.want)
-		}
-		if notes := strings.Join(r.Notes, "\n"); strings.Contains(notes, "fitted to measured points") != strings.HasSuffix(c.want, "fitted constant") {
-			t.Errorf("%s on %s: the notes do not name what is fitted, or name it for nothing:\n%s", c.schedule, c.machine, notes)
-		}
-		var step strings.Builder
-		fatal.If(t, WriteTimeline(t.Context(), &step, p, o))
-		if !strings.Contains(step.String(), "["+c.want+"] ") {
-			t.Errorf("the timeline's title lacks %q", c.want)
+	kernels := map[string]Effect{"kernels": {0.2, 0.2}}
+	both := map[string]Effect{"kernels": {0.1, 0.1}, "link": {0.1, 0.1}}
+	best := candidate(100, kernels)
+	if c := candidate(95, kernels); c.ties(best) {
+		t.Error("both depend on kernels alone, and 5 % are a tie")
+	}
+	// The difference may move by √(0.1² + 0.1²) = 14 %.
+	if c := candidate(87, both); !c.ties(best) {
+		t.Error("13 % are no tie")
+	}
+	if c := candidate(84, both); c.ties(best) {
+		t.Error("16 % are a tie")
+	}
+}
+
+// A table names its results, and each note names the results that it is about.
+func TestTableSaysWhatWasRun(t *testing.T) {
+	result := func(machine, schedule string, notes ...string) *Result {
+		return &Result{Machine: machine, Model: "m", Schedule: schedule, Cell: Cell{"lru", "2x"}, Batch: 8, Steps: 3, Notes: notes}
+	}
+	results := []*Result{
+		result("a", "da", "of all", "of a", "of da", "of a da", "of a da and b"),
+		result("a", "kvpr:order=row", "of all", "of a", "of kvpr"),
+		result("b", "da", "of all", "of da", "of a da and b"),
+		result("b", "kvpr:order=row", "of all", "of kvpr", "of a da and b"),
+	}
+	var text strings.Builder
+	fatal.If(t, WriteTable(&text, results))
+	for _, want := range []string{"m, batch 8, lru @ 2x, 3 steps\n", "note: of all\n", "note: a: of a\n", "note: da: of da\n", "note: a da: of a da\n",
+		"note: a da, b da, b kvpr: of a da and b\n", "note: kvpr: of kvpr\n"} {
+		if strings.Count(text.String(), want) != 1 {
+			t.Errorf("%q is not there once:\n%s", want, &text)
 		}
 	}
-	tiered := read(t, realProfile(t, "dram=lru@4x"))
-	o := options(t, tiered, "da")
-	o.Ahead.Accuracy, o.Steps = 0.5, 1
-	if r := priced(t, tiered, o); !slices.Contains(r.Labels, "read-ahead assumed") {
-		t.Errorf("labels %q lack the read-ahead", r.Labels)
+	half := 0.5
+	text.Reset()
+	plan := Planned{Machine: "a", Model: "m", Steps: 3, Candidates: []Candidate{{Result: results[0], Ratio: &half, Serves: schedule.SparseTopK}, {Result: results[1], Serves: schedule.SparseTopK}}}
+	fatal.If(t, plan.WriteTable(&text))
+	table, notes, _ := strings.Cut(text.String(), "note: ")
+	if !strings.HasPrefix(table, "m on a, 3 steps: sparse Top-K attention\n") || !strings.Contains(table, "  0.500        -  ") || !strings.Contains(table, "  -            -  ") {
+		t.Errorf("the plan's table lacks model, machine, steps or a ratio:\n%s", table)
+	}
+	if want := "of all\nnote: of a\nnote: da: of da\nnote: da: of a da\nnote: da: of a da and b\nnote: kvpr: of kvpr\n"; notes != want {
+		t.Errorf("notes %q, expected %q", notes, want)
 	}
 }

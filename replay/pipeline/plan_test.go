@@ -1,26 +1,21 @@
 package pipeline
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
 	"math"
+	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/replay/pipeline/pipelinetest"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
-
-// ESS's Table 2 prints these ratios with its batches. 54.3 requests of 32K fit whole, and a quarter
-// as many of 128K. The indexer's share is 132 of 788 B.
-func TestCacheRatio(t *testing.T) {
-	for _, c := range []struct{ full, batch, printed float64 }{
-		{54.3, 52, 1}, {54.3, 64, 0.82}, {54.3, 96, 0.48}, {54.3, 128, 0.31}, {54.3, 160, 0.21}, {54.3 / 4, 13, 1}, {54.3 / 4, 40, 0.2}, {54.3 / 4, 54, 0.1},
-	} {
-		if r := CacheRatio(c.full, c.batch, 132./788); math.Abs(r-c.printed) > 0.01 {
-			t.Errorf("batch %g: ratio %.3f, the paper prints %g", c.batch, r, c.printed)
-		}
-	}
-}
 
 func planOptions(t *testing.T, p *Profile, schedules ...string) PlanOptions {
 	o := PlanOptions{Options: options(t, p, "da"), LayerMap: "nearest", MaxBatch: 64}
@@ -88,22 +83,6 @@ func TestPlanIsTheBest(t *testing.T) {
 	}
 }
 
-// timeless are operators that take no time.
-type timeless struct{ Computer }
-
-func (timeless) Layer(int, *Load) (Operators, error) { return Operators{}, nil }
-func (timeless) Output(float64) (float64, error)     { return 0, nil }
-
-// Operators can take no time. No machine's file makes them so.
-func TestStepOfNoTime(t *testing.T) {
-	p := read(t, realProfile(t))
-	o := options(t, p, "gpu")
-	o.Operators = func(usual Computer) Computer { return timeless{usual} }
-	if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "the operators give a step of 0 s") {
-		t.Errorf("%v, expected an error about the time", err)
-	}
-}
-
 func TestPlanRefuses(t *testing.T) {
 	p := read(t, realProfile(t))
 	o := planOptions(t, p, "da", "tbo")
@@ -118,7 +97,7 @@ func TestPlanRefuses(t *testing.T) {
 	}
 	for want, change := range map[string]func(*PlanOptions){
 		"SLO NaN":                   func(o *PlanOptions) { o.SLO = math.NaN() },
-		"largest batch 1048577":     func(o *PlanOptions) { o.MaxBatch = mostRequests + 1 },
+		"largest batch 1048577":     func(o *PlanOptions) { o.MaxBatch = MostRequests + 1 },
 		"no schedule or no profile": func(o *PlanOptions) { o.Schedules = nil },
 	} {
 		o = planOptions(t, p, "da")
@@ -217,5 +196,204 @@ func TestPlanDropsASchedule(t *testing.T) {
 	o.Schedules = o.Schedules[:1]
 	if _, err := Plan(t.Context(), []*Profile{p}, o); err == nil || !strings.Contains(err.Error(), why) {
 		t.Errorf("%v, expected that nothing can be used", err)
+	}
+}
+
+// Only lossy policies decode with kept.
+func TestPlanOfKept(t *testing.T) {
+	p := read(t, realProfile(t))
+	if _, err := Plan(t.Context(), []*Profile{p}, planOptions(t, p, "kept")); err == nil || !strings.Contains(err.Error(), "keeps all entries: add another schedule") {
+		t.Error(err)
+	}
+}
+
+// A plan finds batches that fit for both schedules. All of the context is cached.
+func TestPlanOfDense(t *testing.T) {
+	p := read(t, realProfile(t))
+	o := planOptions(t, p, "gpu", "dense")
+	machine, gpu := *o.Machine, *o.Machine.GPU
+	gpu.Memory.Value = 2e9
+	machine.GPU, o.Machine, o.Context = &gpu, &machine, 8192
+	plan, err := Plan(t.Context(), []*Profile{p}, o)
+	if err != nil || len(plan.Candidates) != 2 {
+		t.Fatalf("%+v, %v", plan, err)
+	}
+	for _, c := range plan.Candidates {
+		if *c.Ratio != 1 || *c.Fill < 1 || math.IsInf(*c.Fill, 0) || c.Binding != BindsGPU || c.Cell != (Cell{}) {
+			t.Errorf("%s keeps %g, %g fills, bound by %s, cell %v", c.Schedule, *c.Ratio, *c.Fill, c.Binding, c.Cell)
+		}
+	}
+	if of := func(name string) int { return batchOf(plan.Candidates, name) }; of("dense") <= of("gpu") {
+		t.Errorf("dense has room for %d requests, sparse with its index for %d", of("dense"), of("gpu"))
+	}
+}
+
+func batchOf(plan []Candidate, schedule string) int {
+	for _, c := range plan {
+		if c.Schedule == schedule {
+			return c.Batch
+		}
+	}
+	return 0
+}
+
+// A plan gives each schedule the cells that it decodes with. kept is ranked apart.
+func TestPlanOfLossyPolicies(t *testing.T) {
+	path := pipelinetest.Replay(t, []string{"streamingllm", "lru"})
+	cells, err := Cells(t.Context(), path)
+	fatal.If(t, err)
+	profiles, err := ReadProfiles(t.Context(), path, cells)
+	fatal.If(t, err)
+	o := PlanOptions{Options: options(t, profiles[0], "da"), LayerMap: "nearest", MaxBatch: 4}
+	for _, name := range []string{"da", "kept", "gpu"} {
+		o.Schedules = append(o.Schedules, scheduleOf(t, name))
+	}
+	plan, err := Plan(t.Context(), profiles, o)
+	fatal.If(t, err)
+	got := map[string]string{}
+	for _, c := range plan.Candidates {
+		got[c.Schedule] = c.Policy + " " + c.Rank
+	}
+	if want := map[string]string{"da": "lru 2", "gpu": " 1", "kept": "streamingllm:sink=4 1"}; !maps.Equal(got, want) {
+		t.Errorf("plan has %v, expected %v", got, want)
+	}
+	o.Schedules = o.Schedules[:1]
+	lossy := slices.IndexFunc(profiles, (*Profile).Lossy)
+	if _, err := Plan(t.Context(), profiles[lossy:lossy+1], o); err == nil || !strings.Contains(err.Error(), "add kept") {
+		t.Errorf("only a lossy policy: %v", err)
+	}
+}
+
+// A plan ranks lossy entries apart from exact ones. Its share of the context in the cache does not
+// depend on the form below the cache.
+func TestPlanOfEntries(t *testing.T) {
+	p := read(t, realProfile(t))
+	o := planOptions(t, p, "da", "gpu")
+	o.MaxBatch = 1
+	plan := func(text string) map[string]Candidate {
+		o.Entry = entryOf(t, text, o.Model)
+		planned, err := Plan(t.Context(), []*Profile{p}, o)
+		fatal.If(t, err)
+		found := map[string]Candidate{}
+		for _, c := range planned.Candidates {
+			found[c.Schedule] = c
+		}
+		return found
+	}
+	own, lossy := plan("auto"), plan("v")
+	if own["da"].Serves != schedule.SparseTopK || lossy["da"].Serves != schedule.LossyTopK || lossy["gpu"].Serves != schedule.SparseTopK ||
+		lossy["da"].Rank != "1" || lossy["gpu"].Rank != "1" {
+		t.Errorf("own entries: %+v, lossy ones: %+v", own, lossy)
+	}
+	for _, name := range []string{"da", "gpu"} {
+		near(t, name+", share of the context", *lossy[name].Ratio, *own[name].Ratio)
+	}
+}
+
+// A plan equals one whose prices never stop early. With an SLO, its candidates and binding
+// constraints are those found without an SLO among the batches that meet it.
+func TestPlanStopsEarlyForNothing(t *testing.T) {
+	p := randomProfile(rand.New(rand.NewPCG(25, 26)), 3, 4)
+	o := planOptions(t, p, "da", "sfc", "tbo", "kvpr")
+	for _, slo := range []float64{0.6e-3, 1e-3, 3e-3} {
+		o.SLO = slo
+		plan, err := Plan(t.Context(), []*Profile{p}, o)
+		fatal.If(t, err)
+		got := plan.Candidates
+		for i := range got {
+			q := o.Options
+			q.Batch = got[i].Batch
+			if q.Scaling, err = NewScaling(p, q.Model, o.LayerMap, o.TopK); err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range o.Schedules {
+				if s.Name()[:2] == got[i].Schedule[:2] {
+					q.Schedule = s
+				}
+			}
+			alone := priced(t, p, q)
+			alone.Cell = got[i].Cell
+			if !reflect.DeepEqual(got[i].Result, alone) {
+				t.Errorf("SLO %g: %s is not what it is alone", slo, got[i].Schedule)
+			}
+			if q.Batch++; got[i].Binding == BindsSLO && priced(t, p, q).TPOT <= slo {
+				t.Errorf("SLO %g: %s is bound at batch %d, the next meets it", slo, got[i].Schedule, got[i].Batch)
+			}
+		}
+	}
+}
+
+// A plan searches batches of at least one request for each stage. The GPU of a stage has all KV of its
+// layers.
+func TestPlanOfStages(t *testing.T) {
+	p, o := parallelOptions(t, "llama-3.1-8b", 1)
+	o.PipelineParallel = 3
+	plan := PlanOptions{Options: o, MaxBatch: 16, Schedules: []schedule.Schedule{scheduleOf(t, "dense")}, LayerMap: "nearest"}
+	found, err := Plan(t.Context(), []*Profile{p}, plan)
+	if err != nil || found.Candidates[0].PipelineParallel != 3 || found.Candidates[0].Batch < 3 {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	if c := found.Candidates[0]; *c.Ratio != 1 || *c.Fill != 1 {
+		t.Errorf("a stage keeps %g of the context, and %g would fill memory, expected all", *c.Ratio, *c.Fill)
+	}
+	plan.MaxBatch = 2
+	if _, err := Plan(t.Context(), []*Profile{p}, plan); err == nil || !strings.Contains(err.Error(), "into 3 parts") {
+		t.Errorf("%v, expected a batch that is too small", err)
+	}
+}
+
+// The benchmark plans for a model of 61 layers from two cells, with the schedules that `kvreplay
+// plan` chooses from.
+func BenchmarkPlan(b *testing.B) {
+	path := realProfile(b)
+	p := read(b, path)
+	o := PlanOptions{Options: options(b, p, "da"), LayerMap: "stretch", TopK: 2048, MaxBatch: 512}
+	o.Machine, o.Model = parts(b, "h200", "deepseek-v3.2")
+	o.Context, o.SLO = 32768, 0.1
+	var err error
+	if o.Selection, err = ParseSelection("auto", o.Model); err != nil {
+		b.Fatal(err)
+	}
+	for _, name := range []string{"layerwise", "tbo", "sfc", "kvpr", "flexgen", "gpu"} {
+		o.Schedules = append(o.Schedules, scheduleOf(b, name))
+	}
+	for b.Loop() {
+		if _, err := Plan(b.Context(), []*Profile{p}, o); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// A plan of eLLM states the share of the tokens that its chosen schedule caches.
+func TestPlanOfELLM(t *testing.T) {
+	p, o := decodes(t, 1000, 120, "ellm")
+	found, err := Plan(t.Context(), []*Profile{p}, PlanOptions{Options: o, Schedules: []schedule.Schedule{scheduleOf(t, "ellm")}, LayerMap: "nearest", MaxBatch: 120, SLO: 10})
+	fatal.If(t, err)
+	chosen := scheduleOf(t, found.Candidates[0].Schedule).(*schedule.ELLM)
+	near(t, "cached share of the plan", *found.Candidates[0].Ratio, 1-chosen.Uncached)
+}
+
+// Plans of attention on the CPU have finite figures.
+func TestPlanOfHost(t *testing.T) {
+	p := read(t, realProfile(t))
+	o := options(t, p, "host")
+	plan := PlanOptions{Options: o, MaxBatch: 4, LayerMap: "nearest"}
+	for _, name := range []string{"host", "host:attend=demand", "host:attend=missed,halves=yes"} {
+		plan.Schedules = append(plan.Schedules, scheduleOf(t, name))
+	}
+	found, err := Plan(t.Context(), []*Profile{p}, plan)
+	fatal.If(t, err)
+	if _, err := json.Marshal(found.Candidates); err != nil || len(found.Candidates) != 3 {
+		t.Errorf("%d candidates, %v", len(found.Candidates), err)
+	}
+}
+
+// An interrupt ends a search.
+func TestSearchInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := read(t, realProfile(t))
+	if _, err := Plan(ctx, []*Profile{p}, planOptions(t, p, "da")); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
 	}
 }

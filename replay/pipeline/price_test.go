@@ -16,52 +16,15 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
-	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/pipeline/pipelinetest"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
-	"github.com/kvreplay/kvreplay/trace"
 )
 
 // realProfile replays a bundled trace and returns the profile's path.
 func realProfile(t testing.TB, tiers ...string) string {
 	t.Helper()
-	return profileOf(t, []string{"lru", "lookahead"}, tiers...)
-}
-
-// profileOf replays the bundled trace with policies at 2x and returns the path of its profile.
-func profileOf(t testing.TB, names []string, tiers ...string) string {
-	t.Helper()
-	f, err := trace.Open(filepath.Join("..", "..", "datasets", "bundled", "smollm2_multi_news_8k.parquet"))
-	fatal.If(t, err)
-	defer f.Close()
-	o := replay.Options{Workers: 1, Checkpoint: replay.DefaultCheckpoint}
-	for _, name := range names {
-		spec, err := all.Table().Parse(name)
-		fatal.If(t, err)
-		o.Policies = append(o.Policies, spec)
-	}
-	if o.Capacities, err = replay.ParseCapacities([]string{"2x"}); err != nil {
-		t.Fatal(err)
-	}
-	if o.Warmup, err = replay.ParseWarmup("auto"); err != nil {
-		t.Fatal(err)
-	}
-	for _, text := range tiers {
-		tier, err := replay.ParseTier(all.Table(), text)
-		fatal.If(t, err)
-		o.Tiers = append(o.Tiers, tier)
-	}
-	job, err := replay.Plan(f, o)
-	fatal.If(t, err)
-	path := filepath.Join(t.TempDir(), "p.parquet")
-	p, err := replay.CreateProfile(path, false)
-	fatal.If(t, err)
-	fatal.If(t, job.Record(p))
-	if _, err := job.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	fatal.If(t, p.Close())
-	return path
+	return pipelinetest.Replay(t, []string{"lru", "lookahead"}, tiers...)
 }
 
 // read returns the LRU cell of the profile at path.
@@ -291,7 +254,7 @@ func TestBadOptions(t *testing.T) {
 		"threads 4097":                   func(o *Options) { o.Threads = mostThreads + 1 },
 		"reads in flight -1":             func(o *Options) { o.Depth = -1 },
 		"expert GPUs -1":                 func(o *Options) { o.Experts = -1 },
-		"batch 1048577":                  func(o *Options) { o.Batch = mostRequests + 1 },
+		"batch 1048577":                  func(o *Options) { o.Batch = MostRequests + 1 },
 		"context 1073741825":             func(o *Options) { o.Context = mostContext + 1 },
 		"positions 1025":                 func(o *Options) { o.Positions, o.Accept = mostPositions+1, 1 },
 		"fragments 1025":                 func(o *Options) { o.Fragments = mostFragments + 1 },
@@ -434,9 +397,6 @@ func TestInterrupted(t *testing.T) {
 	if _, err := readProfile(ctx, path, p.Cell); !errors.Is(err, context.Canceled) {
 		t.Errorf("read: %v", err)
 	}
-	if _, err := Plan(ctx, []*Profile{p}, planOptions(t, p, "da")); !errors.Is(err, context.Canceled) {
-		t.Errorf("plan: %v", err)
-	}
 }
 
 // FuzzReadProfile checks that a broken file gives an error or a profile that can be priced.
@@ -518,3 +478,20 @@ func scheduleOf(t testing.TB, text string) schedule.Schedule {
 	fatal.If(t, err)
 	return s
 }
+
+// Operators can take no time. No machine's file makes them so.
+func TestStepOfNoTime(t *testing.T) {
+	p := read(t, realProfile(t))
+	o := options(t, p, "gpu")
+	o.Operators = func(usual Computer) Computer { return timeless{usual} }
+	if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "the operators give a step of 0 s") {
+		t.Errorf("%v, expected an error about the time", err)
+	}
+}
+
+// timeless are operators that take no time.
+type timeless struct{ Computer }
+
+func (timeless) Layer(int, *Load) (Operators, error) { return Operators{}, nil }
+
+func (timeless) Output(float64) (float64, error) { return 0, nil }

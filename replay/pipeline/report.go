@@ -27,7 +27,7 @@ func WriteTable(w io.Writer, results []*Result) error {
 
 // Report returns a table with a line for each result, and the notes.
 func Report(results []*Result) *table.Report {
-	first, labels := results[0], sharedLabels(results)
+	first, labels := results[0], SharedLabels(results)
 	header := []string{"machine", "schedule", "step p50", "p95", "p99", "TPOT"}
 	if first.TTFT > 0 { // all results then have it
 		header = append(header, "TTFT")
@@ -35,7 +35,7 @@ func Report(results []*Result) *table.Report {
 	t := table.New(append(header, "tokens/s/request", "tokens/s", "exposed transfers", "GPU memory", "does not fit")...)
 	t.Title = labels.Title(fmt.Sprintf("%s, batch %d, %s, %d steps", first.Model, first.Batch, first.work(), first.Steps))
 	for _, r := range results {
-		row := []string{r.Machine, r.scheduleText(labels), seconds(r.P50), seconds(r.P95), seconds(r.P99), r.tpot()}
+		row := []string{r.Machine, r.ScheduleText(labels), seconds(r.P50), seconds(r.P95), seconds(r.P99), r.tpot()}
 		if first.TTFT > 0 {
 			row = append(row, r.ttft())
 		}
@@ -94,10 +94,11 @@ func writeOne(w io.Writer, r *Result) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	return writeNotes(w, []*Result{r})
+	return WriteNotes(w, []*Result{r})
 }
 
-func writeNotes(w io.Writer, results []*Result) error {
+// WriteNotes writes the notes of results, each once.
+func WriteNotes(w io.Writer, results []*Result) error {
 	for _, n := range notes(results) {
 		if _, err := fmt.Fprintln(w, n); err != nil {
 			return err

@@ -2,44 +2,12 @@ package pipeline
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
-	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
-
-// A table names its results, and each note names the results that it is about.
-func TestTableSaysWhatWasRun(t *testing.T) {
-	result := func(machine, schedule string, notes ...string) *Result {
-		return &Result{Machine: machine, Model: "m", Schedule: schedule, Cell: Cell{"lru", "2x"}, Batch: 8, Steps: 3, Notes: notes}
-	}
-	results := []*Result{
-		result("a", "da", "of all", "of a", "of da", "of a da", "of a da and b"),
-		result("a", "kvpr:order=row", "of all", "of a", "of kvpr"),
-		result("b", "da", "of all", "of da", "of a da and b"),
-		result("b", "kvpr:order=row", "of all", "of kvpr", "of a da and b"),
-	}
-	var text strings.Builder
-	fatal.If(t, WriteTable(&text, results))
-	for _, want := range []string{"m, batch 8, lru @ 2x, 3 steps\n", "note: of all\n", "note: a: of a\n", "note: da: of da\n", "note: a da: of a da\n",
-		"note: a da, b da, b kvpr: of a da and b\n", "note: kvpr: of kvpr\n"} {
-		if strings.Count(text.String(), want) != 1 {
-			t.Errorf("%q is not there once:\n%s", want, &text)
-		}
-	}
-	half := 0.5
-	text.Reset()
-	plan := Planned{Machine: "a", Model: "m", Steps: 3, Candidates: []Candidate{{Result: results[0], Ratio: &half, Serves: schedule.SparseTopK}, {Result: results[1], Serves: schedule.SparseTopK}}}
-	fatal.If(t, plan.WriteTable(&text))
-	table, notes, _ := strings.Cut(text.String(), "note: ")
-	if !strings.HasPrefix(table, "m on a, 3 steps: sparse Top-K attention\n") || !strings.Contains(table, "  0.500        -  ") || !strings.Contains(table, "  -            -  ") {
-		t.Errorf("the plan's table lacks model, machine, steps or a ratio:\n%s", table)
-	}
-	if want := "of all\nnote: of a\nnote: da: of da\nnote: da: of a da\nnote: da: of a da and b\nnote: kvpr: of kvpr\n"; notes != want {
-		t.Errorf("notes %q, expected %q", notes, want)
-	}
-}
 
 // TestCSVNames checks that columns have the names of JSON's fields.
 func TestCSVNames(t *testing.T) {
@@ -55,5 +23,52 @@ func TestCSVNames(t *testing.T) {
 		if name := "exposed_" + causes.Field(i).Tag.Get("json") + "_s"; !strings.Contains(out.String(), ","+name+",") {
 			t.Errorf("no column %q in %s", name, out.String())
 		}
+	}
+}
+
+// Prices state their limits: the profile's labels, scaling, assumptions and fitted constants.
+func TestPricesStateLabels(t *testing.T) {
+	p := read(t, realProfile(t))
+	if got := p.Meta.Labels.String(); got != "1 request" {
+		t.Errorf("the profile has the labels %q", got)
+	}
+	for _, c := range []struct{ schedule, machine, model, want string }{
+		{"gpu", "h100", "smollm2-135m", "1 request, layers stretched"},
+		{"da", "gh200", "smollm2-135m", "1 request, layers stretched"},
+		{"da", "h100", "smollm2-135m", "1 request, layers stretched, fitted constant"},
+		{"prefetch", "h100", "deepseek-v3.2", "1 request, K scaled ×8, layers stretched, oracle schedule, fitted constant"},
+	} {
+		o := options(t, p, c.schedule)
+		o.Machine, o.Model = parts(t, c.machine, c.model)
+		topk := 0
+		if c.model != "smollm2-135m" {
+			topk = 2048
+		}
+		var err error
+		if o.Scaling, err = NewScaling(p, o.Model, "stretch", topk); err != nil {
+			t.Fatal(err)
+		}
+		if o.Selection, err = ParseSelection("auto", o.Model); err != nil {
+			t.Fatal(err)
+		}
+		o.Steps, o.Context = 1, 4096
+		r := priced(t, p, o)
+		if got := r.Labels.String(); got != c.want {
+			t.Errorf("%s on %s, %s: labels %q, expected %q", c.schedule, c.machine, c.model, got, c.want)
+		}
+		if notes := strings.Join(r.Notes, "\n"); strings.Contains(notes, "fitted to measured points") != strings.HasSuffix(c.want, "fitted constant") {
+			t.Errorf("%s on %s: the notes do not name what is fitted, or name it for nothing:\n%s", c.schedule, c.machine, notes)
+		}
+		var step strings.Builder
+		fatal.If(t, WriteTimeline(t.Context(), &step, p, o))
+		if !strings.Contains(step.String(), "["+c.want+"] ") {
+			t.Errorf("the timeline's title lacks %q", c.want)
+		}
+	}
+	tiered := read(t, realProfile(t, "dram=lru@4x"))
+	o := options(t, tiered, "da")
+	o.Ahead.Accuracy, o.Steps = 0.5, 1
+	if r := priced(t, tiered, o); !slices.Contains(r.Labels, "read-ahead assumed") {
+		t.Errorf("labels %q lack the read-ahead", r.Labels)
 	}
 }

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
@@ -102,15 +102,7 @@ func (r *Result) round() {
 	}
 }
 
-func rounded(v float64) float64 { return roundedTo(resultDigits, v) }
-
-func roundedTo(digits int, v float64) float64 {
-	v, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)
-	if err != nil {
-		panic(err) // ParseFloat reads the output of FormatFloat
-	}
-	return v
-}
+func rounded(v float64) float64 { return text.Round(v, resultDigits) }
 
 // Oracle reports whether the profile's policy sees the future.
 func (p *Profile) Oracle() bool { return slices.Contains(p.Meta.Oracles, p.Cell.Policy) }
@@ -142,13 +134,14 @@ func (r *runner) labels(b basis) result.Labels {
 	return result.Labels{}.With(labels...)
 }
 
-func sharedLabels(results []*Result) result.Labels {
+// SharedLabels returns the labels of all results. A label of only some of them states their share.
+func SharedLabels(results []*Result) result.Labels {
 	labels := slice.Map(results, func(r *Result) result.Labels { return r.Labels })
 	return result.SharedLabels(labels, "lines")
 }
 
-// scheduleText returns the result's schedule, with the labels that only some results have.
-func (r *Result) scheduleText(shared result.Labels) string {
+// ScheduleText returns the result's schedule, with the labels that only some results have.
+func (r *Result) ScheduleText(shared result.Labels) string {
 	if apart := r.Labels.Without(shared); len(apart) > 0 {
 		return fmt.Sprintf("%s [%s]", r.Schedule, apart)
 	}

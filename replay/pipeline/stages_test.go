@@ -28,25 +28,6 @@ func TestPipelineParallel(t *testing.T) {
 	}
 }
 
-// A plan searches batches of at least one request for each stage. The GPU of a stage has all KV of its
-// layers.
-func TestPlanOfStages(t *testing.T) {
-	p, o := parallelOptions(t, "llama-3.1-8b", 1)
-	o.PipelineParallel = 3
-	plan := PlanOptions{Options: o, MaxBatch: 16, Schedules: []schedule.Schedule{scheduleOf(t, "dense")}, LayerMap: "nearest"}
-	found, err := Plan(t.Context(), []*Profile{p}, plan)
-	if err != nil || found.Candidates[0].PipelineParallel != 3 || found.Candidates[0].Batch < 3 {
-		t.Fatalf("%+v, %v", found, err)
-	}
-	if c := found.Candidates[0]; *c.Ratio != 1 || *c.Fill != 1 {
-		t.Errorf("a stage keeps %g of the context, and %g would fill memory, expected all", *c.Ratio, *c.Fill)
-	}
-	plan.MaxBatch = 2
-	if _, err := Plan(t.Context(), []*Profile{p}, plan); err == nil || !strings.Contains(err.Error(), "into 3 parts") {
-		t.Errorf("%v, expected a batch that is too small", err)
-	}
-}
-
 // Numbers of stages that cannot be priced are errors that say why.
 func TestPipelineParallelRefused(t *testing.T) {
 	for want, change := range map[string]func(o *Options){
