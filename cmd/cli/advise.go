@@ -16,6 +16,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/advice"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/plan"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -90,7 +91,7 @@ func (f *adviseFlags) run(c *call) error {
 	if err := f.prepare(c); err != nil {
 		return err
 	}
-	q := advice.Question{Trace: f.trace, PlanOptions: pipeline.PlanOptions{Schedules: f.parsedSchedules, LayerMap: f.layerMap, TopK: f.topk, MaxBatch: f.maxBatch, SLO: f.slo.Seconds()}}
+	q := advice.Question{Trace: f.trace, Options: plan.Options{Schedules: f.parsedSchedules, LayerMap: f.layerMap, TopK: f.topk, MaxBatch: f.maxBatch, SLO: f.slo.Seconds()}}
 	if q.Trace == "" {
 		q.Trace, q.Bundled = "bundled "+corpus.EmbeddedFile, true
 	}
@@ -113,7 +114,7 @@ func (f *adviseFlags) run(c *call) error {
 		if err != nil {
 			return errUsage{err}
 		}
-		q.Options, q.Dollars = f.options, f.dollars(name)
+		q.Options.Options, q.Dollars = f.options, f.dollars(name)
 		q.Machine = withMemory(machine, f.memory)
 		q.Progress = c.bar.counts("plan for "+machine.Name, "searches")
 		a, err := advice.Advise(c.Context(), profiles, q)

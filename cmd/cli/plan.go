@@ -12,6 +12,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/plan"
 )
 
 type planFlags struct {
@@ -23,7 +24,7 @@ type planFlags struct {
 	every    bool
 	names    []string // policies
 	known    policies.Table
-	future   []pipeline.Dropped // policies that are left out because they see the future
+	future   []plan.Dropped // policies that are left out because they see the future
 }
 
 func planCommand(known policies.Table) command {
@@ -78,7 +79,7 @@ func (f *planFlags) run(c *call) error {
 	if err := f.scale(); err != nil {
 		return err
 	}
-	plan, err := pipeline.Plan(c.Context(), profiles, pipeline.PlanOptions{
+	plan, err := plan.Search(c.Context(), profiles, plan.Options{
 		Options: f.options, Schedules: f.parsedSchedules, LayerMap: f.layerMap, TopK: f.topk,
 		MaxBatch: f.maxBatch, SLO: f.slo.Seconds(), EveryCell: f.every, Progress: c.bar.counts("plan", "searches"),
 	})
@@ -138,7 +139,7 @@ func withMemory(m *hardware.Machine, bytes int64) *hardware.Machine {
 
 // suggestTime suggests to price the best candidate in detail. A schedule that moves no misses has
 // no cell of its own, and any cell will do.
-func (f *planFlags) suggestTime(c *call, path string, best pipeline.Candidate, cell pipeline.Cell) {
+func (f *planFlags) suggestTime(c *call, path string, best plan.Candidate, cell pipeline.Cell) {
 	if best.Cell != (pipeline.Cell{}) {
 		cell = best.Cell
 	}
@@ -181,7 +182,7 @@ func (f *planFlags) profiles(ctx context.Context, path string) ([]*pipeline.Prof
 	}
 	if len(wanted) == 0 {
 		for _, name := range oracles {
-			f.future = append(f.future, pipeline.Dropped{Cell: pipeline.Cell{Policy: name}, Binding: pipeline.BindsFuture,
+			f.future = append(f.future, plan.Dropped{Cell: pipeline.Cell{Policy: name}, Binding: plan.BindsFuture,
 				Reason: "sees the future: --policy " + name + " lists it apart"})
 		}
 	}

@@ -50,12 +50,13 @@ var allowed = []struct {
 	{"replay/transfer/fit", []string{"replay/hardware", "replay/transfer"}},
 	{"replay/pipeline", []string{"metrics/result", "policies", "replay", "replay/collective", "replay/hardware", "replay/kernel", "replay/pipeline/schedule", "replay/transfer"}},
 	{"replay/pipeline/pipelinetest", []string{"policies/all", "replay", "trace"}},
+	{"replay/pipeline/plan", []string{"metrics/result", "replay/hardware", "replay/pipeline", "replay/pipeline/schedule"}},
 	{"replay/pipeline/schedule", []string{"policies", "replay/hardware", "replay/transfer"}},
-	{"replay/advice", []string{"metrics/board", "metrics/result", "replay/hardware", "replay/pipeline", "replay/pipeline/schedule"}},
+	{"replay/advice", []string{"metrics/board", "metrics/result", "replay/hardware", "replay/pipeline", "replay/pipeline/plan", "replay/pipeline/schedule"}},
 	{"replay/serial", []string{"metrics/result", "policies", "policies/all", "replay", "replay/setting", "trace"}},
 	{"replay/batch", []string{"replay", "trace"}},
 	{"replay/verify", []string{"metrics/board", "metrics/result", "policies", "replay", "replay/allocate", "replay/setting", "trace"}},
-	{"replay/reproduce", []string{"metrics/render/figure", "metrics/result", "policies/all", "replay", "replay/allocate", "replay/hardware", "replay/kernel", "replay/pipeline", "replay/pipeline/schedule", "replay/serving", "replay/transfer", "replay/transfer/fit", "trace"}},
+	{"replay/reproduce", []string{"metrics/render/figure", "metrics/result", "policies/all", "replay", "replay/allocate", "replay/hardware", "replay/kernel", "replay/pipeline", "replay/pipeline/plan", "replay/pipeline/schedule", "replay/serving", "replay/transfer", "replay/transfer/fit", "trace"}},
 	{"replay/serving", []string{"replay/hardware", "replay/pipeline"}},
 	{"replay/serving/experiment", []string{"datasets", "metrics/board", "metrics/render", "metrics/render/figure", "replay/pipeline", "replay/pipeline/schedule", "replay/serving", "replay/systems", "trace"}},
 	{"replay/systems", []string{"metrics/result", "policies", "replay", "replay/allocate", "replay/hardware", "replay/pipeline", "replay/pipeline/schedule", "trace"}},
@@ -65,7 +66,7 @@ var allowed = []struct {
 	{"datasets/synthetic/twin", []string{"datasets/synthetic", "metrics/result", "policies", "replay", "trace"}},
 	{"scripts", []string{"metrics/render"}},
 	{"cmd", []string{"datasets", "datasets/card", "datasets/synthetic", "datasets/synthetic/twin", "metrics/board", "metrics/render", "metrics/render/figure", "metrics/result", "metrics/submission",
-		"policies", "policies/all", "policies/policytest", "replay", "replay/advice", "replay/allocate", "replay/batch", "replay/collective", "replay/hardware", "replay/kernel", "replay/pipeline", "replay/pipeline/schedule", "replay/reproduce", "replay/serial", "replay/serving", "replay/serving/experiment", "replay/setting", "replay/systems", "replay/transfer", "replay/transfer/fit", "replay/verify", "trace"}},
+		"policies", "policies/all", "policies/policytest", "replay", "replay/advice", "replay/allocate", "replay/batch", "replay/collective", "replay/hardware", "replay/kernel", "replay/pipeline", "replay/pipeline/plan", "replay/pipeline/schedule", "replay/reproduce", "replay/serial", "replay/serving", "replay/serving/experiment", "replay/setting", "replay/systems", "replay/transfer", "replay/transfer/fit", "replay/verify", "trace"}},
 }
 
 // forbidden are the libraries that replay and the policies do not link: plots, PDF, fonts and

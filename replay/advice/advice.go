@@ -15,6 +15,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/plan"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
@@ -33,8 +34,8 @@ const everything = "gpu"
 
 // Question is what a user wants to know about one machine.
 type Question struct {
-	// PlanOptions are those of the plan. Advise sets EveryCell.
-	pipeline.PlanOptions
+	// Options are those of the plan. Advise sets EveryCell.
+	plan.Options
 	// Rows are the rows of the replay by request, of all cells.
 	Rows []result.Row
 	// Trace names the replayed trace, and Bundled is true if it came with kvreplay.
@@ -59,11 +60,11 @@ type Choice struct {
 	// Experts is the number of GPUs that share routed experts.
 	Experts int `json:"expert_gpus"`
 	// Tokens is per GPU.
-	Tokens float64          `json:"tokens_per_s_gpu"`
-	TPOT   float64          `json:"tpot_s"`
-	Low    float64          `json:"tpot_low_s"`
-	High   float64          `json:"tpot_high_s"`
-	Limit  pipeline.Binding `json:"bound_by"`
+	Tokens float64      `json:"tokens_per_s_gpu"`
+	TPOT   float64      `json:"tpot_s"`
+	Low    float64      `json:"tpot_low_s"`
+	High   float64      `json:"tpot_high_s"`
+	Limit  plan.Binding `json:"bound_by"`
 	// Cause is the largest part of a step, and CauseShare its share.
 	Cause      string  `json:"largest_cause"`
 	CauseShare float64 `json:"largest_cause_share"`
@@ -124,24 +125,24 @@ type Advice struct {
 // Advise plans and answers.
 func Advise(ctx context.Context, profiles []*pipeline.Profile, q Question) (*Advice, error) {
 	q.EveryCell = true
-	plan, err := pipeline.Plan(ctx, profiles, q.PlanOptions)
+	found, err := plan.Search(ctx, profiles, q.Options)
 	if err != nil {
 		return nil, err
 	}
-	return of(plan, profiles[0], &q)
+	return of(found, profiles[0], &q)
 }
 
 // of answers from a plan.
-func of(plan *pipeline.Planned, profile *pipeline.Profile, q *Question) (*Advice, error) {
-	a := &Advice{Machine: plan.Machine, Model: plan.Model, Context: q.Context, SLO: plan.SLO, Tied: []pipeline.Cell{}}
+func of(found *plan.Plan, profile *pipeline.Profile, q *Question) (*Advice, error) {
+	a := &Advice{Machine: found.Machine, Model: found.Model, Context: q.Context, SLO: found.SLO, Tied: []pipeline.Cell{}}
 	scaling, err := pipeline.NewScaling(profile, q.Model, q.LayerMap, q.TopK)
 	if err != nil {
 		return nil, err
 	}
 	a.TopK = scaling.TopK
-	var sparse []*pipeline.Candidate // in rank order
-	for i := range plan.Candidates {
-		c := &plan.Candidates[i]
+	var sparse []*plan.Candidate // in rank order
+	for i := range found.Candidates {
+		c := &found.Candidates[i]
 		switch {
 		case c.Oracle:
 		case c.Serves == schedule.SparseTopK:
@@ -159,7 +160,7 @@ func of(plan *pipeline.Planned, profile *pipeline.Profile, q *Question) (*Advice
 	if name := best.Policy; name != "" && name != EnginePolicy {
 		if g := q.gain(best, sparse); g != nil && !g.Better { // the requests do not separate it from LRU
 			if best = same(sparse, best, EnginePolicy); best.Policy != EnginePolicy {
-				best = sparse[max(0, slices.IndexFunc(sparse, func(c *pipeline.Candidate) bool { return c.Policy == EnginePolicy }))]
+				best = sparse[max(0, slices.IndexFunc(sparse, func(c *plan.Candidate) bool { return c.Policy == EnginePolicy }))]
 			}
 		}
 	}
@@ -182,7 +183,7 @@ func of(plan *pipeline.Planned, profile *pipeline.Profile, q *Question) (*Advice
 		}
 	}
 	if a.Served == nil {
-		a.Refused = refused(plan)
+		a.Refused = refused(found)
 	}
 	if q.Dollars > 0 {
 		price := text.Round(q.Dollars/3600/a.Advised.Tokens*1e6, 4)
@@ -197,11 +198,11 @@ func of(plan *pipeline.Planned, profile *pipeline.Profile, q *Question) (*Advice
 // preferred returns the simplest candidate of those that tie with the first, and all of these. All KV
 // on the GPU is simpler than a cache, LRU is simpler than another policy, and of the rest the first
 // counts.
-func preferred(sparse []*pipeline.Candidate) (best *pipeline.Candidate, ties []*pipeline.Candidate) {
-	ties = slice.Filter(sparse, func(c *pipeline.Candidate) bool { return c.Rank == sparse[0].Rank })
-	for _, simple := range []func(*pipeline.Candidate) bool{
-		func(c *pipeline.Candidate) bool { return c.Schedule == everything },
-		func(c *pipeline.Candidate) bool { return c.Policy == EnginePolicy },
+func preferred(sparse []*plan.Candidate) (best *plan.Candidate, ties []*plan.Candidate) {
+	ties = slice.Filter(sparse, func(c *plan.Candidate) bool { return c.Rank == sparse[0].Rank })
+	for _, simple := range []func(*plan.Candidate) bool{
+		func(c *plan.Candidate) bool { return c.Schedule == everything },
+		func(c *plan.Candidate) bool { return c.Policy == EnginePolicy },
 	} {
 		if i := slices.IndexFunc(ties, simple); i >= 0 {
 			return ties[i], ties
@@ -211,7 +212,7 @@ func preferred(sparse []*pipeline.Candidate) (best *pipeline.Candidate, ties []*
 }
 
 // same returns the candidate of a policy at the schedule and capacity of c, or c.
-func same(sparse []*pipeline.Candidate, c *pipeline.Candidate, policy string) *pipeline.Candidate {
+func same(sparse []*plan.Candidate, c *plan.Candidate, policy string) *plan.Candidate {
 	for _, o := range sparse {
 		if o.Policy == policy && o.Capacity == c.Capacity && scheduleName(o.Schedule) == scheduleName(c.Schedule) {
 			return o
@@ -228,7 +229,7 @@ func scheduleName(schedule string) string {
 
 // gain compares the best other policy with LRU at the schedule and capacity of c. If c is of another
 // policy, it is that one. The result is nil if one of the two has no candidate.
-func (q *Question) gain(c *pipeline.Candidate, sparse []*pipeline.Candidate) *Gain {
+func (q *Question) gain(c *plan.Candidate, sparse []*plan.Candidate) *Gain {
 	lru, other := same(sparse, c, EnginePolicy), c
 	if other.Policy == EnginePolicy {
 		for _, o := range sparse {
@@ -277,7 +278,7 @@ func (q *Question) misses(g *Gain, capacity string) bool {
 }
 
 // choice describes a candidate.
-func (q *Question) choice(c *pipeline.Candidate, a *Advice) Choice {
+func (q *Question) choice(c *plan.Candidate, a *Advice) Choice {
 	r := Choice{Schedule: c.Schedule, Cell: c.Cell, Batch: c.Batch, Experts: c.Experts, Tokens: c.Tokens, TPOT: c.TPOT, Low: c.Interval.Low, High: c.Interval.High, Limit: c.Binding}
 	r.Cause, r.CauseShare = c.LargestCause()
 	r.Host = c.Memory.Host / float64(q.Machine.GPUs)
@@ -310,7 +311,7 @@ func CheckCapacities(texts []string) error {
 }
 
 // refused returns why no candidate has the policy and schedule of the engines.
-func refused(plan *pipeline.Planned) string {
+func refused(plan *plan.Plan) string {
 	reason, fastest := "its policy or schedule was not planned", math.Inf(1)
 	for _, d := range plan.Dropped {
 		if scheduleName(d.Schedule) != EngineSchedule || d.Policy != EnginePolicy {

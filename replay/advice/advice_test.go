@@ -19,6 +19,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/advice"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/plan"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -84,7 +85,7 @@ func question(t *testing.T, machine, model string, schedules ...string) ([]*pipe
 	lib, err := hardware.Load("")
 	fatal.If(t, err)
 	q := advice.Question{Trace: "t", Rows: slices.Clone(found.rows)}
-	q.Options = pipeline.Options{Batch: 1, Fragments: 1, Context: 65536, Steps: 4, Network: pipeline.Networks(lib)}
+	q.Options.Options = pipeline.Options{Batch: 1, Fragments: 1, Context: 65536, Steps: 4, Network: pipeline.Networks(lib)}
 	q.LayerMap, q.TopK, q.MaxBatch = "stretch", 2048, 64
 	if q.Machine, err = lib.Machine(machine); err != nil {
 		t.Fatal(err)
@@ -140,11 +141,11 @@ func TestAdvise(t *testing.T) {
 	q.SLO = 0.05
 	a := advise(t, profiles, q)
 	q.EveryCell = true
-	plan, err := pipeline.Plan(context.Background(), profiles, q.PlanOptions)
+	found, err := plan.Search(context.Background(), profiles, q.Options)
 	fatal.If(t, err)
-	var best, served, resident, advised *pipeline.Candidate
-	for i := range plan.Candidates { // the slow twin: look at each
-		c := &plan.Candidates[i]
+	var best, served, resident, advised *plan.Candidate
+	for i := range found.Candidates { // the slow twin: look at each
+		c := &found.Candidates[i]
 		if c.Serves != schedule.SparseTopK {
 			continue
 		}

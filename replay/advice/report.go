@@ -17,6 +17,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/plan"
 )
 
 // Answer is the advice for one or several machines.
@@ -155,7 +156,7 @@ func (a *Advice) paragraph() string {
 	}
 	add("This gives %s tokens/s per GPU at a TPOT of %s%s.", number(c.Tokens), c.tpot(), shared)
 	limit := string(c.Limit)
-	if c.Limit == pipeline.BindsSLO {
+	if c.Limit == plan.BindsSLO {
 		limit = "the SLO"
 	}
 	add("A larger batch is limited by %s, and the largest part of a step is %s (%.0f %%).", limit, c.Cause, 100*c.CauseShare)

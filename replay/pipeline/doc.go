@@ -23,6 +23,7 @@
 // prefill.go prices the prompts of equal requests. engine.go has the overhead of programs that
 // launch kernels.
 //
-// memory.go computes the memory that a batch needs. plan.go searches batches, schedules and cells.
-// result.go, report.go, plan_report.go and assumptions.go write the results.
+// memory.go computes the memory that a batch needs. pricer.go prices several batches. Package plan searches
+// the fastest batch, schedule and cell.
+// result.go, report.go and assumptions.go write the results.
 package pipeline

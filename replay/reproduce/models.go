@@ -16,6 +16,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/plan"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -143,12 +144,12 @@ func (s *Study) Price(p *pipeline.Profile, order, selection string, o pipeline.O
 }
 
 // Plan returns the first choice of `kvreplay plan` for a profile.
-func (s *Study) Plan(p *pipeline.Profile, order, selection string, o pipeline.PlanOptions) *pipeline.Candidate {
+func (s *Study) Plan(p *pipeline.Profile, order, selection string, o plan.Options) *plan.Candidate {
 	o.Schedule = Must(schedule.Parse(order))
 	o.Selection = Must(pipeline.ParseSelection(cmp.Or(selection, "auto"), o.Model))
 	o.Schedules = []schedule.Schedule{o.Schedule}
 	s.useDefaults(&o.Options)
-	return &Must(pipeline.Plan(s.Context, []*pipeline.Profile{p}, o)).Candidates[0]
+	return &Must(plan.Search(s.Context, []*pipeline.Profile{p}, o)).Candidates[0]
 }
 
 // Engine returns an engine of `kvreplay time --engine`.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/plan"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
@@ -42,7 +43,7 @@ func (b *bench) optimiser() {
 
 	p, o := b.decode(waiting)
 	o.Kernels = kernel.None // the equations are a roofline
-	planned := b.Plan(p, "ellm", "", pipeline.PlanOptions{Options: o, LayerMap: "nearest", MaxBatch: waiting, SLO: slo})
+	planned := b.Plan(p, "ellm", "", plan.Options{Options: o, LayerMap: "nearest", MaxBatch: waiting, SLO: slo})
 	near := math.Abs(float64(planned.Batch-corrected.batch)) < 0.05*float64(corrected.batch)
 	d.Holds("planned batch", float64(planned.Batch), near, reproduce.Row{"search": corrected.batch})
 	d.Set("planned share", chosen(planned.Schedule).Uncached)

@@ -12,6 +12,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/plan"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
@@ -138,7 +139,7 @@ func (b *bench) memory() {
 	for _, p := range []*row{b.find(short, 2, 1.7, 52), b.find(long, 2, 1.7, 13)} {
 		o := b.options(p.context)
 		o.Steps = 1
-		found := b.Plan(b.even(0, p.context), "gpu", "", pipeline.PlanOptions{Options: o, MaxBatch: 256})
+		found := b.Plan(b.even(0, p.context), "gpu", "", plan.Options{Options: o, MaxBatch: 256})
 		d.Set("largest", float64(found.Batch), p.Row)
 	}
 	cache := full * short * float64(b.model.Layers.Value) * float64(b.model.Entry.Value+b.model.Indexer.Entry.Value)

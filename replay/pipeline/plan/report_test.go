@@ -1,4 +1,4 @@
-package pipeline
+package plan
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
@@ -39,7 +40,7 @@ func TestServes(t *testing.T) {
 // any tokens/s.
 func TestPlanRanksWithinModels(t *testing.T) {
 	p := read(t, realProfile(t))
-	plan, err := Plan(t.Context(), []*Profile{p}, planOptions(t, p, "prefetch", "kvpr:kv=int4", "kvpr", "flexgen", "da", "sequential"))
+	plan, err := Search(t.Context(), []*pipeline.Profile{p}, planOptions(t, p, "prefetch", "kvpr:kv=int4", "kvpr", "flexgen", "da", "sequential"))
 	fatal.If(t, err)
 	var got []string
 	for _, c := range plan.Candidates {
@@ -62,7 +63,7 @@ func TestPlanRanksWithinModels(t *testing.T) {
 	// A policy that sees the future makes every schedule that moves its misses an oracle.
 	future := *p
 	future.Meta.Oracles = []string{p.Cell.Policy}
-	if plan, err = Plan(t.Context(), []*Profile{&future}, planOptions(t, p, "da", "gpu")); err != nil {
+	if plan, err = Search(t.Context(), []*pipeline.Profile{&future}, planOptions(t, p, "da", "gpu")); err != nil {
 		t.Fatal(err)
 	}
 	if c := plan.Candidates; c[0].Schedule != "gpu" || c[0].Oracle || slices.Contains(c[0].Labels, "oracle policy") || !c[1].Oracle || c[1].Rank != "" || !slices.Contains(c[1].Labels, "oracle policy") {
@@ -73,11 +74,11 @@ func TestPlanRanksWithinModels(t *testing.T) {
 // By hand: 100 and 98.5 tie. 97 does not tie with 100 and starts a tie of its own.
 func TestPlanTies(t *testing.T) {
 	candidate := func(s schedule.Schedule, policy string, tokens float64) Candidate {
-		return Candidate{Result: &Result{Schedule: s.Name(), Cell: Cell{policy, "2x"}, Tokens: tokens, TPOT: 0.0123456}, Serves: schedule.SparseTopK, asked: s}
+		return Candidate{Result: &pipeline.Result{Schedule: s.Name(), Cell: pipeline.Cell{Policy: policy, Capacity: "2x"}, Tokens: tokens, TPOT: 0.0123456}, Serves: schedule.SparseTopK, asked: s}
 	}
 	da, gpu, tbo, sequential := scheduleOf(t, "da"), scheduleOf(t, "gpu"), scheduleOf(t, "tbo"), scheduleOf(t, "sequential")
 	found := []Candidate{candidate(da, "lru", 98.5), candidate(gpu, "", 100), candidate(tbo, "lru", 96), candidate(da, "fifo", 97), candidate(da, "lfu", 90), candidate(sequential, "lru", 97)}
-	o := PlanOptions{}
+	o := Options{}
 	plan := o.planned(slices.Clone(found), nil)
 	var got []string
 	for _, c := range plan.Candidates {
@@ -106,12 +107,12 @@ func TestPlanTies(t *testing.T) {
 func TestPlanTiesBeyondALine(t *testing.T) {
 	candidate := func(text string, tokens, link float64) Candidate {
 		s := scheduleOf(t, text)
-		return Candidate{Result: &Result{Schedule: s.Name(), Tokens: tokens, TPOT: 1,
-			Interval: Interval{Submodels: map[string]Effect{LinkModel.String(): {link, link}}}}, Serves: schedule.SparseTopK, asked: s}
+		return Candidate{Result: &pipeline.Result{Schedule: s.Name(), Tokens: tokens, TPOT: 1,
+			Interval: pipeline.Interval{Submodels: map[string]pipeline.Effect{pipeline.LinkModel.String(): {Slow: link, Fast: link}}}}, Serves: schedule.SparseTopK, asked: s}
 	}
 	found := []Candidate{candidate("da", 100, 0.15), candidate("sequential", 95, 0.15), candidate("gpu", 90, 0), candidate("tbo", 94, 0.15)}
 	var got []string
-	for _, c := range (&PlanOptions{}).planned(found, nil).Candidates {
+	for _, c := range (&Options{}).planned(found, nil).Candidates {
 		got = append(got, c.Schedule+" "+c.Rank)
 	}
 	if want := "da 1=, sequential:lookup=gpu 2=, tbo 2=, gpu 1="; strings.Join(got, ", ") != want {
@@ -137,18 +138,18 @@ func TestPlanNamesTheDropped(t *testing.T) {
 	slow := priced(t, p, alone)
 	alone.Schedule = o.Schedules[1]
 	o.SLO = (slow.TPOT + priced(t, p, alone).TPOT) / 2
-	plan, err := Plan(t.Context(), []*Profile{p}, o)
+	plan, err := Search(t.Context(), []*pipeline.Profile{p}, o)
 	fatal.If(t, err)
 	var out, text strings.Builder
 	fatal.If(t, plan.WriteJSON(&out))
-	var back Planned
+	var back Plan
 	fatal.If(t, json.Unmarshal([]byte(out.String()), &back))
 	var reasons []string
 	for _, d := range back.Dropped {
 		name, _, _ := strings.Cut(d.Schedule, ":")
 		reasons = append(reasons, name+": "+string(d.Binding))
 	}
-	if want := "sequential: SLO, tbo: parts of the batch, kvpr: SLO"; strings.Join(reasons, ", ") != want || back.Version != PlanVersion || *back.SLO != o.SLO {
+	if want := "sequential: SLO, tbo: parts of the batch, kvpr: SLO"; strings.Join(reasons, ", ") != want || back.Version != Version || *back.SLO != o.SLO {
 		t.Errorf("dropped %q of version %d with the SLO %g, expected %q", strings.Join(reasons, ", "), back.Version, *back.SLO, want)
 	}
 	if got := *back.Dropped[0].FastestTPOT; math.Abs(got-slow.TPOT) > 1e-9 {
@@ -162,7 +163,7 @@ func TestPlanNamesTheDropped(t *testing.T) {
 	machine, gpu := *o.Machine, *o.Machine.GPU
 	o.SLO, gpu.Memory.Value = 0, 330e6
 	machine.GPU, o.Machine = &gpu, &machine
-	if plan, err = Plan(t.Context(), []*Profile{p}, o); err != nil {
+	if plan, err = Search(t.Context(), []*pipeline.Profile{p}, o); err != nil {
 		t.Fatal(err)
 	}
 	i := slices.IndexFunc(plan.Dropped, func(d Dropped) bool { return d.Schedule == "gpu" })
@@ -173,11 +174,11 @@ func TestPlanNamesTheDropped(t *testing.T) {
 
 // An error that moves two candidates alike does not make them a tie. One that moves only one does.
 func TestIntervalsTie(t *testing.T) {
-	candidate := func(tokens float64, effects map[string]Effect) *Candidate {
-		return &Candidate{Result: &Result{Tokens: tokens, Interval: Interval{Submodels: effects}}}
+	candidate := func(tokens float64, effects map[string]pipeline.Effect) *Candidate {
+		return &Candidate{Result: &pipeline.Result{Tokens: tokens, Interval: pipeline.Interval{Submodels: effects}}}
 	}
-	kernels := map[string]Effect{"kernels": {0.2, 0.2}}
-	both := map[string]Effect{"kernels": {0.1, 0.1}, "link": {0.1, 0.1}}
+	kernels := map[string]pipeline.Effect{"kernels": {Slow: 0.2, Fast: 0.2}}
+	both := map[string]pipeline.Effect{"kernels": {Slow: 0.1, Fast: 0.1}, "link": {Slow: 0.1, Fast: 0.1}}
 	best := candidate(100, kernels)
 	if c := candidate(95, kernels); c.ties(best) {
 		t.Error("both depend on kernels alone, and 5 % are a tie")
@@ -193,17 +194,17 @@ func TestIntervalsTie(t *testing.T) {
 
 // A table names its results, and each note names the results that it is about.
 func TestTableSaysWhatWasRun(t *testing.T) {
-	result := func(machine, schedule string, notes ...string) *Result {
-		return &Result{Machine: machine, Model: "m", Schedule: schedule, Cell: Cell{"lru", "2x"}, Batch: 8, Steps: 3, Notes: notes}
+	result := func(machine, schedule string, notes ...string) *pipeline.Result {
+		return &pipeline.Result{Machine: machine, Model: "m", Schedule: schedule, Cell: pipeline.Cell{Policy: "lru", Capacity: "2x"}, Batch: 8, Steps: 3, Notes: notes}
 	}
-	results := []*Result{
+	results := []*pipeline.Result{
 		result("a", "da", "of all", "of a", "of da", "of a da", "of a da and b"),
 		result("a", "kvpr:order=row", "of all", "of a", "of kvpr"),
 		result("b", "da", "of all", "of da", "of a da and b"),
 		result("b", "kvpr:order=row", "of all", "of kvpr", "of a da and b"),
 	}
 	var text strings.Builder
-	fatal.If(t, WriteTable(&text, results))
+	fatal.If(t, pipeline.WriteTable(&text, results))
 	for _, want := range []string{"m, batch 8, lru @ 2x, 3 steps\n", "note: of all\n", "note: a: of a\n", "note: da: of da\n", "note: a da: of a da\n",
 		"note: a da, b da, b kvpr: of a da and b\n", "note: kvpr: of kvpr\n"} {
 		if strings.Count(text.String(), want) != 1 {
@@ -212,7 +213,7 @@ func TestTableSaysWhatWasRun(t *testing.T) {
 	}
 	half := 0.5
 	text.Reset()
-	plan := Planned{Machine: "a", Model: "m", Steps: 3, Candidates: []Candidate{{Result: results[0], Ratio: &half, Serves: schedule.SparseTopK}, {Result: results[1], Serves: schedule.SparseTopK}}}
+	plan := Plan{Machine: "a", Model: "m", Steps: 3, Candidates: []Candidate{{Result: results[0], Ratio: &half, Serves: schedule.SparseTopK}, {Result: results[1], Serves: schedule.SparseTopK}}}
 	fatal.If(t, plan.WriteTable(&text))
 	table, notes, _ := strings.Cut(text.String(), "note: ")
 	if !strings.HasPrefix(table, "m on a, 3 steps: sparse Top-K attention\n") || !strings.Contains(table, "  0.500        -  ") || !strings.Contains(table, "  -            -  ") {

@@ -1,4 +1,4 @@
-package pipeline
+package plan
 
 import (
 	"context"
@@ -12,12 +12,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
-// PlanOptions are the choices of a plan. Plan sets Schedule, Batch and Scaling of Options.
-type PlanOptions struct {
-	Options
+// Options are the choices of a plan. Search sets Schedule, Batch and Scaling of Options.
+type Options struct {
+	pipeline.Options
 	Schedules []schedule.Schedule
 	LayerMap  string
 	TopK      int
@@ -46,7 +47,7 @@ const (
 
 // Candidate is the best batch of one cell and schedule.
 type Candidate struct {
-	*Result
+	*pipeline.Result
 	// Serves is the model that the schedule serves. Oracle is true if its schedule or its policy
 	// knows more than a system can.
 	Serves schedule.Serves `json:"serves"`
@@ -54,11 +55,11 @@ type Candidate struct {
 	// Rank is the place among the candidates that serve the same model, "2=" in a tie. It is empty
 	// for oracles.
 	Rank string `json:"rank"`
-	// Ties are other cells of the schedule within TieShare of its tokens/s, or as near as the errors of
+	// Ties are other cells of the schedule within pipeline.TieShare of its tokens/s, or as near as the errors of
 	// the model. It is empty if every cell is kept.
-	Ties []Cell `json:"ties"`
+	Ties []pipeline.Cell `json:"ties"`
 	// Ratio is the share of the context that the cache keeps. Fill is the share that would fill the
-	// GPU's memory at this batch (CacheRatio). Both are nil if whole layers move. Fill is nil if
+	// GPU's memory at this batch (pipeline.CacheRatio). Both are nil if whole layers move. Fill is nil if
 	// uncached tokens move.
 	Ratio   *float64 `json:"cache_ratio"`
 	Fill    *float64 `json:"cache_ratio_that_fills"`
@@ -72,20 +73,20 @@ type Dropped struct {
 	// Schedule is empty if all schedules dropped the policy.
 	Schedule string `json:"schedule"`
 	// Cell is empty for a schedule whose times do not depend on misses.
-	Cell
+	pipeline.Cell
 	Reason  string  `json:"reason"`
 	Binding Binding `json:"binding"`
 	// FastestTPOT is the TPOT of the smallest batch. It is null unless it misses the SLO.
 	FastestTPOT *float64 `json:"fastest_tpot_s"`
 }
 
-// Plan searches a batch for each profile (a policy at a capacity) and schedule. The batch must fit
-// into memory, meet the SLO and have the most tokens/s. Plan keeps the best cell of each schedule,
+// Search searches a batch for each profile (a policy at a capacity) and schedule. The batch must fit
+// into memory, meet the SLO and have the most tokens/s. Search keeps the best cell of each schedule,
 // or all of them. It names those without such a batch. If there is none at all, it returns an
 // error.
-func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) (*Planned, error) {
-	if o.MaxBatch < 1 || o.MaxBatch > MostRequests || !(o.SLO >= 0) {
-		return nil, fmt.Errorf("largest batch %d and SLO %g s: expected 1 to %d requests and at least 0 s", o.MaxBatch, o.SLO, MostRequests)
+func Search(ctx context.Context, profiles []*pipeline.Profile, o Options) (*Plan, error) {
+	if o.MaxBatch < 1 || o.MaxBatch > pipeline.MostRequests || !(o.SLO >= 0) {
+		return nil, fmt.Errorf("largest batch %d and SLO %g s: expected 1 to %d requests and at least 0 s", o.MaxBatch, o.SLO, pipeline.MostRequests)
 	}
 	if len(o.Schedules) == 0 || len(profiles) == 0 {
 		return nil, errors.New("no schedule or no profile: expected at least one of each")
@@ -93,7 +94,7 @@ func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) (*Planned, er
 	var pairs []pair
 	for _, s := range o.Schedules {
 		for _, p := range profiles {
-			if !Decodes(s, p) {
+			if !pipeline.Decodes(s, p) {
 				continue
 			}
 			pairs = append(pairs, pair{profile: p, schedule: s})
@@ -164,7 +165,7 @@ func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) (*Planned, er
 
 // pair is a cell and a schedule with the result of its search.
 type pair struct {
-	profile  *Profile
+	profile  *pipeline.Profile
 	schedule schedule.Schedule
 	found    *Candidate
 	refused  refusal
@@ -183,7 +184,7 @@ func (p *pair) dropped() Dropped {
 	r := &p.refused
 	d := Dropped{Schedule: p.schedule.Name(), Cell: p.profile.Cell, Reason: r.why, Binding: r.binding}
 	if !schedule.HasCell(p.schedule) {
-		d.Cell = Cell{}
+		d.Cell = pipeline.Cell{}
 	}
 	switch r.binding {
 	case BindsSLO:
@@ -196,15 +197,15 @@ func (p *pair) dropped() Dropped {
 
 // best searches the best batch of one cell and schedule. Without a candidate, the refusal is that
 // of the smallest batch.
-func (o *PlanOptions) best(ctx context.Context, p *Profile, s schedule.Schedule) (*Candidate, refusal, error) {
+func (o *Options) best(ctx context.Context, p *pipeline.Profile, s schedule.Schedule) (*Candidate, refusal, error) {
 	x := &search{ctx: ctx, schedule: s, slo: o.SLO, most: o.MaxBatch}
 	options := o.Options
 	options.Schedule = s
 	var err error
-	if options.Scaling, err = NewScaling(p, o.Model, o.LayerMap, o.TopK); err != nil {
+	if options.Scaling, err = pipeline.NewScaling(p, o.Model, o.LayerMap, o.TopK); err != nil {
 		return nil, refusal{}, err
 	}
-	if x.pricer, err = NewPricer(p, options); err != nil {
+	if x.pricer, err = pipeline.NewPricer(p, options); err != nil {
 		return nil, refusal{why: err.Error(), tpot: math.Inf(1), binding: BindsModel}, nil
 	}
 	limit, err := x.run()
@@ -229,7 +230,7 @@ func (o *PlanOptions) best(ctx context.Context, p *Profile, s schedule.Schedule)
 		}
 		c.Oracle = c.Oracle || p.Oracle()
 	} else {
-		c.Cell = Cell{}
+		c.Cell = pipeline.Cell{}
 	}
 	return c, refusal{}, nil
 }
@@ -252,7 +253,7 @@ func (x *search) ratios(c *Candidate) {
 // search finds the batch of one cell and schedule.
 type search struct {
 	ctx      context.Context
-	pricer   *Pricer
+	pricer   *pipeline.Pricer
 	schedule schedule.Schedule
 	slo      float64 // longest TPOT in seconds, 0 for none
 	most     int     // largest batch
@@ -378,7 +379,7 @@ func (x *search) try(batch int) (refusal, error) {
 
 // price prices one batch unless it is known to be too large. The memory of eLLM follows only from
 // prices.
-func (x *search) price(batch int, enough float64) (*Result, refusal, error) {
+func (x *search) price(batch int, enough float64) (*pipeline.Result, refusal, error) {
 	if x.schedule.Traits().Moves != schedule.MovesUncached {
 		need, err := x.pricer.Need(x.ctx, batch)
 		if err != nil || need.Verdict != "" {
@@ -398,7 +399,7 @@ func (x *search) price(batch int, enough float64) (*Result, refusal, error) {
 }
 
 // refuse returns the refusal of a batch by its memory.
-func refuse(m *Memory) refusal {
+func refuse(m *pipeline.Memory) refusal {
 	r := refusal{why: m.Verdict, tpot: math.Inf(1), binding: BindsHost}
 	if m.GPU > m.GPUHas {
 		r.binding = BindsGPU

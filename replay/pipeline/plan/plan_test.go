@@ -1,4 +1,4 @@
-package pipeline
+package plan
 
 import (
 	"context"
@@ -13,12 +13,15 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/replay/collective"
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/pipeline/pipelinetest"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
-func planOptions(t *testing.T, p *Profile, schedules ...string) PlanOptions {
-	o := PlanOptions{Options: options(t, p, "da"), LayerMap: "nearest", MaxBatch: 64}
+func planOptions(t *testing.T, p *pipeline.Profile, schedules ...string) Options {
+	o := Options{Options: options(t, p, "da"), LayerMap: "nearest", MaxBatch: 64}
 	o.Steps = 3
 	for _, s := range schedules {
 		o.Schedules = append(o.Schedules, scheduleOf(t, s))
@@ -34,7 +37,7 @@ func TestPlanIsTheBest(t *testing.T) {
 	gpu.Memory.Value = 2e9
 	machine.GPU, o.Machine = &gpu, &machine
 	o.SLO = 2e-3
-	plan, err := Plan(t.Context(), []*Profile{p}, o)
+	plan, err := Search(t.Context(), []*pipeline.Profile{p}, o)
 	fatal.If(t, err)
 	best, name := 0., ""
 	for _, s := range o.Schedules {
@@ -55,7 +58,7 @@ func TestPlanIsTheBest(t *testing.T) {
 	// If a step yields two tokens, a token takes half a step, and larger batches are fast enough.
 	twice := o
 	twice.Positions, twice.Accept, twice.SLO = 2, 2, o.SLO/2
-	pairs, err := Plan(t.Context(), []*Profile{p}, twice)
+	pairs, err := Search(t.Context(), []*pipeline.Profile{p}, twice)
 	fatal.If(t, err)
 	best = 0
 	for batch := 1; batch <= o.MaxBatch; batch++ {
@@ -71,14 +74,14 @@ func TestPlanIsTheBest(t *testing.T) {
 		}
 	}
 	for _, c := range plan.Candidates {
-		if c.Schedule == "gpu" && (c.Binding != BindsGPU || *c.Ratio != 1 || c.Cell != Cell{}) {
+		if c.Schedule == "gpu" && (c.Binding != BindsGPU || *c.Ratio != 1 || c.Cell != pipeline.Cell{}) {
 			t.Errorf("all on the GPU is bound by %s at ratio %g with the cell %v", c.Binding, *c.Ratio, c.Cell)
 		}
 		if *c.Fill < *c.Ratio-1e-9 {
 			t.Errorf("%s keeps %g of the context, but %g would fill memory", c.Schedule, *c.Ratio, *c.Fill)
 		}
 	}
-	if again, err := Plan(t.Context(), []*Profile{p}, o); err != nil || !reflect.DeepEqual(again, plan) {
+	if again, err := Search(t.Context(), []*pipeline.Profile{p}, o); err != nil || !reflect.DeepEqual(again, plan) {
 		t.Errorf("the same input gives another plan: %v", err)
 	}
 }
@@ -87,32 +90,32 @@ func TestPlanRefuses(t *testing.T) {
 	p := read(t, realProfile(t))
 	o := planOptions(t, p, "da", "tbo")
 	o.SLO = 1e-9
-	if _, err := Plan(t.Context(), []*Profile{p}, o); err == nil || !strings.Contains(err.Error(), "the SLO is 1 ns") {
+	if _, err := Search(t.Context(), []*pipeline.Profile{p}, o); err == nil || !strings.Contains(err.Error(), "the SLO is 1 ns") {
 		t.Errorf("%v, expected the SLO", err)
 	}
 	o = planOptions(t, p, "tbo")
 	o.MaxBatch = 1
-	if _, err := Plan(t.Context(), []*Profile{p}, o); err == nil || !strings.Contains(err.Error(), "into 2 parts") {
+	if _, err := Search(t.Context(), []*pipeline.Profile{p}, o); err == nil || !strings.Contains(err.Error(), "into 2 parts") {
 		t.Errorf("%v, expected that two parts need two requests", err)
 	}
-	for want, change := range map[string]func(*PlanOptions){
-		"SLO NaN":                   func(o *PlanOptions) { o.SLO = math.NaN() },
-		"largest batch 1048577":     func(o *PlanOptions) { o.MaxBatch = MostRequests + 1 },
-		"no schedule or no profile": func(o *PlanOptions) { o.Schedules = nil },
+	for want, change := range map[string]func(*Options){
+		"SLO NaN":                   func(o *Options) { o.SLO = math.NaN() },
+		"largest batch 1048577":     func(o *Options) { o.MaxBatch = pipeline.MostRequests + 1 },
+		"no schedule or no profile": func(o *Options) { o.Schedules = nil },
 	} {
 		o = planOptions(t, p, "da")
 		change(&o)
-		if _, err := Plan(t.Context(), []*Profile{p}, o); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Search(t.Context(), []*pipeline.Profile{p}, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %q", err, want)
 		}
 	}
 	o = planOptions(t, p, "da")
 	o.LayerMap = ""
-	if _, err := Plan(t.Context(), []*Profile{p}, o); err == nil || !strings.Contains(err.Error(), "--layer-map") {
+	if _, err := Search(t.Context(), []*pipeline.Profile{p}, o); err == nil || !strings.Contains(err.Error(), "--layer-map") {
 		t.Errorf("%v, expected that a layer map is missing", err)
 	}
 	o = planOptions(t, p, "da")
-	plan, err := Plan(t.Context(), []*Profile{p}, o)
+	plan, err := Search(t.Context(), []*pipeline.Profile{p}, o)
 	if err != nil || plan.Candidates[0].Binding != BindsBatch || plan.Candidates[0].Batch != 64 {
 		t.Errorf("%+v: %v, expected the largest batch", plan, err)
 	}
@@ -133,7 +136,7 @@ func TestPlanFindsThePeak(t *testing.T) {
 		t.Fatalf("the best of all batches is %d", best)
 	}
 	for _, most := range []int{best - 1, best, best + 1, best + 2, 80, 512} {
-		plan, err := Plan(t.Context(), []*Profile{p}, PlanOptions{Options: o, Schedules: []schedule.Schedule{o.Schedule}, LayerMap: "nearest", MaxBatch: most})
+		plan, err := Search(t.Context(), []*pipeline.Profile{p}, Options{Options: o, Schedules: []schedule.Schedule{o.Schedule}, LayerMap: "nearest", MaxBatch: most})
 		fatal.If(t, err)
 		want, binding := min(best, most), BindsThroughput
 		if most <= best {
@@ -147,12 +150,14 @@ func TestPlanFindsThePeak(t *testing.T) {
 
 // stairs are operators whose step takes the time of the highest stair that the batch reaches.
 type stairs struct {
-	Computer
+	pipeline.Computer
 	from  []float64 // requests
 	takes []float64 // s
 }
 
-func (stairs) Layer(int, *Load) (Operators, error) { return Operators{}, nil }
+func (stairs) Layer(int, *pipeline.Load) (pipeline.Operators, error) {
+	return pipeline.Operators{}, nil
+}
 
 func (s stairs) Output(queries float64) (t float64, err error) {
 	for i, from := range s.from {
@@ -170,10 +175,10 @@ func TestPlanNamesTheSLOOfAFasterBatch(t *testing.T) {
 	for most, want := range map[int]Binding{8: BindsBatch, 16: BindsThroughput, 24: BindsThroughput, 64: BindsSLO} {
 		o := planOptions(t, p, "gpu")
 		o.MaxBatch, o.SLO = most, 2.5e-3
-		o.Operators = func(usual Computer) Computer {
+		o.Operators = func(usual pipeline.Computer) pipeline.Computer {
 			return stairs{usual, []float64{1, 9, 13}, []float64{1e-3, 2e-3, 3e-3}}
 		}
-		plan, err := Plan(t.Context(), []*Profile{p}, o)
+		plan, err := Search(t.Context(), []*pipeline.Profile{p}, o)
 		fatal.If(t, err)
 		if c := plan.Candidates[0]; c.Batch != 8 || c.Binding != want {
 			t.Errorf("at most %d: batch %d, bound by %s; expected 8, bound by %s", most, c.Batch, c.Binding, want)
@@ -187,14 +192,14 @@ func TestPlanDropsASchedule(t *testing.T) {
 	o := planOptions(t, p, "kvpr:kv=int4", "gpu")
 	o.Machine, o.Model = parts(t, "h200", "deepseek-v3.2")
 	o.LayerMap, o.TopK, o.MaxBatch, o.Steps, o.Context = "stretch", 2048, 1, 1, 4096
-	plan, err := Plan(t.Context(), []*Profile{p}, o)
+	plan, err := Search(t.Context(), []*pipeline.Profile{p}, o)
 	fatal.If(t, err)
 	const why = "quantises FP16 keys and values, but deepseek-v3.2 caches other entries: leave kv=int4 out"
-	if d := plan.Dropped; len(plan.Candidates) != 1 || len(d) != 1 || d[0].Binding != BindsModel || !strings.Contains(d[0].Reason, why) || d[0].Cell != (Cell{}) {
+	if d := plan.Dropped; len(plan.Candidates) != 1 || len(d) != 1 || d[0].Binding != BindsModel || !strings.Contains(d[0].Reason, why) || d[0].Cell != (pipeline.Cell{}) {
 		t.Errorf("%d candidates, dropped %+v", len(plan.Candidates), d)
 	}
 	o.Schedules = o.Schedules[:1]
-	if _, err := Plan(t.Context(), []*Profile{p}, o); err == nil || !strings.Contains(err.Error(), why) {
+	if _, err := Search(t.Context(), []*pipeline.Profile{p}, o); err == nil || !strings.Contains(err.Error(), why) {
 		t.Errorf("%v, expected that nothing can be used", err)
 	}
 }
@@ -202,7 +207,7 @@ func TestPlanDropsASchedule(t *testing.T) {
 // Only lossy policies decode with kept.
 func TestPlanOfKept(t *testing.T) {
 	p := read(t, realProfile(t))
-	if _, err := Plan(t.Context(), []*Profile{p}, planOptions(t, p, "kept")); err == nil || !strings.Contains(err.Error(), "keeps all entries: add another schedule") {
+	if _, err := Search(t.Context(), []*pipeline.Profile{p}, planOptions(t, p, "kept")); err == nil || !strings.Contains(err.Error(), "keeps all entries: add another schedule") {
 		t.Error(err)
 	}
 }
@@ -214,12 +219,12 @@ func TestPlanOfDense(t *testing.T) {
 	machine, gpu := *o.Machine, *o.Machine.GPU
 	gpu.Memory.Value = 2e9
 	machine.GPU, o.Machine, o.Context = &gpu, &machine, 8192
-	plan, err := Plan(t.Context(), []*Profile{p}, o)
+	plan, err := Search(t.Context(), []*pipeline.Profile{p}, o)
 	if err != nil || len(plan.Candidates) != 2 {
 		t.Fatalf("%+v, %v", plan, err)
 	}
 	for _, c := range plan.Candidates {
-		if *c.Ratio != 1 || *c.Fill < 1 || math.IsInf(*c.Fill, 0) || c.Binding != BindsGPU || c.Cell != (Cell{}) {
+		if *c.Ratio != 1 || *c.Fill < 1 || math.IsInf(*c.Fill, 0) || c.Binding != BindsGPU || c.Cell != (pipeline.Cell{}) {
 			t.Errorf("%s keeps %g, %g fills, bound by %s, cell %v", c.Schedule, *c.Ratio, *c.Fill, c.Binding, c.Cell)
 		}
 	}
@@ -240,15 +245,15 @@ func batchOf(plan []Candidate, schedule string) int {
 // A plan gives each schedule the cells that it decodes with. kept is ranked apart.
 func TestPlanOfLossyPolicies(t *testing.T) {
 	path := pipelinetest.Replay(t, []string{"streamingllm", "lru"})
-	cells, err := Cells(t.Context(), path)
+	cells, err := pipeline.Cells(t.Context(), path)
 	fatal.If(t, err)
-	profiles, err := ReadProfiles(t.Context(), path, cells)
+	profiles, err := pipeline.ReadProfiles(t.Context(), path, cells)
 	fatal.If(t, err)
-	o := PlanOptions{Options: options(t, profiles[0], "da"), LayerMap: "nearest", MaxBatch: 4}
+	o := Options{Options: options(t, profiles[0], "da"), LayerMap: "nearest", MaxBatch: 4}
 	for _, name := range []string{"da", "kept", "gpu"} {
 		o.Schedules = append(o.Schedules, scheduleOf(t, name))
 	}
-	plan, err := Plan(t.Context(), profiles, o)
+	plan, err := Search(t.Context(), profiles, o)
 	fatal.If(t, err)
 	got := map[string]string{}
 	for _, c := range plan.Candidates {
@@ -258,8 +263,8 @@ func TestPlanOfLossyPolicies(t *testing.T) {
 		t.Errorf("plan has %v, expected %v", got, want)
 	}
 	o.Schedules = o.Schedules[:1]
-	lossy := slices.IndexFunc(profiles, (*Profile).Lossy)
-	if _, err := Plan(t.Context(), profiles[lossy:lossy+1], o); err == nil || !strings.Contains(err.Error(), "add kept") {
+	lossy := slices.IndexFunc(profiles, (*pipeline.Profile).Lossy)
+	if _, err := Search(t.Context(), profiles[lossy:lossy+1], o); err == nil || !strings.Contains(err.Error(), "add kept") {
 		t.Errorf("only a lossy policy: %v", err)
 	}
 }
@@ -271,8 +276,10 @@ func TestPlanOfEntries(t *testing.T) {
 	o := planOptions(t, p, "da", "gpu")
 	o.MaxBatch = 1
 	plan := func(text string) map[string]Candidate {
-		o.Entry = entryOf(t, text, o.Model)
-		planned, err := Plan(t.Context(), []*Profile{p}, o)
+		var err error
+		o.Entry, err = pipeline.ParseEntry(text, o.Model)
+		fatal.If(t, err)
+		planned, err := Search(t.Context(), []*pipeline.Profile{p}, o)
 		fatal.If(t, err)
 		found := map[string]Candidate{}
 		for _, c := range planned.Candidates {
@@ -297,13 +304,13 @@ func TestPlanStopsEarlyForNothing(t *testing.T) {
 	o := planOptions(t, p, "da", "sfc", "tbo", "kvpr")
 	for _, slo := range []float64{0.6e-3, 1e-3, 3e-3} {
 		o.SLO = slo
-		plan, err := Plan(t.Context(), []*Profile{p}, o)
+		plan, err := Search(t.Context(), []*pipeline.Profile{p}, o)
 		fatal.If(t, err)
 		got := plan.Candidates
 		for i := range got {
 			q := o.Options
 			q.Batch = got[i].Batch
-			if q.Scaling, err = NewScaling(p, q.Model, o.LayerMap, o.TopK); err != nil {
+			if q.Scaling, err = pipeline.NewScaling(p, q.Model, o.LayerMap, o.TopK); err != nil {
 				t.Fatal(err)
 			}
 			for _, s := range o.Schedules {
@@ -326,10 +333,15 @@ func TestPlanStopsEarlyForNothing(t *testing.T) {
 // A plan searches batches of at least one request for each stage. The GPU of a stage has all KV of its
 // layers.
 func TestPlanOfStages(t *testing.T) {
-	p, o := parallelOptions(t, "llama-3.1-8b", 1)
-	o.PipelineParallel = 3
-	plan := PlanOptions{Options: o, MaxBatch: 16, Schedules: []schedule.Schedule{scheduleOf(t, "dense")}, LayerMap: "nearest"}
-	found, err := Plan(t.Context(), []*Profile{p}, plan)
+	machine, m := parts(t, "h100", "llama-3.1-8b")
+	p, scaling, err := pipeline.Decoding(1024, 4, false, m)
+	fatal.If(t, err)
+	fit := collective.Fit{Constants: collective.Constants{Call: 10e-6, Hop: 1e-6, Share: 0.5}, Basis: []string{"a test"}}
+	n := &collective.Network{Link: 100e9, NCCL: fit, Kernels: fit}
+	o := pipeline.Options{Machine: machine, Model: m, Scaling: scaling, Schedule: scheduleOf(t, "dense"), Batch: 16, Threads: 1, PipelineParallel: 3,
+		Network: func(*hardware.Machine, int) (*collective.Network, error) { return n, nil }}
+	plan := Options{Options: o, MaxBatch: 16, Schedules: []schedule.Schedule{scheduleOf(t, "dense")}, LayerMap: "nearest"}
+	found, err := Search(t.Context(), []*pipeline.Profile{p}, plan)
 	if err != nil || found.Candidates[0].PipelineParallel != 3 || found.Candidates[0].Batch < 3 {
 		t.Fatalf("%+v, %v", found, err)
 	}
@@ -337,7 +349,7 @@ func TestPlanOfStages(t *testing.T) {
 		t.Errorf("a stage keeps %g of the context, and %g would fill memory, expected all", *c.Ratio, *c.Fill)
 	}
 	plan.MaxBatch = 2
-	if _, err := Plan(t.Context(), []*Profile{p}, plan); err == nil || !strings.Contains(err.Error(), "into 3 parts") {
+	if _, err := Search(t.Context(), []*pipeline.Profile{p}, plan); err == nil || !strings.Contains(err.Error(), "into 3 parts") {
 		t.Errorf("%v, expected a batch that is too small", err)
 	}
 }
@@ -347,18 +359,18 @@ func TestPlanOfStages(t *testing.T) {
 func BenchmarkPlan(b *testing.B) {
 	path := realProfile(b)
 	p := read(b, path)
-	o := PlanOptions{Options: options(b, p, "da"), LayerMap: "stretch", TopK: 2048, MaxBatch: 512}
+	o := Options{Options: options(b, p, "da"), LayerMap: "stretch", TopK: 2048, MaxBatch: 512}
 	o.Machine, o.Model = parts(b, "h200", "deepseek-v3.2")
 	o.Context, o.SLO = 32768, 0.1
 	var err error
-	if o.Selection, err = ParseSelection("auto", o.Model); err != nil {
+	if o.Selection, err = pipeline.ParseSelection("auto", o.Model); err != nil {
 		b.Fatal(err)
 	}
 	for _, name := range []string{"layerwise", "tbo", "sfc", "kvpr", "flexgen", "gpu"} {
 		o.Schedules = append(o.Schedules, scheduleOf(b, name))
 	}
 	for b.Loop() {
-		if _, err := Plan(b.Context(), []*Profile{p}, o); err != nil {
+		if _, err := Search(b.Context(), []*pipeline.Profile{p}, o); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -367,7 +379,7 @@ func BenchmarkPlan(b *testing.B) {
 // A plan of eLLM states the share of the tokens that its chosen schedule caches.
 func TestPlanOfELLM(t *testing.T) {
 	p, o := decodes(t, 1000, 120, "ellm")
-	found, err := Plan(t.Context(), []*Profile{p}, PlanOptions{Options: o, Schedules: []schedule.Schedule{scheduleOf(t, "ellm")}, LayerMap: "nearest", MaxBatch: 120, SLO: 10})
+	found, err := Search(t.Context(), []*pipeline.Profile{p}, Options{Options: o, Schedules: []schedule.Schedule{scheduleOf(t, "ellm")}, LayerMap: "nearest", MaxBatch: 120, SLO: 10})
 	fatal.If(t, err)
 	chosen := scheduleOf(t, found.Candidates[0].Schedule).(*schedule.ELLM)
 	near(t, "cached share of the plan", *found.Candidates[0].Ratio, 1-chosen.Uncached)
@@ -377,11 +389,11 @@ func TestPlanOfELLM(t *testing.T) {
 func TestPlanOfHost(t *testing.T) {
 	p := read(t, realProfile(t))
 	o := options(t, p, "host")
-	plan := PlanOptions{Options: o, MaxBatch: 4, LayerMap: "nearest"}
+	plan := Options{Options: o, MaxBatch: 4, LayerMap: "nearest"}
 	for _, name := range []string{"host", "host:attend=demand", "host:attend=missed,halves=yes"} {
 		plan.Schedules = append(plan.Schedules, scheduleOf(t, name))
 	}
-	found, err := Plan(t.Context(), []*Profile{p}, plan)
+	found, err := Search(t.Context(), []*pipeline.Profile{p}, plan)
 	fatal.If(t, err)
 	if _, err := json.Marshal(found.Candidates); err != nil || len(found.Candidates) != 3 {
 		t.Errorf("%d candidates, %v", len(found.Candidates), err)
@@ -393,7 +405,7 @@ func TestSearchInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	p := read(t, realProfile(t))
-	if _, err := Plan(ctx, []*Profile{p}, planOptions(t, p, "da")); !errors.Is(err, context.Canceled) {
+	if _, err := Search(ctx, []*pipeline.Profile{p}, planOptions(t, p, "da")); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package pipeline
+package plan
 
 import (
 	"cmp"
@@ -16,15 +16,16 @@ import (
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
-// PlanVersion is the version of Planned's JSON form. Version 1 was a list of candidates.
-const PlanVersion = 2
+// Version is the version of a Plan's JSON form. Version 1 was a list of candidates.
+const Version = 2
 
-// Planned is the result of Plan.
-type Planned struct {
-	// Version is PlanVersion.
+// Plan is the result of Search.
+type Plan struct {
+	// Version is the constant Version.
 	Version int    `json:"plan_version"`
 	Machine string `json:"machine"`
 	Model   string `json:"model"`
@@ -48,7 +49,7 @@ var servesOrder = []schedule.Serves{schedule.SparseTopK, schedule.LossyTopK, sch
 
 // planned orders candidates by group and by falling tokens/s. Among equals, less memory comes
 // first. It keeps the first cell of each schedule, unless every cell is requested, and ranks them.
-func (o *PlanOptions) planned(found []Candidate, dropped []Dropped) *Planned {
+func (o *Options) planned(found []Candidate, dropped []Dropped) *Plan {
 	slices.SortStableFunc(found, func(a, b Candidate) int {
 		return cmp.Or(compareGroups(&a, &b), -cmp.Compare(a.Tokens, b.Tokens), cmp.Compare(a.Memory.GPU, b.Memory.GPU))
 	})
@@ -56,8 +57,8 @@ func (o *PlanOptions) planned(found []Candidate, dropped []Dropped) *Planned {
 		found = bestCells(found)
 	}
 	rank(found)
-	p := &Planned{Version: PlanVersion, Machine: found[0].Machine, Model: found[0].Model, Steps: found[0].Steps, TieShare: TieShare,
-		Labels: SharedLabels(resultsOf(found)), Candidates: found, Dropped: dropped}
+	p := &Plan{Version: Version, Machine: found[0].Machine, Model: found[0].Model, Steps: found[0].Steps, TieShare: pipeline.TieShare,
+		Labels: pipeline.SharedLabels(resultsOf(found)), Candidates: found, Dropped: dropped}
 	if o.SLO > 0 {
 		p.SLO = &o.SLO
 	}
@@ -100,10 +101,10 @@ func bestCells(found []Candidate) (kept []Candidate) {
 // rank numbers the candidates of each group. Oracles have no number.
 func rank(found []Candidate) {
 	for _, group := range slice.Runs(found, sameGroup) {
-		places := Places(len(group), func(first, later int) bool { return group[later].ties(&group[first]) })
+		places := pipeline.Places(len(group), func(first, later int) bool { return group[later].ties(&group[first]) })
 		for i := range group {
 			if group[i].Ties == nil {
-				group[i].Ties = []Cell{}
+				group[i].Ties = []pipeline.Cell{}
 			}
 			if !group[i].Oracle {
 				group[i].Rank = places[i]
@@ -112,21 +113,21 @@ func rank(found []Candidate) {
 	}
 }
 
-func resultsOf(cs []Candidate) (results []*Result) {
-	return slice.Map(cs, func(x Candidate) *Result { return x.Result })
+func resultsOf(cs []Candidate) (results []*pipeline.Result) {
+	return slice.Map(cs, func(x Candidate) *pipeline.Result { return x.Result })
 }
 
 // WriteJSON writes the plan as JSON.
-func (p *Planned) WriteJSON(w io.Writer) error { return text.WriteJSON(w, p) }
+func (p *Plan) WriteJSON(w io.Writer) error { return text.WriteJSON(w, p) }
 
 // WriteTable writes a table for each group. Notes follow, and then the schedules and policies
 // without a candidate.
-func (p *Planned) WriteTable(w io.Writer) error {
+func (p *Plan) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	for _, group := range slice.Runs(p.Candidates, sameGroup) {
 		p.writeGroup(&b, group)
 	}
-	if err := WriteNotes(&b, resultsOf(p.Candidates)); err != nil {
+	if err := pipeline.WriteNotes(&b, resultsOf(p.Candidates)); err != nil {
 		return err
 	}
 	for _, line := range p.droppedLines() {
@@ -148,8 +149,8 @@ func (c *Candidate) heading() string {
 	return string(c.Serves) + ", which is not Top-K attention: ranked apart"
 }
 
-func (p *Planned) writeGroup(b *strings.Builder, g []Candidate) {
-	labels := SharedLabels(resultsOf(g))
+func (p *Plan) writeGroup(b *strings.Builder, g []Candidate) {
+	labels := pipeline.SharedLabels(resultsOf(g))
 	fmt.Fprintf(b, "%s\n", labels.Title(fmt.Sprintf("%s on %s, %d steps: %s", p.Model, p.Machine, p.Steps, g[0].heading())))
 	t := tabwriter.NewWriter(b, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "#\tschedule\tpolicy\tcapacity\tbatch\tcache ratio\tthat fills\tTPOT\ttokens/s\tGPU memory\tbound by")
@@ -175,7 +176,7 @@ func (p *Planned) writeGroup(b *strings.Builder, g []Candidate) {
 const mostCells = 4
 
 // cellList names the first of several cells.
-func cellList(cells []Cell) string {
+func cellList(cells []pipeline.Cell) string {
 	var names []string
 	for i, c := range cells {
 		if i == mostCells {
@@ -188,7 +189,7 @@ func cellList(cells []Cell) string {
 
 // droppedLines returns a line for each schedule and constraint that was dropped, with the reason of
 // the cell that came nearest.
-func (p *Planned) droppedLines() (lines []string) {
+func (p *Plan) droppedLines() (lines []string) {
 	type key struct {
 		schedule, policy string
 		binding          Binding
@@ -212,9 +213,9 @@ func (p *Planned) droppedLines() (lines []string) {
 			}
 			return cmp.Compare(*a.FastestTPOT, *b.FastestTPOT)
 		})
-		var cells []Cell
+		var cells []pipeline.Cell
 		for _, d := range byKey[k] {
-			if d.Cell != (Cell{}) {
+			if d.Cell != (pipeline.Cell{}) {
 				cells = append(cells, d.Cell)
 			}
 		}
