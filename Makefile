@@ -114,9 +114,9 @@ portable: ## what documents state to the digit, from a build that rounds sums of
 	  else echo "make portable: this processor can not run GOAMD64=v3: skipped"; fi
 
 # Only packages that start goroutines can race. Built-in policies start none, and replay/run runs them
-# side by side. Studies of papers and datasets/ruler start goroutines that share nothing. Of two packages
-# only some tests run: those of commands that share files and memory, and plans. Of the others, tests are left
-# out that try many settings, damages or programs with the same goroutines as the rest.
+# side by side. Studies of papers and datasets/ruler start goroutines that share nothing. Of cmd/cli only
+# the tests of commands that share files and memory run. Of the others, tests are left out that try many
+# settings, damages or programs with the same goroutines as the rest.
 SIDE := Batch|Shard|S3|ServeRepeats|AddUp|Stopped|CtrlC|DiskFull|TwoRuns|Progress|LeaderboardOut|SyntheticOverlap|Plan
 ALONE := AgreeWithReferee|RunOf|RunGrows|FlippedBits|FormatExamples|PythonReads|ReadPython|PythonHalves
 race: ## the race detector. Two parts run side by side, because the tests of a package use one processor
@@ -124,10 +124,10 @@ race: ## the race detector. Two parts run side by side, because the tests of a p
 
 race-packages:
 	CGO_ENABLED=1 $(GO) test -race -short -vet=off -timeout 60m -skip '$(ALONE)' $$($(GO) list $$(grep -rlE --include='*.go' 'sync/errgroup"|^\s*go (func|[a-zA-Z.]+\()|\.Go\(' . | \
-	  xargs -n 1 dirname | sort -u | grep -vxE './(policies/policytest|replay/pipeline|replay/reproduce/.*|datasets/ruler|cmd/cli)'))
+	  xargs -n 1 dirname | sort -u | grep -vxE './(policies/policytest|replay/reproduce/.*|datasets/ruler|cmd/cli)'))
 
 race-commands:
-	CGO_ENABLED=1 $(GO) test -race -short -vet=off -timeout 60m -run '$(SIDE)' -skip 'Killed|Slurm|Kubernetes' ./cmd/cli ./replay/pipeline
+	CGO_ENABLED=1 $(GO) test -race -short -vet=off -timeout 60m -run '$(SIDE)' -skip 'Killed|Slurm|Kubernetes' ./cmd/cli
 
 bench: ## speed, with the peers beside it (BENCHTIME=1s)
 	@$(GO) test -run '^$$' -bench 'LRU|Decode|Workers|Policy|Delta|Cells|Mechanisms' -benchtime $(BENCHTIME) -count 6 ./replay/run | $(GO) tool benchstat -filter '.unit:Maccess/s' -col /engine -row .name,/trace,/policy,/workers,/mechanism -
