@@ -213,7 +213,24 @@ func slowStep(t *testing.T, r *runner, step int) (s *schedule.Step, traffic Traf
 		t.Fatal(err)
 	}
 	if k := r.kvpr; k != nil {
-		traffic.H2D += k.Choose(s, schedule.NewTimeline()).Bytes
+		k.Choose(s, schedule.NewTimeline())
+		parts := s.Parts
+		if len(parts) == 0 {
+			parts = [][]schedule.Layer{s.Whole}
+		}
+		for _, part := range parts {
+			for i := range part {
+				d := &part[i].Dense
+				n := min(*s.Split, d.Prompt, d.Positions)
+				switch k.Recompute {
+				case schedule.RecomputePaper:
+					n = d.SplitPoint()
+				case schedule.RecomputeNone:
+					n = 0
+				}
+				traffic.H2D += d.Bytes*(1-float64(n)/float64(d.Positions)) + float64(n)*d.ActivationBytes
+			}
+		}
 	}
 	return s, traffic, staging
 }

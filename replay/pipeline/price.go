@@ -134,6 +134,10 @@ func (r *runner) prepare() error {
 	r.kvpr, _ = r.Schedule.(*schedule.KVPR)
 	r.host, _ = r.Schedule.(*schedule.Host)
 	r.notes = append(r.notes, r.Scaling.Notes...)
+	if m := r.Model; m.FromConfig() {
+		r.note("model %s is derived from its config.json: %.3g B parameters of %s (%s), entries of %s (%s)", m.Name,
+			float64(m.Parameters.Value)/1e9, m.BytesPerParameter.Value, m.BytesPerParameter.Note, m.Entry.Value, m.Entry.Note)
+	}
 	switch {
 	case r.traits.Moves == schedule.MovesLayers:
 		r.note(noMisses + "the schedule moves whole layers")
@@ -165,10 +169,6 @@ func (r *runner) prepare() error {
 	}
 	if r.Machine.Note != "" {
 		r.note("%s", r.Machine.Note)
-	}
-	if m := r.Model; m.FromConfig() {
-		r.note("model %s is derived from its config.json: %.3g B parameters of %s (%s), entries of %s (%s)", m.Name,
-			float64(m.Parameters.Value)/1e9, m.BytesPerParameter.Value, m.BytesPerParameter.Note, m.Entry.Value, m.Entry.Note)
 	}
 	if limit := int64(r.Model.Context.Value); r.Context > limit {
 		r.note("a context of %d tokens exceeds the %d of %s", r.Context, limit, r.Model.Name)
