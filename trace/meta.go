@@ -3,13 +3,12 @@ package trace
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/jsonobject"
 	"github.com/kvreplay/kvreplay/internal/names"
 )
 
@@ -218,64 +217,22 @@ var metaFields = func() (list []string) {
 }()
 
 // checkFields reports faults that encoding/json accepts: a field in another spelling than in
-// FORMAT.md, a repeated field, or text after the object.
+// FORMAT.md, a repeated field or note, or text after the object.
 func checkFields(text []byte) error {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	if err := checkValue(dec, metaFields, metaDepth); err == io.EOF {
-		return io.ErrUnexpectedEOF
-	} else if err != nil {
-		return err
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return errors.New("text after the JSON object")
-	}
-	return nil
-}
-
-// metaDepth is the largest nesting depth of metadata. Notes need two levels.
-const metaDepth = 16
-
-// checkValue consumes the next value, which nests no deeper than depth. It rejects repeated fields
-// in any object. known lists the permitted fields of the outermost object, or is nil for any.
-func checkValue(dec *json.Decoder, known []string, depth int) error {
-	t, err := dec.Token()
+	members, err := jsonobject.Parse(text)
 	if err != nil {
 		return err
 	}
-	object := t == json.Delim('{')
-	if !object && t != json.Delim('[') {
-		return nil
-	}
-	if depth == 0 {
-		return fmt.Errorf("nested more than %d deep", metaDepth)
-	}
-	seen := map[string]bool{}
-	for dec.More() {
-		if object {
-			if err := checkField(dec, known, seen); err != nil {
-				return err
-			}
+	for _, m := range members {
+		if !slices.Contains(metaFields, m.Name) {
+			return fmt.Errorf("unknown field %.60q%s (format v1 has %s)", m.Name, names.Nearest(m.Name, metaFields), strings.Join(metaFields, ", "))
 		}
-		if err := checkValue(dec, nil, depth-1); err != nil {
-			return err
+		if m.Name != "notes" {
+			continue
+		}
+		if _, err := jsonobject.Parse(m.Value); err != nil && !m.Null() {
+			return fmt.Errorf("notes: %w", err)
 		}
 	}
-	_, err = dec.Token()
-	return err
-}
-
-func checkField(dec *json.Decoder, known []string, seen map[string]bool) error {
-	t, err := dec.Token()
-	if err != nil {
-		return err
-	}
-	name, _ := t.(string)
-	switch {
-	case known != nil && !slices.Contains(known, name):
-		return fmt.Errorf("unknown field %.60q%s (format v1 has %s)", name, names.Nearest(name, known), strings.Join(known, ", "))
-	case seen[name]:
-		return fmt.Errorf("field %q appears twice", name)
-	}
-	seen[name] = true
 	return nil
 }

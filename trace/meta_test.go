@@ -38,15 +38,15 @@ func TestMetaFields(t *testing.T) {
 		`"candidates":3,`:              {`"candidates":3,"entry_bytes":1073741825,`, "entry_bytes 1073741825, expected at most 2³⁰"},
 		`,"topk":2`:                    {`,"topk":2,"reducer":"min"`, `reducer "min"`},
 		`,"order"`:                     {`,"score_mantissa_bits":24,"order"`, "score_mantissa_bits 24"},
-		`1}`:                           {`1} {}`, "text after the JSON object"},
-		`"version":1}`:                 {`"version":1}}`, "text after the JSON object"},
-		`:1}`:                          {`:1} garbage`, "text after the JSON object"},
+		`1}`:                           {`1} {}`, "text behind the JSON object"},
+		`"version":1}`:                 {`"version":1}}`, "text behind the JSON object"},
+		`:1}`:                          {`:1} garbage`, "text behind the JSON object"},
 		`{`:                            {`{"TOPK":1,`, `unknown field "TOPK"`},
 		`"order"`:                      {`"topk":1,"order"`, `field "topk" appears twice`},
 		`"version"`:                    {`"notes":{"a":"x","a":"y"},"version"`, `field "a" appears twice`},
 		`rank`:                         {``, `order ""`},
 		`"rank","topk":2,"version":1}`: {`"rank"`, "unexpected EOF"},
-		`,"order":`:                    {`,"notes":` + strings.Repeat("[", 20_000_000), "nested more than 16 deep"},
+		`,"order":`:                    {`,"notes":` + strings.Repeat("[", 20_000_000), "exceeded max depth"},
 	} {
 		text := strings.Replace(rawMeta, old, c.new, 1)
 		if _, err := trace.ParseMeta([]byte(text)); err == nil || !strings.Contains(err.Error(), c.text) {

@@ -2,9 +2,7 @@ package requests
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kvreplay/kvreplay/internal/jsonobject"
 	"github.com/kvreplay/kvreplay/internal/names"
 )
 
@@ -218,10 +217,12 @@ type mooncakeRows struct {
 
 func (m *mooncakeRows) next(q *Request) (int, error) {
 	m.line++
-	if err := m.nextLine(); err != nil {
+	text, err := jsonobject.ReadLine(m.lines, m.text[:0], maxLine)
+	if err != nil {
 		return m.line, err
 	}
-	values, err := mooncakeValues(m.text)
+	m.text = text
+	values, err := mooncakeValues(text)
 	if err != nil {
 		return m.line, err
 	}
@@ -247,73 +248,33 @@ func (m *mooncakeRows) next(q *Request) (int, error) {
 	return m.line, nil
 }
 
-// nextLine reads a line without its newline. It returns io.EOF if there is none.
-func (m *mooncakeRows) nextLine() error {
-	m.text = m.text[:0]
-	for {
-		part, err := m.lines.ReadSlice('\n')
-		m.text = append(m.text, part...)
-		switch {
-		case len(m.text) > maxLine:
-			return fmt.Errorf("longer than %d bytes, expected one JSON object a line", maxLine)
-		case err == bufio.ErrBufferFull:
-			continue
-		case err == io.EOF && len(m.text) > 0, err == nil:
-			m.text = bytes.TrimRight(m.text, "\r\n")
-			return nil
-		}
-		return err
-	}
-}
-
-// mooncakeValues splits a line into the values of the keys, in their order.
+// mooncakeValues returns the values of the keys, in their order.
 func mooncakeValues(line []byte) (values [5]string, err error) {
 	if len(line) == 0 {
 		return values, errors.New("empty line, expected a JSON object")
 	}
-	dec := json.NewDecoder(bytes.NewReader(line))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+	members, err := jsonobject.Parse(line)
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return values, errors.New("the line ends in the middle of a value: the file is incomplete or has values over several lines")
+	case errors.Is(err, jsonobject.ErrNoObject):
 		return values, fmt.Errorf("begins with %q, expected a JSON object", line[:min(len(line), 40)])
+	case err != nil:
+		return values, err
 	}
-	for dec.More() {
-		if err := mooncakeValue(dec, &values); err != nil {
-			return values, err
+	for _, m := range members {
+		i := slices.Index(mooncakeKeys, m.Name)
+		if i < 0 {
+			return values, fmt.Errorf("unknown key %.60q%s (expected %s)", m.Name, names.Nearest(m.Name, mooncakeKeys), strings.Join(mooncakeKeys, ", "))
 		}
+		values[i] = string(m.Value)
 	}
-	if _, err := dec.Token(); err != nil {
-		return values, jsonCause(err)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return values, errors.New("more than one JSON value, expected one object a line")
-	}
-	for i, v := range values {
-		if v == "" && i < 4 {
+	for i, v := range values[:4] {
+		if v == "" {
 			return values, fmt.Errorf("no key %q, expected %s", mooncakeKeys[i], strings.Join(mooncakeKeys[:4], ", "))
 		}
 	}
 	return values, nil
-}
-
-// mooncakeValue reads one key with its value.
-func mooncakeValue(dec *json.Decoder, values *[5]string) error {
-	key, err := dec.Token()
-	if err != nil {
-		return jsonCause(err)
-	}
-	var value json.RawMessage
-	if err := dec.Decode(&value); err != nil {
-		return jsonCause(err)
-	}
-	name, _ := key.(string)
-	switch i := slices.Index(mooncakeKeys, name); {
-	case i < 0:
-		return fmt.Errorf("unknown key %.60q%s (expected %s)", name, names.Nearest(name, mooncakeKeys), strings.Join(mooncakeKeys, ", "))
-	case values[i] != "":
-		return fmt.Errorf("key %q appears twice", name)
-	default:
-		values[i] = string(value)
-	}
-	return nil
 }
 
 // mooncake fills in the request. Arrival is the timestamp as written.
@@ -360,16 +321,4 @@ func blockIDs(ids []int64, text string) ([]int64, error) {
 		ids = append(ids, id)
 	}
 	return ids, nil
-}
-
-// jsonCause rewords errors of encoding/json.
-func jsonCause(err error) error {
-	var syntax *json.SyntaxError
-	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("the line ends in the middle of a value: the file is incomplete or has values over several lines")
-	case errors.As(err, &syntax):
-		return fmt.Errorf("%w at byte %d", err, syntax.Offset)
-	}
-	return err
 }

@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/kvreplay/kvreplay/internal/jsonobject"
 )
 
 // WriteJSONL writes the rows in the canonical form, one JSON object per line, with fields in Row's
@@ -124,56 +126,32 @@ func (d *decoder) lines(b *bufio.Reader, name string) error {
 	}
 }
 
-// decodeObject reads a line token by token. encoding/json alone would accept other spellings, null
-// for a number, repeated fields and missing fields.
+// decodeObject reads a line field by field. encoding/json alone would accept other spellings, null for
+// a number, repeated fields and missing fields.
 func decodeObject(text []byte) (Row, error) {
 	var row Row
 	if !utf8.Valid(text) {
 		return row, errors.New("not UTF-8")
 	}
-	dec := json.NewDecoder(bytes.NewReader(text))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return row, errors.New("not a JSON object")
+	members, err := jsonobject.Parse(text)
+	if err != nil {
+		return row, err
 	}
 	seen := make([]bool, len(rowFields))
-	for dec.More() {
-		if err := decodeField(dec, &row, seen); err != nil {
+	for _, m := range members {
+		f, err := fieldNamed(m.Name)
+		if err != nil {
 			return row, err
 		}
-	}
-	if _, err := dec.Token(); err != nil {
-		return row, fmt.Errorf("JSON: %w", err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return row, errors.New("text behind the JSON object")
+		seen[f.at] = true
+		if m.Null() && !f.nullable() {
+			return row, fmt.Errorf("field %s: null", f.name)
+		}
+		if err := json.Unmarshal(m.Value, f.value(&row).Addr().Interface()); err != nil {
+			return row, fmt.Errorf("field %s: %.40s is not %s", f.name, m.Value, kindName(f.element().Kind()))
+		}
 	}
 	return finishRow(row, seen)
-}
-
-func decodeField(dec *json.Decoder, row *Row, seen []bool) error {
-	key, err := dec.Token()
-	if err != nil {
-		return fmt.Errorf("JSON: %w", err)
-	}
-	f, err := fieldNamed(key.(string))
-	if err != nil {
-		return err
-	}
-	if seen[f.at] {
-		return fmt.Errorf("field %s appears twice", f.name)
-	}
-	seen[f.at] = true
-	var raw json.RawMessage
-	if err := dec.Decode(&raw); err != nil {
-		return fmt.Errorf("field %s: JSON: %w", f.name, err)
-	}
-	if string(raw) == null && !f.nullable() {
-		return fmt.Errorf("field %s: null", f.name)
-	}
-	if err := json.Unmarshal(raw, f.value(row).Addr().Interface()); err != nil {
-		return fmt.Errorf("field %s: %.40s is not %s", f.name, raw, kindName(f.element().Kind()))
-	}
-	return nil
 }
 
 // finishRow checks a decoded row. It checks the schema first, because another schema may have other

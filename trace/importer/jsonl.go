@@ -15,7 +15,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/kvreplay/kvreplay/internal/jsonobject"
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -68,7 +70,7 @@ func decodeJSONL(s *source, c *collector) error {
 	var text []byte
 	var line jsonLine
 	for n := int64(1); ; n++ {
-		if text, err = readLine(lines, text[:0]); err == io.EOF {
+		if text, err = jsonobject.ReadLine(lines, text[:0], maxLine); err == io.EOF {
 			for _, name := range line.ignored {
 				c.warn("%s: field %.40q is ignored%s", s.path, name, names.Nearest(name, lineFields))
 			}
@@ -94,22 +96,6 @@ func decodeJSONL(s *source, c *collector) error {
 	}
 }
 
-// readLine appends the next line to dst. It returns io.EOF without data, after the last line.
-func readLine(r *bufio.Reader, dst []byte) ([]byte, error) {
-	for {
-		part, err := r.ReadSlice('\n')
-		if dst = append(dst, part...); len(dst) > maxLine {
-			return dst, fmt.Errorf("the line is longer than %d bytes", maxLine)
-		}
-		switch {
-		case err == nil || err == io.EOF && len(dst) > 0:
-			return dst, nil
-		case err != bufio.ErrBufferFull:
-			return dst, err
-		}
-	}
-}
-
 // record parses a line. The record's lists belong to l.
 func (l *jsonLine) record(text []byte, o *Options) (record, error) {
 	*l = jsonLine{Indices: l.Indices[:0], Scores: l.Scores[:0], narrow: l.narrow[:0], ignored: l.ignored}
@@ -119,7 +105,7 @@ func (l *jsonLine) record(text []byte, o *Options) (record, error) {
 	if err := l.checkFields(text); err != nil {
 		return record{}, err
 	}
-	if err := l.complete(text, o); err != nil {
+	if err := l.complete(o); err != nil {
 		return record{}, err
 	}
 	for i, v := range l.Scores {
@@ -140,7 +126,7 @@ func (l *jsonLine) record(text []byte, o *Options) (record, error) {
 }
 
 // complete checks that the line has every field, and adds fields that flags state.
-func (l *jsonLine) complete(text []byte, o *Options) error {
+func (l *jsonLine) complete(o *Options) error {
 	if l.Request == nil && o.RequestID != "" {
 		l.Request = new(jsonID(o.RequestID))
 	}
@@ -166,30 +152,6 @@ func (l *jsonLine) complete(text []byte, o *Options) error {
 		return fmt.Errorf("request_id is %q, but --request-id is %q", *l.Request, o.RequestID)
 	case len(l.Scores) != 0 && len(l.Scores) != len(l.Indices):
 		return fmt.Errorf("%d values in scores_topk for %d in selected_token_pos, expected one each", len(l.Scores), len(l.Indices))
-	case bytes.Contains(text, []byte("null")):
-		return noNulls(text)
-	}
-	return nil
-}
-
-// noNulls reports a null inside a list. encoding/json would skip it silently.
-func noNulls(text []byte) error {
-	var lists struct {
-		Indices []any `json:"selected_token_pos"`
-		Scores  []any `json:"scores_topk"`
-	}
-	if err := json.Unmarshal(text, &lists); err != nil {
-		return jsonCause(err)
-	}
-	for i, v := range lists.Indices {
-		if v == nil {
-			return fmt.Errorf("selected_token_pos[%d] is null, expected a number", i)
-		}
-	}
-	for i, v := range lists.Scores {
-		if v == nil {
-			return fmt.Errorf("scores_topk[%d] is null (a NaN?), expected a finite number", i)
-		}
 	}
 	return nil
 }
@@ -201,78 +163,36 @@ const mostIgnored = 8
 var lineFields = []string{"request_id", "layer_id", "head", "head_id", "step_idx", "seq_len_current", "selected_token_pos", "scores_topk"}
 
 // checkFields reports faults that encoding/json accepts: a field that appears twice or differs in
-// case. It collects the other fields. text is an object of valid JSON. Fields of nested objects do
-// not count.
+// case, or a null in a list. It collects the other fields. text is an object of valid JSON.
 func (l *jsonLine) checkFields(text []byte) error {
-	var seen [16]bool // by lineFields
-	depth, isName := 0, false
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '{', '[':
-			depth++
-			isName = depth == 1
-		case '}', ']':
-			depth--
-		case ',':
-			isName = depth == 1
-		case '"':
-			end := stringEnd(text, i)
-			var name string
-			if isName {
-				if err := json.Unmarshal(text[i:end], &name); err != nil {
-					return err
-				}
-			}
-			named := isName
-			isName, i = false, end-1
-			known := slices.IndexFunc(lineFields, func(field string) bool { return strings.EqualFold(name, field) })
-			switch {
-			case !named || known < 0 && (len(l.ignored) == mostIgnored || slices.Contains(l.ignored, name)):
-			case known < 0:
-				l.ignored = append(l.ignored, name)
-			case name != lineFields[known]:
-				return fmt.Errorf("field %q, expected %q", name, lineFields[known])
-			case seen[known]:
-				return fmt.Errorf("field %q appears twice, expected it once", name)
-			default:
-				seen[known] = true
+	members, err := jsonobject.Members(text)
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		known := slices.IndexFunc(lineFields, func(field string) bool { return strings.EqualFold(m.Name, field) })
+		switch {
+		case known < 0 && len(l.ignored) < mostIgnored:
+			l.ignored = slice.Add(l.ignored, m.Name)
+		case known < 0:
+		case m.Name != lineFields[known]:
+			return fmt.Errorf("field %q, expected %q", m.Name, lineFields[known])
+		case m.Value[0] == '[':
+			if before, _, null := bytes.Cut(m.Value, []byte("null")); null {
+				return fmt.Errorf("%s[%d] is null (a NaN?), expected a number", m.Name, bytes.Count(before, []byte(",")))
 			}
 		}
 	}
 	return nil
 }
 
-// stringEnd returns the end of the string that begins at i.
-func stringEnd(text []byte, i int) int {
-	for i++; ; {
-		k := bytes.IndexAny(text[i:], `"\\`)
-		if k < 0 {
-			return len(text)
-		}
-		if i += k; text[i] == '"' {
-			return i + 1
-		}
-		i += 2
-	}
-}
-
 // jsonCause turns an error of encoding/json into a clear message.
 func jsonCause(err error) error {
-	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
-		return fmt.Errorf("the text ends in the middle of a value: the file is incomplete, copy or make it again: %w", io.ErrUnexpectedEOF)
-	case errors.As(err, &kind):
+	if errors.As(err, &kind) {
 		return typeCause(kind)
-	case !errors.As(err, &syntax):
-		return err
-	case strings.Contains(syntax.Error(), "unexpected end"):
-		return fmt.Errorf("the text ends in the middle of a value: the file is incomplete, copy or make it again: %w", io.ErrUnexpectedEOF)
-	case strings.Contains(syntax.Error(), "'N'") || strings.Contains(syntax.Error(), "'I'"):
-		return fmt.Errorf("%w at byte %d: NaN and Infinity are not JSON numbers", err, syntax.Offset)
 	}
-	return fmt.Errorf("%w at byte %d", err, syntax.Offset)
+	return jsonobject.Cause(err)
 }
 
 // typeCause returns an error that names the field with a value of a wrong type.
