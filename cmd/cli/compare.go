@@ -66,14 +66,8 @@ func (f *compareFlags) run(c *call, table policies.Table) error {
 	}
 	f.view.Defaults = defaultsOf(table)
 	of := choice{where: f.where.conditions, split: corpus.Whole}
-	compared, selected, err := useResults(c.Context(), paths, of, func(of *collected) (any, error) {
-		rows, err := board.NewStarts(&of.warmed.Collector, &of.cold.Collector)
-		if err != nil {
-			return nil, err
-		}
-		return f.compare(rows, slices.Clone(wanted), board.Options{Incomplete: of.incomplete}, table)
-	}, func(s *selection) (any, error) {
-		return f.compare(board.StartsOf(s.rows), wanted, board.Options{Incomplete: s.incomplete}, table)
+	compared, selected, err := useResults(c.Context(), paths, of, func(r *results) (any, error) {
+		return f.compare(r.starts, slices.Clone(wanted), board.Options{Incomplete: r.incomplete}, table)
 	})
 	if errors.Is(err, errSame) {
 		return usagef("compare: %s and %s are the same policy: name two policies", c.args[0], c.args[1])

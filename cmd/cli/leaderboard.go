@@ -141,83 +141,13 @@ func (f *boardFlags) run(c *call) error {
 	return cmp.Or(f.renderAll(c.stdout, boards, f.format), errorOf(selected.incomplete))
 }
 
-// readBoards returns the boards of results, and their selection.
-func (c *choice) readBoards(ctx context.Context, paths []string, o board.Options) ([]render.PageBoard, selection, error) {
-	return useResults(ctx, paths, *c, func(of *collected) ([]render.PageBoard, error) { return of.boards(o) },
-		func(s *selection) (boards []render.PageBoard, err error) {
-			if o.Corpus, err = c.splitRows(s); err != nil {
-				return nil, err
-			}
-			o.Incomplete = s.incomplete
-			if boards, err = newBoards(s.rows, o); errors.Is(err, board.ErrNoOptimum) {
-				return nil, s.missing(err, "opt")
-			}
-			return boards, err
-		})
-}
-
-// splitRows keeps the rows of the part of the corpus that --split names. It returns the version and part
-// of the corpus that the remaining rows are of, empty for other traces.
-func (c *choice) splitRows(s *selection) (string, error) {
-	digests := map[string]string{}
-	for i := range s.rows {
-		digests[s.rows[i].Trace] = s.rows[i].TraceDigest
+// readBoards returns the boards of results, and the results.
+func (c *choice) readBoards(ctx context.Context, paths []string, o board.Options) ([]render.PageBoard, *results, error) {
+	boards, from, err := useResults(ctx, paths, *c, func(r *results) ([]render.PageBoard, error) { return r.boards(o) })
+	if errors.Is(err, board.ErrNoOptimum) {
+		err = from.missing(err, "opt")
 	}
-	if part := digestsOf(c.split); part != nil {
-		latest := corpus.Latest()
-		for _, name := range latest.Part(c.split) {
-			if digests[name] != part[name] {
-				return "", fmt.Errorf("--split %s: the rows lack %s of corpus version %d: run make leaderboard, or remove --split", c.split, name, latest.Number)
-			}
-		}
-		s.rows = slices.DeleteFunc(slices.Clone(s.rows), func(r result.Row) bool { return part[r.Trace] == "" })
-		digests = part
-	}
-	return corpusName(corpus.Find(digests)), nil
-}
-
-// corpusName returns the text of a board for a part of the corpus, empty without one.
-func corpusName(v *corpus.Version, part corpus.Split) string {
-	if v == nil {
-		return ""
-	}
-	return fmt.Sprintf("version %d, %s", v.Number, part)
-}
-
-func newBoards(rows []result.Row, o board.Options) ([]render.PageBoard, error) {
-	warmed, cold := result.SplitCold(rows)
-	return startBoards(func(isCold bool, title string) (*board.Board, []result.Row, error) {
-		own := warmed
-		if isCold {
-			own = cold
-		}
-		if len(own) == 0 {
-			return nil, nil, nil
-		}
-		b, err := board.NewBoard(own, o)
-		if err != nil && len(own) < len(rows) {
-			err = fmt.Errorf("cold starts (%d of %d rows) have a board of their own, and one of the two boards fails: %s: %w: "+
-				"choose with --where warmup=cold or --where warmup!=cold", len(cold), len(rows), strings.ToLower(title), err)
-		}
-		return b, own, err
-	})
-}
-
-// startBoards makes the boards of the warmed and of the cold rows, which are never pooled (SEMANTICS S8).
-// of returns a board with the rows of its heat maps, or nil without rows. An only board has no title.
-func startBoards(of func(cold bool, title string) (*board.Board, []result.Row, error)) (boards []render.PageBoard, err error) {
-	for _, p := range []render.PageBoard{{Title: "Warmed caches"}, {Title: "Cold starts", Suffix: "-cold"}} {
-		if p.Board, p.Rows, err = of(p.Suffix != "", p.Title); err != nil {
-			return nil, err
-		}
-		if p.Board != nil {
-			boards = append(boards, p)
-		}
-	}
-	if len(boards) == 1 {
-		boards[0].Title, boards[0].Suffix = "", ""
-	}
-	return boards, nil
+	return boards, from, err
 }
 
 // bestOf returns the two policies that lead the first board, fewer if it ranks fewer.

@@ -13,7 +13,6 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/corpus"
 	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/board"
-	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/all"
 )
@@ -83,10 +82,8 @@ func TestSortedRowsOneAtATime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows.jsonl")
 	writeLines(t, path, rows)
 	of := choice{split: corpus.Whole}
-	boards, from, err := collect(t.Context(), []string{path}, of, func(c *collected) ([]render.PageBoard, error) {
-		return c.boards(board.Options{Resamples: 10})
-	})
-	if err != nil || from == nil || len(boards) != 2 {
+	boards, from, err := of.readBoards(t.Context(), []string{path}, board.Options{Resamples: 10})
+	if err != nil || from.files == nil || len(boards) != 2 {
 		t.Fatalf("%d boards from %v, %v", len(boards), from, err)
 	}
 	var want, got bytes.Buffer
@@ -108,14 +105,14 @@ func TestSortedRowsOneAtATime(t *testing.T) {
 	}
 }
 
-// A stopped collect shares nothing with the work that it leaves behind. The race detector checks this.
+// A stopped use of results shares nothing with the work that it leaves behind. The race detector checks this.
 func TestStoppedCollectLeavesWork(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows.jsonl")
 	writeLines(t, path, sortedRows(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	used := make(chan struct{})
-	made, from, err := collect(ctx, []string{path}, choice{split: corpus.Whole}, func(*collected) (int, error) {
+	made, from, err := useResults(ctx, []string{path}, choice{split: corpus.Whole}, func(*results) (int, error) {
 		close(used)
 		return 1, nil
 	})

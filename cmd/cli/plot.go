@@ -243,14 +243,7 @@ func (f *plotFlags) heatmap(c *call) error {
 		return err
 	}
 	of := choice{where: f.where.conditions, split: corpus.Whole, heat: true, alone: true}
-	rows, selected, err := useResults(c.Context(), c.args, of, func(c *collected) ([]result.Row, error) {
-		if c.warmed.heat != nil && c.cold.heat != nil { // messages name cells in the order of the rows
-			return nil, board.ErrNotCollected
-		}
-		return append(c.warmed.heat, c.cold.heat...), nil
-	}, func(s *selection) ([]result.Row, error) {
-		return slice.Filter(s.rows, func(r result.Row) bool { return isHeat(&r) }), nil
-	})
+	rows, selected, err := useResults(c.Context(), c.args, of, func(r *results) ([]result.Row, error) { return r.heat, nil })
 	if err != nil {
 		return err
 	}

@@ -29,18 +29,21 @@ import (
 // resultsFolder holds the rows that are read if none are named.
 const resultsFolder = "results"
 
-// selection holds the rows that --where selects, all rows, and the conditions.
-type selection struct {
-	rows, all  []result.Row
-	where      result.Where
+// results are the rows that the conditions select. They were read one at a time, or are in memory.
+type results struct {
+	starts     *board.Starts
+	heat       []result.Row       // of heat maps
+	corpus     string             // the version and part of the corpus that the rows are of, empty for other traces
 	incomplete *result.Incomplete // nil if the folders have all requested cells
-	files      *result.Files      // of rows that were read one at a time, without rows
+	files      *result.Files      // of rows that were read one at a time, else nil
+	rows, all  []result.Row       // in memory: the selected rows, and all
+	where      result.Where
 }
 
 // readResults reads the rows of all paths, or of the results folder if there are none, and
 // keeps those that the conditions select.
-func readResults(ctx context.Context, paths []string, where result.Where) (s selection, err error) {
-	s.where = where
+func readResults(ctx context.Context, paths []string, where result.Where) (s *results, err error) {
+	s = &results{where: where}
 	requested, err := readRequested(paths)
 	if err != nil {
 		return s, err
@@ -63,13 +66,52 @@ func readResults(ctx context.Context, paths []string, where result.Where) (s sel
 	return s, nil
 }
 
-// collected is the parts of rows that boards, comparisons and heat maps need. The rows were read one at
-// a time.
-type collected struct {
-	warmed, cold collectedBoard
-	incomplete   *result.Incomplete
-	digests      map[string]string // by trace
-	files        *result.Files
+// choose keeps the rows of the part of the corpus that --split names, and finds those of heat maps.
+func (s *results) choose(split corpus.Split) error {
+	digests := map[string]string{}
+	for i := range s.rows {
+		digests[s.rows[i].Trace] = s.rows[i].TraceDigest
+	}
+	if part := digestsOf(split); part != nil {
+		latest := corpus.Latest()
+		for _, name := range latest.Part(split) {
+			if digests[name] != part[name] {
+				return fmt.Errorf("--split %s: the rows lack %s of corpus version %d: run make leaderboard, or remove --split", split, name, latest.Number)
+			}
+		}
+		s.rows = slices.DeleteFunc(slices.Clone(s.rows), func(r result.Row) bool { return part[r.Trace] == "" })
+		digests = part
+	}
+	s.corpus, s.starts = corpusName(digests), board.StartsOf(s.rows)
+	s.heat = slice.Filter(s.rows, func(r result.Row) bool { return isHeat(&r) })
+	return nil
+}
+
+// corpusName returns the text of a board for the part of the corpus with these digests, empty without one.
+func corpusName(digests map[string]string) string {
+	v, part := corpus.Find(digests)
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprintf("version %d, %s", v.Number, part)
+}
+
+// boards returns the boards of the warmed and of the cold rows. An only board has no title.
+func (s *results) boards(o board.Options) (boards []render.PageBoard, err error) {
+	o.Incomplete, o.Corpus = s.incomplete, s.corpus
+	warmed, cold := result.SplitCold(s.heat)
+	for _, p := range []render.PageBoard{{Title: "Warmed caches", Rows: warmed}, {Title: "Cold starts", Suffix: "-cold", Rows: cold}} {
+		if p.Board, err = s.starts.Board(p.Suffix != "", o); err != nil {
+			return nil, err
+		}
+		if p.Board != nil {
+			boards = append(boards, p)
+		}
+	}
+	if len(boards) == 1 {
+		boards[0].Title, boards[0].Suffix = "", ""
+	}
+	return boards, nil
 }
 
 // collectedBoard is a board, and the rows of its heat maps.
@@ -168,12 +210,12 @@ type choice struct {
 	alone bool // heat maps are needed, and no cells
 }
 
-// collect returns use of results in little memory, and the results. If it cannot, they are nil, and
-// readResults has to read the rows, and to explain errors.
-func collect[T any](ctx context.Context, paths []string, of choice, use func(*collected) (T, error)) (made T, from *collected, err error) {
+// useResults returns use of results, and the results. It reads rows one at a time if it can. Otherwise
+// it reads all rows, and errors are those of the second use.
+func useResults[T any](ctx context.Context, paths []string, of choice, use func(*results) (T, error)) (made T, s *results, err error) {
 	type both struct {
 		made T
-		from *collected
+		from *results
 	}
 	b, err := unlessStopped(ctx, func() (b both, err error) {
 		if b.from, err = collectResults(paths, of); err == nil {
@@ -181,36 +223,27 @@ func collect[T any](ctx context.Context, paths []string, of choice, use func(*co
 		}
 		return b, err
 	})
-	if stopped := ctx.Err(); stopped != nil {
+	switch stopped := ctx.Err(); {
+	case stopped != nil:
 		return made, nil, stopped
-	}
-	if err != nil {
-		return made, nil, nil
-	}
-	return b.made, b.from, nil
-}
-
-// useResults returns use of results, and the results. It reads rows one at a time if it can, and the
-// selection then has files instead of rows. Otherwise it reads all rows, and useAll explains errors.
-func useResults[T any](ctx context.Context, paths []string, of choice, use func(*collected) (T, error),
-	useAll func(*selection) (T, error)) (made T, s selection, err error) {
-	made, from, err := collect(ctx, paths, of, use)
-	if err != nil || from != nil {
-		if from != nil {
-			s = selection{incomplete: from.incomplete, files: from.files}
-		}
-		return made, s, err
+	case err == nil:
+		return b.made, b.from, nil
 	}
 	if s, err = readResults(ctx, paths, of.where); err != nil {
 		return made, s, err
 	}
-	made, err = unlessStopped(ctx, func() (T, error) { return useAll(&s) })
+	made, err = unlessStopped(ctx, func() (made T, err error) {
+		if err := s.choose(of.split); err != nil {
+			return made, err
+		}
+		return use(s)
+	})
 	return made, s, cmp.Or(ctx.Err(), err) // of a stopped use, cells lack times
 }
 
 // collectResults is readResults for boards, comparisons and heat maps. It holds one row of each cell,
 // and those of heat maps.
-func collectResults(paths []string, chosen choice) (*collected, error) {
+func collectResults(paths []string, chosen choice) (*results, error) {
 	if len(paths) == 0 {
 		paths = []string{resultsFolder}
 	}
@@ -223,8 +256,9 @@ func collectResults(paths []string, chosen choice) (*collected, error) {
 		return nil, err
 	}
 	part := digestsOf(chosen.split)
-	c := &collected{digests: map[string]string{}, files: from}
-	var cells []result.Row // one of each cell and level of detail
+	var warmed, cold collectedBoard
+	digests := map[string]string{} // by trace
+	var cells []result.Row         // one of each cell and level of detail
 	level := [2]bool{}
 	var of *collectedBoard // the last row's
 	found := false
@@ -237,12 +271,12 @@ func collectResults(paths []string, chosen choice) (*collected, error) {
 			return nil
 		}
 		found = true
-		to := &c.warmed
+		to := &warmed
 		if r.Warmup == result.ColdStart {
-			to = &c.cold
+			to = &cold
 		}
 		if same = same && to == of; !same {
-			c.digests[r.Trace] = r.TraceDigest
+			digests[r.Trace] = r.TraceDigest
 		}
 		of = to
 		if chosen.heat {
@@ -258,11 +292,15 @@ func collectResults(paths []string, chosen choice) (*collected, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(result.WithoutOutdated(requested, cells)) < len(cells) || !found || part != nil && !maps.Equal(part, c.digests) {
+	if len(result.WithoutOutdated(requested, cells)) < len(cells) || !found || part != nil && !maps.Equal(part, digests) {
 		return nil, board.ErrNotCollected
 	}
-	c.incomplete = result.FindIncomplete(requested, cells, chosen.where)
-	return c, nil
+	if chosen.alone && warmed.heat != nil && cold.heat != nil { // messages name cells in the order of the rows
+		return nil, board.ErrNotCollected
+	}
+	starts, err := board.NewStarts(&warmed.Collector, &cold.Collector)
+	return &results{starts: starts, heat: append(warmed.heat, cold.heat...), corpus: corpusName(digests),
+		incomplete: result.FindIncomplete(requested, cells, chosen.where), files: from}, err
 }
 
 // selects reports whether a row is chosen. part is digestsOf the split.
@@ -317,21 +355,6 @@ func digestsOf(split corpus.Split) map[string]string {
 	return digests
 }
 
-func (c *collected) boards(o board.Options) ([]render.PageBoard, error) {
-	o.Incomplete, o.Corpus = c.incomplete, corpusName(corpus.Find(c.digests))
-	return startBoards(func(cold bool, _ string) (*board.Board, []result.Row, error) {
-		of := &c.warmed
-		if cold {
-			of = &c.cold
-		}
-		if of.Empty() {
-			return nil, nil, nil
-		}
-		b, err := of.Board(o)
-		return b, of.heat, err
-	})
-}
-
 // readRequested reads the requested cells of the folders among the paths.
 func readRequested(paths []string) (requested []result.Row, err error) {
 	if len(paths) == 0 {
@@ -372,7 +395,7 @@ func errorOf(i *result.Incomplete) error {
 
 // missing explains an error that is about a policy without rows: if --where removed the rows
 // of the policy, it says so and states the conditions that keep them.
-func (s *selection) missing(err error, policy string) error {
+func (s *results) missing(err error, policy string) error {
 	policy = policies.Named(policy, slice.Map(s.all, func(r result.Row) string { return r.Policy }))
 	removed := 0
 	with := s.where.Including(policy)

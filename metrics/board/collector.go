@@ -3,6 +3,7 @@ package board
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/kvreplay/kvreplay/internal/slice"
@@ -85,9 +86,6 @@ func (c *Collector) finish() error {
 	return nil
 }
 
-// Empty reports whether no row was added.
-func (c *Collector) Empty() bool { return len(c.rows)+len(c.top)+len(c.below) == 0 }
-
 // Board returns the board that NewBoard returns for the rows.
 func (c *Collector) Board(o Options) (*Board, error) {
 	if err := c.finish(); err != nil {
@@ -109,8 +107,10 @@ func checkKinds(cells []*cell) error {
 	return err
 }
 
-// Starts are the rows of comparisons, which came one at a time or are all in memory.
+// Starts are the rows of boards and comparisons, which came one at a time or are all in memory. Rows of
+// warmed caches and of cold starts are never pooled (SEMANTICS S8).
 type Starts struct {
+	board    func(cold bool, o Options) (*Board, error)
 	comparer func(o Options) (*comparer, error)
 	policies []string
 }
@@ -119,15 +119,46 @@ type Starts struct {
 func NewStarts(warmed, cold *Collector) (*Starts, error) {
 	err := cmp.Or(warmed.finish(), cold.finish())
 	cells := slices.Concat(warmed.top, warmed.below, cold.top, cold.below)
-	policies := text.Union(slice.Map(cells, func(c *cell) string { return c.policy }))
-	return &Starts{func(o Options) (*comparer, error) { return collectedComparer(warmed, cold, o) }, policies}, err
+	s := &Starts{policies: text.Union(slice.Map(cells, func(c *cell) string { return c.policy }))}
+	s.comparer = func(o Options) (*comparer, error) { return collectedComparer(warmed, cold, o) }
+	s.board = func(isCold bool, o Options) (*Board, error) {
+		of := warmed
+		if isCold {
+			of = cold
+		}
+		if len(of.top)+len(of.below) == 0 {
+			return nil, nil
+		}
+		return of.Board(o)
+	}
+	return s, err
 }
 
 // StartsOf returns rows in memory.
 func StartsOf(rows []result.Row) *Starts {
-	policies := text.Union(slice.Map(rows, func(r result.Row) string { return r.Policy }))
-	return &Starts{func(o Options) (*comparer, error) { return newComparer(rows, o), nil }, policies}
+	s := &Starts{policies: text.Union(slice.Map(rows, func(r result.Row) string { return r.Policy }))}
+	s.comparer = func(o Options) (*comparer, error) { return newComparer(rows, o), nil }
+	s.board = func(isCold bool, o Options) (*Board, error) {
+		own, cold := result.SplitCold(rows)
+		if isCold {
+			own = cold
+		}
+		if len(own) == 0 {
+			return nil, nil
+		}
+		b, err := NewBoard(own, o)
+		if err != nil && len(own) < len(rows) {
+			name := map[bool]string{false: "warmed caches", true: "cold starts"}[isCold]
+			err = fmt.Errorf("cold starts (%d of %d rows) have a board of their own, and one of the two boards fails: %s: %w: "+
+				"choose with --where warmup=cold or --where warmup!=cold", len(cold), len(rows), name, err)
+		}
+		return b, err
+	}
+	return s
 }
+
+// Board returns the board of the warmed rows or of the cold ones. It is nil without such rows.
+func (s *Starts) Board(cold bool, o Options) (*Board, error) { return s.board(cold, o) }
 
 func collectedComparer(warmed, cold *Collector, o Options) (*comparer, error) {
 	c := &comparer{options: o, sampler: newSampler(o), samples: map[string]*result.Row{}}
