@@ -120,7 +120,7 @@ type longbenchFlags struct {
 
 func (f *longbenchFlags) define(fl *flagSet, tasks string) {
 	f.promptsFlags.define(fl)
-	fl.StringSliceVar(&f.options.Tasks, "task", []string{longbench.All}, tasks)
+	fl.StringSliceVar(&f.options.Tasks, "task", []string{prompts.All}, tasks)
 	fl.IntVar(&f.options.Samples, "samples", 0, "make at most `N` prompts per task (default: all)")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed that draws the rows of --samples (default: the first rows)")
 	fl.IntVar(&f.options.Length, "length", 0, "cut the middle of prompts with more than `N` tokens (default: no limit)")
@@ -226,7 +226,7 @@ that it is a substitute. The same options and sources give the same prompts.`,
   kvreplay datasets make offline --task repobench_go --length 131072 -o long.jsonl`,
 		flags: func(fl *flagSet) {
 			f.promptsFlags.define(fl)
-			fl.StringSliceVar(&o.Tasks, "task", []string{offline.All}, "make prompts of these `TASKS`, or of all")
+			fl.StringSliceVar(&o.Tasks, "task", []string{prompts.All}, "make prompts of these `TASKS`, or of all")
 			fl.IntVar(&o.Samples, "samples", 5, "number of prompts per task")
 			fl.IntVar(&o.Length, "length", 8192, "most tokens of a prompt and its answer, without a chat template")
 			fl.Uint64Var(&o.Seed, "seed", 42, "seed of all random numbers")
@@ -241,7 +241,7 @@ that it is a substitute. The same options and sources give the same prompts.`,
 
 func (f *offlineFlags) run(c *call) error {
 	ofText := func(task string) bool {
-		return task == offline.All || strings.HasSuffix(strings.TrimSpace(task), "_text")
+		return task == prompts.All || strings.HasSuffix(strings.TrimSpace(task), "_text")
 	}
 	if f.options.Places.Texts != nil && !slices.ContainsFunc(f.options.Tasks, ofText) {
 		return usagef("--text needs a task that ends in _text: add one to --task")
@@ -285,7 +285,7 @@ replace the benchmark's, and rows and manifest say so.`,
   kvreplay datasets make ruler --task qa_1 --length 16384 -o qa.jsonl --squad dev-v2.0.json`,
 		flags: func(fl *flagSet) {
 			f.promptsFlags.define(fl)
-			fl.StringSliceVar(&o.Tasks, "task", []string{"all"}, "make prompts of these `TASKS`, or of all")
+			fl.StringSliceVar(&o.Tasks, "task", []string{prompts.All}, "make prompts of these `TASKS`, or of all")
 			fl.IntSliceVar(&o.Lengths, "length", []int{4096}, "most tokens of a prompt and its answer, one or more `LENGTHS`")
 			fl.IntVar(&o.Samples, "samples", 500, "number of prompts per task and length")
 			fl.Uint64Var(&o.Seed, "seed", 42, "seed of all random numbers")
@@ -304,7 +304,7 @@ func (f *rulerFlags) run(c *call) error {
 	}
 	for _, texts := range []struct{ flag, file string }{{"essays", f.options.Essays}, {"squad", f.options.Squad}, {"hotpotqa", f.options.HotpotQA}} {
 		readers := ruler.ReadersOf(texts.flag)
-		named := func(task string) bool { return task == "all" || slices.Contains(readers, task) }
+		named := func(task string) bool { return task == prompts.All || slices.Contains(readers, task) }
 		if texts.file != "" && !slices.ContainsFunc(f.options.Tasks, named) {
 			return usagef("--%s needs the task %s: add it to --task", texts.flag, strings.Join(readers, " or "))
 		}

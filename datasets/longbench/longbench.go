@@ -169,23 +169,11 @@ func MakeV2(ctx context.Context, o Options, source string, write Sink) (*prompts
 
 // chooseQuestions checks the options and returns the domains, in order.
 func (o *Options) chooseQuestions() ([]string, error) {
-	all := DomainTasks()
 	err := cmp.Or(oneOf("difficulty", o.Difficulty, Difficulties), oneOf("context", o.Context, Contexts))
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range o.Tasks {
-		if name == All {
-			return all, nil
-		}
-		if err := oneOf("domain", name, all); err != nil {
-			return nil, err
-		}
-	}
-	if len(o.Tasks) == 0 {
-		return all, nil
-	}
-	return slices.DeleteFunc(all, func(t string) bool { return !slices.Contains(o.Tasks, t) }), nil
+	return prompts.ChooseTasks("domain", o.Tasks, DomainTasks())
 }
 
 // oneOf rejects an unknown value. "" is valid.

@@ -116,7 +116,7 @@ func TestFolder(t *testing.T) {
 		set := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(p), ".jsonl"), "_e")
 		fatal.If(t, os.WriteFile(p, []byte(row("7", set, "c")), 0o666))
 	}
-	rows, _, err := collect(Options{Tokenizer: runes{}, Tasks: []string{All, AllE}}, folder)
+	rows, _, err := collect(Options{Tokenizer: runes{}, Tasks: []string{prompts.All, AllE}}, folder)
 	if want := []string{"lcc-7", "trec_e-7"}; err != nil || !slices.Equal(ids(rows), want) {
 		t.Errorf("%v, %v, want %v", ids(rows), err, want)
 	}

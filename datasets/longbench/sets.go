@@ -92,11 +92,8 @@ func (t task) name() string {
 	return t.Name
 }
 
-// Names of several tasks: the 21 sets, and those of LongBench-E.
-const (
-	All  = "all"
-	AllE = "all_e"
-)
+// AllE requests the sets of LongBench-E, as prompts.All requests the 21 sets.
+const AllE = "all_e"
 
 // allTasks returns the 21 sets, or LongBench-E's 13.
 func allTasks(e bool) (list []task) {

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/datasets/bom"
+	"github.com/kvreplay/kvreplay/datasets/prompts"
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/gunzip"
 	"github.com/kvreplay/kvreplay/internal/names"
@@ -187,11 +188,11 @@ func (l *library) names() (names []string) {
 // choose returns the requested tasks, in order: the named ones, or all of the library.
 func (l *library) choose(asked []string) (chosen []task, err error) {
 	if len(asked) == 0 {
-		asked = []string{All}
+		asked = []string{prompts.All}
 	}
 	wanted := map[string]bool{}
 	for _, name := range asked {
-		if name == All || name == AllE {
+		if name == prompts.All || name == AllE {
 			found := false
 			for _, t := range allTasks(name == AllE) {
 				if l.files[t.name()] != nil {

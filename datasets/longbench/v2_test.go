@@ -88,7 +88,7 @@ func TestV2Choice(t *testing.T) {
 		want string
 	}{
 		{Options{Tasks: []string{"long_in_context_learning"}}, "3"},
-		{Options{Tasks: []string{All}}, "123"},
+		{Options{Tasks: []string{prompts.All}}, "123"},
 		{Options{Difficulty: "hard"}, "23"},
 		{Options{Context: "short"}, "12"},
 		{Options{Context: "short", Difficulty: "hard"}, "2"},

@@ -22,7 +22,7 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/longbench"
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 	"github.com/kvreplay/kvreplay/datasets/tokens"
-	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Benchmark is the name of these tasks in prompts.Row and in the manifest.
@@ -31,13 +31,10 @@ const Benchmark = "substitute"
 // Version changes when the same input gives other prompts than before.
 const Version = "3"
 
-// All requests every task.
-const All = "all"
-
 // Options configure Make. The same options, tokenizer and sources give the same prompts. A prompt
 // depends on seed, task, index and length, not on the number of samples or on the other tasks.
 type Options struct {
-	Tasks     []string // by name. Empty or All: every task whose sources exist
+	Tasks     []string // by name. Empty or prompts.All: every task whose sources exist
 	Samples   int      // prompts of each task
 	Seed      uint64
 	Length    int // largest number of tokens of a prompt, those to generate included
@@ -152,24 +149,10 @@ func (o *Options) makeTask(ctx context.Context, t Task, s *sources, m *prompts.M
 	return notes, nil
 }
 
-// choose returns the tasks of the names, in the order of the table.
-func choose(asked []string) ([]Task, error) {
-	known := names.Of(All)
-	for _, t := range tasks {
-		known = append(known, names.Name{Name: t.Name})
-	}
-	var chosen []string
-	for _, text := range asked {
-		name, err := names.Find("task", text, known)
-		if err != nil {
-			return nil, err
-		}
-		chosen = append(chosen, name)
-	}
-	if len(chosen) == 0 || slices.Contains(chosen, All) {
-		return Tasks(), nil
-	}
-	return slices.DeleteFunc(Tasks(), func(t Task) bool { return !slices.Contains(chosen, t.Name) }), nil
+// choose returns the requested tasks in the order of the table.
+func choose(requested []string) ([]Task, error) {
+	chosen, err := prompts.ChooseTasks("task", requested, slice.Map(tasks, func(t Task) string { return t.Name }))
+	return slice.Filter(tasks, func(t Task) bool { return slices.Contains(chosen, t.Name) }), err
 }
 
 // Task is a kind of prompt.

@@ -2,9 +2,38 @@ package prompts
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kvreplay/kvreplay/datasets/tokens"
+	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
+
+// All requests every task of a benchmark.
+const All = "all"
+
+// ChooseTasks returns the requested tasks in the order of known, or all of them for All and without any.
+// kind names a task in errors.
+func ChooseTasks(kind string, requested, known []string) ([]string, error) {
+	var chosen []string
+	for _, text := range requested {
+		name, err := names.Find(kind, text, names.Of(append([]string{All}, known...)...))
+		switch {
+		case err != nil:
+			return nil, err
+		case name == All && len(requested) > 1:
+			return nil, fmt.Errorf("%s all includes the others: remove them", kind)
+		case slices.Contains(chosen, name):
+			return nil, fmt.Errorf("%s %s is given twice", kind, name)
+		case name != All:
+			chosen = append(chosen, name)
+		}
+	}
+	if chosen == nil {
+		return known, nil
+	}
+	return slice.Filter(known, func(name string) bool { return slices.Contains(chosen, name) }), nil
+}
 
 // Maker makes the prompts of a benchmark. Its tasks draw samples or read rows. The maker fits
 // samples to a length, completes the rows and lists them in the manifest.

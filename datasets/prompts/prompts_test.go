@@ -104,3 +104,24 @@ func TestManifestOfAnother(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// Requested tasks have the order of the known ones. A task is requested once, alone or by all.
+func TestChooseTasks(t *testing.T) {
+	known := []string{"vt", "qa_1", "qa_2"}
+	for requested, want := range map[string]string{"": "vt qa_1 qa_2", "all": "vt qa_1 qa_2", "qa_2,VT": "vt qa_2", "qa-1": "qa_1"} {
+		var list []string
+		if requested != "" {
+			list = strings.Split(requested, ",")
+		}
+		chosen, err := prompts.ChooseTasks("task", list, known)
+		fatal.If(t, err)
+		if got := strings.Join(chosen, " "); got != want {
+			t.Errorf("%q: %s, expected %s", requested, got, want)
+		}
+	}
+	for requested, want := range map[string]string{"vt,all": "task all includes the others", "vt,Vt": "task vt is given twice", "qa": `unknown task "qa"`} {
+		if _, err := prompts.ChooseTasks("task", strings.Split(requested, ","), known); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, expected %q", requested, err, want)
+		}
+	}
+}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 	"github.com/kvreplay/kvreplay/datasets/tokens"
-	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
@@ -168,25 +167,13 @@ func ReadersOf(text string) (list []string) {
 	return list
 }
 
-// resolve returns the named tasks in the order of Names. "all" is every one.
-func resolve(asked []string) ([]task, error) {
-	wanted := make(map[string]bool)
-	for _, text := range asked {
-		name, err := names.Find("task", text, names.Of(append([]string{"all"}, Names()...)...))
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("ruler: %w", err)
-		case name == "all" && len(asked) == 1:
-			return tasks, nil
-		case name == "all":
-			return nil, fmt.Errorf("ruler: task all includes the others: remove them")
-		case wanted[name]:
-			return nil, fmt.Errorf("ruler: task %s is given twice", name)
-		}
-		wanted[name] = true
+// resolve returns the requested tasks in the order of Names.
+func resolve(requested []string) ([]task, error) {
+	chosen, err := prompts.ChooseTasks("task", requested, Names())
+	if err != nil {
+		return nil, fmt.Errorf("ruler: %w", err)
 	}
-	list := slice.Filter(tasks, func(t task) bool { return wanted[t.name] })
-	return list, nil
+	return slice.Filter(tasks, func(t task) bool { return slices.Contains(chosen, t.name) }), nil
 }
 
 // maker has the options and the texts that they name.
