@@ -82,11 +82,10 @@ func (f *allocateFlags) run(c *call) error {
 		return err
 	}
 	if f.plan != "" {
-		plan, err := unlessStopped(c.Context(), func() (*allocate.Plan, error) { return allocate.Read(f.plan) })
-		if err != nil {
+		var err error
+		if f.options.Plan, err = allocate.Read(c.Context(), f.plan); err != nil {
 			return err
 		}
-		f.options.Plan = plan
 	}
 	selected, err := readResults(c.Context(), c.args, f.where.conditions)
 	if err != nil {

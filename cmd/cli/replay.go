@@ -301,7 +301,7 @@ func (f *replayFlags) options(c *call) (o replay.Options, err error) {
 			return o, usagef("--allocation and --capacity both set capacities: remove one of them")
 		}
 		o.Capacities = nil
-		if o.Allocation, err = unlessStopped(c.Context(), func() (*allocate.Plan, error) { return allocate.Read(f.allocation) }); err != nil {
+		if o.Allocation, err = allocate.Read(c.Context(), f.allocation); err != nil {
 			return o, err
 		}
 	}

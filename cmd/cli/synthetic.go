@@ -118,14 +118,9 @@ func (f *syntheticFlags) options(c *call) (*synthetic.Dials, error) {
 		d, layers = *preset, preset.Layers
 	}
 	if f.dials != "" {
-		read, err := unlessStopped(c.Context(), func() (*synthetic.Dials, error) {
-			own := d
-			return &own, own.Read(f.dials)
-		})
-		if err != nil {
+		if err := d.Read(c.Context(), f.dials); err != nil {
 			return nil, err
 		}
-		d = *read
 	}
 	if err := f.override(c.Flags(), &d); err != nil {
 		return nil, err

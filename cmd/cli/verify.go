@@ -124,7 +124,7 @@ func (f *verifyFlags) options(ctx context.Context) (verify.Options, error) {
 		return o, usagef("--traces missing: name trace files, or folders of *.parquet")
 	}
 	for _, path := range f.plans {
-		plan, err := unlessStopped(ctx, func() (*allocate.Plan, error) { return allocate.Read(path) })
+		plan, err := allocate.Read(ctx, path)
 		if err != nil {
 			return o, err
 		}

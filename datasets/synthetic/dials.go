@@ -11,14 +11,13 @@ package synthetic
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"math"
-	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -27,6 +26,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/trace"
@@ -427,14 +427,9 @@ func Preset(name string) (*Dials, error) {
 	return &d, nil
 }
 
-// Read changes d by the dial file at path, in YAML or JSON.
-func (d *Dials) Read(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("read dials: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mostDialBytes+1))
+// Read changes d by the dial file at path, in YAML or JSON. Reading stops if ctx ends.
+func (d *Dials) Read(ctx context.Context, path string) error {
+	text, err := files.Read(ctx, path)
 	if err != nil {
 		return fmt.Errorf("read dials: %w", err)
 	}

@@ -3,11 +3,10 @@ package allocate
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -202,14 +201,9 @@ func (p *Plan) Write(path string) error {
 const mostPlanBytes = 16 << 20
 
 // Read reads a plan file strictly. An unknown, repeated or missing field, another schema, or an
-// impossible figure is an error that names the file.
-func Read(path string) (*Plan, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("read plan: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mostPlanBytes+1))
+// impossible figure is an error that names the file. Reading stops if ctx ends.
+func Read(ctx context.Context, path string) (*Plan, error) {
+	text, err := files.Read(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("read plan: %w", err)
 	}

@@ -29,7 +29,7 @@ func TestPlanFile(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "plan.yaml")
 		p := somePlan(f)
 		fatal.If(t, p.Write(path))
-		got, err := Read(path)
+		got, err := Read(t.Context(), path)
 		if err != nil || !reflect.DeepEqual(got, p) {
 			t.Fatalf("%+v, %v, want %+v", got, err, p)
 		}
@@ -40,7 +40,7 @@ func TestPlanFile(t *testing.T) {
 			t.Errorf("beside the plan: %v", left)
 		}
 	}
-	if _, err := Read(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "none.yaml") {
+	if _, err := Read(t.Context(), filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "none.yaml") {
 		t.Errorf("no file: %v", err)
 	}
 	if err := somePlan(Capacities).Write(filepath.Join(t.TempDir(), "no", "such", "folder.yaml")); err == nil {
@@ -209,7 +209,7 @@ func TestUnreadable(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "plan.yaml")
 	fatal.If(t, os.WriteFile(path, somePlan(Capacities).Encode(), 0))
-	if _, err := Read(path); err == nil {
+	if _, err := Read(t.Context(), path); err == nil {
 		t.Error("an unreadable file was read")
 	}
 }

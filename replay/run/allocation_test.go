@@ -22,7 +22,7 @@ func planOf(t *testing.T, o Options, memory string) (*allocate.Plan, int64) {
 	fatal.If(t, err)
 	path := filepath.Join(t.TempDir(), "plan.yaml")
 	fatal.If(t, reports[0].Plan.Write(path))
-	plan, err := allocate.Read(path)
+	plan, err := allocate.Read(t.Context(), path)
 	fatal.If(t, err)
 	return plan, reports[0].Profile.Plan.Misses
 }
