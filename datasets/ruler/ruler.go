@@ -13,7 +13,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 	"github.com/kvreplay/kvreplay/datasets/tokens"
@@ -266,6 +267,9 @@ func (m *maker) substitute(t task) string {
 	return ""
 }
 
+// batch is the number of samples per worker that are made before they are written.
+const batch = 8
+
 // rows makes the samples of a task at a length, several at a time, and writes them in order. The
 // search for a size begins at the size of the first.
 func (m *maker) rows(ctx context.Context, t task, length int) error {
@@ -280,40 +284,28 @@ func (m *maker) rows(ctx context.Context, t task, length int) error {
 	if err := m.Write(first); err != nil {
 		return err
 	}
-	type result struct {
-		row *prompts.Row
-		err error
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer cancel()
-	queue := make(chan chan result, m.options.Workers) // bounds the rows that wait
-	slots := make(chan struct{}, m.options.Workers)    // bounds the work
-	running.Go(func() {
-		defer close(queue)
-		for index := 1; index < m.options.Samples && ctx.Err() == nil; index++ {
-			out := make(chan result, 1)
-			slots <- struct{}{}
-			running.Go(func() {
-				defer func() { <-slots }()
-				row, _, err := m.row(t, length, index, guess)
-				out <- result{row, err}
+	for from := 1; from < m.options.Samples; from += batch * m.options.Workers {
+		n := min(batch*m.options.Workers, m.options.Samples-from)
+		made, errs := make([]*prompts.Row, n), make([]error, n)
+		var g errgroup.Group
+		g.SetLimit(m.options.Workers)
+		for i := range n {
+			g.Go(func() error {
+				if errs[i] = ctx.Err(); errs[i] == nil {
+					made[i], _, errs[i] = m.row(t, length, from+i, guess)
+				}
+				return errs[i]
 			})
-			select {
-			case queue <- out:
-			case <-ctx.Done():
+		}
+		_ = g.Wait() // the error of the first sample counts
+		for i, row := range made {
+			if errs[i] != nil {
+				return errs[i]
+			}
+			if err := m.Write(row); err != nil {
+				return err
 			}
 		}
-	})
-	for out := range queue {
-		r := <-out
-		if r.err != nil {
-			return r.err
-		}
-		if err := m.Write(r.row); err != nil {
-			return err
-		}
 	}
-	return ctx.Err()
+	return nil
 }
