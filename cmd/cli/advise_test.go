@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/datasets/corpus"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // adviceJSON is the part of the JSON form that tests read.
@@ -45,9 +46,7 @@ func adviseJSON(t *testing.T, args ...string) (a adviceJSON) {
 	t.Helper()
 	args = append(append([]string{"advise", "--format", "json"}, quickly...), args...)
 	stdout, _ := kvreplay(t, 0, args...)
-	if err := json.Unmarshal([]byte(stdout), &a); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(stdout), &a))
 	return a
 }
 
@@ -154,13 +153,9 @@ func TestAdviseEmbedded(t *testing.T) {
 func TestAdviseRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"empty.json": "", "list.json": "[]"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
-	if err := os.WriteFile(filepath.Join(dir, "huge.json"), make([]byte, 2<<20), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(filepath.Join(dir, "huge.json"), make([]byte, 2<<20), 0o644))
 	const model = "--model deepseek-v3.2 "
 	for args, want := range map[string]string{
 		"":                                   "--model missing: name a shape",

@@ -49,9 +49,7 @@ func sameTree(t *testing.T, want, got string) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return all
 	}
 	wanted, have := files(want), files(got)
@@ -122,19 +120,13 @@ func shardTrace(t *testing.T, name string, seed uint64) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 512, BlockTokens: 1, EntryBytes: 656})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for layer := range 12 {
 		s := replaytest.Overlapping(seed+uint64(layer), 8192, 512, 640, 1650, 0.8)
 		s.Layer = int32(layer)
-		if err := w.Write(s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(s))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	return path
 }
 
@@ -359,9 +351,7 @@ func TestBatchRefuses(t *testing.T) {
 	stray := filepath.Join(path+".packs", "shard-000007.jsonl.zst")
 	write(t, stray, good)
 	refusesMerge("belongs to no shard of the batch")
-	if err := os.Remove(stray); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Remove(stray))
 	must(t, "batch", "merge", path, "--out", merged)
 
 	broken := filepath.Join(t.TempDir(), "broken.batch")
@@ -379,9 +369,7 @@ func TestShardRefusesAnotherTrace(t *testing.T) {
 	fails(t, 2, "the batch file pins sha256:", "batch", "run", path, "--shard", "0")
 	write(t, at, content(t, newsTrace)[:200000])
 	fails(t, 2, "t.parquet", "batch", "run", path, "--shard", "0")
-	if err := os.Remove(at); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Remove(at))
 	fails(t, 1, "no such file", "batch", "run", path, "--shard", "0")
 }
 
@@ -389,16 +377,12 @@ func TestShardRefusesAnotherTrace(t *testing.T) {
 func TestBatchFolderMoves(t *testing.T) {
 	root := t.TempDir()
 	before, after := filepath.Join(root, "before"), filepath.Join(root, "after")
-	if err := os.MkdirAll(filepath.Join(before, "traces"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.MkdirAll(filepath.Join(before, "traces"), 0o755))
 	write(t, filepath.Join(before, "traces", "a.parquet"), content(t, newsTrace))
 	t.Chdir(before)
 	must(t, "batch", "plan", "traces/a.parquet", "--policy", "lru", "--rate", "3us", "-o", "g.batch")
 	t.Chdir(root)
-	if err := os.Rename(before, after); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Rename(before, after))
 	must(t, "batch", "run", "after/g.batch", "--shard", "0")
 	must(t, "batch", "merge", "after/g.batch", "--out", "results")
 }

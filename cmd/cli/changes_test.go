@@ -128,9 +128,7 @@ func TestProfileFromBeforeAnEdit(t *testing.T) {
 func TestReplayOfAnEarlierFolder(t *testing.T) {
 	path, out := smallTrace(t, small), t.TempDir()
 	args := []string{"replay", path, "--policy", "lru", "--capacity", "2x", "--out", out}
-	if code, _, stderr := run(args...); code != 0 {
-		t.Fatal(stderr)
-	}
+	must(t, args...)
 	says(t, 1, "row schema 1, this program reads schema 2: replay the trace again", "leaderboard", asSchema1(t, out))
 }
 

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 const exampleRows = "../../metrics/testdata/rows.jsonl"
@@ -36,9 +38,7 @@ func TestCompare(t *testing.T) {
 
 func TestCompareErrors(t *testing.T) {
 	rows, err := filepath.Abs(exampleRows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Chdir(t.TempDir())
 	for _, c := range []struct {
 		args string

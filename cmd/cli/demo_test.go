@@ -34,9 +34,7 @@ func TestDemo(t *testing.T) {
 func TestManual(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "86400")
 	out := filepath.Join(t.TempDir(), "man")
-	if code, _, stderr := run("man", "-o", out); code != 0 {
-		t.Fatal(stderr)
-	}
+	must(t, "man", "-o", out)
 	if page := content(t, filepath.Join(out, "kvreplay-replay.1")); !strings.Contains(page, `"Jan 1970"`) || !strings.Contains(page, "--capacity") {
 		t.Errorf("%.300s", page)
 	}

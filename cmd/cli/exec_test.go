@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
 
@@ -18,9 +19,7 @@ func withPackage(t *testing.T) string {
 	t.Helper()
 	interpreter := tracetest.Python(t, tracetest.PythonPackage("../.."))
 	path, err := filepath.Abs(pythonPackage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Setenv("PYTHONPATH", path)
 	return interpreter
 }
@@ -70,9 +69,7 @@ func TestPythonSkeleton(t *testing.T) {
 func TestPythonCheck(t *testing.T) {
 	python, dir := withPackage(t), t.TempDir()
 	text, err := os.ReadFile(filepath.Join(pythonPackage, "examples", "lru.py"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	file := filepath.Join(dir, "few.py")
 	write(t, file, strings.ReplaceAll(string(text), "pop(n)", "pop(n)[1:]"))
 	code, out, errs := run("policies", "check", "exec:"+python+" "+file, "--seed", "41")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/datasets/synthetic"
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 // Flags without effect in the given combination are refused, not ignored.
@@ -88,13 +89,9 @@ func TestDashIsNoInput(t *testing.T) {
 		says(t, 2, "- does not mean stdin: name a file", strings.Fields(command)...)
 	}
 	says(t, 2, `unknown policy "-"`, "policies", "describe", "-")
-	if err := os.Link(path, "-"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Link(path, "-"))
 	kvreplay(t, 0, "validate", "-")
-	if err := os.Link(path, "-trace.parquet"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Link(path, "-trace.parquet"))
 	says(t, 2, "-trace.parquet looks like flags: name the file ./-trace.parquet", "validate", "-trace.parquet")
 	kvreplay(t, 0, "validate", "./-trace.parquet")
 	says(t, 2, "unknown shorthand flag", "validate", "-x.parquet")
@@ -106,9 +103,7 @@ func TestDashIsNoInput(t *testing.T) {
 func TestFilesOfFlags(t *testing.T) {
 	path, dir := smallTrace(t, small), t.TempDir()
 	t.Chdir(dir)
-	if err := errors.Join(os.WriteFile("empty", nil, 0o600), os.WriteFile("card", nil, 0o600), os.WriteFile("rows.jsonl.gz", []byte("\x1f\x8b\x08"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(os.WriteFile("empty", nil, 0o600), os.WriteFile("card", nil, 0o600), os.WriteFile("rows.jsonl.gz", []byte("\x1f\x8b\x08"), 0o600)))
 	kvreplay(t, 0, "replay", path, "--policy", "lru", "--capacity", "1x", "--profile", "--out", "results")
 	profile, err := filepath.Glob("results/*.parquet")
 	if err != nil || len(profile) != 1 {
@@ -217,9 +212,7 @@ func TestHelpOfACommand(t *testing.T) {
 func TestAdvice(t *testing.T) {
 	out := profiled(t)
 	short := filepath.Join(t.TempDir(), "short.parquet")
-	if err := os.WriteFile(short, []byte("PAR1xxxxPAR1"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(short, []byte("PAR1xxxxPAR1"), 0o644))
 	for want, line := range map[string]string{
 		"those of retroinfer and kvdrive do\n": "clusters " + newsTrace + " -o " + filepath.Join(t.TempDir(), "c"),
 		"do. Name a file of clusters\n":        "replay " + newsTrace + " --clusters lists",
@@ -283,9 +276,7 @@ func TestUnitsAndLists(t *testing.T) {
 	}
 	record := filepath.Join(t.TempDir(), "r.jsonl")
 	line := `{"request_id":"r","layer_id":0,"step_idx":0,"seq_len_current":101,"selected_token_pos":[93,4]}`
-	if err := os.WriteFile(record, []byte(line), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(record, []byte(line), 0o600))
 	for _, size := range []string{"4G", "4GB", "4GiB", "4g", "512M"} {
 		must(t, "import", record, "-o", record+size+".parquet", "--order", "rank", "--memory", size)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
@@ -84,9 +85,7 @@ func TestHardwareFolder(t *testing.T) {
 	file := filepath.Join(dir, "mine.yaml")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(file, []byte(text), 0o644))
 	}
 	write(mine)
 	if code, out, stderr := run("hardware", "check", file); code != 0 || out != file+": gpu mine, 4 numbers, sound\n" {
@@ -132,9 +131,7 @@ func TestHardwareFit(t *testing.T) {
 		}
 	}
 	one := filepath.Join(t.TempDir(), "one.csv")
-	if err := os.WriteFile(one, []byte("block_bytes,blocks,seconds\n512,1,1e-6\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(one, []byte("block_bytes,blocks,seconds\n512,1,1e-6\n"), 0o600))
 	if lone := decoded[[]series](t, "hardware", "fit", one, "--format", "json"); lone[0].WorstLeft != nil || !strings.Contains(must(t, "hardware", "fit", one), "left out n/a\n") {
 		t.Errorf("a single point that cannot be left out: %+v", lone)
 	}
@@ -243,9 +240,7 @@ func TestHardwareBadInput(t *testing.T) {
 // machine of their folder.
 func TestHardwareREADMEMachine(t *testing.T) {
 	text, err := os.ReadFile("../../replay/hardware/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	blocks := strings.Split(string(text), "```yaml\n")[1:]
 	if len(blocks) != 2 {
 		t.Fatalf("the README describes %d things, expected a GPU and a machine", len(blocks))
@@ -255,9 +250,7 @@ func TestHardwareREADMEMachine(t *testing.T) {
 	for i, block := range blocks {
 		text, _, _ := strings.Cut(block, "```")
 		files = append(files, filepath.Join(dir, fmt.Sprintf("%d.yaml", i)))
-		if err := os.WriteFile(files[i], []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(files[i], []byte(text), 0o644))
 	}
 	for _, args := range [][]string{files, {files[1], files[0]}} {
 		if code, out, stderr := run(append([]string{"hardware", "check"}, args...)...); code != 0 || strings.Count(out, "sound") != 2 {
@@ -442,10 +435,7 @@ func TestHardwareFitKernels(t *testing.T) {
 func TestFitDirection(t *testing.T) {
 	var printed [2]string
 	for i, direction := range []string{"h2d", "d2h"} {
-		code, out, stderr := run("hardware", "fit", "../../replay/transfer/fit/testdata/gb300.csv", "--link", "pcie5-x16", "--path", "kernel", "--direction", direction, "--format", "json")
-		if code != 0 {
-			t.Fatal(stderr)
-		}
+		out := must(t, "hardware", "fit", "../../replay/transfer/fit/testdata/gb300.csv", "--link", "pcie5-x16", "--path", "kernel", "--direction", direction, "--format", "json")
 		printed[i] = out
 	}
 	if printed[0] == printed[1] {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -62,9 +63,7 @@ func program(t *testing.T) string {
 	t.Helper()
 	programBuilt = true
 	bin, err := buildProgram()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return bin
 }
 
@@ -96,19 +95,13 @@ func longTrace(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "long.parquet")
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 512, BlockTokens: 1, EntryBytes: 656})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for layer := range 10 {
 		s := replaytest.Overlapping(uint64(layer), 8192, 512, 640, 1200, 0.8)
 		s.Layer = int32(layer)
-		if err := w.Write(s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(s))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	return path
 }
 
@@ -128,9 +121,7 @@ func rowsOf(t *testing.T, out string) []byte {
 		return nil
 	}
 	text, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return text
 }
 
@@ -154,9 +145,7 @@ func TestKilledRunsContinue(t *testing.T) {
 	resumed, completed := 0, 0
 	for killed := 0; killed < kills; {
 		cmd := exec.Command(bin, replayArgs(tracePath, out, 1+r.IntN(3))...)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, cmd.Start())
 		timer := time.AfterFunc(time.Duration(r.Int64N(int64(longest))), func() { _ = cmd.Process.Kill() })
 		err := cmd.Wait()
 		timer.Stop()
@@ -172,9 +161,7 @@ func TestKilledRunsContinue(t *testing.T) {
 		completed++
 		longest -= longest / 8
 		checkFinished(t, out, want)
-		if err := os.RemoveAll(out); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.RemoveAll(out))
 	}
 	if text, err := exec.Command(bin, replayArgs(tracePath, out, 2)...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
@@ -229,19 +216,13 @@ func pooledTrace(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pools.parquet")
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 128, BlockTokens: 1, EntryBytes: 656})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for n := range 48 {
 		s := replaytest.Overlapping(uint64(n), 2048, 128, 160, 150, 0.8)
 		s.Key = trace.Key{Request: fmt.Sprintf("r%02d", n/4), Layer: int32(n % 4), Head: trace.NoHead}
-		if err := w.Write(s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(s))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	return path
 }
 
@@ -255,9 +236,7 @@ func keptParts(out string) int {
 // program's end. It is nil if the program succeeded before, or no longer handled the signal at its end.
 func endsBy(t *testing.T, cmd *exec.Cmd, signal os.Signal, due func() bool) error {
 	t.Helper()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	for {
@@ -299,9 +278,7 @@ func TestCtrlC(t *testing.T) {
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		if endsBy(t, cmd, os.Interrupt, func() bool { return keptParts(out) > 0 }) == nil {
-			if err := os.RemoveAll(out); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, os.RemoveAll(out))
 			continue
 		}
 		if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(stderr.String(), "run the same command again") {
@@ -320,9 +297,7 @@ func TestCtrlC(t *testing.T) {
 func TestCtrlCWhileReading(t *testing.T) {
 	dir := t.TempDir()
 	bin, pipe, rows, out := program(t), filepath.Join(dir, "pipe"), filepath.Join(dir, "rows.jsonl"), filepath.Join(dir, "out")
-	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.WriteFile(rows, nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(syscall.Mkfifo(pipe, 0o600), os.WriteFile(rows, nil, 0o600)))
 	for _, args := range [][]string{{"leaderboard", pipe}, {"compare", "lru", "opt", pipe}, {"allocate", pipe, "--memory", "2x"},
 		{"leaderboard", "verify", pipe, "--traces", pipe}, {"allocate", pipe, "--plan", pipe}, {"replay", "t.parquet", "--allocation", pipe},
 		{"replay", "t.parquet", "--clusters", pipe}, {"leaderboard", "verify", rows, "--traces", "t.parquet", "--allocation", pipe},
@@ -335,13 +310,9 @@ func TestCtrlCWhileReading(t *testing.T) {
 		cmd := exec.CommandContext(ctx, bin, args...)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, cmd.Start())
 		w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits until the command reads
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		_ = cmd.Process.Signal(os.Interrupt)
 		if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 130 || !strings.Contains(stderr.String(), "interrupted") {
 			t.Errorf("%v: %v: %s", args, err, stderr.String())
@@ -411,9 +382,7 @@ func TestRowsPlaceIsTaken(t *testing.T) {
 	args := []string{"replay", path, "--policy", "lru", "--capacity", "1x", "--out", out}
 	kvreplay(t, 0, args...)
 	rows := rowsPath(t, out)
-	if err := errors.Join(os.Remove(rows), os.Mkdir(rows, 0o755), os.RemoveAll(filepath.Join(out, "cells"))); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(os.Remove(rows), os.Mkdir(rows, 0o755), os.RemoveAll(filepath.Join(out, "cells"))))
 	if _, stderr := kvreplay(t, 2, args...); !strings.Contains(stderr, "output "+rows+" is a directory") {
 		t.Error(stderr)
 	}
@@ -427,9 +396,7 @@ func TestRowsPlaceIsTaken(t *testing.T) {
 func TestDiskFullLeavesNothing(t *testing.T) {
 	bin := program(t)
 	clustered, err := filepath.Abs("../../datasets/corpus/selectors_qa_text.retroinfer.parquet")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, c := range []struct{ args, want string }{
 		{"clusters " + clustered + " -o OUT/clusters.jsonl", "clusters OUT/clusters.jsonl: write output: "},
 		{"policies new mine --dir OUT/module", "write OUT/module/mine/mine.go: "},
@@ -461,9 +428,7 @@ func TestTwoRunsOneFolder(t *testing.T) {
 	var textA, textB bytes.Buffer
 	a.Stderr, b.Stderr = &textA, &textB
 	for _, cmd := range []*exec.Cmd{a, b} {
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, cmd.Start())
 	}
 	if err := a.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, textA.String())
@@ -499,9 +464,7 @@ func TestStopped(t *testing.T) {
 		cmd := exec.Command(bin, args...)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, cmd.Start())
 		untilItOpens(t, cmd.Process.Pid, tracePath, out)
 		_ = cmd.Process.Signal(c.signal)
 		if err := cmd.Wait(); err == nil {
@@ -512,9 +475,7 @@ func TestStopped(t *testing.T) {
 			t.Errorf("%v: exit %d, %s, expected %d and %q", c.args, code, stderr.String(), c.code, c.want)
 		}
 		entries, err := os.ReadDir(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, e := range entries {
 			if !e.IsDir() {
 				t.Errorf("%v left %s", c.args, e.Name())

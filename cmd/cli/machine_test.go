@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 const modelConfigs = "../../replay/hardware/testdata/config"
@@ -18,9 +20,7 @@ func TestModelAndMachineWithoutFiles(t *testing.T) {
 		args = append([]string{"time", out, "--topk", "2048", "--context", "64K", "--layer-map", "stretch", "--steps", "4", "--format", "csv"}, args...)
 		table, _ := kvreplay(t, 0, args...)
 		lines, err := csv.NewReader(strings.NewReader(table)).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return lines[1]
 	}
 	config := filepath.Join(modelConfigs, "deepseek-v3.2")

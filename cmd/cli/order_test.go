@@ -16,10 +16,7 @@ import (
 // Commands that read rows one at a time print and write the same bytes for rows in any order, and for
 // repeated rows. Rows of a cell in several places make them read all rows at once.
 func TestOutputsOfAnyOrder(t *testing.T) {
-	code, byStream, stderr := run("replay", newsTrace, "--policy", "lru,fifo,opt", "--capacity", "1.5x,2x", "--per", "stream", "--format", "jsonl")
-	if code != 0 {
-		t.Fatal(stderr)
-	}
+	byStream := must(t, "replay", newsTrace, "--policy", "lru,fifo,opt", "--capacity", "1.5x,2x", "--per", "stream", "--format", "jsonl")
 	sets := map[string]string{"requests": content(t, exampleRows), "streams": byStream}
 	t.Chdir(t.TempDir())
 	for name, rows := range sets {

@@ -50,9 +50,7 @@ func TestOutputsDestroyNothing(t *testing.T) {
 	copied("../../trace/importer/testdata/news.jsonl.gz", "news.jsonl.gz")
 	boardNames := []string{"leaderboard.md", "leaderboard.csv", "leaderboard.json", "curves-t.svg"}
 	kept := t.TempDir()
-	if code, _, stderr := run("replay", at("t.parquet"), "--policy", "lru", "--policy", "opt", "--capacity", "1x,2x", "--per", "stream", "--out", kept, "--profile"); code != 0 {
-		t.Fatal(stderr)
-	}
+	must(t, "replay", at("t.parquet"), "--policy", "lru", "--policy", "opt", "--capacity", "1x,2x", "--per", "stream", "--out", kept, "--profile")
 	for pattern, name := range map[string]string{"*.jsonl": "rows.jsonl", "*.parquet": "p.parquet"} {
 		found, _ := filepath.Glob(filepath.Join(kept, pattern))
 		copied(found[0], name)
@@ -214,10 +212,7 @@ func TestPipesAndDevices(t *testing.T) {
 
 // Rows may come through a pipe.
 func TestRowsThroughPipe(t *testing.T) {
-	code, rows, stderr := run("replay", smallTrace(t, small), "--policy", "lru", "--policy", "opt", "--format", "jsonl")
-	if code != 0 {
-		t.Fatal(stderr)
-	}
+	rows := must(t, "replay", smallTrace(t, small), "--policy", "lru", "--policy", "opt", "--format", "jsonl")
 	fifo := filepath.Join(t.TempDir(), "rows")
 	fatal.If(t, syscall.Mkfifo(fifo, 0o600))
 	go func() { _ = os.WriteFile(fifo, []byte(rows), 0) }()

@@ -12,9 +12,7 @@ import (
 // Pages of compare, time, systems and reproduce state their finding, command and version.
 func TestReportPages(t *testing.T) {
 	out := t.TempDir()
-	if code, _, stderr := run("replay", newsTrace, "--policy", "lru,fifo", "--capacity", "2x", "--per", "request", "--profile", "--out", out); code != 0 {
-		t.Fatal(stderr)
-	}
+	must(t, "replay", newsTrace, "--policy", "lru,fifo", "--capacity", "2x", "--per", "request", "--profile", "--out", out)
 	trace := "../../datasets/corpus/selectors_qa_text.exact.parquet"
 	for want, args := range map[string][]string{
 		"fifo misses 1.":                   {"compare", "fifo", "lru", out},

@@ -14,13 +14,9 @@ import (
 // whole demand of step 0, so the line begins at the top of the axis.
 func TestPlotSteps(t *testing.T) {
 	out := t.TempDir()
-	if code, _, stderr := run("replay", newsTrace, "--policy", "lru,echo,opt", "--capacity", "2x", "--warmup", "cold", "--profile", "--out", out); code != 0 {
-		t.Fatal(stderr)
-	}
+	must(t, "replay", newsTrace, "--policy", "lru,echo,opt", "--capacity", "2x", "--warmup", "cold", "--profile", "--out", out)
 	drawn := filepath.Join(out, "steps.svg")
-	if code, _, stderr := run("plot", "steps", out, "-o", drawn, "--white"); code != 0 {
-		t.Fatal(stderr)
-	}
+	must(t, "plot", "steps", out, "-o", drawn, "--white")
 	rewritten(t, "../../metrics/plots/steps.svg", content(t, drawn), "PlotSteps")
 	for _, format := range []string{"pdf", "png"} {
 		if code, _, stderr := run("plot", "steps", out, "--policies", "opt,LRU", "--capacity", "2x", "-o", filepath.Join(out, "few."+format)); code != 0 {
@@ -35,13 +31,9 @@ func TestPlotSteps(t *testing.T) {
 // A map needs one policy and one capacity.
 func TestPlotHeatmap(t *testing.T) {
 	out := t.TempDir()
-	if code, _, stderr := run("replay", newsTrace, "--policy", "lru,fifo", "--capacity", "2x", "--per", "stream", "--out", out); code != 0 {
-		t.Fatal(stderr)
-	}
+	must(t, "replay", newsTrace, "--policy", "lru,fifo", "--capacity", "2x", "--per", "stream", "--out", out)
 	drawn := filepath.Join(out, "heads.svg")
-	if code, _, stderr := run("plot", "heatmap", out, "--policy", "lru", "-o", drawn); code != 0 {
-		t.Fatal(stderr)
-	}
+	must(t, "plot", "heatmap", out, "--policy", "lru", "-o", drawn)
 	if text := content(t, drawn); !strings.Contains(text, ">layer<") || !strings.Contains(text, "<title>hit-rate of lru @ 2x") {
 		t.Errorf("no map of layers:\n%.600s", text)
 	}
@@ -54,21 +46,14 @@ func TestPlotPareto(t *testing.T) {
 	dir := t.TempDir()
 	var made []string
 	for _, memory := range []string{"20GB", "24GB"} {
-		code, text, stderr := run("systems", "../../datasets/corpus/selectors_qa_text.exact.parquet", "--systems", "ess,dense-gpu,snapkv", "--hardware", "rtx4090", "--model", "llama-3-8b",
+		text := must(t, "systems", "../../datasets/corpus/selectors_qa_text.exact.parquet", "--systems", "ess,dense-gpu,snapkv", "--hardware", "rtx4090", "--model", "llama-3-8b",
 			"--context", "32768", "--batch", "2", "--gpu-memory", memory, "--format", "json")
-		if code != 0 {
-			t.Fatal(stderr)
-		}
 		path := filepath.Join(dir, memory+".json")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
 		made = append(made, path)
 	}
 	drawn := filepath.Join(dir, "pareto.svg")
-	if code, _, stderr := run("plot", "pareto", made[0], made[1], "-o", drawn); code != 0 {
-		t.Fatal(stderr)
-	}
+	must(t, "plot", "pareto", made[0], made[1], "-o", drawn)
 	for _, want := range []string{">ess<", ">sparse<", ">GPU memory (GB)<"} {
 		if !strings.Contains(content(t, drawn), want) {
 			t.Errorf("the figure lacks %s", want)
@@ -80,9 +65,7 @@ func TestPlotPareto(t *testing.T) {
 		"expected more than 0": `[{"system": "a", "kind": "dense", "tpot_s": -1, "memory": {"gpu_bytes": 1}}]`,
 	} {
 		path := filepath.Join(dir, "bad.json")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
 		wantRefused(t, 1, want, "plot", "pareto", path, "-o", drawn)
 	}
 	wantRefused(t, 1, dir+" is a folder, expected a file", "plot", "pareto", dir, "-o", drawn)
@@ -137,9 +120,7 @@ func wantRefused(t *testing.T, code int, want string, args ...string) {
 // that is damaged, it says how to get them.
 func TestPageShowsSteps(t *testing.T) {
 	out := t.TempDir()
-	if code, _, stderr := run("replay", newsTrace, "--policy", "lru,fifo,opt", "--capacity", "2x", "--profile", "--out", out); code != 0 {
-		t.Fatal(stderr)
-	}
+	must(t, "replay", newsTrace, "--policy", "lru,fifo,opt", "--capacity", "2x", "--profile", "--out", out)
 	const title, hint = "Misses of each decode step: smollm2_multi_news_8k.parquet at 2x", "Replay with <code>--profile</code>"
 	code, page, stderr := run("leaderboard", out, "--format", "html")
 	if code != 0 || !strings.Contains(page, title) || strings.Contains(page, hint) || !strings.Contains(page, ">decode step<") {
@@ -149,9 +130,7 @@ func TestPageShowsSteps(t *testing.T) {
 	if err != nil || len(profiles) != 1 {
 		t.Fatal(profiles, err)
 	}
-	if err := os.WriteFile(profiles[0], []byte("PAR1"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(profiles[0], []byte("PAR1"), 0o600))
 	code, page, stderr = run("leaderboard", out, "--format", "html")
 	if code != 0 || strings.Contains(page, title) || !strings.Contains(page, hint) || !strings.Contains(stderr, "the page leaves out misses by step: profile ") {
 		t.Errorf("exit code %d, %s: a damaged profile", code, stderr)
@@ -164,10 +143,7 @@ func TestHeatMapsCountPartsOnce(t *testing.T) {
 	replayed, dir := map[string]string{}, t.TempDir()
 	for per, flags := range map[string][]string{"layer": {"--per", "layer"}, "stream": {"--per", "stream"}, "cold": {"--per", "stream", "--warmup", "cold"}} {
 		replayed[per] = filepath.Join(dir, per+".jsonl")
-		code, rows, stderr := run(append([]string{"replay", newsTrace, "--policy", "lru,opt", "--capacity", "2x", "--format", "jsonl"}, flags...)...)
-		if code != 0 {
-			t.Fatal(stderr)
-		}
+		rows := must(t, append([]string{"replay", newsTrace, "--policy", "lru,opt", "--capacity", "2x", "--format", "jsonl"}, flags...)...)
 		fatal.If(t, os.WriteFile(replayed[per], []byte(rows), 0o600))
 	}
 	layer, stream, cold := replayed["layer"], replayed["stream"], replayed["cold"]

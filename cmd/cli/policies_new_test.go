@@ -76,9 +76,7 @@ known = sys.stdlib_module_names if sys.version_info < (3, 15) else ()
 for name in {*keyword.kwlist, *known, *(m.partition(".")[0] for m in set(sys.modules) - site)}:
     print(name.replace("_", "-"))`)
 	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	names := regexp.MustCompile(`(?m)^[a-z][a-z0-9]*(-[a-z0-9]+)*$`).FindAllString(string(out), -1)
 	if len(names) < 50 {
 		t.Fatalf("names: %v", names)

@@ -62,13 +62,8 @@ func TestREADMEBoardIsCurrent(t *testing.T) {
 		t.Fatalf("traces %v, %v", traces, err)
 	}
 	args := append([]string{"replay"}, traces...)
-	if code, _, stderr := run(append(args, "--policy", "all", "--policy", "lossy", "--capacity", "1.25x,1.5x,2x,3x,4x", "--per", "request", "--out", out)...); code != 0 {
-		t.Fatal(stderr)
-	}
-	code, board, stderr := run("leaderboard", out, "--out", out)
-	if code != 0 {
-		t.Fatal(stderr)
-	}
+	must(t, append(args, "--policy", "all", "--policy", "lossy", "--capacity", "1.25x,1.5x,2x,3x,4x", "--per", "request", "--out", out)...)
+	board := must(t, "leaderboard", out, "--out", out)
 	for line := range strings.SplitSeq(board, "\n") {
 		if n := utf8.RuneCountInString(line); n > 100 {
 			t.Errorf("the board has a line of %d columns: %s", n, line)
@@ -81,9 +76,7 @@ func TestREADMEBoardIsCurrent(t *testing.T) {
 	}
 	for _, kind := range []string{"ranking", "curve"} {
 		drawn := filepath.Join(out, kind+".svg")
-		if code, _, stderr := run("plot", kind, out, "-o", drawn, "--white"); code != 0 {
-			t.Fatal(stderr)
-		}
+		must(t, "plot", kind, out, "-o", drawn, "--white")
 		rewritten(t, filepath.Join("../../metrics/plots", kind+".svg"), content(t, drawn), "READMEBoard")
 	}
 	rewrittenPart(t, "../../README.md", "excerpt", "```\n"+excerpt(t, board)+"```\n", "READMEBoard")

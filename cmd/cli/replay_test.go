@@ -213,10 +213,7 @@ func TestNoPermission(t *testing.T) {
 func TestFlippedBits(t *testing.T) {
 	good := smallTrace(t, small)
 	args := []string{"--policy", "lru", "--policy", "lookahead", "--capacity", "1.5x", "--per", "stream", "--format", "csv"}
-	code, want, stderr := run(append([]string{"replay", alter(t, good, func(b []byte) []byte { return b })}, args...)...)
-	if code != 0 {
-		t.Fatal(stderr)
-	}
+	want := must(t, append([]string{"replay", alter(t, good, func(b []byte) []byte { return b })}, args...)...)
 	text, err := os.ReadFile(good)
 	fatal.If(t, err)
 	r := rand.New(rand.NewPCG(5, 6))
@@ -352,9 +349,7 @@ func TestPoolFlags(t *testing.T) {
 func TestFolderOfAnotherEngine(t *testing.T) {
 	path, out := smallTrace(t, small), t.TempDir()
 	args := []string{"replay", path, "--policy", "lru", "--policy", "opt", "--capacity", "2x", "--out", out}
-	if code, _, stderr := run(args...); code != 0 {
-		t.Fatal(stderr)
-	}
+	must(t, args...)
 	makeOld(t, out)
 	code, _, stderr := run(args...)
 	if code != 0 || !strings.Contains(stderr, "(0 cells were already in it)") {

@@ -26,9 +26,7 @@ func TestReproductionIsCurrent(t *testing.T) {
 		out = "replay"
 		clearFigures(t, filepath.Join(out, "reproduction"))
 	}
-	if code, _, stderr := run("reproduce", "all", "--out", out); code != 0 {
-		t.Fatal(stderr)
-	}
+	must(t, "reproduce", "all", "--out", out)
 	files, err := filepath.Glob(filepath.Join(out, "reproduction", "*.svg"))
 	fatal.If(t, err)
 	committed, err := filepath.Glob("replay/reproduction/*.svg")
@@ -54,10 +52,7 @@ func TestReproductionIsCurrent(t *testing.T) {
 func TestBlindIsCurrent(t *testing.T) {
 	t.Chdir(filepath.Join("..", ".."))
 	out := t.TempDir()
-	code, stdout, stderr := run("reproduce", "blind", "--format", "markdown", "--out", out)
-	if code != 0 {
-		t.Fatal(stderr)
-	}
+	stdout := must(t, "reproduce", "blind", "--format", "markdown", "--out", out)
 	rewritten(t, "replay/pipeline/BLIND.md", stdout, "Blind")
 	if written, err := os.ReadDir(out); err != nil || len(written) != 1 || content(t, filepath.Join(out, "BLIND.md")) != stdout {
 		t.Errorf("--out wrote %v, expected BLIND.md as printed (%v)", written, err)
@@ -67,19 +62,13 @@ func TestBlindIsCurrent(t *testing.T) {
 // Figures of BLIND.md are the output of kvreplay time: the printed 128 output tokens take 128 steps,
 // because prefill counts as one.
 func TestBlindIsTime(t *testing.T) {
-	code, stdout, stderr := run("reproduce", "blind", "--section", "vllm", "--format", "csv")
-	if code != 0 {
-		t.Fatal(stderr)
-	}
+	stdout := must(t, "reproduce", "blind", "--section", "vllm", "--format", "csv")
 	lines := records(t, stdout)
 	if len(lines) != 4 || lines[0]["printed"] != "833.421" || lines[1]["printed"] != "833.421" {
 		t.Fatalf("expected the printed 833.421 ms in the first two of four lines:\n%s", stdout)
 	}
 	for i, kernels := range []string{"roofline", "fitted"} {
-		code, stdout, stderr := run("time", "--prompt", "32", "--generate", "128", "--model", "llama-3.1-8b", "--hardware", "h200", "--batch", "8", "--schedule", "dense", "--engine", "vllm-0.6", "--kernels", kernels, "--format", "csv")
-		if code != 0 {
-			t.Fatal(stderr)
-		}
+		stdout := must(t, "time", "--prompt", "32", "--generate", "128", "--model", "llama-3.1-8b", "--hardware", "h200", "--batch", "8", "--schedule", "dense", "--engine", "vllm-0.6", "--kernels", kernels, "--format", "csv")
 		step, err := strconv.ParseFloat(records(t, stdout)[0]["step_mean_s"], 64)
 		ours, failed := strconv.ParseFloat(lines[i]["ours"], 64)
 		if errors.Join(err, failed) != nil || math.Abs(ours/(128e3*step)-1) > 1e-9 {
@@ -102,16 +91,11 @@ func checkSplit(t *testing.T, report string) {
 // The lines "by default" are the output of kvreplay time: the same seconds for the same setting and
 // schedule, with the paper's split.
 func TestReproduceByDefault(t *testing.T) {
-	code, stdout, stderr := run("time", "--prompt", "512", "--generate", "32", "--static", "--model", "opt-13b", "--hardware", "a100-40", "--batch", "64", "--schedule", "kvpr:recompute=paper", "--engine", "pytorch", "--format", "csv")
-	if code != 0 {
-		t.Fatal(stderr)
-	}
+	stdout := must(t, "time", "--prompt", "512", "--generate", "32", "--static", "--model", "opt-13b", "--hardware", "a100-40", "--batch", "64", "--schedule", "kvpr:recompute=paper", "--engine", "pytorch", "--format", "csv")
 	priced := records(t, stdout)[0]
 	step, err := strconv.ParseFloat(priced["step_mean_s"], 64)
 	fatal.If(t, err)
-	if code, stdout, stderr = run("reproduce", "kvpr", "--section", "table-4", "--format", "csv"); code != 0 {
-		t.Fatal(stderr)
-	}
+	stdout = must(t, "reproduce", "kvpr", "--section", "table-4", "--format", "csv")
 	rows := records(t, stdout)
 	i := slices.IndexFunc(rows, func(r map[string]string) bool {
 		return r["item"] == "prompt 512, generation 32, KVPR, by default"

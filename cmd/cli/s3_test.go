@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/internal/s3test"
 )
 
@@ -43,15 +44,11 @@ const (
 func folderText(t *testing.T, dir string) string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var b strings.Builder
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		b.WriteString(filepath.Base(path) + "\n" + string(text))
 	}
 	return b.String()
@@ -113,9 +110,7 @@ func TestS3EqualsLocal(t *testing.T) {
 func TestS3Failures(t *testing.T) {
 	server := startS3(t, filepath.Join("..", ".."))
 	key, err := os.ReadFile(niah)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, c := range []struct {
 		name string
 		at   int64 // the GET request that fails, from 1
@@ -212,9 +207,7 @@ func TestS3ListsBeforeKeys(t *testing.T) {
 func TestS3ValidateOnce(t *testing.T) {
 	server := startS3(t, filepath.Join("..", ".."))
 	info, err := os.Stat(newsTrace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var read atomic.Int64
 	server.Proxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		next.ServeHTTP(counted{w, &read}, r)

@@ -158,9 +158,7 @@ func TestServeBurstiness(t *testing.T) {
 		t.Helper()
 		must(t, slices.Concat(args, []string{"--rows", dir}, more)...)
 		rows, err := csv.NewReader(strings.NewReader(content(t, filepath.Join(dir, system+".requests.csv")))).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		slices.SortFunc(rows[1:], func(a, b []string) int { return cmp.Or(cmp.Compare(len(a[0]), len(b[0])), cmp.Compare(a[0], b[0])) })
 		last := 0.
 		for i, r := range rows[1:] {
@@ -238,9 +236,7 @@ func TestServeRefuses(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	const header = "arrival_s,input_tokens,output_tokens,first_token_s,last_token_s\n"
@@ -301,9 +297,7 @@ func TestServeRefuses(t *testing.T) {
 // A failed system leaves no unfinished file.
 func TestServeLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "ellm.steps.csv"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Mkdir(filepath.Join(dir, "ellm.steps.csv"), 0o755))
 	if code, _, _ := run(append(served, "--systems", "ellm", "--rows", dir)...); code == 0 {
 		t.Error("exit 0, expected a failure")
 	}
@@ -315,9 +309,7 @@ func TestServeLeavesNothing(t *testing.T) {
 // Requests that arrive at once have no rate, and requests of one token no TPOT.
 func TestServeUndefined(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.csv")
-	if err := os.WriteFile(file, []byte("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.0,9000,0\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, []byte("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.0,9000,0\n"), 0o600))
 	text := must(t, "serve", file, "--model", "llama-3-8b", "--systems", "vllm-recompute")
 	for _, want := range []string{"1 request, all at once", "  –    –    –  ", "without output tokens, which generate one: 1", "request has 9000 tokens, more than the context of llama-3-8b, 8192"} {
 		if !strings.Contains(text, want) {
@@ -330,9 +322,7 @@ func TestServeUndefined(t *testing.T) {
 		t.Fatal(len(lines), err)
 	}
 	var results []map[string]any
-	if err := json.Unmarshal([]byte(must(t, append(args, "json")...)), &results); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(must(t, append(args, "json")...)), &results))
 	for _, name := range []string{"requests_per_s", "tpot_mean_ns", "tpot_p99_ns", "goodput_requests_per_s"} {
 		if got := lines[1][slices.Index(lines[0], name)]; got != "" {
 			t.Errorf("CSV: %s is %q, expected none", name, got)
@@ -345,18 +335,14 @@ func TestServeUndefined(t *testing.T) {
 	}
 
 	two := filepath.Join(t.TempDir(), "b.csv")
-	if err := os.WriteFile(two, []byte("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.0,900,1\n2023-11-16 18:15:47.0,900,1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(two, []byte("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.0,900,1\n2023-11-16 18:15:47.0,900,1\n"), 0o600))
 	args = []string{"serve", two, "--model", "llama-3-8b", "--systems", "vllm-recompute,hcache", "--burstiness", "1", "--repeats", "5", "--format"}
 	page := must(t, append(args, "html")...)
 	if !strings.Contains(page, "Time to the first token") || strings.Contains(page, "Time per output token") {
 		t.Error("the page draws the time of a second token, which no request has")
 	}
 	var seeded []serving.Result
-	if err := json.Unmarshal([]byte(must(t, append(args, "json")...)), &seeded); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(must(t, append(args, "json")...)), &seeded))
 	if v := seeded[1].Seeds[0].Figures[2]; v != nil {
 		t.Errorf("a seed has a TPOT of %g s", *v)
 	}
@@ -398,14 +384,10 @@ func TestServeBeyondTheContext(t *testing.T) {
 	tpot := func(tokens int) int64 {
 		t.Helper()
 		file := filepath.Join(t.TempDir(), "a.csv")
-		if err := os.WriteFile(file, fmt.Appendf(nil, "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.0,%d,20\n", tokens), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(file, fmt.Appendf(nil, "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.0,%d,20\n", tokens), 0o600))
 		var r []serving.Result
 		out := must(t, "serve", file, "--hardware", "h200", "--model", "llama-3-8b", "--systems", "ess", "--traces", filepath.Join(data, "corpus", "selectors_qa_text.exact.parquet"), "--format", "json")
-		if err := json.Unmarshal([]byte(out), &r); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal([]byte(out), &r))
 		return r[0].TPOT.P50
 	}
 	if short, long := tpot(20_000), tpot(60_000); long <= short {
@@ -435,9 +417,7 @@ func TestServeRate(t *testing.T) {
 			Recorded, Modelled, Error float64
 		}
 	}
-	if err := json.Unmarshal([]byte(out), &results); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(out), &results))
 	of := results[0].Recorded
 	if len(of) != 2 || of[0].Figure != "tokens/s over time" || of[1].Figure != "last token" || of[1].Recorded != 46 {
 		t.Fatalf("figures %v, expected a rate and the last token at 46 s", of)
@@ -457,9 +437,7 @@ func TestServeHTML(t *testing.T) {
 		fmt.Fprintf(&requests, "2023-11-16 18:%02d:%02d.%02d00000,%d,3,%s\n", i/6000, i/100%60, i%100, 20+i%50, []string{"code", "chat"}[i%2])
 	}
 	path := filepath.Join(dir, "<img src=x onerror=alert(1)>&\".csv")
-	if err := os.WriteFile(path, []byte(requests.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(requests.String()), 0o600))
 	args := []string{"serve", path, "--model", "llama-3.1-8b", "--systems", "vllm-recompute,vllm-swap,hcache", "--slo", "tpot=60ms,ttft=5s", "--slo", "chat:ttft=1s", "--format", "html", "-o"}
 	write := func(processors int) (string, string) {
 		t.Helper()
@@ -565,9 +543,7 @@ func TestServeHostAttention(t *testing.T) {
 	var r []serving.Result
 	out := must(t, "serve", served[1], "--hardware", "h200", "--model", "llama-3.1-8b", "--systems", "magicpig",
 		"--traces", filepath.Join(data, "corpus", "selectors_qa_text.magicpig.parquet"), "--format", "json")
-	if err := json.Unmarshal([]byte(out), &r); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(out), &r))
 	if r[0].Requests != 300 || r[0].MostKV > 2*r[0].MostRunning || !strings.Contains(out, "keeps the KV of 0 tokens on the GPU") {
 		t.Errorf("%d requests, %d blocks for %d running requests: %s", r[0].Requests, r[0].MostKV, r[0].MostRunning, r[0].Notes)
 	}
@@ -593,9 +569,7 @@ func TestServePageOfSeeds(t *testing.T) {
 	sum, least, most := 0., math.Inf(1), 0.
 	for seed := range 5 {
 		var r []serving.Result
-		if err := json.Unmarshal([]byte(must(t, append(args, "json", "--seed", fmt.Sprint(seed))...)), &r); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal([]byte(must(t, append(args, "json", "--seed", fmt.Sprint(seed))...)), &r))
 		s := float64(r[0].TTFT.P50) / 1e9
 		sum, least, most = sum+s/5, min(least, s), max(most, s)
 	}
@@ -610,15 +584,11 @@ func TestPageDigests(t *testing.T) {
 	mine := filepath.Join(systems, "mine.yaml")
 	write := func(path, text string) (digest string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
 		return fmt.Sprintf("%s: sha256:%x", path, sha256.Sum256([]byte(text)))
 	}
 	model, err := os.ReadFile(filepath.Join("..", "..", "replay", "hardware", "data", "models", "llama-2-13b.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	own := write(filepath.Join(machines, "model.yaml"), string(model))
 	other := write(filepath.Join(variable, "model.yml"), string(model)+"\n")
 	trace := filepath.Join("..", "..", "datasets", "corpus", "selectors_qa_text.exact.parquet")

@@ -116,10 +116,7 @@ func TestFitDials(t *testing.T) {
 	if code, _, stderr := makeSynthetic(path, "--steps", "40"); code != 0 {
 		t.Fatal(stderr)
 	}
-	code, stdout, stderr := run("datasets", "fit", path, "-o", dials, "--check", "--seed", "5")
-	if code != 0 {
-		t.Fatal(stderr)
-	}
+	stdout := must(t, "datasets", "fit", path, "-o", dials, "--check", "--seed", "5")
 	for _, want := range []string{"gap_median", "2 layers, K = 64, M = 80", "lookahead", "opt", "1.25x", "4x", "%"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q in\n%s", want, stdout)

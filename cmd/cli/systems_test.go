@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/systems"
 )
 
@@ -46,9 +47,7 @@ func TestSystems(t *testing.T) {
 func TestSystemsRefuses(t *testing.T) {
 	trace := filepath.Join("..", "..", "datasets", "corpus", "selectors_qa_text.exact.parquet")
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte("name: a\nsource: b\nschedule: dens\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte("name: a\nsource: b\nschedule: dens\n"), 0o600))
 	for name, c := range map[string]struct {
 		args []string
 		code int

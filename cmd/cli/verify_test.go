@@ -17,10 +17,7 @@ const niah = "../../datasets/bundled/smollm2_niah_1k_sglang.parquet"
 // ownRows replays the smallest bundled trace and returns the file of its rows.
 func ownRows(t *testing.T, format string) string {
 	t.Helper()
-	code, rows, stderr := run("replay", niah, "--policy", "lru", "--policy", "fifo", "--capacity", "1x,2x", "--format", format)
-	if code != 0 {
-		t.Fatal(stderr)
-	}
+	rows := must(t, "replay", niah, "--policy", "lru", "--policy", "fifo", "--capacity", "1x,2x", "--format", format)
 	return writeRows(t, "rows."+format, rows)
 }
 

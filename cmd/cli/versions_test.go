@@ -18,9 +18,7 @@ func TestSplit(t *testing.T) {
 	traces, err := filepath.Glob("../../datasets/corpus/[dw]*_*.parquet") // deep and wide
 	fatal.If(t, err)
 	args := append([]string{"replay"}, traces...)
-	if code, _, stderr := run(append(args, "--policy", "lru,fifo,opt", "--capacity", "2x", "--out", out)...); code != 0 {
-		t.Fatal(stderr)
-	}
+	must(t, append(args, "--policy", "lru,fifo,opt", "--capacity", "2x", "--out", out)...)
 	version := corpus.Latest()
 	for _, part := range []corpus.Split{corpus.Whole, corpus.Open, corpus.HeldOut} {
 		code, text, stderr := run("leaderboard", out, "--split", string(part), "--format", "json")

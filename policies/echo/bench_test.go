@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/cache"
 	"github.com/kvreplay/kvreplay/replay/demand"
@@ -32,16 +33,12 @@ func load(b *testing.B, i int) (*trace.Stream, *trace.Meta) {
 			&trace.Meta{Version: 1, Order: trace.OrderRank, TopK: w.k, Candidates: w.k + w.k/4, BlockTokens: 1}
 	}
 	f, err := trace.Open("../../datasets/" + w.path + ".parquet")
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	defer f.Close()
 	r := f.NewReader(0)
 	defer r.Close()
 	s, m := new(trace.Stream), *f.Meta()
-	if err := r.Read(w.stream, s); err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, r.Read(w.stream, s))
 	return s, &m
 }
 
@@ -141,9 +138,7 @@ func BenchmarkCapacities(b *testing.B) {
 		sink, local, _ := m.Pins()
 		o := demand.Options{K: c.k, M: m.Candidates, Meta: m, Windows: s.Windows, Members: true,
 			Pins: demand.Pins{Sink: sink, Local: local, BlockTokens: m.BlockTokens}}
-		if err := d.Build(s, o, nil); err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, d.Build(s, o, nil))
 		k := int32(c.k)
 		var µs [2]float64
 		for i, sizes := range [2][]int32{{2 * k}, {k * 5 / 4, k * 3 / 2, 2 * k, 3 * k, 4 * k}} {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/echo"
 	"github.com/kvreplay/kvreplay/policies/policytest"
@@ -76,22 +77,14 @@ func TestMisses(t *testing.T) {
 		{"smollm2_niah_1k_sglang", "echo:calibrate=trees", []int64{21611, 18091, 14236, 10665, 8720}},
 	} {
 		f, err := trace.Open("../../datasets/bundled/" + c.trace + ".parquet")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer f.Close()
 		spec, err := policies.NewTable(echo.Entry).Parse(c.policy)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		capacities, err := replay.ParseCapacities([]string{"1.25x", "1.5x", "2x", "3x", "4x"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		r, err := replay.Run(context.Background(), f, replay.Options{Policies: []policies.Spec{spec}, Capacities: capacities})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		var got []int64
 		for _, row := range r.Rows {
 			got = append(got, row.Misses)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 )
 
@@ -88,9 +89,7 @@ func TestLogarithm(t *testing.T) {
 // to 3, and stream 1 has blocks 4 to 7.
 func TestPoolKeepsTheLatestDemands(t *testing.T) {
 	p := &Policy{Calibrate: true, rule: &published}
-	if err := p.Reset(&policies.Scope{Blocks: 8, Capacity: 2, Steps: 4, Demand: 1, PerStep: 2}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, p.Reset(&policies.Scope{Blocks: 8, Capacity: 2, Steps: 4, Demand: 1, PerStep: 2}))
 	for i, demand := range [][]int32{{0}, {4}, {1}, {5}} {
 		s := policies.Step{T: int32(i), Demand: 1, Members: demand, Miss: demand}
 		if i > 0 {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/echo"
@@ -199,9 +200,7 @@ var table = policies.NewTable(lookahead.Entry, s3fifo.Entry, nearlrfu.Entry, lrf
 func named(t *testing.T, name string) policies.Spec {
 	t.Helper()
 	spec, err := table.Parse(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return spec
 }
 
@@ -213,9 +212,7 @@ func TestREADME(t *testing.T) {
 	c := &counter{t, map[string]missed{}, map[string]*allocate.Plan{}, map[string][]result.Row{}}
 	tables := map[string]string{"gaps": c.gaps(), "tasks": c.tasks(), "fine": c.beyond("echo:calibrate=fine"), "trees": c.beyond("echo:calibrate=trees"), "ablation": c.ablation(), "cells": c.cells(), "settings": c.settings(), "contexts": c.contexts(), "prefetch": c.prefetches(), "times": c.prefetchTimes()}
 	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	got := string(text)
 	for name, table := range tables {
 		begin, end := "<!-- "+name+": go test ./policies/echo -run README -update rewrites it -->\n", "<!-- end of "+name+" -->"
@@ -237,9 +234,7 @@ func rewrite(t *testing.T, path, text, test string) {
 	if !*update {
 		t.Fatalf("%s is out of date: go test ./policies/echo -run %s -update", path, test)
 	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 // gaps returns the table of the gap closed by part, policy and size.

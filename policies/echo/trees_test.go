@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/echo"
 	"github.com/kvreplay/kvreplay/replay"
@@ -212,17 +213,11 @@ func source(forest []grown) string {
 // A warm-up fills a pool before the streams have steps. Its blocks then compete.
 func TestTreesInPools(t *testing.T) {
 	warmup, err := replay.ParseWarmup("staging")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	pool, err := replay.ParsePool("request")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	capacities, err := replay.ParseCapacities([]string{"2x"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	c := &counter{t: t}
 	rows := c.run("../../datasets/bundled/smollm2_multi_news_8k.parquet", replay.Options{Policies: []policies.Spec{named(t, "echo:calibrate=trees")}, Capacities: capacities, Warmup: warmup, Pool: pool})
 	if len(rows) != 1 || rows[0].Misses != 21012 {
@@ -239,9 +234,7 @@ func TestTrees(t *testing.T) {
 	examples := slices.Concat(c.observe("corpus/wide_*", 17, isTuned), c.observe("corpus/deep_vt", 47, every))
 	got := source(grow(examples, 32))
 	want, err := os.ReadFile("constants.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got != string(want) {
 		rewrite(t, "constants.go", got, "Trees")
 		t.Fatal("constants.go is written: run go test ./policies/echo -run README -update next")

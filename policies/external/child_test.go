@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/policies"
 )
 
@@ -34,17 +35,11 @@ func FuzzAnswer(f *testing.F) {
 // A policy does not use the child of its team after all others of the team gave it back.
 func TestTeamsGiveBack(t *testing.T) {
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	make, _, err := parse("env 'KVREPLAY_TEST_CHILD=lru at once' " + program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	open := func(p *Policy) *child {
-		if err := p.Reset(&policies.Scope{Blocks: 8, Capacity: 2}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, p.Reset(&policies.Scope{Blocks: 8, Capacity: 2}))
 		return p.child
 	}
 	one, two, late, other := make().(*Policy), make().(*Policy), make().(*Policy), make().(*Policy)

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/external"
@@ -209,9 +210,7 @@ func readStep(b []byte, needs []string) *policies.Step {
 func child(t *testing.T, how string) string {
 	t.Helper()
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return "env '" + childVariable + "=" + how + "' " + program
 }
 
@@ -277,9 +276,7 @@ func TestRefused(t *testing.T) {
 func run(t *testing.T, entry policies.Entry, options string) ([]result.Row, error) {
 	t.Helper()
 	f, err := trace.Open("../../datasets/bundled/smollm2_multi_news_8k.parquet")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	spec, err := policies.NewTable(entry).Parse(entry.Name + ":" + options)
 	if err != nil {
@@ -301,14 +298,10 @@ func run(t *testing.T, entry policies.Entry, options string) ([]result.Row, erro
 func TestSameAsInGo(t *testing.T) {
 	for how, entry := range map[string]policies.Entry{"lru": lru.Entry, "columns": lru.Entry, "scores": scoreewma.Entry} {
 		want, err := run(t, entry, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, how := range []string{how, how + atOnce} {
 			got, err := run(t, external.Entry, child(t, how))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			for i := range want {
 				if got[i].Misses != want[i].Misses || got[i].Evictions != want[i].Evictions || got[i].Misses == 0 {
 					t.Errorf("%s: row %d: %d misses, expected %d", how, i, got[i].Misses, want[i].Misses)
@@ -356,9 +349,7 @@ func TestWrongAnswers(t *testing.T) {
 func TestVersion(t *testing.T) {
 	fingerprint := func(how string) string {
 		spec, err := policies.NewTable(external.Entry).Parse(external.Name + ":" + child(t, how))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return replay.Fingerprint(spec)
 	}
 	if one, two := fingerprint("version=1"), fingerprint("version=2"); one == two {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/scripts/capture/capturetest"
 )
 
@@ -64,22 +65,16 @@ func TestDecodeKernels(t *testing.T) {
 	t.Setenv("OMP_NUM_THREADS", "1")
 	dir := t.TempDir()
 	misses := filepath.Join(dir, "misses.csv")
-	if err := os.WriteFile(misses, []byte("step,layer,misses\n0,0,3\n0,1,0\n1,0,78\n1,1,5\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(misses, []byte("step,layer,misses\n0,0,3\n0,1,0\n1,0,78\n1,1,5\n"), 0o644))
 	args := append([]string{"decode.py", "offloaded", "--context", "200", "--topk", "40", "--misses", misses,
 		"--out", filepath.Join(dir, "steps.csv")}, tiny...)
 	if out := run(t, python, args...); !strings.Contains(out, "Triton's kernels equal PyTorch's") || !strings.Contains(out, "40 21.5 ") {
 		t.Errorf("kernels on the CPU:\n%s", out)
 	}
 
-	if err := os.WriteFile(misses, []byte("step,layer,misses\n0,0,3\n0,1,79\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(misses, []byte("step,layer,misses\n0,0,3\n0,1,79\n"), 0o644))
 	refuse(t, "79 misses of a layer exceed 78", python, args...)
-	if err := os.WriteFile(misses, []byte("step,layer,misses\n0,0,3\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(misses, []byte("step,layer,misses\n0,0,3\n"), 0o644))
 	refuse(t, "no misses of step 0, layer 1", python, args...)
 }
 
@@ -95,9 +90,7 @@ func TestDecodeInterrupted(t *testing.T) {
 	cmd := exec.CommandContext(ctx, python, append([]string{"decode.py", "dense", "--batch", strings.Repeat("1,", 50000) + "1",
 		"--out", path}, tiny...)...)
 	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, cmd.Start())
 	for {
 		if ctx.Err() != nil {
 			t.Fatal("no row in ten minutes")
@@ -107,9 +100,7 @@ func TestDecodeInterrupted(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, cmd.Process.Signal(os.Interrupt))
 	var exit *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 {
 		t.Errorf("Ctrl-C: %v", err)
@@ -126,21 +117,15 @@ func TestPredictRows(t *testing.T) {
 	}
 	needPython(t)
 	script, err := filepath.Abs("predict.py")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Chdir(filepath.Dir(build(t)))
 	const rows = "mode,model,device,batch,context,topk,misses\n" +
 		"offloaded,smollm2-135m,h100,1,2048,2048,0\n" + // a trace has newer tokens besides
 		"offloaded,smollm2-135m,h100,2,2048,1024,1\n" + // of six streams
 		"offloaded,smollm2-135m,h100,1,8192,2048,4500\n"
-	if err := os.WriteFile("rows.csv", []byte(rows), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile("rows.csv", []byte(rows), 0o644))
 	out, err := exec.CommandContext(t.Context(), "python3", script, "rows.csv", "--hardware", "h100", "--kvreplay", "./kvreplay").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	got := records(t, string(out))
 	if len(got) != 4 || got[1][8] != "" || got[2][8] != "" || got[3][8] == "" {
 		t.Errorf("predictions\n%s", out)

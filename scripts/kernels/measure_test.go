@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/scripts/capture/capturetest"
 )
 
@@ -35,9 +36,7 @@ func TestMeasure(t *testing.T) {
 	}
 
 	half := strings.Join(lines[:20], "") + lines[20][:len(lines[20])/2]
-	if err := os.WriteFile(path, []byte(half), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(half), 0o644))
 	run(t, python, args...)
 	again := read(t, path)
 	if !strings.HasPrefix(again, strings.Join(lines[:20], "")) {
@@ -124,9 +123,7 @@ func shape(line string) string {
 func read(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return string(data)
 }
 
@@ -146,9 +143,7 @@ func build(t *testing.T) string {
 	t.Helper()
 	if built == "" {
 		dir, err := os.MkdirTemp("", "kvreplay")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		built = dir
 		run(t, "go", "build", "-tags", "minimal", "-o", dir, "../../cmd/kvreplay")
 	}

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
 var update = flag.Bool("update", false, "rewrite STEPS.md")
@@ -51,9 +53,7 @@ func TestSteps(t *testing.T) {
 	}
 	page += "\n## Summary\n\n" + summaryTable(all) + tables
 	if *update {
-		if err := os.WriteFile("STEPS.md", []byte(page), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile("STEPS.md", []byte(page), 0o644))
 	} else if page != old {
 		t.Error("STEPS.md is not current: run go test ./scripts/kernels -run Steps -update")
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -21,9 +22,7 @@ func source(t *testing.T, seed uint64, meta trace.Meta) string {
 	r := rand.New(rand.NewPCG(seed, 1))
 	path := filepath.Join(t.TempDir(), "source.parquet")
 	w, err := trace.Create(path, meta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var s trace.Stream
 	for key := range 8 {
 		s.Reset(trace.StreamInfo{Key: trace.Key{Request: []string{"a", "b"}[key/4], Layer: int32(key / 2 % 2), Head: int32(key % 2)}, PromptLen: 40})
@@ -33,13 +32,9 @@ func source(t *testing.T, seed uint64, meta trace.Meta) string {
 		for range meta.Blocks(int(s.PromptLen)) {
 			s.PromptMass = append(s.PromptMass, float32(r.IntN(8)))
 		}
-		if err := w.Write(&s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(&s))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	return path
 }
 
@@ -67,20 +62,14 @@ var rankMeta = trace.Meta{Order: trace.OrderRank, TopK: 8, Candidates: 12, Block
 func load(t *testing.T, path string) (trace.Meta, []trace.Stream) {
 	t.Helper()
 	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
-	if err := f.Verify(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, f.Verify())
 	streams := make([]trace.Stream, len(f.Streams()))
 	reader := f.NewReader(trace.ReadAll)
 	defer reader.Close()
 	for i := range streams {
-		if err := reader.Read(i, &streams[i]); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, reader.Read(i, &streams[i]))
 	}
 	return *f.Meta(), streams
 }
@@ -218,20 +207,14 @@ func TestPromptMassOfBlocks(t *testing.T) {
 func TestEmptyPromptMass(t *testing.T) {
 	src := filepath.Join(t.TempDir(), "source.parquet")
 	w, err := trace.Create(src, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for prompt := range int32(2) {
 		s := &trace.Stream{EmptyPromptMass: prompt == 0, PromptMass: make([]float32, prompt)}
 		s.Key, s.PromptLen = trace.Key{Request: "r", Layer: prompt, Head: trace.NoHead}, prompt
 		s.Append(trace.Row{Indices: []int32{0}})
-		if err := w.Write(s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(s))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	if _, got, _ := derived(t, src, Options{BlockTokens: 2}); !got[0].EmptyPromptMass || len(got[1].PromptMass) != 1 {
 		t.Errorf("prompt masses %v and %v", got[0].PromptMass, got[1].PromptMass)
 	}
@@ -311,9 +294,7 @@ func TestUnionOfPredictions(t *testing.T) {
 			var s trace.Stream
 			s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: int32(head)}, PromptLen: 9})
 			s.Append(trace.Row{Indices: []int32{1}, Predicted: predicted})
-			if err := u.add(&s); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, u.add(&s))
 		}
 		if got := u.stream().PredictedList(0); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %#v, want %#v", name, got, c.want)
@@ -325,22 +306,16 @@ func TestUnionOfPredictions(t *testing.T) {
 func TestSkipped(t *testing.T) {
 	src := filepath.Join(t.TempDir(), "uneven.parquet")
 	w, err := trace.Create(src, rankMeta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for layer, steps := range [][]int32{{0, 1, 2}, {0}, {2, 3}} {
 		var s trace.Stream
 		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Layer: int32(layer), Head: trace.NoHead}, PromptLen: 40})
 		for _, step := range steps {
 			s.Append(trace.Row{Step: step, Indices: []int32{3}})
 		}
-		if err := w.Write(&s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(&s))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	if _, got, r := derived(t, src, Options{Steps: &Steps{1, 3}}); r.Streams != 2 || r.Skipped != 1 || r.Rows != 3 || len(got) != 2 || got[1].Layer != 2 {
 		t.Errorf("%+v, expected layers 0 and 2, and layer 1 skipped", r)
 	}
@@ -390,9 +365,7 @@ func TestDeterministic(t *testing.T) {
 			t.Fatal(err)
 		}
 		raw, err := os.ReadFile(dst)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		files = append(files, raw)
 	}
 	if !bytes.Equal(files[0], files[1]) {
@@ -482,22 +455,16 @@ func TestUnionOfDifferentHeads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "uneven.parquet")
 			w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			for i, steps := range c.steps {
 				var s trace.Stream
 				s.Reset(trace.StreamInfo{Key: trace.Key{Request: "a", Layer: int32(i / 2), Head: int32(i % 2)}, PromptLen: 9})
 				for _, step := range steps {
 					s.Append(trace.Row{Step: step, Indices: []int32{1}})
 				}
-				if err := w.Write(&s); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, w.Write(&s))
 			}
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, w.Close())
 			if _, err := Derive(t.Context(), path, path+".out", Options{Union: true}); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, expected %q", err, c.want)
 			}
@@ -523,9 +490,7 @@ func TestParseSteps(t *testing.T) {
 // The note states the options as flags, in a fixed order with sorted lists of distinct members.
 func TestOptionsText(t *testing.T) {
 	steps, err := ParseSteps("-4:9")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for want, o := range map[string]Options{
 		"": {},
 		"--topk 3 --candidates 5 --block-tokens 2": {TopK: 3, Candidates: 5, BlockTokens: 2},
@@ -542,20 +507,14 @@ func TestOptionsText(t *testing.T) {
 func TestDropsWhatIsThere(t *testing.T) {
 	src := filepath.Join(t.TempDir(), "bare.parquet")
 	w, err := trace.Create(src, rankMeta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for head := range int32(2) {
 		var s trace.Stream
 		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: head}, PromptLen: 40})
 		s.Append(trace.Row{Indices: []int32{3, 1, 4}})
-		if err := w.Write(&s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(&s))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	for _, o := range []Options{{TopK: 2, Candidates: 2}, {Union: true}} {
 		if m, _, r := derived(t, src, o); r.Dropped != nil || m.ScoreMantissaBits != nil {
 			t.Errorf("%v: dropped %v, of a trace of indices alone", &o, r.Dropped)

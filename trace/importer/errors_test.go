@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -258,9 +259,7 @@ func TestNoSource(t *testing.T) {
 	mustFail(t, Options{}, []string{"is a directory"}, dir)
 	mustFail(t, Options{}, []string{"no such file"}, filepath.Join(dir, "missing"))
 	secret := write(t, dir, "secret", []byte("x"))
-	if err := os.Chmod(secret, 0); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Chmod(secret, 0))
 	if os.Geteuid() != 0 { // root can read any file
 		mustFail(t, Options{}, []string{"permission denied"}, secret)
 	}
