@@ -37,7 +37,7 @@ func (f *File) directory(report func(*Error) bool) error {
 		if groups[g].NumRows() == 0 {
 			continue
 		}
-		f.indices += f.parquet.Metadata().RowGroups[g].Columns[f.leaves[colIndices].Index].MetaData.NumValues
+		f.indices += f.parquet.Metadata().RowGroups[g].Columns[f.leaves[ColIndices].Index].MetaData.NumValues
 		stopped := false
 		err := f.group(g, &k, func(e *Error) bool { stopped = !report(e); return !stopped })
 		if err != nil || stopped {
@@ -83,13 +83,13 @@ func (k *keyRows) read(f *File, g int) error {
 	n := int(f.parquet.RowGroups()[g].NumRows())
 	var err error
 	k.request = slices.Grow(k.request[:0], n)
-	if k.request, err = f.parquet.Strings(g, f.leaves[colRequestID], n, k.request[:0], k.trust); err != nil {
+	if k.request, err = f.parquet.Strings(g, f.leaves[ColRequestID], n, k.request[:0], k.trust); err != nil {
 		return err
 	}
 	for _, c := range []struct {
 		column int
 		dst    *[]int32
-	}{{colLayerID, &k.layer}, {colHead, &k.head}, {colPromptLen, &k.prompt}, {colStep, &k.step}, {colSeqLen, &k.seqLen}} {
+	}{{ColLayerID, &k.layer}, {ColHead, &k.head}, {ColPromptLen, &k.prompt}, {ColStep, &k.step}, {ColSeqLen, &k.seqLen}} {
 		*c.dst = slices.Grow((*c.dst)[:0], n)
 		l := f.leaves[c.column]
 		if l == nil { // head, the only optional key
@@ -111,10 +111,10 @@ func (k *keyRows) read(f *File, g int) error {
 		if err != nil {
 			return err
 		}
-		if c.column == colHead && slice.Count(*c.dst, func(v int32) bool { return v == nullHead }) != cur.Rows.Nulls {
+		if c.column == ColHead && slice.Count(*c.dst, func(v int32) bool { return v == nullHead }) != cur.Rows.Nulls {
 			return fileError(f.path, RuleKey, "column %s: %d, expected 0 or more, or null", l.Name, nullHead)
 		}
-		if cur.Rows.Nulls > 0 && c.column != colHead {
+		if cur.Rows.Nulls > 0 && c.column != ColHead {
 			return fileError(f.path, RuleSchema, "column %s: %d null values, expected none", l.Name, cur.Rows.Nulls)
 		}
 	}

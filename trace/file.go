@@ -26,8 +26,8 @@ type File struct {
 	closer  io.Closer
 	parquet *parquet.File
 	size    int64
-	leaves  [numColumns]*parquet.Leaf // nil if the file lacks the column
-	present [numColumns]bool          // optional columns that hold values
+	leaves  [NumColumns]*parquet.Leaf // nil if the file lacks the column
+	present [NumColumns]bool          // optional columns that hold values
 	meta    Meta
 	digest  string
 	sealed  bool // metadata and digest have a seal
@@ -219,7 +219,7 @@ func (f *File) checkMagic() error {
 // probeOptional looks at the first row of every optional column.
 func (f *File) probeOptional() (err error) {
 	first := slices.IndexFunc(f.parquet.RowGroups(), hasRows)
-	for c := colScores; c < numColumns && first >= 0; c++ { // a file without rows is an error of the directory
+	for c := ColScores; c < NumColumns && first >= 0; c++ { // a file without rows is an error of the directory
 		if f.leaves[c] != nil {
 			if f.present[c], err = f.parquet.FirstPresent(first, f.leaves[c]); err != nil {
 				return err
@@ -271,20 +271,20 @@ func (f *File) RowGroups() int { return len(f.parquet.RowGroups()) }
 func (f *File) Indices() int64 { return f.indices }
 
 // HasScores reports whether the rows of the file have scores. Either all rows have them or none.
-func (f *File) HasScores() bool { return f.has(colScores) }
+func (f *File) HasScores() bool { return f.has(ColScores) }
 
 // HasCoveredMass reports whether the file records the share of the attention that its lists hold.
-func (f *File) HasCoveredMass() bool { return f.has(colCoveredMass) }
+func (f *File) HasCoveredMass() bool { return f.has(ColCoveredMass) }
 
 // HasPredicted reports whether the file has predicted lists.
-func (f *File) HasPredicted() bool { return f.has(colPredicted) }
+func (f *File) HasPredicted() bool { return f.has(ColPredicted) }
 
 // HasAttentionMass reports whether the file has attention masses.
-func (f *File) HasAttentionMass() bool { return f.has(colAttentionMass) }
+func (f *File) HasAttentionMass() bool { return f.has(ColAttentionMass) }
 
 // HasPromptMass reports whether the file records the attention mass that the windows gave each
 // block of the prompt.
-func (f *File) HasPromptMass() bool { return f.has(colPromptMass) }
+func (f *File) HasPromptMass() bool { return f.has(ColPromptMass) }
 
 // has reports whether an optional column holds values. It looks at the first row. The reader checks
 // that the other rows agree.

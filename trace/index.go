@@ -95,7 +95,7 @@ func (f *File) useIndex() bool {
 		return false
 	}
 	for g := range f.parquet.RowGroups() {
-		f.indices += f.parquet.Metadata().RowGroups[g].Columns[f.leaves[colIndices].Index].MetaData.NumValues
+		f.indices += f.parquet.Metadata().RowGroups[g].Columns[f.leaves[ColIndices].Index].MetaData.NumValues
 		f.keys = append(f.keys, sync.OnceValue(func() error { return f.compareKeys(g, false) }))
 	}
 	return true
@@ -147,7 +147,7 @@ func (f *File) validateIndex(report func(*Error) bool) {
 
 // keySpans appends the bytes of the key columns of row group g.
 func (f *File) keySpans(dst []parquet.Span, g int) []parquet.Span {
-	for c := colRequestID; c <= colSeqLen; c++ {
+	for c := ColRequestID; c <= ColSeqLen; c++ {
 		if f.leaves[c] != nil {
 			dst = f.parquet.Spans(dst, g, f.leaves[c], 0, f.parquet.RowGroups()[g].NumRows())
 		}

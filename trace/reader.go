@@ -59,12 +59,12 @@ func (f *File) NewReader(columns Columns) *Reader {
 		}
 		return f.leaves[column]
 	}
-	r.indices.leaf = f.leaves[colIndices]
-	r.scores.leaf = wants(ReadScores, colScores)
-	r.covered.leaf = wants(ReadMasses, colCoveredMass)
-	r.attention.leaf = wants(ReadMasses, colAttentionMass)
-	r.predicted.leaf = wants(ReadPredicted, colPredicted)
-	r.prompt.leaf = wants(ReadPromptMass, colPromptMass)
+	r.indices.leaf = f.leaves[ColIndices]
+	r.scores.leaf = wants(ReadScores, ColScores)
+	r.covered.leaf = wants(ReadMasses, ColCoveredMass)
+	r.attention.leaf = wants(ReadMasses, ColAttentionMass)
+	r.predicted.leaf = wants(ReadPredicted, ColPredicted)
+	r.prompt.leaf = wants(ReadPromptMass, ColPromptMass)
 	return r
 }
 
@@ -198,12 +198,12 @@ func (r *Reader) fill(s *Stream) error {
 		return err
 	}
 	if r.scores.leaf != nil {
-		if s.Scores, err = r.parallel(&r.scores, colScores, s, s.Scores, RuleScore); err != nil {
+		if s.Scores, err = r.parallel(&r.scores, ColScores, s, s.Scores, RuleScore); err != nil {
 			return err
 		}
 	}
 	if r.attention.leaf != nil {
-		if s.AttentionMass, err = r.parallel(&r.attention, colAttentionMass, s, s.AttentionMass, RuleMass); err != nil {
+		if s.AttentionMass, err = r.parallel(&r.attention, ColAttentionMass, s, s.AttentionMass, RuleMass); err != nil {
 			return err
 		}
 	}
@@ -211,7 +211,7 @@ func (r *Reader) fill(s *Stream) error {
 		if s.CoveredMass, err = r.covered.Flat(s.Rows, s.CoveredMass, 0); err != nil {
 			return err
 		}
-		if !r.allOrNone(s, colCoveredMass, &r.covered.Rows, RuleMass) {
+		if !r.allOrNone(s, ColCoveredMass, &r.covered.Rows, RuleMass) {
 			s.CoveredMass = s.CoveredMass[:0]
 		}
 	}
@@ -220,7 +220,7 @@ func (r *Reader) fill(s *Stream) error {
 		if s.Predicted, s.PredictedOffsets, err = r.predicted.Lists(s.Rows, mostValues, s.Predicted, s.PredictedOffsets); err != nil {
 			return err
 		}
-		if !r.allOrNone(s, colPredicted, &r.predicted.Rows, RulePredict) {
+		if !r.allOrNone(s, ColPredicted, &r.predicted.Rows, RulePredict) {
 			s.PredictedOffsets = s.PredictedOffsets[:0]
 		}
 	}
@@ -243,7 +243,7 @@ func (r *Reader) promptMass(s *Stream) error {
 	}
 	k, first := &r.prompt.Rows, "is null in the file's first row"
 	row := k.FirstValue
-	if r.file.present[colPromptMass] {
+	if r.file.present[ColPromptMass] {
 		first = "has a list in the file's first row"
 		if row = k.NextValue; k.FirstValue != 0 {
 			row = 0
@@ -268,7 +268,7 @@ func (r *Reader) allOrNone(s *Stream, column int, k *parquet.RowKinds, rule stri
 	if row < 0 {
 		return r.file.present[column]
 	}
-	r.breaks(s, row, rule, "%s is null in %d of the stream's %d rows, but %s in the file's first row, expected values in all rows of a file or in none", columnNames[column], k.Nulls, s.Rows, first)
+	r.breaks(s, row, rule, "%s is null in %d of the stream's %d rows, but %s in the file's first row, expected values in all rows of a file or in none", ColumnNames[column], k.Nulls, s.Rows, first)
 	return false
 }
 

@@ -163,7 +163,7 @@ func (f *File) expectOpening() {
 		}
 	}
 	first := slices.IndexFunc(f.parquet.RowGroups(), hasRows)
-	for c := colScores; c < numColumns && first >= 0; c++ {
+	for c := ColScores; c < NumColumns && first >= 0; c++ {
 		if f.leaves[c] != nil {
 			spans = f.parquet.Spans(spans, first, f.leaves[c], 0, 1)
 		}
@@ -173,7 +173,7 @@ func (f *File) expectOpening() {
 	}
 	expected := merged(spans)
 	if f.ahead && first >= 0 { // the first lists, in a request of their own
-		l := f.parquet.Spans(nil, first, f.leaves[colIndices], 0, f.parquet.RowGroups()[first].NumRows())[0]
+		l := f.parquet.Spans(nil, first, f.leaves[ColIndices], 0, f.parquet.RowGroups()[first].NumRows())[0]
 		i, held := slices.BinarySearchFunc(expected, l.From, storage.Span.Compare)
 		if !held {
 			expected = slices.Insert(expected, i, storage.Span{From: l.From, To: min(l.To, l.From+beginBytes)})

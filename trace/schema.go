@@ -31,24 +31,25 @@ type fileRow struct {
 	PromptMass    []float32 `parquet:"prompt_mass,optional,list" parquet-element:",split,zstd"`
 }
 
-// Column numbers, in file order.
+// The columns of format v1, in the order of files.
 const (
-	colRequestID = iota
-	colLayerID
-	colHead
-	colPromptLen
-	colStep
-	colSeqLen
-	colIndices
-	colScores
-	colCoveredMass
-	colAttentionMass
-	colPredicted
-	colPromptMass
-	numColumns
+	ColRequestID = iota
+	ColLayerID
+	ColHead
+	ColPromptLen
+	ColStep
+	ColSeqLen
+	ColIndices
+	ColScores
+	ColCoveredMass
+	ColAttentionMass
+	ColPredicted
+	ColPromptMass
+	NumColumns
 )
 
-var columnNames = [numColumns]string{
+// ColumnNames are the names of the columns.
+var ColumnNames = [NumColumns]string{
 	"request_id", "layer_id", "head", "prompt_len", "step", "seq_len",
 	"topk_indices", "scores", "covered_mass", "attention_mass", "predicted_indices", "prompt_mass",
 }
@@ -63,15 +64,16 @@ const (
 )
 
 // columnKinds are the physical types that format v1 requires. Lists have one leaf.
-var columnKinds = [numColumns]parquetgo.Kind{
-	colRequestID: parquetgo.ByteArray, colLayerID: parquetgo.Int32, colHead: parquetgo.Int32, colPromptLen: parquetgo.Int32,
-	colStep: parquetgo.Int32, colSeqLen: parquetgo.Int32, colIndices: parquetgo.Int32, colScores: parquetgo.Float,
-	colCoveredMass: parquetgo.Float, colAttentionMass: parquetgo.Float, colPredicted: parquetgo.Int32,
-	colPromptMass: parquetgo.Float,
+var columnKinds = [NumColumns]parquetgo.Kind{
+	ColRequestID: parquetgo.ByteArray, ColLayerID: parquetgo.Int32, ColHead: parquetgo.Int32, ColPromptLen: parquetgo.Int32,
+	ColStep: parquetgo.Int32, ColSeqLen: parquetgo.Int32, ColIndices: parquetgo.Int32, ColScores: parquetgo.Float,
+	ColCoveredMass: parquetgo.Float, ColAttentionMass: parquetgo.Float, ColPredicted: parquetgo.Int32,
+	ColPromptMass: parquetgo.Float,
 }
 
-func isList(column int) bool {
-	return column == colIndices || column == colScores || column == colAttentionMass || column == colPredicted || column == colPromptMass
+// IsList reports whether a column holds lists.
+func IsList(column int) bool {
+	return column == ColIndices || column == ColScores || column == ColAttentionMass || column == ColPredicted || column == ColPromptMass
 }
 
 // bindColumns finds the columns of the format in the file's schema.
@@ -82,8 +84,8 @@ func (f *File) bindColumns() error {
 		}
 	}
 	for c, l := range f.leaves {
-		if l == nil && !(c == colHead || c >= colScores) {
-			return fileError(f.path, RuleSchema, "column %q is missing", columnNames[c])
+		if l == nil && !(c == ColHead || c >= ColScores) {
+			return fileError(f.path, RuleSchema, "column %q is missing", ColumnNames[c])
 		}
 	}
 	return nil
@@ -108,15 +110,15 @@ func (f *File) foreign(err error) error {
 }
 
 func (f *File) bindColumn(path []string, leaf *parquet.Leaf) error {
-	column := slices.Index(columnNames[:], path[0])
+	column := slices.Index(ColumnNames[:], path[0])
 	if column < 0 {
-		return fileError(f.path, RuleSchema, "unknown column %.60q%s (format v1 has %s)", strings.Join(path, "."), names.Nearest(path[0], columnNames[:]), strings.Join(columnNames[:], ", "))
+		return fileError(f.path, RuleSchema, "unknown column %.60q%s (format v1 has %s)", strings.Join(path, "."), names.Nearest(path[0], ColumnNames[:]), strings.Join(ColumnNames[:], ", "))
 	}
 	if f.leaves[column] != nil {
 		return fileError(f.path, RuleSchema, "column %q has several leaves, expected one", path[0])
 	}
 	depth, rep, shape := 1, 0, "one value per row"
-	if isList(column) {
+	if IsList(column) {
 		depth, rep, shape = 3, 1, "a list: optional group list (LIST) { repeated group { element } }"
 	}
 	found, _ := f.parquet.Schema().Lookup(path...)
@@ -125,7 +127,7 @@ func (f *File) bindColumn(path []string, leaf *parquet.Leaf) error {
 	}
 	if kind := found.Node.Type().Kind(); kind != columnKinds[column] || !plainType(found.Node.Type()) {
 		want := columnKinds[column].String()
-		if column == colRequestID {
+		if column == ColRequestID {
 			want = "STRING"
 		}
 		return fileError(f.path, RuleSchema, "column %q is %v, expected %s", path[0], found.Node.Type(), want)

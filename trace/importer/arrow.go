@@ -15,6 +15,7 @@ import (
 	flatbuffers "github.com/google/flatbuffers/go"
 
 	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/trace"
 	"github.com/kvreplay/kvreplay/trace/parquet"
 )
 
@@ -145,7 +146,7 @@ func (b *bounded) Free(p []byte) {
 // arrowTable is a table of record batches.
 type arrowTable struct {
 	*table
-	fields [numColumns]int // by column, -1 absent
+	fields [trace.NumColumns]int // by column, -1 absent
 }
 
 func newArrowTable(s *source, c *collector, schema *arrow.Schema) (*arrowTable, error) {
@@ -156,7 +157,7 @@ func newArrowTable(s *source, c *collector, schema *arrow.Schema) (*arrowTable, 
 		return nil, err
 	}
 	t := &arrowTable{table: inner}
-	for column, name := range columnNames {
+	for column, name := range trace.ColumnNames {
 		t.fields[column] = -1
 		found := schema.FieldIndices(name)
 		if len(found) == 0 {
@@ -178,7 +179,7 @@ func checkArrowType(column int, typ arrow.DataType) error {
 	if d, ok := typ.(*arrow.DictionaryType); ok {
 		typ = d.ValueType
 	}
-	if isList(column) {
+	if trace.IsList(column) {
 		list, ok := typ.(arrow.ListLikeType)
 		if !ok {
 			return fmt.Errorf("has the type %v, expected a list of numbers", typ)
@@ -213,15 +214,15 @@ func (t *arrowTable) fill(c *cells, batch arrow.Record, i int) error {
 		}
 		var err error
 		switch {
-		case column == colRequest:
+		case column == trace.ColRequestID:
 			c.id, c.hasID = values.(interface{ Value(int) string }).Value(at), true
-		case isList(column):
+		case trace.IsList(column):
 			err = c.putArrowList(column, values.(array.ListLike), at)
 		default:
 			err = c.put(column, arrowNumber(values, at))
 		}
 		if err != nil {
-			return fmt.Errorf("column %s: %w", columnNames[column], err)
+			return fmt.Errorf("column %s: %w", trace.ColumnNames[column], err)
 		}
 	}
 	return nil

@@ -111,7 +111,7 @@ func checkIntegrity(s *source, c *collector, opened *hardened.File, file io.Read
 
 // bindLeaves maps each leaf column of the file to a column of the trace.
 func bindLeaves(pf *parquet.File) (leaves []parquetLeaf, err error) {
-	var bound [numColumns]bool
+	var bound [trace.NumColumns]bool
 	elements := slices.DeleteFunc(slices.Clone(pf.Metadata().Schema), func(e format.SchemaElement) bool { return !e.Type.Valid })
 	for i, path := range pf.Schema().Columns() {
 		leaf, err := bindLeaf(pf.Schema(), path, &elements[i])
@@ -131,7 +131,7 @@ func bindLeaves(pf *parquet.File) (leaves []parquetLeaf, err error) {
 
 // parquetLeaf maps a leaf column of the file to a column of the trace.
 type parquetLeaf struct {
-	column  int // index in columnNames, -1 if it is not read
+	column  int // index in trace.ColumnNames, -1 if it is not read
 	list    bool
 	present int // definition level from which the list exists, perhaps empty
 	element int // definition level of an element that may be null
@@ -142,11 +142,11 @@ type parquetLeaf struct {
 // bindLeaf maps the leaf column at path, which the file declares as element.
 func bindLeaf(schema *parquet.Schema, path []string, element *format.SchemaElement) (parquetLeaf, error) {
 	leaf := parquetLeaf{}
-	if leaf.column = slices.Index(columnNames[:], path[0]); leaf.column < 0 {
+	if leaf.column = slices.Index(trace.ColumnNames[:], path[0]); leaf.column < 0 {
 		return leaf, nil
 	}
 	found, _ := schema.Lookup(path...)
-	leaf.list = isList(leaf.column)
+	leaf.list = trace.IsList(leaf.column)
 	if isOptional(leaf.column) && len(path) == 1 && isLogical[*format.NullType](found.Node.Type()) {
 		leaf.column = -1 // pandas and pyarrow write this for a column of None, which counts as absent
 		return leaf, nil
@@ -217,7 +217,7 @@ func (c *cells) fillParquet(row parquet.Row, leaves []parquetLeaf) error {
 		}
 		var err error
 		switch {
-		case !v.IsNull() && leaf.column == colRequest:
+		case !v.IsNull() && leaf.column == trace.ColRequestID:
 			c.id, c.hasID = string(v.ByteArray()), true
 		case !v.IsNull():
 			err = c.put(leaf.column, leaf.number(v))
@@ -227,7 +227,7 @@ func (c *cells) fillParquet(row parquet.Row, leaves []parquetLeaf) error {
 			c.startList(leaf.column)
 		}
 		if err != nil {
-			return fmt.Errorf("column %s: %w", columnNames[leaf.column], err)
+			return fmt.Errorf("column %s: %w", trace.ColumnNames[leaf.column], err)
 		}
 	}
 	return nil

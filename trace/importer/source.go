@@ -13,6 +13,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/gunzip"
+	"github.com/kvreplay/kvreplay/trace"
 )
 
 // source is one open file. Readers get its unpacked text. Formats with random access get a
@@ -269,7 +270,7 @@ func sniffJSON(r io.Reader) (Format, error) {
 			return Unknown, fmt.Errorf("begins like JSON, but: %w", jsonCause(err))
 		}
 	}
-	if slices.Contains(keys, columnNames[colIndices]) {
+	if slices.Contains(keys, trace.ColumnNames[trace.ColIndices]) {
 		return Unknown, errors.New("is JSON with columns of a trace, expected Parquet or Arrow (pandas: to_parquet)")
 	}
 	return Unknown, fmt.Errorf("is JSON with neither meta_info nor selected_token_pos (keys: %s), expected %s",

@@ -9,48 +9,27 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Columns of a table source (Arrow, Parquet). They are those of the trace format.
-const (
-	colRequest = iota
-	colLayer
-	colHead
-	colPrompt
-	colStep
-	colSeqLen
-	colIndices
-	colScores
-	colAttention
-	colPredicted
-	colPromptMass
-	colCovered
-	numColumns
-)
-
-var columnNames = [numColumns]string{"request_id", "layer_id", "head", "prompt_len", "step", "seq_len",
-	"topk_indices", "scores", "attention_mass", "predicted_indices", "prompt_mass", "covered_mass"}
-
 // metaKey is the key of the trace's metadata in the metadata of a table.
 const metaKey = "kvreplay"
 
-func isList(column int) bool { return column >= colIndices && column <= colPromptMass }
-
+// isOptional reports whether a table may lack a column. A context follows from the prompt and the step.
 func isOptional(column int) bool {
-	return column == colHead || column == colSeqLen || column >= colScores
+	return column == trace.ColHead || column == trace.ColSeqLen || column >= trace.ColScores
 }
 
 // checkColumns checks that a table has all required columns. It returns the names of the columns
 // that are ignored.
 func checkColumns(names []string, o *Options) (ignored []string, err error) {
 	var needed, optional []string
-	for c, name := range columnNames {
+	for c, name := range trace.ColumnNames {
 		if isOptional(c) {
 			optional = append(optional, name)
 		} else {
 			needed = append(needed, name)
 		}
 	}
-	for c, name := range columnNames {
-		given := c == colRequest && o.RequestID != "" || c == colPrompt && o.PromptLen > 0
+	for c, name := range trace.ColumnNames {
+		given := c == trace.ColRequestID && o.RequestID != "" || c == trace.ColPromptLen && o.PromptLen > 0
 		if !isOptional(c) && !given && !slices.Contains(names, name) {
 			return nil, fmt.Errorf("column %s is missing: found %v, expected %v (or --request-id and --prompt-len) and any of %v", name, names, needed, optional)
 		}
@@ -59,7 +38,7 @@ func checkColumns(names []string, o *Options) (ignored []string, err error) {
 		if slices.Contains(names[:i], name) {
 			return nil, fmt.Errorf("column %s appears twice", name)
 		}
-		if !slices.Contains(columnNames[:], name) {
+		if !slices.Contains(trace.ColumnNames[:], name) {
 			ignored = append(ignored, name)
 		}
 	}
@@ -85,11 +64,11 @@ const wantReals = "float, double or float16 (cast bfloat16 to float32, which is 
 func checkKind(column int, k kind, typ any) error {
 	ok, want := k == wholes || k == doubles, "whole numbers"
 	switch column {
-	case colRequest:
+	case trace.ColRequestID:
 		ok, want = k == texts, "texts"
-	case colIndices, colPredicted:
+	case trace.ColIndices, trace.ColPredicted:
 		ok, want = k == wholes, "positions as whole numbers"
-	case colScores, colAttention, colPromptMass, colCovered:
+	case trace.ColScores, trace.ColAttentionMass, trace.ColPromptMass, trace.ColCoveredMass:
 		ok, want = k == singles || k == doubles, wantReals
 	}
 	if !ok {
@@ -110,8 +89,8 @@ type numeric struct {
 type cells struct {
 	id    string // request_id
 	hasID bool
-	ints  [colSeqLen + 1]int32 // by column, request unused
-	has   [colSeqLen + 1]bool  // present and not null
+	ints  [trace.ColSeqLen + 1]int32 // by column, request unused
+	has   [trace.ColSeqLen + 1]bool  // present and not null
 	record
 }
 
@@ -124,16 +103,16 @@ func (c *cells) reset() {
 // startList notes that a list column is not null. It may be empty.
 func (c *cells) startList(column int) {
 	switch column {
-	case colPredicted:
+	case trace.ColPredicted:
 		c.predicted = []int32{}
-	case colPromptMass:
+	case trace.ColPromptMass:
 		c.emptyMass = true
 	}
 }
 
 // positions returns the index values of a list column.
 func (c *cells) positions(column int) *[]int32 {
-	if column == colPredicted {
+	if column == trace.ColPredicted {
 		return &c.predicted
 	}
 	return &c.indices
@@ -141,9 +120,9 @@ func (c *cells) positions(column int) *[]int32 {
 
 func (c *cells) reals(column int) *[]float32 {
 	switch column {
-	case colScores:
+	case trace.ColScores:
 		return &c.scores
-	case colAttention:
+	case trace.ColAttentionMass:
 		return &c.attention
 	}
 	return &c.promptMass
@@ -152,14 +131,14 @@ func (c *cells) reals(column int) *[]float32 {
 // put sets the number of a column, or appends it to the column's list.
 func (c *cells) put(column int, n numeric) error {
 	switch column {
-	case colScores, colAttention, colPromptMass:
+	case trace.ColScores, trace.ColAttentionMass, trace.ColPromptMass:
 		list := c.reals(column)
 		*list = append(*list, float32(n.real))
-		if column == colScores && n.kind == doubles {
+		if column == trace.ColScores && n.kind == doubles {
 			c.wide = append(c.wide, n.real)
 		}
 		return nil
-	case colCovered:
+	case trace.ColCoveredMass:
 		c.covered = new(float32(n.real))
 		return nil
 	}
@@ -177,12 +156,12 @@ func (c *cells) put(column int, n numeric) error {
 		if n.huge {
 			v = uint64(n.whole)
 		}
-		if isList(column) {
+		if trace.IsList(column) {
 			return fmt.Errorf("value %d of the list is %d, expected one that int32 holds", len(*c.positions(column)), v)
 		}
 		return fmt.Errorf("is %d, expected a value that int32 holds", v)
 	}
-	if isList(column) {
+	if trace.IsList(column) {
 		list := c.positions(column)
 		*list = append(*list, int32(n.whole))
 		return nil
@@ -196,32 +175,32 @@ func (c *cells) finish(o *Options) error {
 	if !c.hasID {
 		c.id = o.RequestID
 	}
-	if !c.has[colPrompt] {
-		c.ints[colPrompt] = int32(o.PromptLen)
+	if !c.has[trace.ColPromptLen] {
+		c.ints[trace.ColPromptLen] = int32(o.PromptLen)
 	}
-	want := int64(c.ints[colPrompt]) + int64(c.ints[colStep]) + 1
+	want := int64(c.ints[trace.ColPromptLen]) + int64(c.ints[trace.ColStep]) + 1
 	switch {
 	case o.RequestID != "" && c.id != o.RequestID:
 		return fmt.Errorf("request_id is %q, but --request-id is %q", c.id, o.RequestID)
-	case !c.has[colLayer] || !c.has[colStep]:
+	case !c.has[trace.ColLayerID] || !c.has[trace.ColStep]:
 		return errors.New("layer_id or step is null, expected a value in every row")
-	case !c.has[colPrompt] && o.PromptLen == 0:
+	case !c.has[trace.ColPromptLen] && o.PromptLen == 0:
 		return errors.New("prompt_len is null, expected a value in every row")
-	case c.has[colSeqLen] && int64(c.ints[colSeqLen]) != want:
-		return fmt.Errorf("seq_len is %d, expected prompt_len + step + 1 = %d", c.ints[colSeqLen], want)
+	case c.has[trace.ColSeqLen] && int64(c.ints[trace.ColSeqLen]) != want:
+		return fmt.Errorf("seq_len is %d, expected prompt_len + step + 1 = %d", c.ints[trace.ColSeqLen], want)
 	case want < 1 || want > math.MaxInt32:
 		return fmt.Errorf("context of %d tokens (prompt_len + step + 1), expected 1 to 2^31 − 1", want)
 	case len(c.scores) != 0 && len(c.scores) != len(c.indices):
 		return fmt.Errorf("%d scores for %d topk_indices, expected one each", len(c.scores), len(c.indices))
 	case len(c.attention) != 0 && len(c.attention) != len(c.indices):
 		return fmt.Errorf("%d values in attention_mass for %d topk_indices, expected one each", len(c.attention), len(c.indices))
-	case c.has[colHead] && c.ints[colHead] < 0:
-		return fmt.Errorf("head is %d, expected 0 or more, or null", c.ints[colHead])
+	case c.has[trace.ColHead] && c.ints[trace.ColHead] < 0:
+		return fmt.Errorf("head is %d, expected 0 or more, or null", c.ints[trace.ColHead])
 	}
-	c.request, c.states = c.id, c.has[colPrompt]
-	c.layer, c.step, c.seqLen, c.head = c.ints[colLayer], c.ints[colStep], int32(want), trace.NoHead
-	if c.has[colHead] {
-		c.head = c.ints[colHead]
+	c.request, c.states = c.id, c.has[trace.ColPromptLen]
+	c.layer, c.step, c.seqLen, c.head = c.ints[trace.ColLayerID], c.ints[trace.ColStep], int32(want), trace.NoHead
+	if c.has[trace.ColHead] {
+		c.head = c.ints[trace.ColHead]
 	}
 	return nil
 }
