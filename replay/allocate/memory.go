@@ -12,26 +12,30 @@ import (
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
-// parseSize reads a size in the forms of `replay --capacity` that do not change and are not a peak.
-func parseSize(text string) (setting.Capacity, error) {
+// size is the size of a stream as typed: a capacity, or a window.
+type size struct {
+	setting.Capacity
+	window bool
+	steps  int // of a window
+}
+
+// parseSize reads window:N, or a capacity of `replay --capacity` that does not change and is not a peak.
+func parseSize(text string) (size, error) {
+	if number, ok := strings.CutPrefix(text, windowPrefix); ok {
+		n, err := strconv.ParseUint(number, 10, 31)
+		if err != nil {
+			return size{}, badSize(text)
+		}
+		return size{window: true, steps: int(n)}, nil
+	}
 	c, err := setting.ParseCapacity(text)
 	switch {
 	case errors.Is(err, setting.ErrTooLarge) || errors.Is(err, decimal.ErrTooManyBytes):
-		return c, err
+		return size{}, err
 	case err != nil || c.Form() == setting.OfPeak || c.Later() != nil:
-		return c, badSize(text)
+		return size{}, badSize(text)
 	}
-	return c, nil
-}
-
-// parseWindow reads window:N. ok is false for any other text.
-func parseWindow(text string) (steps int, ok bool, err error) {
-	number, ok := strings.CutPrefix(text, windowPrefix)
-	n, err := strconv.ParseUint(number, 10, 31)
-	if ok && err != nil {
-		return 0, true, badSize(text)
-	}
-	return int(n), ok, nil
+	return size{Capacity: c}, nil
 }
 
 func badSize(text string) error {
@@ -52,28 +56,22 @@ func (p *Profile) entriesOf(c setting.Capacity) int {
 // --capacity TEXT` gives all streams of a request, or the cost of the same window for every stream
 // (window:N).
 func (p *Profile) Memory(text string) (int64, error) {
-	steps, window, err := parseWindow(text)
-	if err != nil {
+	s, err := parseSize(text)
+	switch form := s.Form(); {
+	case err != nil:
 		return 0, fmt.Errorf("memory: %w", err)
-	}
-	if window {
-		if p.Family != Windows {
-			return 0, fmt.Errorf("memory %s needs rows of windows, but the rows are of %s: add --policy window", text, p.Policy)
-		}
-		t, err := p.Totals(slices.Repeat([]int{steps}, len(p.Curves)))
+	case s.window && p.Family != Windows:
+		return 0, fmt.Errorf("memory %s needs rows of windows, but the rows are of %s: add --policy window", text, p.Policy)
+	case s.window:
+		t, err := p.Totals(slices.Repeat([]int{s.steps}, len(p.Curves)))
 		if err != nil {
 			return 0, fmt.Errorf("memory %s: %w", text, err)
 		}
 		return t.Memory, nil
-	}
-	c, err := parseSize(text)
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("memory: %w", err)
-	case c.Form() == setting.InBytes && p.EntryBytes == nil:
+	case form == setting.InBytes && p.EntryBytes == nil:
 		return 0, fmt.Errorf("memory %s is in bytes, but the rows lack the size of an entry: replay with --entry-bytes", text)
-	case c.Form() == setting.InBytes, c.Form() == setting.InEntries, c.Form() == setting.TimesK && p.kEntries > 0:
-		return int64(len(p.Curves)) * int64(p.entriesOf(c)), nil
+	case form == setting.InBytes, form == setting.InEntries, form == setting.TimesK && p.kEntries > 0:
+		return int64(len(p.Curves)) * int64(p.entriesOf(s.Capacity)), nil
 	}
 	if m, ok := p.capacities[result.CapacityText(text)]; ok { // in the spelling of rows
 		return m, nil
@@ -88,17 +86,14 @@ func (p *Profile) Floor(text string) (int, error) {
 	if text == "" {
 		return p.defaultFloor(), nil
 	}
-	steps, window, err := parseWindow(text)
-	if window && err == nil && p.Family == Windows {
-		return steps, nil
-	}
-	if !window {
-		c, bad := parseSize(text)
-		if err = bad; err == nil && p.Family == Capacities && (c.Form() == setting.InEntries || c.Form() == setting.TimesK && p.kEntries > 0) {
-			return p.entriesOf(c), nil
-		}
-	}
-	if err == nil {
+	s, err := parseSize(text)
+	switch form := s.Form(); {
+	case err != nil:
+	case s.window && p.Family == Windows:
+		return s.steps, nil
+	case !s.window && p.Family == Capacities && (form == setting.InEntries || form == setting.TimesK && p.kEntries > 0):
+		return p.entriesOf(s.Capacity), nil
+	default:
 		err = errFloor
 	}
 	return 0, fmt.Errorf("floor %q: %w", text, err)

@@ -27,19 +27,15 @@ type Options struct {
 
 // Validate checks sizes whose form does not depend on the rows.
 func (o *Options) Validate() error {
-	for _, size := range []struct{ name, text string }{{"memory", o.Memory}, {"floor", o.Floor}} {
-		_, window, err := parseWindow(size.text)
-		if size.text == "" || window && err == nil {
+	for _, of := range []struct{ name, text string }{{"memory", o.Memory}, {"floor", o.Floor}} {
+		if of.text == "" {
 			continue
 		}
-		var c setting.Capacity
-		if err == nil {
-			c, err = parseSize(size.text)
-		}
+		s, err := parseSize(of.text)
 		switch {
 		case err != nil:
-			return fmt.Errorf("%s: %w", size.name, err)
-		case size.name == "floor" && (c.Form() == setting.InBytes || c.Form() == setting.OfContext):
+			return fmt.Errorf("%s: %w", of.name, err)
+		case of.name == "floor" && !s.window && (s.Form() == setting.InBytes || s.Form() == setting.OfContext):
 			return fmt.Errorf("floor %q: %w", o.Floor, errFloor)
 		}
 	}
