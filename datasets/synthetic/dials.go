@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"math"
 	"path"
 	"slices"
@@ -456,12 +455,9 @@ func (d *Dials) Decode(text []byte) error {
 	if err := yaml.Load(text, &said, yaml.WithUniqueKeys()); err != nil {
 		return fmt.Errorf("%w (expected dials, as `kvreplay datasets fit -o` writes them)", err)
 	}
-	if err := checkKeys(said); err != nil {
-		return err
-	}
 	next := d.without(said)
 	if err := yaml.Load(text, &next, yaml.WithKnownFields()); err != nil {
-		return err
+		return names.OfFields(err, next)
 	}
 	if said["by_layer"] == nil {
 		layers, heads := next.Layers, next.Heads
@@ -494,21 +490,6 @@ func (d *Dials) without(said map[string]any) Dials {
 	}
 	return next
 }
-
-// checkKeys returns an error for an unknown key, which offers the nearest key.
-func checkKeys(said map[string]any) error {
-	known := append(slices.Clone(extentKeys), slice.Map(LocalityDials, func(d Dial) string { return d.Name })...)
-	for _, key := range slices.Sorted(maps.Keys(said)) {
-		if !slices.Contains(known, key) {
-			return fmt.Errorf("unknown key %q%s", key, names.Nearest(key, known))
-		}
-	}
-	return nil
-}
-
-// extentKeys are the keys of a dial file other than those of LocalityDials.
-var extentKeys = []string{"about", "seed", "requests", "layers", "layer_ids", "heads", "context", "steps", "windows", "topk", "sink", "local",
-	"candidates", "order", "scores", "entry_bytes", "layer_spread", "head_spread", "by_layer"}
 
 // Encode writes d as a dial file that Decode reads back.
 func (d *Dials) Encode() ([]byte, error) { return yaml.Dump(d, yaml.WithIndent(2)) }

@@ -204,25 +204,18 @@ func Some(list []string) string {
 // lacks. Both report it only as text.
 var unknownField = regexp.MustCompile(`(?:unknown field "([^"]+)"|field (\S+) not found in type \S+)`)
 
-// OfFields adds the nearest names to an error of encoding/json or go.yaml.in/yaml about a field
+// OfFields adds the nearest names to an error of encoding/json or go.yaml.in/yaml about fields
 // that v lacks. v is the decoded value. OfFields returns other errors unchanged.
 func OfFields(err error, v any) error {
-	if err == nil {
-		return nil
-	}
-	text := err.Error()
-	at := unknownField.FindStringSubmatchIndex(text)
-	if at == nil {
+	if err == nil || !unknownField.MatchString(err.Error()) {
 		return err
 	}
-	name := ""
-	for i := 2; i < len(at); i += 2 {
-		if at[i] >= 0 {
-			name = text[at[i]:at[i+1]]
-		}
-	}
 	known := fieldsOf(reflect.TypeOf(v), map[reflect.Type]bool{})
-	return errors.New(text[:at[0]] + fmt.Sprintf("unknown field %q%s", name, Nearest(name, known)) + text[at[1]:])
+	return errors.New(unknownField.ReplaceAllStringFunc(err.Error(), func(found string) string {
+		groups := unknownField.FindStringSubmatch(found)
+		name := cmp.Or(groups[1], groups[2])
+		return fmt.Sprintf("unknown field %q%s", name, Nearest(name, known))
+	}))
 }
 
 // fieldsOf lists the fields of a type and of nested types by their tags.

@@ -77,6 +77,7 @@ func TestOfFields(t *testing.T) {
 		`{"methud": ""}`:                        `unknown field "methud", did you mean method?`,
 		`{"streams": [{"capacity_entry": 1}]}`:  `unknown field "capacity_entry", did you mean capacity_entries?`,
 		`{"streams": [{"nothing_like_it": 1}]}`: `unknown field "nothing_like_it"`,
+		`{"methud": "", "stream": []}`:          `unknown field "methud", did you mean method?`, // YAML names both
 	} {
 		decoder := json.NewDecoder(strings.NewReader(text))
 		decoder.DisallowUnknownFields()
