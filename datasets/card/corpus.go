@@ -358,7 +358,7 @@ var multiples = []struct {
 }{{0, 1.25}, {1, 1.5}, {2, 2}, {3, 3}, {4, 4}}
 
 const (
-	lru2, lru3, lruESS, look2, opt2 = 2, 3, 5, 6, 7
+	lru2, lru3, lruESS, look2 = 2, 3, 5, 6
 )
 
 // facts are counts of one stream or of several, pooled as sums.

@@ -110,55 +110,57 @@ func checkKinds(cells []*cell) error {
 // Starts are the rows of boards and comparisons, which came one at a time or are all in memory. Rows of
 // warmed caches and of cold starts are never pooled (SEMANTICS S8).
 type Starts struct {
-	board    func(cold bool, o Options) (*Board, error)
-	comparer func(o Options) (*comparer, error)
-	policies []string
+	rows         []result.Row // in memory
+	warmed, cold *Collector   // of rows that came one at a time, else nil
+	policies     []string
 }
 
 // NewStarts returns the rows of two collectors, to which no more are added.
 func NewStarts(warmed, cold *Collector) (*Starts, error) {
 	err := cmp.Or(warmed.finish(), cold.finish())
 	cells := slices.Concat(warmed.top, warmed.below, cold.top, cold.below)
-	s := &Starts{policies: text.Union(slice.Map(cells, func(c *cell) string { return c.policy }))}
-	s.comparer = func(o Options) (*comparer, error) { return collectedComparer(warmed, cold, o) }
-	s.board = func(isCold bool, o Options) (*Board, error) {
-		of := warmed
+	return &Starts{warmed: warmed, cold: cold, policies: text.Union(slice.Map(cells, func(c *cell) string { return c.policy }))}, err
+}
+
+// StartsOf returns rows in memory.
+func StartsOf(rows []result.Row) *Starts {
+	return &Starts{rows: rows, policies: text.Union(slice.Map(rows, func(r result.Row) string { return r.Policy }))}
+}
+
+// Board returns the board of the warmed rows or of the cold ones. It is nil without such rows.
+func (s *Starts) Board(isCold bool, o Options) (*Board, error) {
+	if s.warmed != nil {
+		of := s.warmed
 		if isCold {
-			of = cold
+			of = s.cold
 		}
 		if len(of.top)+len(of.below) == 0 {
 			return nil, nil
 		}
 		return of.Board(o)
 	}
-	return s, err
-}
-
-// StartsOf returns rows in memory.
-func StartsOf(rows []result.Row) *Starts {
-	s := &Starts{policies: text.Union(slice.Map(rows, func(r result.Row) string { return r.Policy }))}
-	s.comparer = func(o Options) (*comparer, error) { return newComparer(rows, o), nil }
-	s.board = func(isCold bool, o Options) (*Board, error) {
-		own, cold := result.SplitCold(rows)
-		if isCold {
-			own = cold
-		}
-		if len(own) == 0 {
-			return nil, nil
-		}
-		b, err := NewBoard(own, o)
-		if err != nil && len(own) < len(rows) {
-			name := map[bool]string{false: "warmed caches", true: "cold starts"}[isCold]
-			err = fmt.Errorf("cold starts (%d of %d rows) have a board of their own, and one of the two boards fails: %s: %w: "+
-				"choose with --where warmup=cold or --where warmup!=cold", len(cold), len(rows), name, err)
-		}
-		return b, err
+	warmed, cold := result.SplitCold(s.rows)
+	own, name := warmed, "warmed caches"
+	if isCold {
+		own, name = cold, "cold starts"
 	}
-	return s
+	if len(own) == 0 {
+		return nil, nil
+	}
+	b, err := NewBoard(own, o)
+	if err != nil && len(own) < len(s.rows) {
+		err = fmt.Errorf("cold starts (%d of %d rows) have a board of their own, and one of the two boards fails: %s: %w: "+
+			"choose with --where warmup=cold or --where warmup!=cold", len(cold), len(s.rows), name, err)
+	}
+	return b, err
 }
 
-// Board returns the board of the warmed rows or of the cold ones. It is nil without such rows.
-func (s *Starts) Board(cold bool, o Options) (*Board, error) { return s.board(cold, o) }
+func (s *Starts) comparer(o Options) (*comparer, error) {
+	if s.warmed != nil {
+		return collectedComparer(s.warmed, s.cold, o)
+	}
+	return newComparer(s.rows, o), nil
+}
 
 func collectedComparer(warmed, cold *Collector, o Options) (*comparer, error) {
 	c := &comparer{options: o, sampler: newSampler(o), samples: map[string]*result.Row{}}
@@ -197,7 +199,8 @@ func (s *Starts) Compare(a, b string, o Options) (*Comparison, error) {
 	return c.comparison(a, b)
 }
 
-// CompareAll is the function CompareAll of the rows.
+// CompareAll compares every policy of the rows with b. Rows that must not be compared are an error,
+// as in Compare. Lossy policies, and those that share no place with b, are left out with a note.
 func (s *Starts) CompareAll(b string, o Options) (*Comparisons, error) {
 	c, err := s.comparer(o)
 	if err != nil {

@@ -176,7 +176,7 @@ func TestStartsCompare(t *testing.T) {
 			case err != nil:
 				continue
 			case seed%2 == 0:
-				want, failed = CompareAll(changed, b, o)
+				want, failed = StartsOf(changed).CompareAll(b, o)
 				got, err = s.CompareAll(b, o)
 			default:
 				want, failed = Compare(changed, a, b, o)

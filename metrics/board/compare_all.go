@@ -53,13 +53,7 @@ type ComparedPolicy struct {
 	PHolm *float64 `json:"p_holm"`
 }
 
-// CompareAll compares every policy of the rows with b. Rows that must not be compared are an error,
-// as in Compare. Lossy policies, and those that share no place with b, are left out with a note.
-func CompareAll(rows []result.Row, b string, o Options) (*Comparisons, error) {
-	return newComparer(rows, o).all(b)
-}
-
-// all is CompareAll.
+// all is Starts.CompareAll.
 func (c *comparer) all(b string) (*Comparisons, error) {
 	o, first := c.options, c.samples
 	switch {

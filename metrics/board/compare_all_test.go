@@ -17,7 +17,7 @@ import (
 
 func mustCompareAll(t *testing.T, rows []result.Row, b string) *Comparisons {
 	t.Helper()
-	all, err := CompareAll(rows, b, Options{})
+	all, err := StartsOf(rows).CompareAll(b, Options{})
 	fatal.If(t, err)
 	return all
 }
@@ -74,12 +74,12 @@ func TestCompareAllRefuses(t *testing.T) {
 		{[]result.Row{rowstest.Row("a", "p", "1x", 1), rowstest.Row("a", "q", "2x", 1)}, "p", "no other policy has the same traces and capacities"},
 		{[]result.Row{rowstest.Row("a", "p", "1x", 1)}, "p", "no other policy has"},
 	} {
-		if _, err := CompareAll(c.rows, c.b, Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := StartsOf(c.rows).CompareAll(c.b, Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("all with %s: error %v, want %q", c.b, err, c.want)
 		}
 	}
 	var unknown *UnknownPolicy
-	if _, err := CompareAll(rowstest.HandRows(), "lrv", Options{}); !errors.As(err, &unknown) {
+	if _, err := StartsOf(rowstest.HandRows()).CompareAll("lrv", Options{}); !errors.As(err, &unknown) {
 		t.Errorf("unknown policy: %v", err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 func mustCompareAll(t *testing.T, rows []result.Row, b string) *board.Comparisons {
 	t.Helper()
-	all, err := board.CompareAll(rows, b, board.Options{})
+	all, err := board.StartsOf(rows).CompareAll(b, board.Options{})
 	fatal.If(t, err)
 	return all
 }
