@@ -150,12 +150,11 @@ func (t *testsOfAll) add(d *Contest, pairs []pair) {
 func (t *testsOfAll) ps(seed uint64) []*float64 {
 	ps := make([]*float64, t.count)
 	for _, of := range t.of {
-		traces := slice.Map(of.refs, func(r CellRef) string { return r.Trace })
 		pairs := make([][2]int, len(of.at))
 		for i := range pairs {
 			pairs[i] = [2]int{1 + i, 0}
 		}
-		for i, p := range newSwaps(seed, of.sides).ps(traces, of.amounts, pairs, logRatio) {
+		for i, p := range newSwaps(seed, of.sides).ps(of.amounts, pairs, logRatio) {
 			ps[of.at[i]] = Number(p)
 		}
 	}

@@ -1,6 +1,11 @@
 package board
 
-import "math"
+import (
+	"math"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/internal/slice"
+)
 
 // four is four integers of 32 bits, two in each number: one integer and 2³² times another. A sum of
 // fours holds the sums of the integers, if these fit 32 bits.
@@ -8,59 +13,37 @@ type four [2]int64
 
 // split returns the four integers.
 func (f four) split() (of [4]float64) {
-	for i, x := range f {
-		low := int64(int32(x))
-		of[2*i], of[2*i+1] = float64(low), float64((x-low)>>32)
+	for i := range of {
+		of[i] = float64(f.part(i))
 	}
 	return of
 }
 
-// group is up to four series of equal length whose sums are made at once.
-type group struct {
-	of     []int  // indices of the series
-	packed []four // nil for one series whose sums may not fit
+// part returns one of the four integers.
+func (f four) part(i int) int32 {
+	x := f[i/2]
+	low := int32(x)
+	if i%2 == 0 {
+		return low
+	}
+	return int32((x - int64(low)) >> 32)
 }
 
-// groupsOf groups the series that fit, and leaves each other alone.
-func groupsOf[N int64 | float64](series [][]N, fits func([]N) bool) (groups []group) {
-	open := -1 // the group that has room
+// pack packs up to four series of equal length.
+func pack[N int64 | float64](series [][]N) []four {
+	packed := make([]four, len(series[0]))
 	for i, values := range series {
-		if !fits(values) {
-			groups = append(groups, group{of: []int{i}})
-			continue
-		}
-		if open < 0 || len(groups[open].of) == 4 {
-			open, groups = len(groups), append(groups, group{packed: make([]four, len(values))})
-		}
-		g := &groups[open]
-		k := len(g.of)
 		for r, x := range values {
-			g.packed[r][k/2] += int64(x) << (32 * (k % 2))
+			packed[r][i/2] += int64(x) << (32 * (i % 2))
 		}
-		g.of = append(g.of, i)
 	}
-	return groups
-}
-
-// most32 is the bound of sums that fit a four.
-const most32 = math.MaxInt32
-
-// sumFits reports whether the values are integers, and all signed sums of them fit a four.
-func sumFits(values []float64) bool {
-	sum := 0.0
-	for _, x := range values {
-		if x != math.Trunc(x) {
-			return false
-		}
-		sum += math.Abs(x)
-	}
-	return sum <= most32
+	return packed
 }
 
 // drawsFit reports whether all sums of as many values as there are fit a four.
 func drawsFit(values []int64) bool {
 	for _, x := range values {
-		if most := int64(most32 / len(values)); x > most || x < -most {
+		if most := int64(math.MaxInt32 / len(values)); x > most || x < -most {
 			return false
 		}
 	}
@@ -73,18 +56,22 @@ func (d *draws) all(series [][]int64) [][]float64 {
 	for i := range sums {
 		sums[i] = make([]float64, d.resamples)
 	}
-	groups := groupsOf(series, drawsFit)
+	alone := slice.Filter(slice.Indices(len(series)), func(i int) bool { return !drawsFit(series[i]) })
+	fit := slice.Filter(slice.Indices(len(series)), func(i int) bool { return drawsFit(series[i]) })
+	fours := slices.Collect(slices.Chunk(fit, 4))
+	packed := slice.Map(fours, func(of []int) []four {
+		return pack(slice.Map(of, func(i int) []int64 { return series[i] }))
+	})
 	for first, drawn := range d.each() {
-		for _, g := range groups {
-			for b := range len(drawn) / d.requests {
-				times := drawn[b*d.requests:][:d.requests]
-				if g.packed == nil {
-					sums[g.of[0]][first+b] = sumOf(times, series[g.of[0]])
-					continue
-				}
-				of := fourSum(times, g.packed)
-				for k, i := range g.of {
-					sums[i][first+b] = of[k]
+		for b := range len(drawn) / d.requests {
+			times := drawn[b*d.requests:][:d.requests]
+			for _, i := range alone {
+				sums[i][first+b] = sumOf(times, series[i])
+			}
+			for g, of := range fours {
+				four := fourSum(times, packed[g])
+				for k, i := range of {
+					sums[i][first+b] = four[k]
 				}
 			}
 		}
@@ -103,41 +90,12 @@ func fourSum(times []uint16, values []four) [4]float64 {
 	return s.split()
 }
 
-// leads are the leads of several series by pattern, as patterns.leads makes of each.
-type leads struct {
-	series [][]float64
-	groups []group
-}
-
-func newLeads(series [][]float64) *leads { return &leads{series, groupsOf(series, sumFits)} }
-
-// fill makes the leads of all series, with room for as many fours as there are patterns.
-func (l *leads) fill(to [][]float64, p *patterns, room []four) {
-	for _, g := range l.groups {
-		if g.packed == nil {
-			p.leads(to[g.of[0]][:p.count], l.series[g.of[0]])
-			continue
-		}
-		sums := room[:p.count]
-		p.fourLeads(sums, g.packed)
-		for k, sum := range sums {
-			of := sum.split()
-			for j, i := range g.of {
-				to[i][k] = of[j]
-			}
-		}
-	}
-}
-
-// fourLeads is leads of four series at once.
-func (p *patterns) fourLeads(sums, amounts []four) {
+// addLeads adds leads of four series at once.
+func (p *patterns) addLeads(sums, amounts []four) {
 	var total four
 	for _, x := range amounts {
 		total[0] += x[0]
 		total[1] += x[1]
-	}
-	for k := range sums {
-		sums[k] = total
 	}
 	var tables [4][256]four
 	for g := 0; len(amounts) > 0; g += len(tables) {
@@ -152,9 +110,10 @@ func (p *patterns) fourLeads(sums, amounts []four) {
 		for k := range sums {
 			w, x, y, z := &tables[0][a[k]], &tables[1][b[k]], &tables[2][c[k]], &tables[3][d[k]]
 			s := &sums[k]
-			s[0] -= w[0] + x[0] + y[0] + z[0]
-			s[1] -= w[1] + x[1] + y[1] + z[1]
+			s[0] += total[0] - (w[0] + x[0] + y[0] + z[0])
+			s[1] += total[1] - (w[1] + x[1] + y[1] + z[1])
 		}
+		total = four{}
 	}
 }
 

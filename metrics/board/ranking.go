@@ -407,9 +407,9 @@ func (g *grid) addLetters(t *Ranking) (notes []string) {
 	if len(t.Ranked) < 2 || len(t.Common) == 0 {
 		return nil
 	}
-	traces, cells := make([]string, len(t.Common)), make([]sides, len(t.Common))
+	cells := make([]sides, len(t.Common))
 	for k, r := range t.Common {
-		traces[k], cells[k] = r.Trace, sides{trace: r.Trace, a: amounts[0][k]}
+		cells[k] = sides{trace: r.Trace, a: amounts[0][k]}
 	}
 	swaps := newSwaps(g.seed, cells)
 	n, tests := slice.Sum(swaps.traces, func(t *traceSwaps) int { return t.requests }), len(t.Ranked)*(len(t.Ranked)-1)/2
@@ -422,7 +422,7 @@ func (g *grid) addLetters(t *Ranking) (notes []string) {
 			pairs = append(pairs, [2]int{i, j})
 		}
 	}
-	ps := swaps.ps(traces, amounts, pairs, t.Key.statistic)
+	ps := swaps.ps(amounts, pairs, t.Key.statistic)
 	if slices.ContainsFunc(ps, math.IsNaN) { // an amount is unknown
 		return nil
 	}

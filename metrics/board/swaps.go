@@ -20,12 +20,12 @@ const (
 	// tieTolerance is the relative difference below which two statistics are equal. tieRounding is the
 	// absolute one. They hide the rounding of products and logarithms, which differs between processors.
 	tieTolerance, tieRounding = 1e-9, 1e-12
-	// mostPairs is the number of pairs that are tested at once. With random exchanges each takes 0.5 MB, or
-	// 1 MB if a product needs a logarithm.
+	// mostPairs is the number of pairs that are tested at once. With random exchanges each takes 0.3 MB, and
+	// 8 to 20 bytes more for each exchange that its bounds leave open.
 	mostPairs = 256
-	// blockSize is the number of random patterns that are made at once. Each block makes the 256
-	// changes of a byte again, so it has many more patterns.
-	blockSize = 4096
+	// blockSize is the number of patterns that are made at once. Each block makes the 256 changes of a
+	// byte again, so it has many more patterns.
+	blockSize = 1 << 14
 )
 
 // sides is the amounts of two policies in one cell, by request. The amounts of a policy sum to its
@@ -70,13 +70,14 @@ type swaps struct {
 // traceSwaps are the exchanges of one trace's requests. A pattern has a bit for each request, set if
 // the request is exchanged.
 type traceSwaps struct {
-	seed     uint64
-	trace    string
-	requests int
-	width    int // bytes of a pattern
-	// of is the pattern of each exchange if the trace has few requests, so that all patterns are
-	// tried. It is nil with more requests. Then each exchange has its own random pattern.
-	of []uint32
+	seed       uint64
+	trace      string
+	requests   int
+	width      int // bytes of a pattern
+	first, end int // its cells
+	// exact means that exchange k has the pattern k >> shift. Otherwise patterns are random.
+	exact bool
+	shift int
 }
 
 // newSwaps makes the exchanges of some cells, which are sorted by trace. It makes all of them for
@@ -84,31 +85,19 @@ type traceSwaps struct {
 // and the trace's name.
 func newSwaps(seed uint64, cells []sides) *swaps {
 	s, n := &swaps{count: randomSwaps}, 0
-	for i := range cells {
-		if i == 0 || cells[i].trace != cells[i-1].trace {
-			requests := len(cells[i].a)
-			s.traces = append(s.traces, &traceSwaps{seed: seed, trace: cells[i].trace, requests: requests, width: (requests + 7) / 8})
+	for i, c := range cells {
+		if i == 0 || c.trace != cells[i-1].trace {
+			requests := len(c.a)
+			s.traces = append(s.traces, &traceSwaps{seed: seed, trace: c.trace, requests: requests, width: (requests + 7) / 8, first: i, shift: n})
 			n += requests
 		}
+		s.traces[len(s.traces)-1].end = i + 1
 	}
 	if s.exact = n <= mostRequests; s.exact {
 		s.count = 1 << n
-	}
-	shift := 0
-	for _, t := range s.traces {
-		if t.requests > mostRequests {
-			continue
+		for _, t := range s.traces {
+			t.exact = true
 		}
-		t.of = make([]uint32, s.count)
-		rng := rand.New(t.random())
-		for k := range t.of {
-			if s.exact {
-				t.of[k] = uint32(k >> shift & (1<<t.requests - 1))
-			} else {
-				t.of[k] = rng.Uint32N(1 << t.requests)
-			}
-		}
-		shift += t.requests
 	}
 	return s
 }
@@ -122,112 +111,82 @@ func (t *traceSwaps) random() *rand.PCG {
 // p returns the two-sided p of the summed statistic over the cells: the share of the exchanges
 // whose statistic is at least as far from 0 as the observed one. For random exchanges it is (b + 1)
 // ÷ (m + 1), which is never 0 (Phipson and Smyth, 2010). It is NaN if the observed statistic is.
-// The cells must be of the traces of the swaps, and sorted by trace.
+// The cells must be those of the swaps.
 func (s *swaps) p(cells []sides, of statistic) float64 {
-	traces, amounts := make([]string, len(cells)), make([][][]float64, 2)
-	for i, c := range cells {
-		traces[i] = c.trace
+	amounts := make([][][]float64, 2)
+	for _, c := range cells {
 		amounts[0], amounts[1] = append(amounts[0], c.a), append(amounts[1], c.b)
 	}
-	return s.ps(traces, amounts, [][2]int{{0, 1}}, of)[0]
+	return s.ps(amounts, [][2]int{{0, 1}}, of)[0]
 }
 
-// ps returns p of several pairs of policies. traces are those of the cells. amounts are those of a
-// policy in a cell, by request.
-func (s *swaps) ps(traces []string, amounts [][][]float64, pairs [][2]int, of statistic) (ps []float64) {
-	for some := range slices.Chunk(pairs, mostPairs) {
-		ps = append(ps, s.chunk(traces, amounts, some, of)...)
-	}
-	return ps
-}
-
-func (s *swaps) chunk(traces []string, amounts [][][]float64, pairs [][2]int, of statistic) []float64 {
+// ps returns p of several pairs of policies. amounts are those of a policy in a cell, by request.
+//
+// Most exchanges need no statistic: bounds tell on which side of the observed one it lies. They cost
+// less if all pairs share the sums of policies, so sums of pairs bound only the others.
+func (s *swaps) ps(amounts [][][]float64, pairs [][2]int, of statistic) []float64 {
 	tests := make([]*pairTest, len(pairs))
 	for i, pair := range pairs {
-		tests[i] = newPairTest(of, pair, s.count)
+		tests[i] = newPairTest(of, pair, amounts)
 	}
-	apart := len(pairs) <= len(amounts) || !whole(amounts)
-	first := 0
-	for _, t := range s.traces {
-		end := first
-		for end < len(traces) && traces[end] == t.trace {
-			end++
-		}
-		cells := make([][][]float64, len(amounts))
-		for i := range amounts {
-			cells[i] = amounts[i][first:end]
-		}
-		for _, test := range tests {
-			test.observe(cells)
-		}
-		if t.of != nil {
-			t.few(tests, cells)
-		} else {
-			t.many(tests, cells, apart)
-		}
-		first = end
+	open := slice.Filter(tests, func(test *pairTest) bool { return !math.IsNaN(test.observed) })
+	if len(pairs) > len(amounts) {
+		open = s.boundByPolicy(amounts, open, of)
 	}
-	return slice.Map(tests, func(test *pairTest) float64 { return test.p(s.exact) })
-}
-
-// whole reports whether all sums of the amounts are exact in any order, because they are integers
-// and small enough.
-func whole(amounts [][][]float64) bool {
-	for _, cells := range amounts {
-		for _, cell := range cells {
-			sum := 0.0
-			for _, x := range cell {
-				if x != math.Trunc(x) {
-					return false
-				}
-				sum += math.Abs(x)
-			}
-			if !(sum < 1<<49) {
-				return false
-			}
-		}
+	for some := range slices.Chunk(open, mostPairs) {
+		s.boundByPair(some)
+		s.try(some)
 	}
-	return true
+	return slice.Map(tests, func(test *pairTest) float64 { return test.p(s) })
 }
 
 // pairTest is the test of a pair of policies.
 type pairTest struct {
 	of       statistic
 	pair     [2]int
+	a, b     [][]float64 // amounts by cell and request
 	observed float64
-	// of each exchange: the sum of differences, or the product of ratios. The logarithm of the product
-	// is the statistic, but p needs it only if logs is not nil. Then logs is added to it.
+	limit    float64 // an exchange is extreme if its statistic is at least as far from 0
+	extreme  int     // exchanges
+	open     []int32 // exchanges whose statistics are to be computed, sorted
+	// of each open exchange: the sum of differences, or the product of ratios. The logarithm of the product
+	// is the statistic, but the limit needs it only if logs is not nil. Then logs is added to it.
 	totals, logs []float64
 }
 
-func newPairTest(of statistic, pair [2]int, exchanges int) *pairTest {
-	test := &pairTest{of: of, pair: pair, totals: make([]float64, exchanges)}
-	if of == logRatio {
-		for k := range test.totals {
-			test.totals[k] = 1
-		}
-	}
-	return test
-}
-
-// observe adds the observed statistic over a trace's cells.
-func (test *pairTest) observe(cells [][][]float64) {
-	for k, a := range cells[test.pair[0]] {
-		c := sides{a: a, b: cells[test.pair[1]][k]}
-		lead := 0.0
+// newPairTest returns the test of a pair with its observed statistic.
+func newPairTest(of statistic, pair [2]int, amounts [][][]float64) *pairTest {
+	test := &pairTest{of: of, pair: pair, a: amounts[pair[0]], b: amounts[pair[1]]}
+	for k := range test.a {
+		c, lead := test.cell(k), 0.0
 		for i := range c.a {
 			lead += c.a[i] - c.b[i]
 		}
 		switch sum := c.sum(); {
-		case test.of == difference:
+		case of == difference:
 			test.observed += lead
 		case sum > 0: // equal if neither has anything
 			test.observed += math.Log((sum + lead) / (sum - lead))
 		}
 	}
+	test.limit = math.Abs(test.observed)*(1-tieTolerance) - tieRounding
+	return test
 }
 
-// take adds differences to the sums of the exchanges from first on, or multiplies their products by
+// cell returns the amounts of the pair in cell k.
+func (test *pairTest) cell(k int) sides { return sides{a: test.a[k], b: test.b[k]} }
+
+func (test *pairTest) p(s *swaps) float64 {
+	switch {
+	case math.IsNaN(test.observed):
+		return test.observed
+	case s.exact:
+		return float64(test.extreme) / float64(s.count)
+	}
+	return float64(test.extreme+1) / float64(s.count+1)
+}
+
+// take adds differences to the sums of the open exchanges from first on, or multiplies their products by
 // ratios. A large or small product moves into the logarithm.
 func (test *pairTest) take(first int, by []float64) {
 	totals := test.totals[first:][:len(by)]
@@ -250,32 +209,21 @@ func (test *pairTest) take(first int, by []float64) {
 	}
 }
 
-func (test *pairTest) p(exact bool) float64 {
-	if math.IsNaN(test.observed) {
-		return test.observed
-	}
-	extreme := test.extreme(math.Abs(test.observed)*(1-tieTolerance) - tieRounding)
-	if exact {
-		return float64(extreme) / float64(len(test.totals))
-	}
-	return float64(extreme+1) / float64(len(test.totals)+1)
-}
-
-// extreme counts the exchanges whose statistic is at least as far from 0 as a limit.
-func (test *pairTest) extreme(limit float64) (extreme int) {
-	low, high := -limit, limit
+// countOpen counts the extreme ones of the open exchanges.
+func (test *pairTest) countOpen() {
+	low, high := -test.limit, test.limit
 	if products := test.of == logRatio && test.logs == nil; products {
-		low, high = math.Exp(-limit), math.Exp(limit)
+		low, high = math.Exp(-test.limit), math.Exp(test.limit)
 	}
 	for k, total := range test.totals {
 		if test.logs != nil {
 			total = test.logs[k] + math.Log(total)
 		}
 		if !(low < total && total < high) { // ∞ − ∞ counts too
-			extreme++
+			test.extreme++
 		}
 	}
-	return extreme
+	test.open, test.totals, test.logs = nil, nil, nil
 }
 
 // sum returns A + B.
@@ -295,93 +243,69 @@ func (c sides) differences() []float64 {
 	return d
 }
 
-// few tries every pattern of a trace with few requests.
-func (t *traceSwaps) few(tests []*pairTest, cells [][][]float64) {
-	patterns := &patterns{count: 1 << t.requests, stride: 1 << t.requests}
-	for g := range t.width {
-		for k := range patterns.count {
-			patterns.bytes = append(patterns.bytes, byte(k>>(8*g)))
-		}
+// try computes the statistics of the open exchanges.
+func (s *swaps) try(tests []*pairTest) {
+	if tests = slice.Filter(tests, func(test *pairTest) bool { return test.open != nil }); tests == nil {
+		return
 	}
-	leads, none, s := make([]float64, patterns.count), make([]float64, patterns.count), newStatistics(patterns.count)
 	for _, test := range tests {
-		for k, a := range cells[test.pair[0]] {
-			c := sides{a: a, b: cells[test.pair[1]][k]}
-			patterns.leads(leads, c.differences())
-			s.add(test.of, leads, none, c.sum())
-			if s.factors == mostFactors || k+1 == len(cells[test.pair[0]]) {
-				s.take(test, 0, t.of)
+		test.totals = make([]float64, len(test.open))
+		if test.of == logRatio {
+			for k := range test.totals {
+				test.totals[k] = 1
 			}
 		}
 	}
-}
-
-// many makes the random patterns of a trace. If apart, it sums the differences of each pair.
-// Otherwise the amounts must be whole. The lead of A over B is then the lead of A alone less that of
-// B. So many sums the amounts of each policy once, not once for each pair.
-func (t *traceSwaps) many(tests []*pairTest, cells [][][]float64, apart bool) {
-	n := len(cells[0]) // of each policy
-	sums, differences := make([][]float64, len(tests)), make([]*leads, len(tests))
-	for i, test := range tests {
-		var of [][]float64
-		for k, a := range cells[test.pair[0]] {
-			c := sides{a: a, b: cells[test.pair[1]][k]}
-			sums[i] = append(sums[i], c.sum())
-			if apart {
-				of = append(of, c.differences())
-			}
-		}
-		differences[i] = newLeads(of)
-	}
-	signed := newLeads(nil)
-	if !apart {
-		signed = newLeads(slices.Concat(cells...))
-	}
-	bySigned := vectors(len(signed.series))
 	workers := make([]*pairWorker, min(len(tests), runtime.GOMAXPROCS(0)))
 	for i := range workers {
-		workers[i] = &pairWorker{by: vectors(n), room: make([]four, blockSize), sums: newStatistics(blockSize)}
+		workers[i] = &pairWorker{leads: make([]float64, blockSize), sums: newStatistics(blockSize)}
 	}
-	none := make([]float64, blockSize)
-	t.blocks(len(tests[0].totals), func(first int, patterns *patterns) {
-		signed.fill(bySigned, patterns, workers[0].room)
-		var group sync.WaitGroup
-		for begin, w := range workers {
-			group.Go(func() {
-				for i := begin; i < len(tests); i += len(workers) {
-					test := tests[i]
-					differences[i].fill(w.by, patterns, w.room) // none unless apart
-					for c, sum := range sums[i] {
-						a, b := w.by[c], none
-						if !apart {
-							a, b = bySigned[test.pair[0]*n+c], bySigned[test.pair[1]*n+c]
-						}
-						w.sums.add(test.of, a[:patterns.count], b, sum)
-						if w.sums.factors == mostFactors || c+1 == n {
-							w.sums.take(test, first, nil)
-						}
-					}
-				}
-			})
-		}
-		group.Wait()
-	})
+	for _, t := range s.traces {
+		t.blocks(s.count, func(first int, p *patterns) {
+			inParallel(len(tests), func(i, worker int) { workers[worker].try(tests[i], t, first, p) })
+		})
+	}
+	inParallel(len(tests), func(i, _ int) { tests[i].countOpen() })
 }
 
 // pairWorker has the room of one processor for the tests of pairs.
 type pairWorker struct {
-	by   [][]float64 // leads of a pair by cell and pattern
-	room []four
-	sums *statistics
+	open  patterns
+	leads []float64
+	sums  *statistics
 }
 
-// vectors makes vectors of one number for each pattern of a block.
-func vectors(count int) [][]float64 {
-	all := make([][]float64, count)
-	for i := range all {
-		all[i] = make([]float64, blockSize)
+// try adds the cells of a trace to the open exchanges among those from first on, which have the patterns.
+func (w *pairWorker) try(test *pairTest, t *traceSwaps, first int, p *patterns) {
+	begin, _ := slices.BinarySearch(test.open, int32(first))
+	end, _ := slices.BinarySearch(test.open, int32(first+p.count))
+	if begin == end {
+		return
 	}
-	return all
+	w.open.pick(p, test.open[begin:end], first)
+	leads := w.leads[:end-begin]
+	for k := t.first; k < t.end; k++ {
+		c := test.cell(k)
+		w.open.leads(leads, c.differences())
+		w.sums.add(test.of, leads, c.sum())
+		if w.sums.factors == mostFactors || k+1 == t.end {
+			w.sums.take(test, begin)
+		}
+	}
+}
+
+// inParallel calls do for each i below n, on all processors. The workers are numbered.
+func inParallel(n int, do func(i, worker int)) {
+	var group sync.WaitGroup
+	workers := min(n, runtime.GOMAXPROCS(0))
+	for worker := range workers {
+		group.Go(func() {
+			for i := worker; i < n; i += workers {
+				do(i, worker)
+			}
+		})
+	}
+	group.Wait()
 }
 
 // patterns are some patterns of a trace. Byte g of pattern k is bytes[g × stride + k].
@@ -395,16 +319,40 @@ func (p *patterns) row(g int) []byte {
 	return p.bytes[min(g, len(p.bytes)/p.stride-1)*p.stride:][:p.count]
 }
 
-// blocks makes the random patterns of count exchanges, blockSize at a time, so that memory does not
-// grow with the number of exchanges.
+// pick makes p the patterns of some exchanges. from has those of all exchanges from first on.
+func (p *patterns) pick(from *patterns, exchanges []int32, first int) {
+	p.count, p.stride = len(exchanges), from.stride
+	p.bytes = slices.Grow(p.bytes[:0], len(from.bytes))[:len(from.bytes)]
+	for g := 0; g < len(p.bytes); g += p.stride {
+		to, from := p.bytes[g:][:p.count], from.bytes[g:]
+		for k, exchange := range exchanges {
+			to[k] = from[int(exchange)-first]
+		}
+	}
+}
+
+// blocks makes the patterns of count exchanges, blockSize at a time, so that memory does not grow
+// with the number of exchanges.
 func (t *traceSwaps) blocks(count int, use func(first int, p *patterns)) {
 	const stride = blockSize + 64 // a power of 2 would leave most of a processor's cache unused
-	rng, bytes := t.random(), make([]byte, stride*t.width)
+	random, bytes := t.random(), make([]byte, stride*t.width)
+	rng := rand.New(random)
 	for first := 0; first < count; first += blockSize {
 		p := &patterns{min(blockSize, count-first), stride, bytes}
 		for k := range p.count {
-			for g := 0; g < len(bytes); g += stride {
-				bytes[g+k] = byte(rng.Uint64() >> 32) // the low byte of Rand.Uint32
+			pattern := uint32(first+k) >> t.shift
+			switch {
+			case t.exact:
+			case t.requests <= mostRequests:
+				pattern = rng.Uint32N(1 << t.requests)
+			default:
+				for g := 0; g < len(bytes); g += stride {
+					bytes[g+k] = byte(random.Uint64() >> 32) // the low byte of Rand.Uint32
+				}
+				continue
+			}
+			for g := range t.width {
+				bytes[g*stride+k] = byte(pattern >> (8 * g))
 			}
 		}
 		use(first, p)
@@ -462,29 +410,25 @@ func newStatistics(patterns int) *statistics {
 	return &statistics{above: make([]float64, patterns), below: make([]float64, patterns)}
 }
 
-// add adds a cell. The lead A − B of a pattern is a − b. sum is A + B.
-func (s *statistics) add(of statistic, a, b []float64, sum float64) {
-	s.patterns = len(a)
-	b, above, below := b[:len(a)], s.above[:len(a)], s.below[:len(a)]
+// add adds a cell. leads are A − B of the patterns. sum is A + B.
+func (s *statistics) add(of statistic, leads []float64, sum float64) {
+	s.patterns = len(leads)
+	above, below := s.above[:len(leads)], s.below[:len(leads)]
 	switch {
 	case of == difference && s.factors == 0:
-		for k := range a {
-			above[k] = a[k] - b[k]
-		}
+		copy(above, leads)
 	case of == difference:
-		for k := range a {
-			above[k] += a[k] - b[k]
+		for k, lead := range leads {
+			above[k] += lead
 		}
 	case !(sum > 0): // equal if neither has anything
 		return
 	case s.factors == 0:
-		for k := range a {
-			lead := a[k] - b[k]
+		for k, lead := range leads {
 			above[k], below[k] = sum+lead, sum-lead
 		}
 	default:
-		for k := range a {
-			lead := a[k] - b[k]
+		for k, lead := range leads {
 			above[k] *= sum + lead
 			below[k] *= sum - lead
 		}
@@ -492,9 +436,8 @@ func (s *statistics) add(of statistic, a, b []float64, sum float64) {
 	s.factors++
 }
 
-// take adds the cells to the test's exchanges from first on, and begins again. Exchange k has
-// pattern of[k], or pattern k if of is nil.
-func (s *statistics) take(test *pairTest, first int, of []uint32) {
+// take adds the cells to the test's open exchanges from the given one on, and begins again.
+func (s *statistics) take(test *pairTest, begin int) {
 	if s.factors == 0 {
 		return
 	}
@@ -504,11 +447,5 @@ func (s *statistics) take(test *pairTest, first int, of []uint32) {
 			s.above[k] /= s.below[k]
 		}
 	}
-	if of == nil {
-		test.take(first, s.above[:s.patterns])
-		return
-	}
-	for k, pattern := range of {
-		test.take(first+k, s.above[pattern:pattern+1])
-	}
+	test.take(begin, s.above[:s.patterns])
 }

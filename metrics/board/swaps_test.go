@@ -136,7 +136,7 @@ func TestPairsTogether(t *testing.T) {
 				for k, trace := range traces {
 					cells[k] = sides{trace: trace, a: amounts[0][k]}
 				}
-				if got := newSwaps(3, cells).ps(traces, amounts, pairs, of); !slices.Equal(got, want) {
+				if got := newSwaps(3, cells).ps(amounts, pairs, of); !slices.Equal(got, want) {
 					t.Errorf("%v requests, statistic %v: p %v, one by one %v", requests, of, got, want)
 				}
 			}
@@ -307,12 +307,10 @@ func TestPatternsExchange(t *testing.T) {
 		for r := range amounts {
 			amounts[r] = float64(r*r + 1)
 		}
-		series := newLeads([][]float64{amounts})
-		alone, fours := make([]float64, blockSize), [][]float64{make([]float64, blockSize)}
+		alone := make([]float64, blockSize)
 		rng := rand.New(trace.random())
 		trace.blocks(blockSize+100, func(first int, p *patterns) {
 			p.leads(alone[:p.count], amounts)
-			series.fill(fours, p, make([]four, blockSize))
 			for k := range p.count {
 				want := 0.0
 				for g := range trace.width {
@@ -325,8 +323,8 @@ func TestPatternsExchange(t *testing.T) {
 						}
 					}
 				}
-				if alone[k] != want || fours[0][k] != want {
-					t.Fatalf("%d requests, exchange %d: leads %v and %v, expected %v", n, first+k, alone[k], fours[0][k], want)
+				if alone[k] != want {
+					t.Fatalf("%d requests, exchange %d: lead %v, expected %v", n, first+k, alone[k], want)
 				}
 			}
 		})
