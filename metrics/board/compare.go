@@ -358,20 +358,20 @@ func sidesOf(pairs []pair) (cells []sides) {
 // the same resamples. There is no interval if a trace has none.
 func ratioOf(g *grid, pairs []pair) *Figure {
 	pairs = withRatio(pairs)
-	points, refs := make([]point, len(pairs)), make([]CellRef, len(pairs))
-	var resamples []resampledCell
+	cells, refs := make([]cellSamples, len(pairs)), make([]CellRef, len(pairs))
+	var resamples []cellSamples
 	sampled := true
 	for i, p := range pairs {
 		refs[i] = p.at
-		points[i] = point{misses: misses(p.a), opt: misses(p.b)}
+		cells[i] = cellSamples{misses: misses(p.a), opt: misses(p.b)}
 		a, b := g.resampled(p.at.Trace, p.a), g.resampled(p.at.Trace, p.b)
 		if sampled = sampled && a != nil && b != nil; !sampled {
 			resamples = nil
 			continue
 		}
-		resamples = append(resamples, resampledCell{misses: a, opt: b})
+		resamples = append(resamples, cellSamples{misses: a, opt: b})
 	}
-	return estimate(timesOpt, points, overResamples(resamples, timesOpt)[0], g.tail(refs))
+	return estimateRatio(cells, resamples, ofOpt, g.tail(refs))
 }
 
 // byPart is misses by part of a cell: by request, or by stream.

@@ -2,6 +2,7 @@ package board
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/kvreplay/kvreplay/internal/text"
@@ -77,51 +78,36 @@ type LossyFigures struct {
 	Lost int64 `json:"lost"`
 }
 
-// point is the input of a figure: the counts of one cell, of all its requests or of a resample. A
-// count without a row is NaN.
-type point struct{ misses, opt, lru, demand float64 }
-
-// timesOpt returns the geometric mean over cells of misses ÷ OPT's. It is infinite if OPT alone has
-// no miss in a cell, and NaN if neither has one.
-func timesOpt(points []point) float64 {
-	return meanRatio(points, func(p *point) float64 { return p.opt })
-}
-
-// timesLRU is timesOpt with LRU as the yardstick.
-func timesLRU(points []point) float64 {
-	return meanRatio(points, func(p *point) float64 { return p.lru })
-}
-
-func meanRatio(points []point, yardstick func(*point) float64) float64 {
+// meanRatio returns the geometric mean over cells of misses ÷ those of a yardstick, in resample b. It is
+// infinite if the yardstick alone has no miss in a cell, and NaN if neither has one.
+func meanRatio(cells []cellSamples, yardstick yardstick, b int) float64 {
 	logs := 0.0
-	for i := range points {
-		logs += math.Log(points[i].misses / yardstick(&points[i]))
+	for i := range cells {
+		logs += math.Log(cells[i].misses[b] / yardstick(&cells[i])[b])
 	}
-	return math.Exp(logs / float64(len(points)))
+	return math.Exp(logs / float64(len(cells)))
 }
 
-// gapClosed returns the share of the distance from LRU to OPT that a policy covers, by summed
+// gapsClosed returns the share of the distance from LRU to OPT that a policy covers, by summed
 // misses. It is negative if the policy misses more than LRU.
-func gapClosed(points []point) float64 {
-	var p, opt, lru float64
-	for _, q := range points {
-		p, opt, lru = p+q.misses, opt+q.opt, lru+q.lru
+func gapsClosed(cells []cellSamples) []float64 {
+	gaps := sumsOver(cells, func(c *cellSamples) []float64 { return c.misses })
+	opt, lru := sumsOver(cells, ofOpt), sumsOver(cells, ofLRU)
+	for b, misses := range gaps {
+		gaps[b] = (lru[b] - misses) / (lru[b] - opt[b])
+		if lru[b] == opt[b] {
+			gaps[b] = math.NaN()
+		}
 	}
-	if lru == opt {
-		return math.NaN()
-	}
-	return (lru - p) / (lru - opt)
+	return gaps
 }
 
-func hitRate(points []point) float64 {
-	var misses, demand float64
-	for _, p := range points {
-		misses, demand = misses+p.misses, demand+p.demand
+func hitRates(cells []cellSamples) []float64 {
+	rates := sumsOver(cells, func(c *cellSamples) []float64 { return c.misses })
+	for b, demand := range sumsOver(cells, func(c *cellSamples) []float64 { return c.demand }) {
+		rates[b] = (demand - rates[b]) / demand // NaN without demand
 	}
-	if demand == 0 {
-		return math.NaN()
-	}
-	return (demand - misses) / demand
+	return rates
 }
 
 // Number returns x rounded to nine digits, so that the bytes of a board do not depend on a
@@ -140,35 +126,51 @@ func rounded(x float64, digits int) *float64 {
 	return &y
 }
 
-// estimate computes a statistic and, from its values in the resamples, its interval, without a tail
-// at either end. There is no interval without values. It returns nil if the statistic is NaN: a yardstick has no rows, or no miss.
-func estimate(statistic func([]point) float64, points []point, resamples []float64, tail float64) *Figure {
-	value := Number(statistic(points))
-	if value == nil {
+// estimate returns a figure of the cells with its interval, whose ends are values of resamples. There is
+// no interval without resamples. It returns nil if the value is NaN: a yardstick has no rows, or no miss.
+func estimate(value float64, resamples []cellSamples, ends func() (low, high float64)) *Figure {
+	rounded := Number(value)
+	if rounded == nil {
 		return nil
 	}
-	f := &Figure{Value: *value}
-	if resamples != nil {
-		f.Low, f.High = interval(resamples, tail)
+	f := &Figure{Value: *rounded}
+	if len(resamples) > 0 {
+		low, high := ends()
+		f.Low, f.High = Number(low), Number(high)
 		f.undefined = f.Low == nil
 	}
 	return f
 }
 
+// estimateRatio returns the meanRatio of cells. Its resamples are ordered by values that take fewer
+// logarithms.
+func estimateRatio(cells, resamples []cellSamples, yardstick yardstick, tail float64) *Figure {
+	return estimate(meanRatio(cells, yardstick, 0), resamples, func() (low, high float64) {
+		order := ratioOrder(resamples, yardstick)
+		low, high = bounds(order, tail)
+		if math.IsNaN(low) {
+			return low, high
+		}
+		return meanRatio(resamples, yardstick, slices.Index(order, low)), meanRatio(resamples, yardstick, slices.Index(order, high))
+	})
+}
+
 // measure computes an exact policy's figures over the cells. It returns nil if there are no cells,
 // or if the policy has no row in one of them.
 func (g *grid) measure(policy string, refs []CellRef) *Figures {
-	points := g.points(policy, refs)
-	if len(points) == 0 {
+	cells := g.counted(policy, refs)
+	if len(cells) == 0 {
 		return nil
 	}
-	tail, total := g.tail(refs), sum(g.tallies(policy, refs))
-	resamples := overResamples(g.resampledPoints(policy, refs), timesOpt, timesLRU, gapClosed, hitRate)
+	tail, total, resamples := g.tail(refs), sum(g.tallies(policy, refs)), g.resampledCells(policy, refs)
+	figure := func(of func([]cellSamples) []float64) *Figure {
+		return estimate(of(cells)[0], resamples, func() (low, high float64) { return bounds(of(resamples), tail) })
+	}
 	f := &ExactFigures{
-		XOpt:      estimate(timesOpt, points, resamples[0], tail),
-		XLRU:      estimate(timesLRU, points, resamples[1], tail),
-		GapClosed: estimate(gapClosed, points, resamples[2], tail),
-		HitRate:   estimate(hitRate, points, resamples[3], tail),
+		XOpt:      estimateRatio(cells, resamples, ofOpt, tail),
+		XLRU:      estimateRatio(cells, resamples, ofLRU, tail),
+		GapClosed: figure(gapsClosed),
+		HitRate:   figure(hitRates),
 		TPOT:      g.tpot(policy, refs),
 		Misses:    total.misses, OptMisses: g.missesOf(OptPolicy, refs), LRUMisses: g.missesOf(LRUPolicy, refs),
 	}

@@ -130,11 +130,11 @@ func (g *grid) at(r CellRef, policy string) *cell {
 }
 
 // misses returns a cell's count, NaN without a cell.
-func misses(c *cell) float64 {
+func misses(c *cell) []float64 {
 	if c == nil {
-		return math.NaN()
+		return []float64{math.NaN()}
 	}
-	return float64(c.total.misses)
+	return []float64{float64(c.total.misses)}
 }
 
 // resampled returns a cell's misses, or a lossy cell's lost blocks, in every resample. It is nil if
@@ -150,25 +150,33 @@ func (g *grid) resampled(trace string, c *cell) []float64 {
 	return g.sampled[c]
 }
 
-// points returns a policy's cells, nil if one is missing.
-func (g *grid) points(policy string, refs []CellRef) []point {
-	points := make([]point, len(refs))
+// cellSamples is the counts of a cell that figures are made from: one of each kind, or one for each
+// resample. A count without a row is NaN. A comparison has no lru and demand.
+type cellSamples struct{ misses, opt, lru, demand []float64 }
+
+// yardstick returns the misses to compare with.
+type yardstick func(*cellSamples) []float64
+
+func ofOpt(c *cellSamples) []float64 { return c.opt }
+func ofLRU(c *cellSamples) []float64 { return c.lru }
+
+// counted returns the counts of a policy's cells, nil if one is missing.
+func (g *grid) counted(policy string, refs []CellRef) []cellSamples {
+	cells := make([]cellSamples, len(refs))
 	for i, r := range refs {
 		c := g.at(r, policy)
 		if c == nil {
 			return nil
 		}
-		points[i] = point{misses(c), misses(g.at(r, OptPolicy)), misses(g.at(r, LRUPolicy)), float64(c.total.demand)}
+		cells[i] = cellSamples{misses: misses(c), demand: []float64{float64(c.total.demand)}}
+		cells[i].opt, cells[i].lru = misses(g.at(r, OptPolicy)), misses(g.at(r, LRUPolicy))
 	}
-	return points
+	return cells
 }
 
-// resampledCell is the counts of a point of one cell, by resample. A nil count is 0.
-type resampledCell struct{ misses, opt, lru, demand []float64 }
-
-// resampledPoints returns the counts of a policy's cells, nil if a cell has none.
-func (g *grid) resampledPoints(policy string, refs []CellRef) []resampledCell {
-	cells := make([]resampledCell, len(refs))
+// resampledCells returns the counts of a policy's cells by resample, nil if a cell has none.
+func (g *grid) resampledCells(policy string, refs []CellRef) []cellSamples {
+	cells := make([]cellSamples, len(refs))
 	for i, r := range refs {
 		c := &cells[i]
 		c.misses, c.opt = g.resampled(r.Trace, g.at(r, policy)), g.resampled(r.Trace, g.at(r, OptPolicy))
@@ -180,39 +188,42 @@ func (g *grid) resampledPoints(policy string, refs []CellRef) []resampledCell {
 	return cells
 }
 
-// mostResampled is the number of resamples whose points are in memory at once.
-const mostResampled = 64
+// sumsOver returns the sums of a count over cells, by resample.
+func sumsOver(cells []cellSamples, count func(*cellSamples) []float64) []float64 {
+	sums := slices.Clone(count(&cells[0]))
+	for i := range cells[1:] {
+		for b, x := range count(&cells[1+i]) {
+			sums[b] += x
+		}
+	}
+	return sums
+}
 
-// overResamples returns the values of statistics over the cells in each resample, all nil without
-// cells.
-func overResamples(cells []resampledCell, statistics ...func([]point) float64) [][]float64 {
-	values := make([][]float64, len(statistics))
-	if len(cells) == 0 {
-		return values
-	}
-	resamples := len(cells[0].misses)
-	for k := range values {
-		values[k] = make([]float64, 0, resamples)
-	}
-	points := make([]point, mostResampled*len(cells))
-	for first := 0; first < resamples; first += mostResampled {
-		n := min(mostResampled, resamples-first)
-		for i, c := range cells {
-			for b := range n {
-				p := &points[b*len(cells)+i]
-				p.misses, p.opt = c.misses[first+b], c.opt[first+b]
-				if c.lru != nil {
-					p.lru, p.demand = c.lru[first+b], c.demand[first+b]
-				}
+// ratioOrder returns values that order resamples as meanRatio does: products of ratios, or logarithms of
+// them if there are many cells.
+func ratioOrder(cells []cellSamples, yardstick yardstick) []float64 {
+	logs := make([]float64, len(cells[0].misses))
+	for some := range slices.Chunk(cells, mostFactors) {
+		ratios, below := slices.Clone(some[0].misses), slices.Clone(yardstick(&some[0]))
+		for i := range some[1:] {
+			c := &some[1+i]
+			by := yardstick(c)
+			for b, x := range c.misses {
+				ratios[b] *= x
+				below[b] *= by[b]
 			}
 		}
-		for b := range n {
-			for k, statistic := range statistics {
-				values[k] = append(values[k], statistic(points[b*len(cells):][:len(cells)]))
-			}
+		for b, x := range below {
+			ratios[b] /= x
+		}
+		if len(some) == len(cells) {
+			return ratios
+		}
+		for b, x := range ratios {
+			logs[b] += math.Log(x)
 		}
 	}
-	return values
+	return logs
 }
 
 // requests returns the number of requests of each trace of the cells, nil if one has too few for
