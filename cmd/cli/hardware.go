@@ -239,7 +239,7 @@ func (s *shownItem) print(w io.Writer) error {
 	if s.Note != "" {
 		fmt.Fprintln(w, s.Note)
 	}
-	t := table.New("number", "value", "status", "source", "note").Right(1).Wrap(4, 60)
+	t := table.New("number", "value", "status", "source", "note").Right(1)
 	var sources []string
 	for _, l := range s.Lines {
 		sources = slice.Add(sources, l.Source)

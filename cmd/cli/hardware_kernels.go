@@ -104,7 +104,7 @@ func measuredIn(points []kernel.Point, p kernel.Point) bool {
 
 func (r *fittedKernels) print(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %s\n", r.Device, count(r.Kernels, "kernel"))
-	t := table.New("parameter", "fitted", "shared", "unit", "meaning").Right(1, 2).Wrap(4, 60)
+	t := table.New("parameter", "fitted", "shared", "unit", "meaning").Right(1, 2)
 	for _, p := range r.Parameters {
 		t.Add(p.Name, fmt.Sprintf("%.3g", p.Value), fmt.Sprintf("%.3g", p.Shared), p.Unit, p.Text)
 	}

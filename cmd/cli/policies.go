@@ -135,7 +135,7 @@ func listed(none string, words ...word) string {
 }
 
 func writePolicies(w io.Writer, lines []policyLine) error {
-	t := table.New("policy", "traits", "needs", "memory", "cost a change", "evicts").Wrap(5, 60)
+	t := table.New("policy", "traits", "needs", "memory", "cost a change", "evicts")
 	for _, exact := range []bool{true, false} {
 		for _, p := range lines {
 			if p.Exact == exact {

@@ -25,7 +25,8 @@ func TestPoliciesLists(t *testing.T) {
 			t.Errorf("policy %s: JSON %v; is it in the table?\n%s", e.Name, lines[i], table)
 		}
 	}
-	for _, line := range strings.Split(table, "\n") {
+	first, _, _ := strings.Cut(table, "\n\n") // the first of two parts
+	for _, line := range strings.Split(first, "\n") {
 		switch name, _, _ := strings.Cut(strings.TrimSpace(line), " "); {
 		case name == "lookahead" && !strings.Contains(line, "ranks"), name == "opt" && !strings.Contains(line, "bound, stack"):
 			t.Error(line)

@@ -63,7 +63,7 @@ func TestSerialUsage(t *testing.T) {
 // serial and comes before any replay. All traces are opened first.
 func TestSerialBeforeTheWork(t *testing.T) {
 	out, _ := kvreplay(t, 0, "serial", newsTrace, "--policy", "all", "--capacity", "2x", "--layers", "5")
-	if strings.Count(out, "\n") != 1+len(serial.Policies()) {
+	if strings.Count(out, "\n") != 2+len(serial.Policies()) {
 		t.Errorf("all policies: %s", out)
 	}
 	for want, args := range map[string][]string{

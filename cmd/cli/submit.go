@@ -392,7 +392,7 @@ func (f *checkFlags) print(c *call, all []*checkedSubmission) error {
 	if f.format == "json" {
 		return text.WriteJSON(c.stdout, all)
 	}
-	t := table.New("policy", "× OPT [95 %]", "held out", "rows", "claims", "verified", "authors", "licence", "source").Wrap(6, 16).Wrap(8, 24)
+	t := table.New("policy", "× OPT [95 %]", "held out", "rows", "claims", "verified", "authors", "licence", "source")
 	claims := table.New("policy", "claim", "ratio [95 %]", "p", "holds")
 	claims.Title = "Claims"
 	held := 0

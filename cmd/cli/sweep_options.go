@@ -201,7 +201,7 @@ func (f *sweepFlags) print(c *call, all []variant, varied []string) error {
 		t.AddTexts(append(slices.Clone(v.values), fmt.Sprintf("%.3f", v.XOpt.Value), low, gap, strconv.FormatInt(v.Misses, 10), remark))
 	}
 	t.Notes = []string{"Intervals are over requests, of each variant alone. `kvreplay compare` tests a pair."}
-	return c.report(f.format, "", &table.Report{Title: t.Title, Tables: []*table.Table{t}, Width: 100})
+	return c.report(f.format, "", &table.Report{Title: t.Title, Tables: []*table.Table{t}})
 }
 
 // draw plots × OPT over the values of one option. The default is a line of its own, with one point.

@@ -76,7 +76,7 @@ func code(commands []string) string {
 }
 
 func writeTable(w io.Writer, entries []Entry) error {
-	t := table.New("name", "kind", "licence", "bytes", "digest", "what").Right(3).Wrap(2, 18).Wrap(5, 56)
+	t := table.New("name", "kind", "licence", "bytes", "digest", "what").Right(3)
 	for i := range entries {
 		e := &entries[i]
 		size, digest := e.short()

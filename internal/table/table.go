@@ -1,11 +1,15 @@
 // Package table lays out tables of texts. A Table is filled once and rendered for a terminal,
 // as Markdown, as HTML or as CSV. A Report is tables with titles, notes and footnotes.
+//
+// On a terminal a table, a title and a note are at most Columns wide. Headers break between words
+// first, and then the texts of the widest columns. Figures, in columns aligned right, do not break.
 package table
 
 import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -14,6 +18,9 @@ import (
 	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/internal/slice"
 )
+
+// Columns is the width of a terminal that texts fit into.
+const Columns = 100
 
 // Table is rows of texts under a header, with a title and notes.
 type Table struct {
@@ -26,12 +33,11 @@ type Table struct {
 	rows  [][]string
 	lines map[int]bool // rows that a rule follows
 	right map[int]bool // columns aligned right
-	width map[int]int  // widths of wrapped columns
 }
 
 // New begins a table with a header.
 func New(header ...string) *Table {
-	return &Table{Header: header, lines: map[int]bool{}, right: map[int]bool{}, width: map[int]int{}}
+	return &Table{Header: header, lines: map[int]bool{}, right: map[int]bool{}}
 }
 
 // Right aligns columns, counted from 0, to the right.
@@ -47,13 +53,6 @@ func (t *Table) RightFrom(n int) *Table {
 	for c := n; c < len(t.Header); c++ {
 		t.right[c] = true
 	}
-	return t
-}
-
-// Wrap breaks the texts of a column between words if they are wider than width. The column is
-// then as wide as that. Markdown and CSV keep the texts whole.
-func (t *Table) Wrap(column, width int) *Table {
-	t.width[column] = width
 	return t
 }
 
@@ -136,30 +135,81 @@ func (t *Table) columns() int {
 	return n
 }
 
-// Text renders the table for a terminal. No line ends with blanks.
-func (t *Table) Text() string {
-	n := t.columns()
-	widths := make([]int, n)
-	layOut := func(row []string) [][]string { // the lines of each cell
-		cells := make([][]string, n)
-		for c, cell := range row {
-			cells[c] = Wrap(printable.Line(cell), t.width[c])
-			for _, line := range cells[c] {
-				widths[c] = max(widths[c], width(line))
-			}
-			if len(cells[c]) > 1 {
-				widths[c] = max(widths[c], t.width[c])
+// Text renders the table for a terminal of Columns. No line ends with blanks.
+func (t *Table) Text() string { return t.text(Columns) }
+
+// text renders the table at most as wide as most, as far as words and figures allow it. Columns
+// that do not fit follow below, next to the first columns again.
+func (t *Table) text(most int) string {
+	all := make([]int, t.columns())
+	for c := range all {
+		all[c] = c
+	}
+	first := all[:min(len(all), 2)]
+	if t.right[1] {
+		first = all[:1]
+	}
+	var parts []string
+	for rest := all; ; {
+		fit := len(rest)
+		for fit > len(first)+1 && !t.only(rest[:fit]).fits(most) {
+			fit--
+		}
+		part := t.only(rest[:fit])
+		parts = append(parts, part.lay(part.rooms(most)))
+		if fit == len(rest) {
+			return strings.Join(parts, "\n")
+		}
+		rest = slices.Concat(first, rest[fit:])
+	}
+}
+
+// only returns the table with some of its columns.
+func (t *Table) only(columns []int) *Table {
+	pick := func(row []string) (cells []string) {
+		for _, c := range columns {
+			if c < len(row) {
+				cells = append(cells, row[c])
+			} else {
+				cells = append(cells, "")
 			}
 		}
 		return cells
 	}
-	header, rows := layOut(t.Header), make([][][]string, len(t.rows))
-	for i, row := range t.rows {
-		rows[i] = layOut(row)
+	some := &Table{lines: t.lines, right: map[int]bool{}, rows: slice.Map(t.rows, pick)}
+	if t.Header != nil {
+		some.Header = pick(t.Header)
 	}
+	for i, c := range columns {
+		some.right[i] = t.right[c]
+	}
+	return some
+}
+
+// fits reports whether the table can be as narrow as most.
+func (t *Table) fits(most int) bool {
+	total := 0
+	for _, room := range t.rooms(most) {
+		total += room + 2
+	}
+	return total <= most
+}
+
+// lay renders the table with columns that are at most as wide as rooms.
+func (t *Table) lay(rooms []int) string {
+	widths := make([]int, len(rooms))
+	layOut := func(row []string) [][]string { // the lines of each cell
+		cells := make([][]string, len(rooms))
+		for c, cell := range row {
+			cells[c] = broken(printable.Line(cell), rooms[c])
+			widths[c] = max(widths[c], widestOf(cells[c]))
+		}
+		return cells
+	}
+	header, rows := layOut(t.Header), slice.Map(t.rows, layOut)
 	var out strings.Builder
 	rule := func() {
-		total := 2 * n
+		total := 2 * len(widths)
 		for _, w := range widths {
 			total += w
 		}
@@ -193,6 +243,90 @@ func (t *Table) Text() string {
 		}
 	}
 	return out.String()
+}
+
+// rooms returns the width of each column in a table that is at most as wide as most. First it
+// narrows columns that only their headers make wide, and then all, always the widest.
+func (t *Table) rooms(most int) []int {
+	n := t.columns()
+	rooms, heads, least := make([]int, n), make([]int, n), make([]int, n)
+	total := 2 * n
+	for c := range n {
+		head, cells := "", 0
+		if c < len(t.Header) {
+			head = printable.Line(t.Header[c])
+		}
+		least[c] = widestOf(strings.Fields(head))
+		heads[c] = least[c]
+		for _, row := range t.rows {
+			if c < len(row) {
+				cell := printable.Line(row[c])
+				cells = max(cells, width(cell))
+				if t.right[c] {
+					least[c] = max(least[c], width(cell))
+				} else {
+					least[c] = max(least[c], min(width(cell), proseRoom), widestOf(pieces(cell)))
+				}
+			}
+		}
+		rooms[c], heads[c] = max(width(head), cells), max(heads[c], cells)
+		total += rooms[c]
+	}
+	for _, floors := range [][]int{heads, least} {
+		for ; total > most; total-- {
+			widest := -1
+			for c, room := range rooms {
+				if room > floors[c] && (widest < 0 || room > rooms[widest]) {
+					widest = c
+				}
+			}
+			if widest < 0 {
+				break
+			}
+			rooms[widest]--
+		}
+	}
+	return rooms
+}
+
+// proseRoom is the width that the texts of a column have at least.
+const proseRoom = 20
+
+// breaks are the characters after which a word may break.
+var breaks = strings.NewReplacer(",", ",\n", "|", "|\n", "/", "/\n", "_", "_\n")
+
+// pieces splits a text where a cell may break: at blanks, and within words that are too wide.
+func pieces(cell string) []string { return strings.Fields(breaks.Replace(cell)) }
+
+// broken breaks a cell between words if it is wider than room, and within a word if that is wider.
+func broken(cell string, room int) []string {
+	if width(cell) <= room {
+		return []string{cell}
+	}
+	var lines []string
+	for _, word := range strings.Fields(cell) {
+		parts, glue := []string{word}, " "
+		if width(word) > room {
+			parts = pieces(word)
+		}
+		for _, part := range parts {
+			if last := len(lines) - 1; last >= 0 && width(lines[last]+glue+part) <= room {
+				lines[last] += glue + part
+			} else {
+				lines = append(lines, part)
+			}
+			glue = ""
+		}
+	}
+	return lines
+}
+
+// widestOf returns the width of the widest text.
+func widestOf(texts []string) (most int) {
+	for _, s := range texts {
+		most = max(most, width(s))
+	}
+	return most
 }
 
 // Markdown renders the table as GitHub's Markdown, without title and notes.
@@ -278,8 +412,8 @@ type Report struct {
 	Title     string
 	Tables    []*Table
 	Footnotes []string
-	// Width is the width at which Text breaks notes between words. 0 keeps each note on one line.
-	Width int
+	// Wide lets tables be wider than Columns.
+	Wide bool
 }
 
 // Text writes the report for a terminal.
@@ -289,9 +423,13 @@ func (r *Report) Text(w io.Writer) error {
 		if i > 0 {
 			out.WriteString("\n")
 		}
-		out.WriteString(printable.Line(t.Title) + "\n" + t.Text())
+		most := Columns
+		if r.Wide {
+			most = math.MaxInt
+		}
+		out.WriteString(strings.Join(Wrap(printable.Line(t.Title), Columns), "\n") + "\n" + t.text(most))
 		for _, n := range t.Notes {
-			for i, line := range Wrap(printable.Line(n), max(0, r.Width-4)) {
+			for i, line := range Wrap(printable.Line(n), Columns-4) {
 				out.WriteString(map[bool]string{true: "  ", false: "    "}[i == 0] + line + "\n")
 			}
 		}
@@ -300,7 +438,7 @@ func (r *Report) Text(w io.Writer) error {
 		if i == 0 {
 			out.WriteString("\n")
 		}
-		out.WriteString(strings.Join(Wrap(printable.Line(n), max(0, r.Width-2)), "\n  ") + "\n")
+		out.WriteString(strings.Join(Wrap(printable.Line(n), Columns-2), "\n  ") + "\n")
 	}
 	_, err := io.WriteString(w, printable.Text(out.String()))
 	return err
@@ -346,9 +484,9 @@ func width(line string) (n int) {
 	return n
 }
 
-// Wrap breaks a line between words if it is wider than most. With 0 it does not break the line.
+// Wrap breaks a line between words if it is wider than most.
 func Wrap(line string, most int) []string {
-	if most == 0 || width(line) <= most {
+	if width(line) <= most {
 		return []string{line}
 	}
 	var lines []string

@@ -8,7 +8,7 @@ import (
 )
 
 func TestRenderings(t *testing.T) {
-	tab := New("name", "what", "n").Right(2).Wrap(1, 10)
+	tab := New("name", "what", "n").Right(2)
 	tab.Add("a|b", "two words, three", 1)
 	tab.Line()
 	tab.Add("=1+1", "`a`", "×10")
@@ -25,12 +25,11 @@ func TestRenderings(t *testing.T) {
 	fatal.If(t, r.Markdown(&markdown))
 	for what, got := range map[string][2]string{
 		"text": {text.String(), `Title
- name  what          n
-───────────────────────
- a|b   two words,    1
-       three
-───────────────────────
- =1+1  ` + "`a`" + `         ×10
+ name  what                n
+─────────────────────────────
+ a|b   two words, three    1
+─────────────────────────────
+ =1+1  ` + "`a`" + `               ×10
  more
   note
 
@@ -81,5 +80,47 @@ func TestFit(t *testing.T) {
 		if got != want {
 			t.Errorf("%d columns:\n%s\nexpected\n%s", most, got, want)
 		}
+	}
+}
+
+// A table that is too wide breaks headers first, then texts. Columns that still do not fit follow
+// below, next to the columns that name the rows. Every cell is shown, and figures stay whole.
+func TestTextFits(t *testing.T) {
+	texts := New("name", "error beyond the clock", "remark").Right(1)
+	texts.Add("a", "12.5 ms", strings.Repeat("word ", 30)+"one,two,"+strings.Repeat("three,", 20))
+	figures := New("machine", "schedule")
+	for range 12 {
+		figures.Header = append(figures.Header, "tokens/s/request")
+	}
+	figures.RightFrom(2)
+	for _, name := range []string{"first", "second"} {
+		row := []string{name, "sequential"}
+		for c := range 12 {
+			row = append(row, strings.Repeat("1", c+1)+" ms")
+		}
+		figures.AddTexts(row)
+	}
+	for _, tab := range []*Table{texts, figures} {
+		text := tab.Text()
+		for line := range strings.Lines(text) {
+			if width(line) > Columns {
+				t.Errorf("a line is %d wide:\n%s", width(line), text)
+			}
+		}
+		for _, row := range tab.rows {
+			for c, cell := range row {
+				if tab.right[c] && !strings.Contains(text, " "+cell) {
+					t.Errorf("%q is broken or missing:\n%s", cell, text)
+				}
+			}
+		}
+	}
+	if text := figures.Text(); strings.Count(text, "second") != strings.Count(text, "machine") || strings.Count(text, "second") < 2 {
+		t.Errorf("parts without the names of rows:\n%s", text)
+	}
+	var wide strings.Builder
+	fatal.If(t, (&Report{Tables: []*Table{texts}, Wide: true}).Text(&wide))
+	if !strings.Contains(wide.String(), "word one,two,three,") {
+		t.Errorf("a wide report breaks texts:\n%s", wide.String())
 	}
 }

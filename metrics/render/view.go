@@ -10,9 +10,6 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/board"
 )
 
-// terminalWidth is the number of columns that tables and notes fit into unless the View is wide.
-const terminalWidth = 100
-
 // mostNotes is the number of notes below a table unless the View has all.
 const mostNotes = 6
 
@@ -35,9 +32,9 @@ type View struct {
 // Whole is the view of documents: everything but the tables for every trace.
 var Whole = View{Wide: true, Notes: true}
 
-// report begins a report whose notes are broken at the width of a terminal.
+// report begins a report, whose tables fit into a terminal unless the view is wide.
 func (v View) report(title string) *table.Report {
-	return &table.Report{Title: title, Width: terminalWidth}
+	return &table.Report{Title: title, Wide: v.Wide}
 }
 
 // notes are the notes to show. A brief view has the first sentences of at most a number of them.
@@ -50,7 +47,7 @@ func (v View) notes(notes []string, most int) []string {
 		if len(shown) == most-1 && len(notes) > most {
 			return append(shown, fmt.Sprintf("… and %d more notes: --notes", len(notes)-i))
 		}
-		shown = append(shown, firstSentences(n, terminalWidth-len("    ")))
+		shown = append(shown, firstSentences(n, table.Columns-len("    ")))
 	}
 	return shown
 }
@@ -90,7 +87,7 @@ func (v View) footnotes(notes []string, flags string) []string {
 func (v View) fit(t *table.Table, columns ...int) *table.Table {
 	if !v.Wide {
 		for _, c := range columns {
-			t.Fit(terminalWidth, c)
+			t.Fit(table.Columns, c)
 		}
 	}
 	return t

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
@@ -118,16 +117,15 @@ func (r *Answer) WriteText(w io.Writer) error {
 }
 
 func (r *Answer) writeMachines(b *strings.Builder) {
-	t := tabwriter.NewWriter(b, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "machine\tcache\tpolicy\tbatch\tTPOT\ttokens/s/GPU\t$/million tokens\tbound by")
+	t := table.New("machine", "cache", "policy", "batch", "TPOT", "tokens/s/GPU", "$/million tokens", "bound by").Right(3, 4, 5, 6)
 	for _, a := range r.Advice {
 		c, price := &a.Advised, "-"
 		if a.DollarsPerMillion != nil {
 			price = fmt.Sprintf("%.3g", *a.DollarsPerMillion)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", a.Machine, cmp.Or(c.Capacity, "all"), cmp.Or(c.Policy, "-"), c.Batch, c.tpot(), number(c.Tokens), price, c.Limit)
+		t.Add(a.Machine, cmp.Or(c.Capacity, "all"), cmp.Or(c.Policy, "-"), c.Batch, c.tpot(), number(c.Tokens), price, c.Limit)
 	}
-	t.Flush() // writing to a strings.Builder cannot fail
+	b.WriteString(t.Text())
 	for _, f := range r.Refused {
 		fmt.Fprintf(b, "%s: %s\n", f.Machine, f.Reason)
 	}

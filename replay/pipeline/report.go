@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
@@ -44,13 +43,8 @@ func Report(results []*Result) *table.Report {
 	for c := 2; c < len(t.Header)-1; c++ {
 		t.Right(c)
 	}
-	return &table.Report{Title: t.Title, Tables: []*table.Table{t}, Footnotes: notes(results), Width: noteWidth}
+	return &table.Report{Title: t.Title, Tables: []*table.Table{t}, Footnotes: Notes(results)}
 }
-
-// noteWidth is the width of notes in a terminal.
-const noteWidth = 100
-
-func newTable(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 8, 2, ' ', 0) }
 
 func seconds(v float64) string { return hardware.Seconds(v).String() }
 func size(v float64) string    { return hardware.Bytes(v).String() }
@@ -59,11 +53,9 @@ func size(v float64) string    { return hardware.Bytes(v).String() }
 func (r *Result) work() string { return cmp.Or(r.Requests, r.Cell.String()) }
 
 func writeOne(w io.Writer, r *Result) error {
-	t := newTable(w)
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(t, " %s\t%s\n", name, fmt.Sprintf(format, args...))
-	}
-	fmt.Fprintf(t, "%s\n", r.Labels.Title(fmt.Sprintf("%s on %s, batch %d, %s, %s", r.Model, r.Machine, r.Batch, r.Schedule, r.work())))
+	t := table.New()
+	t.Title = r.Labels.Title(fmt.Sprintf("%s on %s, batch %d, %s, %s", r.Model, r.Machine, r.Batch, r.Schedule, r.work()))
+	line := func(name, format string, args ...any) { t.Add(name, fmt.Sprintf(format, args...)) }
 	line("step", "p50 %s  p95 %s  p99 %s  mean %s, of %d steps", seconds(r.P50), seconds(r.P95), seconds(r.P99), seconds(r.Mean), r.Steps)
 	line("TPOT", "%s at %g tokens a step", r.tpot(), r.Accept)
 	if r.TTFT > 0 {
@@ -72,7 +64,7 @@ func writeOne(w io.Writer, r *Result) error {
 	line("tokens/s", "%s a request, %s a GPU", text.Rate(r.OTPS, 4), text.Rate(r.Tokens, 4))
 	for i, v := range r.Causes.values() {
 		if v > 0 {
-			line("of it "+schedule.CauseNames[i], "%s\t%.1f %%", seconds(v), 100*v/r.Mean)
+			line("of it "+schedule.CauseNames[i], "%-9s %5.1f %%", seconds(v), 100*v/r.Mean)
 		}
 	}
 	line("moved a step", "%s to the GPU in %.0f pieces, %s back", size(r.H2D), r.Pieces, size(r.D2H))
@@ -91,24 +83,11 @@ func writeOne(w io.Writer, r *Result) error {
 	if !r.Fits() {
 		line("does not fit", "%s", m.Verdict)
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	return WriteNotes(w, []*Result{r})
+	return (&table.Report{Tables: []*table.Table{t}, Footnotes: Notes([]*Result{r})}).Text(w)
 }
 
-// WriteNotes writes the notes of results, each once.
-func WriteNotes(w io.Writer, results []*Result) error {
-	for _, n := range notes(results) {
-		if _, err := fmt.Fprintln(w, n); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// notes lists each note once. It names the results that have it, unless all do.
-func notes(results []*Result) (lines []string) {
+// Notes lists each note once. It names the results that have it, unless all do.
+func Notes(results []*Result) (lines []string) {
 	var all []string
 	about := map[string][]int{}
 	for i, r := range results {

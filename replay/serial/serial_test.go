@@ -219,10 +219,13 @@ func TestUnstatedSettings(t *testing.T) {
 func TestTableOfSeveralTraces(t *testing.T) {
 	var out bytes.Buffer
 	fatal.If(t, WriteTable(&out, []Row{{Trace: "a.parquet", Policy: "lru"}, {Trace: "b.parquet", Policy: "lru"}}))
-	for i, want := range []string{"trace ", "a.parquet ", "b.parquet "} {
-		line := strings.Split(out.String(), "\n")[i]
-		if !strings.HasPrefix(line, want) || i > 0 && !strings.HasSuffix(line, " -") { // with no misses the ratio is undefined
-			t.Errorf("line %d is %q, want it to begin with %q and to end in no number", i, line, want)
+	lines := strings.Split(out.String(), "\n")
+	if !strings.HasPrefix(lines[0], " trace ") {
+		t.Errorf("the header is %q", lines[0])
+	}
+	for i, want := range []string{" a.parquet ", " b.parquet "} {
+		if line := lines[2+i]; !strings.HasPrefix(line, want) || !strings.HasSuffix(line, " -") { // with no misses the ratio is undefined
+			t.Errorf("row %d is %q, expected %q first and no ratio", i, line, want)
 		}
 	}
 }

@@ -5,25 +5,27 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
+
+	"github.com/kvreplay/kvreplay/internal/table"
 )
 
 // WriteTable writes rows as text: misses by access, how many of them are births, misses by steps,
 // and the ratio of both. Rows of several traces name theirs.
 func WriteTable(w io.Writer, rows []Row) error {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	several := slices.ContainsFunc(rows, func(r Row) bool { return r.Trace != rows[0].Trace })
-	if several {
-		fmt.Fprint(t, "trace\t")
+	t := table.New("trace", "policy", "capacity", "demand", "serial misses", "of births", "step misses", "serial ÷ step").RightFrom(3)
+	if !several {
+		t = table.New(t.Header[1:]...).RightFrom(2)
 	}
-	fmt.Fprintln(t, "policy\tcapacity\tdemand\tserial misses\tof births\tstep misses\tserial ÷ step")
 	for _, r := range rows {
-		if several {
-			fmt.Fprintf(t, "%s\t", r.Trace)
+		cells := []any{r.Trace, r.Policy, r.Capacity, r.Accesses, r.Misses, r.BirthMisses, r.StepMisses, r.overstatement()}
+		if !several {
+			cells = cells[1:]
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\t%s\n", r.Policy, r.Capacity, r.Accesses, r.Misses, r.BirthMisses, r.StepMisses, r.overstatement())
+		t.Add(cells...)
 	}
-	return t.Flush()
+	_, err := io.WriteString(w, t.Text())
+	return err
 }
 
 // overstatement formats Misses ÷ StepMisses.

@@ -92,7 +92,7 @@ func Report(title string, results []*Result) *table.Report {
 			p50, p90, p99, meets, goodput,
 			fmt.Sprintf("%.1f", r.Running), r.MostRunning, fmt.Sprintf("%.0f %%", 100*r.KV/float64(r.Blocks)), r.Preemptions)
 	}
-	report := &table.Report{Title: title, Tables: []*table.Table{t}, Width: 100}
+	report := &table.Report{Title: title, Tables: []*table.Table{t}}
 	for _, r := range results {
 		if r.Recorded != nil {
 			report.Tables = append(report.Tables, differences(r))

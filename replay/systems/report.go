@@ -239,7 +239,7 @@ func (q *Question) Report(rows []*Row) *table.Report {
 		k = fmt.Sprintf("K for a recall of %g %% of the exact Top-%d", 100*q.Recall, q.TopK)
 	}
 	setting := fmt.Sprintf("%s on %s: batch %d, context %d, %s, GPU memory %s", q.Model.Name, q.Machine.Name, q.Batch, q.Context, k, q.Machine.GPU.Memory.Value)
-	report := &table.Report{Title: setting, Width: noteWidth}
+	report := &table.Report{Title: setting}
 	for _, k := range kinds {
 		of := sorted(rows, k)
 		if len(of) == 0 {
@@ -291,9 +291,6 @@ func Finding(rows []*Row) string {
 	}
 	return strings.Join(parts, ", ") + "."
 }
-
-// noteWidth is the width of notes in a terminal.
-const noteWidth = 100
 
 // WriteTable writes the setting, and the report as text.
 func (q *Question) WriteTable(w io.Writer, rows []*Row) error {

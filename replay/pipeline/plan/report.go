@@ -7,12 +7,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/dustin/go-humanize/english"
 
-	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay/hardware"
@@ -123,18 +122,14 @@ func (p *Plan) WriteJSON(w io.Writer) error { return text.WriteJSON(w, p) }
 // WriteTable writes a table for each group. Notes follow, and then the schedules and policies
 // without a candidate.
 func (p *Plan) WriteTable(w io.Writer) error {
-	var b strings.Builder
+	r := &table.Report{Footnotes: pipeline.Notes(resultsOf(p.Candidates))}
 	for _, group := range slice.Runs(p.Candidates, sameGroup) {
-		p.writeGroup(&b, group)
-	}
-	if err := pipeline.WriteNotes(&b, resultsOf(p.Candidates)); err != nil {
-		return err
+		r.Tables = append(r.Tables, p.table(group))
 	}
 	for _, line := range p.droppedLines() {
-		fmt.Fprintf(&b, "dropped: %s\n", line)
+		r.Footnotes = append(r.Footnotes, "dropped: "+line)
 	}
-	_, err := io.WriteString(w, printable.Text(b.String()))
-	return err
+	return r.Text(w)
 }
 
 func (c *Candidate) heading() string {
@@ -149,27 +144,26 @@ func (c *Candidate) heading() string {
 	return string(c.Serves) + ", which is not Top-K attention: ranked apart"
 }
 
-func (p *Plan) writeGroup(b *strings.Builder, g []Candidate) {
+// table returns the table of a group of candidates.
+func (p *Plan) table(g []Candidate) *table.Table {
 	labels := pipeline.SharedLabels(resultsOf(g))
-	fmt.Fprintf(b, "%s\n", labels.Title(fmt.Sprintf("%s on %s, %d steps: %s", p.Model, p.Machine, p.Steps, g[0].heading())))
-	t := tabwriter.NewWriter(b, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "#\tschedule\tpolicy\tcapacity\tbatch\tcache ratio\tthat fills\tTPOT\ttokens/s\tGPU memory\tbound by")
+	t := table.New("#", "schedule", "policy", "capacity", "batch", "cache ratio", "that fills", "TPOT", "tokens/s", "GPU memory", "bound by").Right(4, 5, 6, 7, 8, 9)
+	t.Title = labels.Title(fmt.Sprintf("%s on %s, %d steps: %s", p.Model, p.Machine, p.Steps, g[0].heading()))
 	tied := false
 	for _, c := range g {
 		tied = tied || strings.HasSuffix(c.Rank, "=")
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(c.Rank, "-"), c.ScheduleText(labels), cmp.Or(c.Policy, "-"), cmp.Or(c.Capacity, "-"), c.Batch,
+		t.Add(cmp.Or(c.Rank, "-"), c.ScheduleText(labels), cmp.Or(c.Policy, "-"), cmp.Or(c.Capacity, "-"), c.Batch,
 			ratio(c.Ratio), ratio(c.Fill), fmt.Sprintf("%s ±%.0f %%", hardware.Seconds(digits(c.TPOT)), 100*c.HalfWidth()), strconv.FormatFloat(digits(c.Tokens), 'f', -1, 64), hardware.Bytes(digits(c.Memory.GPU)), c.Binding)
 	}
-	t.Flush() // writing to a strings.Builder cannot fail
 	if tied {
-		b.WriteString("  =: a tie: the errors of the model exceed the difference to the first line of the rank\n")
+		t.Notes = append(t.Notes, "=: a tie: the errors of the model exceed the difference to the first line of the rank")
 	}
 	for _, c := range g {
 		if len(c.Ties) > 0 {
-			fmt.Fprintf(b, "  %s: %s %s with %s\n", c.Schedule, cellList(c.Ties), english.PluralWord(len(c.Ties), "ties", "tie"), c.Cell)
+			t.Notes = append(t.Notes, fmt.Sprintf("%s: %s %s with %s", c.Schedule, cellList(c.Ties), english.PluralWord(len(c.Ties), "ties", "tie"), c.Cell))
 		}
 	}
-	b.WriteString("\n")
+	return t
 }
 
 // mostCells is how many cells a line names.

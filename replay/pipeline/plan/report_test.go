@@ -55,8 +55,9 @@ func TestPlanRanksWithinModels(t *testing.T) {
 	}
 	var text strings.Builder
 	fatal.If(t, plan.WriteTable(&text))
-	for _, want := range []string{": sparse Top-K attention\n", ": dense attention, which is not Top-K attention", ": dense attention, quantised KV, which is not Top-K attention", ", oracle schedule, fitted constant] smollm2-135m on h100, 3 steps: oracles know "} {
-		if strings.Count(text.String(), want) != 1 {
+	unbroken := strings.ReplaceAll(text.String(), "\n", " ")
+	for _, want := range []string{": sparse Top-K attention ", ": dense attention, which is not Top-K attention", ": dense attention, quantised KV, which is not Top-K attention", ", oracle schedule, fitted constant] smollm2-135m on h100, 3 steps: oracles know "} {
+		if strings.Count(unbroken, want) != 1 {
 			t.Errorf("no heading %q in\n%s", want, &text)
 		}
 	}
@@ -95,7 +96,7 @@ func TestPlanTies(t *testing.T) {
 	}
 	var text strings.Builder
 	fatal.If(t, plan.WriteTable(&text))
-	for want, times := range map[string]int{"  12.3 ms ±0 %  ": 4, "  98.5      ": 1, "da: fifo @ 2x ties with lru @ 2x\n": 1, "errors of the model exceed": 1, "tbo": 1} {
+	for want, times := range map[string]int{"  12.3 ms ±0 %  ": 4, "      98.5  ": 1, "da: fifo @ 2x ties with lru @ 2x\n": 1, "errors of the model exceed": 1} {
 		if strings.Count(text.String(), want) != times {
 			t.Errorf("%q is not there %d times:\n%s", want, times, &text)
 		}
@@ -216,7 +217,7 @@ func TestTableSaysWhatWasRun(t *testing.T) {
 	plan := Plan{Machine: "a", Model: "m", Steps: 3, Candidates: []Candidate{{Result: results[0], Ratio: &half, Serves: schedule.SparseTopK}, {Result: results[1], Serves: schedule.SparseTopK}}}
 	fatal.If(t, plan.WriteTable(&text))
 	table, notes, _ := strings.Cut(text.String(), "note: ")
-	if !strings.HasPrefix(table, "m on a, 3 steps: sparse Top-K attention\n") || !strings.Contains(table, "  0.500        -  ") || !strings.Contains(table, "  -            -  ") {
+	if !strings.HasPrefix(table, "m on a, 3 steps: sparse Top-K attention\n") || !strings.Contains(table, "  0.500      -  ") || !strings.Contains(table, "      -      -  ") {
 		t.Errorf("the plan's table lacks model, machine, steps or a ratio:\n%s", table)
 	}
 	if want := "of all\nnote: of a\nnote: da: of da\nnote: da: of a da\nnote: da: of a da and b\nnote: kvpr: of kvpr\n"; notes != want {

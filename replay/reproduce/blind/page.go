@@ -234,7 +234,7 @@ func summary(p *reproduce.Reproduced) *table.Table {
 
 // sources is the table of the sections, in the order of their groups.
 func sources(p *reproduce.Reproduced) *table.Table {
-	t := table.New(append([]string{"source", "kind"}, columns...)...).RightFrom(2).Wrap(0, 40)
+	t := table.New(append([]string{"source", "kind"}, columns...)...).RightFrom(2)
 	for _, g := range groups {
 		for _, name := range g.sections {
 			s := sectionOf(p, name)
@@ -291,7 +291,7 @@ func sectionOf(p *reproduce.Reproduced, name string) *reproduce.Section {
 
 func details(s *reproduce.Section) *table.Table {
 	t := table.New("setting", "printed", "roofline", "error", "fitted", "error", "note")
-	t.Right(1, 2, 3, 4, 5).Wrap(6, 40)
+	t.Right(1, 2, 3, 4, 5)
 	for _, r := range results(s) {
 		cells := []string{r.item, strings.TrimSpace(printed(r.printed) + " " + r.unit)}
 		for _, line := range []string{roofline, fitted} {
@@ -308,7 +308,7 @@ func details(s *reproduce.Section) *table.Table {
 }
 
 func gaps(p *reproduce.Reproduced) *table.Table {
-	t := table.New("source", "shows", "printed", "reason").Wrap(0, 34).Wrap(1, 30).Wrap(2, 30).Wrap(3, 34)
+	t := table.New("source", "shows", "printed", "reason")
 	for _, g := range p.Gaps {
 		t.AddTexts([]string{g.Place, g.Shows, strings.Join(g.Prints, ", "), g.Why})
 	}
