@@ -250,6 +250,9 @@ func (c *config) weights(m *Model) {
 		case (method == "gptq" || method == "awq") && bits >= 2 && bits <= 8:
 		case method == "compressed-tensors" || method == "modelopt":
 			bits, group = c.groups(q)
+			if m.NVFP4 = bits == 4 && group == 16 && floats(q); m.NVFP4 {
+				bits, group = 8*NVFP4Bytes, 1
+			}
 			c.cache(m, q)
 		default:
 			c.fail("quantization_config of method %.40q: expected fp8, gptq or awq with bits, compressed-tensors or modelopt: write a shape file for --hardware-dir", method)
@@ -302,6 +305,21 @@ func (c *config) groups(q map[string]any) (bits, group float64) {
 		c.fail("quantization_config without config_groups: write a shape file for --hardware-dir")
 	}
 	return bits, group
+}
+
+// floats reports whether config_groups has weights and activations of 4-bit floats.
+func floats(q map[string]any) bool {
+	all, _ := q["config_groups"].(map[string]any)
+	for _, group := range all {
+		of, _ := group.(map[string]any)
+		for _, name := range []string{"weights", "input_activations"} {
+			operand, _ := of[name].(map[string]any)
+			if operand["type"] != "float" || operand["num_bits"] != 4. {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // cache sets the size of entries that kv_cache_scheme quantises.

@@ -157,6 +157,7 @@ func TestConfigUnquantised(t *testing.T) {
 		}
 		return list
 	}
+	nvfp4 := map[string]any{"num_bits": 4, "type": "float", "group_size": 16}
 	const head = 2 * 128256 * 4096 * 2 // of llama-3.1-8b, with the embedding
 	const layer, ffn = 4096*128*(32+2*8) + 4096*4096, 3 * 4096 * 14336
 	for name, c := range map[string]struct {
@@ -185,6 +186,10 @@ func TestConfigUnquantised(t *testing.T) {
 			"config_groups":   map[string]any{"group_0": map[string]any{"weights": map[string]any{"num_bits": 4, "group_size": 128, "type": "int"}}},
 			"kv_cache_scheme": nil},
 			map[hardware.Part]float64{hardware.Plain: 2, hardware.Attention: 0.5, hardware.Experts: 0.5}, 0},
+		"nvidia/Llama-3.3-70B-Instruct-FP4": {"llama-3.1-8b", map[string]any{"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": []string{"lm_head"},
+			"config_groups":   map[string]any{"group_0": map[string]any{"weights": nvfp4, "input_activations": nvfp4}},
+			"kv_cache_scheme": map[string]any{"num_bits": 8, "type": "float", "dynamic": false}},
+			map[hardware.Part]float64{hardware.Plain: 2, hardware.Attention: hardware.NVFP4Bytes, hardware.FFN: hardware.NVFP4Bytes}, head + 32*(layer+ffn)*hardware.NVFP4Bytes},
 		"experts": {"qwen3-30b-a3b", map[string]any{"quant_method": "fp8", "modules_to_not_convert": []string{"model.layers.*.mlp"}},
 			map[hardware.Part]float64{hardware.Attention: 1, hardware.Experts: 2}, 0},
 	} {
@@ -221,6 +226,13 @@ func TestConfigUnquantised(t *testing.T) {
 		_, err := hardware.ParseConfig("c.json", changed(t, "llama-3.1-8b", map[string]any{"quantization_config": quant}))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %q", err, want)
+		}
+	}
+	for group, want := range map[string]bool{"input_activations": true, "other": false} { // without it, activations have 16 bits
+		m, err := hardware.ParseConfig("c.json", changed(t, "llama-3.1-8b", map[string]any{"quantization_config": map[string]any{"quant_method": "compressed-tensors",
+			"config_groups": map[string]any{"a": map[string]any{"weights": nvfp4, group: nvfp4}}}}))
+		if err != nil || m.FP4(hardware.FFN) != want || m.FP4(hardware.Plain) || m.NVFP4 != want {
+			t.Errorf("weights and %s of NVFP4: products of FP4 are %v, expected %v (%v)", group, m.NVFP4, want, err)
 		}
 	}
 	m, err := hardware.ParseConfig("c.json", changed(t, "llama-3.1-8b", map[string]any{"quantization_config": map[string]any{"quant_method": "modelopt",

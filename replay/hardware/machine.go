@@ -89,6 +89,7 @@ type GPU struct {
 	BridgeBandwidth Fact[BytesPerSecond] `yaml:"bridge_bandwidth" need:"no"`
 	BF16            Fact[FLOPPerSecond]  `yaml:"bf16"`           // dense with FP32 accumulation, FP16 if the GPU has no BF16
 	FP8             Fact[FLOPPerSecond]  `yaml:"fp8" need:"no"`  // dense
+	FP4             Fact[FLOPPerSecond]  `yaml:"fp4" need:"no"`  // dense, both operands NVFP4
 	SMs             Fact[Number]         `yaml:"sms" most:"1e5"` // streaming multiprocessors, compute units
 
 	// Facts that package kernel uses. Architecture is the generation in small letters, as in hopper.
@@ -103,6 +104,7 @@ type GPU struct {
 	// Measured rates of matrix products and copies.
 	AchievedBF16            Fact[FLOPPerSecond]  `yaml:"achieved_bf16" need:"no"`
 	AchievedFP8             Fact[FLOPPerSecond]  `yaml:"achieved_fp8" need:"no"`
+	AchievedFP4             Fact[FLOPPerSecond]  `yaml:"achieved_fp4" need:"no"`
 	AchievedMemoryBandwidth Fact[BytesPerSecond] `yaml:"achieved_memory_bandwidth" need:"no"`
 }
 
@@ -112,10 +114,15 @@ func (g *GPU) check(f *faults) {
 	}
 	atMost(f, "achieved_bf16", &g.AchievedBF16, "bf16", &g.BF16)
 	atMost(f, "fastest_bf16", &g.FastestBF16, "bf16", &g.BF16)
-	if g.AchievedFP8.Known() && !g.FP8.Known() {
-		f.at("achieved_fp8", "%s needs fp8", g.AchievedFP8.Written)
-	} else {
-		atMost(f, "achieved_fp8", &g.AchievedFP8, "fp8", &g.FP8)
+	for _, rate := range []struct {
+		name            string
+		sheet, achieved *Fact[FLOPPerSecond]
+	}{{"fp8", &g.FP8, &g.AchievedFP8}, {"fp4", &g.FP4, &g.AchievedFP4}} {
+		if rate.achieved.Known() && !rate.sheet.Known() {
+			f.at("achieved_"+rate.name, "%s needs %s", rate.achieved.Written, rate.name)
+		} else {
+			atMost(f, "achieved_"+rate.name, rate.achieved, rate.name, rate.sheet)
+		}
 	}
 	atMost(f, "achieved_memory_bandwidth", &g.AchievedMemoryBandwidth, "memory_bandwidth", &g.MemoryBandwidth)
 }

@@ -29,6 +29,9 @@ type Model struct {
 	// BytesPerParameter is the size of the weights as served. Below 2 B they are quantised, except for
 	// those that Part calls plain.
 	BytesPerParameter Fact[Bytes] `yaml:"bytes_per_parameter"`
+	// NVFP4 is set if quantised weights, and the activations that they multiply, are NVFP4. A weight then
+	// has 4.5 bits with its part of a scale.
+	NVFP4 bool `yaml:"nvfp4" need:"no"`
 	// ScaleBlock is the number of quantised weights that share a scale.
 	ScaleBlock Fact[Number] `yaml:"scale_block" need:"no" most:"1e9"`
 	// Parameters is the published number, all experts included.
@@ -66,6 +69,9 @@ type Indexer struct {
 func (m *Model) check(f *faults) {
 	if q, kv := m.QueryHeads.Value, m.KVHeads.Value; kv > q || q/kv != Number(int(q/kv)) {
 		f.at("query_heads", "%s is not a multiple of kv_heads %s", m.QueryHeads.Written, m.KVHeads.Written)
+	}
+	if size := m.BytesPerParameter.Value; m.NVFP4 && size != NVFP4Bytes {
+		f.at("bytes_per_parameter", "%s, expected %g B with nvfp4", m.BytesPerParameter.Written, NVFP4Bytes)
 	}
 	if n := m.FFNMatrices.Value; n != 2 && n != 3 {
 		f.at("ffn_matrices", "%s, expected 2 or 3", m.FFNMatrices.Written)
@@ -123,6 +129,9 @@ const HalfBytes = 2
 // plainBytes is the size of a weight that is not quantised.
 const plainBytes = 2
 
+// NVFP4Bytes is the size of an NVFP4 weight: 4 bits, and an FP8 scale for each 16 weights.
+const NVFP4Bytes = 0.5 + 1./16
+
 // WeightBytes returns the bytes of a weight of a part, without scales. If a checkpoint quantises some
 // layers of the part, it is the size in most layers.
 func (m *Model) WeightBytes(p Part) float64 {
@@ -132,6 +141,9 @@ func (m *Model) WeightBytes(p Part) float64 {
 	}
 	return size
 }
+
+// FP4 reports whether products with weights of a part have operands of FP4.
+func (m *Model) FP4(p Part) bool { return m.NVFP4 && m.WeightBytes(p) < 1 }
 
 // Bytes returns the size of weights in memory, with the scales of quantised ones.
 func (m *Model) Bytes(w Weights) (sum float64) {

@@ -78,6 +78,9 @@ func TestBadFiles(t *testing.T) {
 		"achieved memory":   {good + "achieved_memory_bandwidth: {value: 1001 GB/s, status: datasheet, source: here}\n", []string{"achieved_memory_bandwidth 1001 GB/s exceeds memory_bandwidth"}},
 		"achieved FP8":      {good + "fp8: {value: 200 TFLOP/s, status: datasheet, source: here}\nachieved_fp8: {value: 201 TFLOP/s, status: datasheet, source: here}\n", []string{"achieved_fp8 201 TFLOP/s exceeds fp8"}},
 		"no FP8":            {good + "achieved_fp8: {value: 201 TFLOP/s, status: datasheet, source: here}\n", []string{"achieved_fp8 201 TFLOP/s needs fp8"}},
+		"achieved FP4":      {good + "fp4: {value: 400 TFLOP/s, status: datasheet, source: here}\nachieved_fp4: {value: 401 TFLOP/s, status: datasheet, source: here}\n", []string{"achieved_fp4 401 TFLOP/s exceeds fp4"}},
+		"no FP4":            {good + "achieved_fp4: {value: 401 TFLOP/s, status: datasheet, source: here}\n", []string{"achieved_fp4 401 TFLOP/s needs fp4"}},
+		"size of NVFP4":     {bundledFile("models/deepseek-v3.2", "tied_embeddings: false", "tied_embeddings: false\nnvfp4: true"), []string{"bytes_per_parameter 1 B, expected 0.5625 B with nvfp4"}},
 		"all at once":       {strings.Replace(change("24 GB,", "24,"), "1000 GB/s", "-1 GB/s", 1), []string{"f.yaml:6", "f.yaml:7"}},
 
 		"too much":       {change("24 GB,", "1e308 GB,"), []string{"f.yaml:6", `memory: "1e308 GB" is out of range, expected 0.01 B to 1e+06 TB`}},

@@ -12,6 +12,7 @@ type Device struct {
 	Name      string
 	Matrix    float64 // FLOP/s of the fastest BF16 product
 	MatrixLow float64 // FLOP/s of the fastest product with weights of one byte
+	MatrixFP4 float64 // FLOP/s of the fastest product of FP4 operands
 	Bandwidth float64 // bytes/s of the data sheet
 	SMs       float64
 	Clock     float64 // Hz
@@ -44,12 +45,18 @@ func NewDevice(g *hardware.GPU) *Device {
 		d.Matrix = assumedMatrix * float64(g.BF16.Value)
 		d.Notes = append(d.Notes, fmt.Sprintf("fastest matrix product assumed at %g of the datasheet", assumedMatrix))
 	}
-	d.MatrixLow = d.Matrix
+	d.MatrixLow, d.MatrixFP4 = d.Matrix, d.Matrix
 	switch {
 	case g.AchievedFP8.Known():
 		d.MatrixLow = float64(g.AchievedFP8.Value)
 	case g.FP8.Known():
 		d.MatrixLow = d.Matrix * float64(g.FP8.Value/g.BF16.Value)
+	}
+	switch {
+	case g.AchievedFP4.Known():
+		d.MatrixFP4 = float64(g.AchievedFP4.Value)
+	case g.FP4.Known():
+		d.MatrixFP4 = d.Matrix * float64(g.FP4.Value/g.BF16.Value)
 	}
 	if !g.Clock.Known() {
 		d.Notes = append(d.Notes, fmt.Sprintf("clock assumed at %g GHz, without effects of the L2 cache", assumedClock/1e9))
@@ -58,9 +65,13 @@ func NewDevice(g *hardware.GPU) *Device {
 }
 
 // peak returns the FLOP/s of the fastest product with weights of the kernel's size. Weights of one byte are
-// FP8. Smaller ones become 16 bits before the product (AWQ, GPTQ).
+// FP8. Smaller ones become 16 bits before the product (AWQ, GPTQ), unless both operands are FP4. Without
+// FP4 on the GPU these become 16 bits too.
 func (d *Device) peak(k *Kernel) float64 {
-	if k.Bytes == 1 {
+	switch {
+	case k.FP4:
+		return d.MatrixFP4
+	case k.Bytes == 1:
 		return d.MatrixLow
 	}
 	return d.Matrix

@@ -395,3 +395,26 @@ func writeParameters(w io.Writer, names []string, all []Parameters) error {
 	out.Flush()
 	return out.Error()
 }
+
+// No kernel of FP4 is fitted. DeepGEMM (pull request 348) and vLLM (pull request 20646, without quantisation of
+// activations) publish products on B200. Each has tokens, columns, length of the sums, and TFLOP/s.
+func TestFP4Products(t *testing.T) {
+	b200, err := library().GPU("b200")
+	fatal.If(t, err)
+	e, err := Estimate(b200, library())
+	fatal.If(t, err)
+	var errors []float64
+	for _, c := range [][4]float64{{128, 2048, 7168, 328}, {128, 24576, 1536, 980}, {512, 2048, 7168, 1178}, {512, 7168, 2048, 1439},
+		{1024, 7168, 2048, 2056}, {4096, 4096, 7168, 5332}, {8192, 8192, 8192, 5702}, {16, 6144, 4096, 71.2}, {64, 6144, 4096, 282},
+		{128, 6144, 4096, 549.5}, {256, 6144, 4096, 1102}, {512, 6144, 4096, 2188}, {1024, 6144, 4096, 2895}, {2048, 6144, 4096, 3411},
+		{4096, 6144, 4096, 3646}, {8192, 6144, 4096, 3779}, {16384, 6144, 4096, 3904}} {
+		k := NewProduct(c[0], c[1], c[2], hardware.NVFP4Bytes)
+		k.FP4 = true
+		measured := 2 * c[0] * c[1] * c[2] / (c[3] * 1e12)
+		errors = append(errors, math.Abs(e.Seconds(k)/measured-1))
+	}
+	slices.Sort(errors)
+	if median, worst := slice.Quantile(errors, 0.5), errors[len(errors)-1]; median > 0.2 || worst > 0.4 {
+		t.Errorf("products of FP4: the median of |error| is %.1f %% and the worst %.1f %%, and documents state 16 %% and 39 %%", 100*median, 100*worst)
+	}
+}

@@ -54,6 +54,7 @@ type Kernel struct {
 	Pairs    float64 // tokens and their experts, Experts only
 	Hidden   float64 // elements of a token, Experts only
 	Width    float64 // elements between the products of an expert, Experts only
+	FP4      bool    // whether both operands of products are FP4
 	Software Software
 }
 

@@ -61,7 +61,7 @@ func (r *runner) facts(files *machineLines, status hardware.Status) string {
 		if field == "reserved" {
 			return r.Reserve == 0 && r.Occupied == 0
 		}
-		return r.Model.BytesPerParameter.Value <= 1 || !strings.Contains(field, "fp8")
+		return (r.Model.BytesPerParameter.Value <= 1 || !strings.Contains(field, "fp8")) && (r.Model.NVFP4 || !strings.Contains(field, "fp4"))
 	}))
 	link := r.used[schedule.H2D] || r.used[schedule.D2H]
 	if link {

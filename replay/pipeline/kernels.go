@@ -106,8 +106,12 @@ type matrix struct{ out, in float64 }
 
 // products returns the time to multiply tokens with each of some matrices of a part.
 func (f *Fitted) products(tokens float64, part hardware.Part, all []matrix) (sum float64) {
-	weight := f.roofline.Model.WeightBytes(part)
-	return slice.Sum(all, func(m matrix) float64 { return f.seconds(kernel.NewProduct(tokens, m.out, m.in, weight)) })
+	model := f.roofline.Model
+	return slice.Sum(all, func(m matrix) float64 {
+		k := kernel.NewProduct(tokens, m.out, m.in, model.WeightBytes(part))
+		k.FP4 = model.FP4(part)
+		return f.seconds(k)
+	})
 }
 
 // Layer prices one layer's operators.
@@ -311,6 +315,7 @@ func (f *Fitted) feedForward(layer int, tokens, expertTokens float64) float64 {
 	}
 	experts := kernel.NewExperts(expertTokens, expertTokens*float64(e.Active.Value), f.roofline.touched(expertTokens), hidden, wide,
 		float64(m.FFNMatrices.Value), m.WeightBytes(hardware.Experts))
+	experts.FP4 = m.FP4(hardware.Experts)
 	return sum + f.seconds(experts) + (kernel.ExpertKernels-1)*f.gap
 }
 

@@ -94,7 +94,8 @@ type Roofline struct {
 
 	first, second, out []matrix // of the projections
 
-	matrix, low float64 // FLOP/s of BF16, and of the weights' precision
+	matrix, low float64 // FLOP/s of BF16, and of FP8
+	fp4         float64 // FLOP/s of FP4
 	memory      float64 // bytes/s
 	latency     float64 // latency of host memory, s
 	host        float64 // bytes/s of host memory, for one of the GPUs
@@ -120,6 +121,13 @@ func NewRoofline(machine *hardware.Machine, m *hardware.Model, s Selection, expe
 		} else {
 			r.notes = append(r.notes, fmt.Sprintf("%s has no FP8: weights of %s are computed at its BF16 rate", g.Name, m.Name))
 		}
+	}
+	r.fp4 = r.matrix
+	switch {
+	case m.NVFP4 && g.FP4.Known():
+		r.fp4 = r.rate("FP4", g.AchievedFP4.Known(), float64(g.AchievedFP4.Value), float64(g.FP4.Value), assumedMatrix)
+	case m.NVFP4:
+		r.notes = append(r.notes, fmt.Sprintf("%s has no FP4: weights of %s are computed at its BF16 rate", g.Name, m.Name))
 	}
 	return r
 }
@@ -154,22 +162,30 @@ func (r *Roofline) attending(n, tokens float64) float64 {
 
 // computing returns the time of arithmetic with weights, of which some are read.
 func (r *Roofline) computing(flop, read hardware.Weights) float64 {
-	var low, high, bytes float64
+	var low, high, four, bytes float64
 	for p := range read {
-		size := r.Model.WeightBytes(hardware.Part(p))
-		if bytes += read[p] * size; size == 1 {
+		part := hardware.Part(p)
+		size := r.Model.WeightBytes(part)
+		bytes += read[p] * size
+		switch {
+		case size == 1:
 			low += flop[p]
-		} else {
+		case r.Model.FP4(part):
+			four += flop[p]
+		default:
 			high += flop[p]
 		}
 	}
-	return max(low/r.low+high/r.matrix, bytes/r.memory)
+	return max(low/r.low+high/r.matrix+four/r.fp4, bytes/r.memory)
 }
 
 // speed returns the FLOP/s of products with weights of a part.
 func (r *Roofline) speed(p hardware.Part) float64 {
-	if r.Model.WeightBytes(p) == 1 {
+	switch {
+	case r.Model.WeightBytes(p) == 1:
 		return r.low
+	case r.Model.FP4(p):
+		return r.fp4
 	}
 	return r.matrix
 }

@@ -122,6 +122,34 @@ func TestRates(t *testing.T) {
 	}
 }
 
+// Products of NVFP4 weights take the FP4 rate of the GPU, and the BF16 rate without one. Those with plain
+// weights do not.
+func TestFP4(t *testing.T) {
+	for name, rate := range map[string]float64{"b200": 5702e12, "h100": 0} {
+		machine, m := parts(t, name, "llama-3-8b")
+		four := *m
+		four.NVFP4, four.BytesPerParameter.Value = true, hardware.NVFP4Bytes
+		r := NewRoofline(machine, &four, Selection{Method: "keys", Tokens: 1}, 1, 1)
+		if rate == 0 {
+			rate = r.matrix
+			if notes := strings.Join(r.Notes(), " "); !strings.Contains(notes, "h100 has no FP4: weights of llama-3-8b are computed at its BF16 rate") {
+				t.Errorf("%s: notes %q", name, notes)
+			}
+		}
+		near(t, "product on "+name, r.attending(1e6, 1e6), 2e12/rate)
+		near(t, "speed on "+name, r.speed(hardware.Attention), rate)
+		logits, err := r.Output(1e6)
+		fatal.If(t, err)
+		near(t, "logits on "+name, logits, 2*1e6*float64(m.Hidden.Value*m.Vocabulary.Value)/r.matrix)
+		f, _ := fittedOn(t, name, "llama-3-8b", 1)
+		f.roofline.Model = &four
+		low, high := f.products(1<<16, hardware.Attention, []matrix{{8192, 8192}}), f.products(1<<16, hardware.Plain, []matrix{{8192, 8192}})
+		if faster := high / low; name == "b200" && faster < 2.5 || name == "h100" && math.Abs(faster-1) > 0.05 {
+			t.Errorf("%s: products of NVFP4 weights are %g times as fast as those of plain weights", name, faster)
+		}
+	}
+}
+
 func TestWeights(t *testing.T) {
 	_, m := parts(t, "h200", "deepseek-v3.2")
 	// Of 671.9 B weights, 2 × 129280 × 7168 are those of embeddings and logits, in BF16. Routers have 0.1 B.

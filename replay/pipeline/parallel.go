@@ -131,11 +131,14 @@ type exchange struct {
 const scaleBlock = 128
 
 // newExchange returns the exchange of a model's experts. Models with weights of one byte dispatch
-// FP8 with scales, others BF16. All combine BF16, as DeepEP does.
+// FP8 with scales, those with NVFP4 weights NVFP4, others BF16. All combine BF16, as DeepEP does.
 func newExchange(m *hardware.Model, n *collective.Network, gpus int, wire float64) *exchange {
 	numbers := float64(m.MoE.Active.Value) * float64(m.Hidden.Value)
 	x := &exchange{n, gpus, int(m.MoE.Active.Value), wire, numbers * hardware.HalfBytes, numbers * hardware.HalfBytes}
-	if m.BytesPerParameter.Value == 1 {
+	switch {
+	case m.NVFP4:
+		x.dispatch = numbers * hardware.NVFP4Bytes
+	case m.BytesPerParameter.Value == 1:
 		x.dispatch = numbers * (1 + 4./scaleBlock)
 	}
 	return x

@@ -269,6 +269,11 @@ func TestExpertExchangeByHand(t *testing.T) {
 	x := newExchange(routedModel(t), nil, 2, 0) // 6 experts a token, 2048 numbers of 2 B
 	near(t, "BF16 weights", x.dispatch, 6*2048*2)
 	near(t, "combine", x.combine, x.dispatch)
+	four := *routedModel(t)
+	four.NVFP4, four.BytesPerParameter.Value = true, hardware.NVFP4Bytes
+	x = newExchange(&four, nil, 2, 0)
+	near(t, "NVFP4 weights", x.dispatch, 6*2048*0.5625)
+	near(t, "combine of NVFP4 weights", x.combine, 6*2048*2)
 }
 
 // Notes name the constants of an exchange, or the missing number.
