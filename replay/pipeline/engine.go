@@ -27,6 +27,11 @@ type Engine struct {
 	Step float64
 	// Token is the further time between steps for each token that a step samples, in seconds.
 	Token float64
+	// Host is the time of the CPU for a step, next to the GPU, in seconds. The layers of a step take at
+	// least this time together.
+	Host float64
+	// HostRequest is the further such time for each request of a step, in seconds.
+	HostRequest float64
 	// Reduces is the program that sums hidden states over GPUs, whose time is that of the GPU.
 	Reduces collective.Method
 	// Apart is set if requests that decode attend in a kernel of their own next to prompts, on all GPUs.
@@ -74,6 +79,12 @@ type Engine struct {
 // all-reduce of NCCL on each of four to eight GPUs takes 4.2 us for each GPU. The all-reduces of 8 to 128
 // bytes then wait for the CPU. Source: https://github.com/NVIDIA/nccl-tests/issues/123.
 //
+// The PyTorch backend of TensorRT-LLM prepares a step in Python while the GPU runs the one before it. A line
+// through two runs that the CPU limits gives its time. Llama-3.1-8B in FP8 decodes 13,806 tokens/s for 64
+// requests on a B200, with 0.58 ms of GPU idle in each step. A step of gpt-oss-120b takes 45.11 ms on each of two
+// GB200 with 1536 requests. Sources: TensorRT-LLM, issue 13957 and pull request 10273,
+// https://github.com/NVIDIA/TensorRT-LLM/pull/10273.
+//
 // vLLM has its own all-reduce kernels since v0.3 (pull request 2192). SGLang has such kernels too, and gpt-fast
 // those of PyTorch (ENABLE_INTRA_NODE_COMM in its README). TensorRT-LLM has its own. The builds of v0.6.1 in
 // docs/source/performance.md leave them out (--use_custom_all_reduce), and those of NeMo's export too
@@ -84,9 +95,17 @@ type Engine struct {
 // medians of the eager rows below 128 KiB of aiconfigurator (replay/collective/data/all-reduce.csv names
 // the files). Engine eager has the former, as it comes from an H200. Engine pytorch has the latter,
 // which is assumed for NCCL.
+const (
+	pyTorchFew, pyTorchMany         = 64., 1536.                   // requests
+	pyTorchFewStep, pyTorchManyStep = pyTorchFew / 13806, 45.11e-3 // seconds
+	pyTorchRequest                  = (pyTorchManyStep - pyTorchFewStep) / (pyTorchMany - pyTorchFew)
+)
+
 var engines = []*Engine{
 	{Name: "graphs", Text: "CUDA graphs, CPU work hidden (vLLM since 0.14, SGLang)", Gap: 0.5e-6, Reduces: collective.Kernels},
 	{Name: "trtllm", Text: "as graphs, with a kernel of its own for decoding next to prompts (TensorRT-LLM)", Gap: 0.5e-6, Reduces: collective.Kernels, Apart: true},
+	{Name: "trtllm-pytorch", Text: "TensorRT-LLM's PyTorch backend (0.19 to 1.1), whose CPU may take longer than the GPU", Gap: 0.5e-6, Reduces: collective.Kernels, Apart: true,
+		Host: pyTorchFewStep - pyTorchFew*pyTorchRequest, HostRequest: pyTorchRequest},
 	{Name: "cpp", Text: "C++ without CUDA graphs (FasterTransformer, LMDeploy 0.1, TensorRT-LLM 0.6)", Gap: 0.9e-6, Layer: 9 * 3.8e-6, Start: 4.2e-6},
 	{Name: "vllm-0.8", Text: "vLLM 0.8 to 0.13 (V1), whose GPU waits for the CPU between steps", Gap: 0.5e-6, Step: 0.784e-3, Token: 18.4e-6, Reduces: collective.Kernels},
 	{Name: "vllm-0.6", Text: "vLLM 0.6 and 0.7, whose GPU waits longer", Gap: 0.5e-6, Step: 0.975e-3, Token: 42.5e-6, Reduces: collective.Kernels, Apart: true},
@@ -133,6 +152,9 @@ func (e *Engine) note(kernels, divided bool) string {
 	if e.Waits() {
 		parts = append(parts, fmt.Sprintf("%.3g ms between steps", 1e3*e.Step))
 	}
+	if e.Host > 0 {
+		parts = append(parts, fmt.Sprintf("the layers take at least %.3g ms a step and %.3g us a request", 1e3*e.Host, 1e6*e.HostRequest))
+	}
 	if e.Token > 0 {
 		parts = append(parts, fmt.Sprintf("%.3g us more a token", 1e6*e.Token))
 	}
@@ -160,7 +182,8 @@ type launched struct {
 }
 
 // Layer makes the last operator of a layer longer until the CPU has launched the layer with its
-// all-reduces. The CPU does not run ahead while the GPU waits for a fetch.
+// all-reduces. A layer also takes at least its part of Engine.Host. The CPU does not run ahead while the GPU waits
+// for a fetch.
 func (c *launched) Layer(layer int, l *Load) (o Operators, err error) {
 	if o, err = c.Computer.Layer(layer, l); err != nil {
 		return o, err
@@ -172,6 +195,10 @@ func (c *launched) Layer(layer int, l *Load) (o Operators, err error) {
 		busy += o.Select + o.Attend
 	}
 	o.Post += max(0, c.launchedLayer()-busy)
+	if e := c.Engine; e.Host > 0 {
+		host := (e.Host + e.HostRequest*(l.Requests+float64(len(l.Chunks)))) / float64(c.Model.Layers.Value)
+		o.Post += max(0, host-max(busy, c.launchedLayer())-o.Dispatch-o.Combine)
+	}
 	return o, nil
 }
 

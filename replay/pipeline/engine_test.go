@@ -136,6 +136,33 @@ func TestEngineLayers(t *testing.T) {
 	}
 }
 
+// By hand: 64 ÷ 13806 s for 64 requests and 45.11 ms for 1536 are 27.5 us for each request and 2.88 ms
+// besides. The layers of a small model take so long, and those of a large one longer.
+func TestEngineNextToGPU(t *testing.T) {
+	e, err := ParseEngine("trtllm-pytorch")
+	fatal.If(t, err)
+	near(t, "64 requests", e.Host+64*e.HostRequest, 64./13806)
+	near(t, "1536 requests", e.Host+1536*e.HostRequest, 45.11e-3)
+	for model, limited := range map[string]bool{"qwen2.5-0.5b": true, "llama-3.1-8b": false} {
+		machine, m := parts(t, "h100", model)
+		p, scaling, err := Decoding(1024, 2, false, m)
+		fatal.If(t, err)
+		o := Options{Machine: machine, Model: m, Scaling: scaling, Schedule: schedule(t, "dense"), Batch: 4}
+		want := priced(t, p, o).Mean
+		if limited {
+			logits, err := NewRoofline(machine, m, Selection{}, 1, 1).Output(4)
+			fatal.If(t, err)
+			want = e.Host + 4*e.HostRequest + logits
+		}
+		o.Engine = e
+		got := priced(t, p, o)
+		near(t, "step of "+model, got.Mean, want)
+		if notes := strings.Join(got.Notes, "\n"); !strings.Contains(notes, "engine trtllm-pytorch: the layers take at least 2.88 ms a step and 27.5 us a request") {
+			t.Errorf("notes %s", notes)
+		}
+	}
+}
+
 func TestParseEngine(t *testing.T) {
 	if e, err := ParseEngine(DefaultEngine); err != nil || e.Name != "graphs" {
 		t.Errorf("%v, %v", e, err)
