@@ -324,8 +324,12 @@ func (e *replica) room(j *Job, tokens int) int {
 	return e.limit(all, outputs, int64(e.step.Again+e.uncached(j, tokens))) - e.pool.used
 }
 
-// fits reports whether the blocks for some tokens of a running request are free.
-func (e *replica) fits(j *Job, tokens int) bool { return e.lack(j, tokens) <= e.room(j, tokens) }
+// fits reports whether the blocks for some tokens of a running request are free. The blocks that requests
+// hold always fit, unless the room of KV shrinks.
+func (e *replica) fits(j *Job, tokens int) bool {
+	lack := e.lack(j, tokens)
+	return lack <= 0 && !e.Memory.Elastic && e.state.Uncached == 0 || lack <= e.room(j, tokens)
+}
 
 // grow gives a running request tokens in the iteration.
 func (e *replica) grow(j *Job, tokens int, f *flight) {
