@@ -147,7 +147,7 @@ func TestEngineNextToGPU(t *testing.T) {
 		machine, m := parts(t, "h100", model)
 		p, scaling, err := Decoding(1024, 2, false, m)
 		fatal.If(t, err)
-		o := Options{Machine: machine, Model: m, Scaling: scaling, Schedule: schedule(t, "dense"), Batch: 4}
+		o := Options{Machine: machine, Model: m, Scaling: scaling, Schedule: scheduleOf(t, "dense"), Batch: 4}
 		want := priced(t, p, o).Mean
 		if limited {
 			logits, err := NewRoofline(machine, m, Selection{}, 1, 1).Output(4)
