@@ -67,23 +67,25 @@ func readResults(ctx context.Context, paths []string, where result.Where) (s *re
 }
 
 // choose keeps the rows of the part of the corpus that --split names, and finds those of heat maps.
-func (s *results) choose(split corpus.Split) error {
+func (s *results) choose(of choice) error {
 	digests := map[string]string{}
 	for i := range s.rows {
 		digests[s.rows[i].Trace] = s.rows[i].TraceDigest
 	}
-	if part := digestsOf(split); part != nil {
+	if part := digestsOf(of.split); part != nil {
 		latest := corpus.Latest()
-		for _, name := range latest.Part(split) {
+		for _, name := range latest.Part(of.split) {
 			if digests[name] != part[name] {
-				return fmt.Errorf("--split %s: the rows lack %s of corpus version %d: run make leaderboard, or remove --split", split, name, latest.Number)
+				return fmt.Errorf("--split %s: the rows lack %s of corpus version %d: run make leaderboard, or remove --split", of.split, name, latest.Number)
 			}
 		}
 		s.rows = slices.DeleteFunc(slices.Clone(s.rows), func(r result.Row) bool { return part[r.Trace] == "" })
 		digests = part
 	}
 	s.corpus, s.starts = corpusName(digests), board.StartsOf(s.rows)
-	s.heat = slice.Filter(s.rows, func(r result.Row) bool { return isHeat(&r) })
+	if of.heat {
+		s.heat = slice.Filter(s.rows, func(r result.Row) bool { return isHeat(&r) })
+	}
 	return nil
 }
 
@@ -233,7 +235,7 @@ func useResults[T any](ctx context.Context, paths []string, of choice, use func(
 		return made, s, err
 	}
 	made, err = unlessStopped(ctx, func() (made T, err error) {
-		if err := s.choose(of.split); err != nil {
+		if err := s.choose(of); err != nil {
 			return made, err
 		}
 		return use(s)
