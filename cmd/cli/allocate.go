@@ -87,7 +87,7 @@ func (f *allocateFlags) run(c *call) error {
 			return err
 		}
 	}
-	selected, err := readResults(c.Context(), c.args, f.where.conditions)
+	selected, err := readResults(c.Context(), c.args, f.where.conditions, nil)
 	if err != nil {
 		return err
 	}

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/cmd/cli"
 	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/all"
 )
 
@@ -210,13 +212,35 @@ func TestPipesAndDevices(t *testing.T) {
 	}
 }
 
-// Rows may come through a pipe.
+// Rows may come through a pipe, also if they are read several times: for rows.parquet, for cells with rows in
+// several places, and for errors.
 func TestRowsThroughPipe(t *testing.T) {
-	rows := must(t, "replay", smallTrace(t, small), "--policy", "lru", "--policy", "opt", "--format", "jsonl")
-	fifo := filepath.Join(t.TempDir(), "rows")
+	dir := t.TempDir()
+	file, fifo, out := filepath.Join(dir, "file"), filepath.Join(dir, "pipe"), filepath.Join(dir, "out")
 	fatal.If(t, syscall.Mkfifo(fifo, 0o600))
-	go func() { _ = os.WriteFile(fifo, []byte(rows), 0) }()
-	if code, stdout, stderr := run("leaderboard", fifo); code != 0 || !strings.Contains(stdout, "lru") {
-		t.Errorf("exit %d, %s", code, stderr)
+	rows, err := result.ReadRows("../../metrics/testdata/rows.jsonl")
+	fatal.If(t, err)
+	var sorted, several bytes.Buffer
+	fatal.If(t, result.WriteJSONL(&sorted, rows))
+	slices.Reverse(rows[:len(rows)/3])
+	fatal.If(t, result.WriteJSONL(&several, append(rows[1:], rows[0])))
+	for name, text := range map[string]string{"sorted": sorted.String(), "several places": several.String(),
+		"error": sorted.String() + "{", "no rows": "\n", "empty": ""} {
+		fatal.If(t, os.WriteFile(file, []byte(text), 0o600))
+		for _, args := range [][]string{{"leaderboard"}, {"leaderboard", "--out", out}, {"compare", "lru", "fifo"}} {
+			wantCode, want, wantErrors := run(append(args, file)...)
+			wantParquet, _ := os.ReadFile(filepath.Join(out, "rows.parquet"))
+			_ = os.RemoveAll(out)
+			go func() { _ = os.WriteFile(fifo, []byte(text), 0) }()
+			code, got, stderr := run(append(args, fifo)...)
+			parquet, _ := os.ReadFile(filepath.Join(out, "rows.parquet"))
+			_ = os.RemoveAll(out)
+			if got = strings.ReplaceAll(got, fifo, file); code != wantCode || got != want || !bytes.Equal(parquet, wantParquet) {
+				t.Errorf("%s, %v: exit %d, expected %d, or other output: %s", name, args, code, wantCode, stderr)
+			}
+			if stderr = strings.ReplaceAll(stderr, fifo, file); stderr != wantErrors {
+				t.Errorf("%s, %v: %q, expected %q", name, args, stderr, wantErrors)
+			}
+		}
 	}
 }

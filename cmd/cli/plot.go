@@ -362,11 +362,8 @@ const mostTimelines = 8
 // shows the policies that the board shows at first. It leaves out profiles that cannot be read, and
 // says so.
 func timelines(c *call, paths []string, b *board.Board, table policies.Table) (figures []render.PageFigure, err error) {
-	if len(paths) == 0 {
-		paths = []string{resultsFolder}
-	}
 	shown := render.Contenders(b)
-	for _, path := range paths {
+	for _, path := range orResults(paths) {
 		if info, err := os.Stat(path); err != nil || !info.IsDir() {
 			continue
 		}

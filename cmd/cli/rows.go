@@ -29,6 +29,14 @@ import (
 // resultsFolder holds the rows that are read if none are named.
 const resultsFolder = "results"
 
+// orResults returns the paths, or the results folder if there are none.
+func orResults(paths []string) []string {
+	if len(paths) == 0 {
+		return []string{resultsFolder}
+	}
+	return paths
+}
+
 // results are the rows that the conditions select. They were read one at a time, or are in memory.
 type results struct {
 	starts     *board.Starts
@@ -41,14 +49,18 @@ type results struct {
 }
 
 // readResults reads the rows of all paths, or of the results folder if there are none, and
-// keeps those that the conditions select.
-func readResults(ctx context.Context, paths []string, where result.Where) (s *results, err error) {
+// keeps those that the conditions select. from has the files of the paths if they were read before.
+func readResults(ctx context.Context, paths []string, where result.Where, from *result.Files) (s *results, err error) {
 	s = &results{where: where}
 	requested, err := readRequested(paths)
 	if err != nil {
 		return s, err
 	}
-	s.all, err = readAllRows(ctx, paths)
+	if from != nil {
+		s.all, err = unlessStopped(ctx, from.All)
+	} else {
+		s.all, err = readAllRows(ctx, paths)
+	}
 	if none := result.FindIncomplete(requested, nil, s.where); errors.Is(err, result.ErrNoRows) && none != nil {
 		return s, none
 	}
@@ -215,12 +227,16 @@ type choice struct {
 // useResults returns use of results, and the results. It reads rows one at a time if it can. Otherwise
 // it reads all rows, and errors are those of the second use.
 func useResults[T any](ctx context.Context, paths []string, of choice, use func(*results) (T, error)) (made T, s *results, err error) {
-	type both struct {
-		made T
-		from *results
+	type all struct {
+		made  T
+		from  *results
+		files *result.Files
 	}
-	b, err := unlessStopped(ctx, func() (b both, err error) {
-		if b.from, err = collectResults(paths, of); err == nil {
+	b, err := unlessStopped(ctx, func() (b all, err error) {
+		if b.files, err = result.NewFiles(orResults(paths)...); err != nil {
+			return b, err
+		}
+		if b.from, err = collectResults(paths, b.files, of); err == nil {
 			b.made, err = use(b.from)
 		}
 		return b, err
@@ -231,7 +247,7 @@ func useResults[T any](ctx context.Context, paths []string, of choice, use func(
 	case err == nil:
 		return b.made, b.from, nil
 	}
-	if s, err = readResults(ctx, paths, of.where); err != nil {
+	if s, err = readResults(ctx, paths, of.where, b.files); err != nil {
 		return made, s, err
 	}
 	made, err = unlessStopped(ctx, func() (made T, err error) {
@@ -245,15 +261,8 @@ func useResults[T any](ctx context.Context, paths []string, of choice, use func(
 
 // collectResults is readResults for boards, comparisons and heat maps. It holds one row of each cell,
 // and those of heat maps.
-func collectResults(paths []string, chosen choice) (*results, error) {
-	if len(paths) == 0 {
-		paths = []string{resultsFolder}
-	}
+func collectResults(paths []string, from *result.Files, chosen choice) (*results, error) {
 	requested, err := readRequested(paths)
-	if err != nil {
-		return nil, err
-	}
-	from, err := result.NewFiles(paths...)
 	if err != nil {
 		return nil, err
 	}
@@ -359,10 +368,7 @@ func digestsOf(split corpus.Split) map[string]string {
 
 // readRequested reads the requested cells of the folders among the paths.
 func readRequested(paths []string) (requested []result.Row, err error) {
-	if len(paths) == 0 {
-		paths = []string{resultsFolder}
-	}
-	for _, path := range paths {
+	for _, path := range orResults(paths) {
 		if info, err := os.Stat(path); err != nil || !info.IsDir() {
 			continue // a file, or an error for those that read the rows
 		}
@@ -382,9 +388,8 @@ func readAllRows(ctx context.Context, paths []string) ([]result.Row, error) {
 			return nil, fmt.Errorf("no ROWS named, and no folder %s here: name files of rows, or make the folder "+
 				"with `kvreplay replay TRACE... --out %s`", resultsFolder, resultsFolder)
 		}
-		paths = []string{resultsFolder}
 	}
-	return unlessStopped(ctx, func() ([]result.Row, error) { return result.ReadRows(paths...) })
+	return unlessStopped(ctx, func() ([]result.Row, error) { return result.ReadRows(orResults(paths)...) })
 }
 
 // errorOf returns the error of a board or comparison that was printed but is incomplete.

@@ -43,22 +43,27 @@ func ReadRows(paths ...string) ([]Row, error) {
 // error says that one was changed.
 type Files struct {
 	names   []string
+	pipes   []*pipe // nil for regular files, and for pipes that are read once
 	hash    maphash.Hash
 	digests []uint64 // of the files that were read to the end, in the order of names
 }
 
-// NewFiles lists the files that ReadRows reads. All must be regular.
+// NewFiles opens the files that ReadRows reads. The bytes of pipes are kept in a temporary file.
 func NewFiles(paths ...string) (*Files, error) {
 	names, err := allRowFiles(paths)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		if err := files.CheckInput(name); err != nil {
+	f := &Files{names: names, pipes: make([]*pipe, len(names))}
+	for i, name := range names {
+		if files.CheckInput(name) == nil {
+			continue
+		}
+		if f.pipes[i], err = openPipe(name); err != nil {
 			return nil, fmt.Errorf("read rows: %w", err)
 		}
 	}
-	return &Files{names: names}, nil
+	return f, nil
 }
 
 // Each reads rows as ReadRows does, but holds only one. use receives each row, which is valid
@@ -87,7 +92,11 @@ func (f *Files) read(use func(row *Row, same bool, size int64) error) error {
 	d := decoder{use: use, hash: &f.hash}
 	for i, name := range f.names {
 		f.hash.Reset()
-		if err := d.file(name); err != nil {
+		var of *pipe
+		if f.pipes != nil {
+			of = f.pipes[i]
+		}
+		if err := d.file(name, of); err != nil {
 			return err
 		}
 		digest := f.hash.Sum64()

@@ -31,7 +31,15 @@ type collector struct {
 
 var errEmpty = errors.New("the file is empty, expected rows: replay again, or leave it out")
 
-func (d *decoder) file(path string) error {
+// file reads a file, or again the bytes of a pipe.
+func (d *decoder) file(path string, of *pipe) error {
+	if of != nil {
+		r, err := of.again()
+		if err != nil {
+			return fmt.Errorf("read rows: %s: %w", path, err)
+		}
+		return d.decode(io.TeeReader(r, d.hash), path)
+	}
 	if err := files.CheckStream(path); err != nil {
 		return fmt.Errorf("read rows: %w", err)
 	}
