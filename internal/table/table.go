@@ -412,7 +412,7 @@ type Report struct {
 	Title     string
 	Tables    []*Table
 	Footnotes []string
-	// Wide lets tables be wider than Columns.
+	// Wide lets tables and their titles be wider than Columns.
 	Wide bool
 }
 
@@ -427,7 +427,7 @@ func (r *Report) Text(w io.Writer) error {
 		if r.Wide {
 			most = math.MaxInt
 		}
-		out.WriteString(strings.Join(Wrap(printable.Line(t.Title), Columns), "\n") + "\n" + t.text(most))
+		out.WriteString(strings.Join(Wrap(printable.Line(t.Title), most), "\n") + "\n" + t.text(most))
 		for _, n := range t.Notes {
 			for i, line := range Wrap(printable.Line(n), Columns-4) {
 				out.WriteString(map[bool]string{true: "  ", false: "    "}[i == 0] + line + "\n")

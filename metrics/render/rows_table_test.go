@@ -44,12 +44,17 @@ func TestTableTellsTiersApart(t *testing.T) {
 	for i := range rows {
 		rows[i].Tiers, rows[i].Tier, rows[i].Above = "dram=lru@2x ssd=lru@2x", i, above[i]
 	}
-	const want = ` trace  above                 tier  policy  capacity  part  demand  hits  misses  hit  bytes/step
-                                                                                 rate
-───────────────────────────────────────────────────────────────────────────────────────────────────
- a                            gpu   lru     2x        all      100     0     100   0.0 %         n/a
- a      lru@2x                dram  lru     2x        all      100     0     100   0.0 %         n/a
- a      lru@2x > dram=lru@2x  ssd   lru     2x        all      100    40      60  40.0 %         n/a
+	const want = ` trace  above                 tier  policy  capacity  part  demand  hits  misses  hit rate
+───────────────────────────────────────────────────────────────────────────────────────────
+ a                            gpu   lru     2x        all      100     0     100     0.0 %
+ a      lru@2x                dram  lru     2x        all      100     0     100     0.0 %
+ a      lru@2x > dram=lru@2x  ssd   lru     2x        all      100    40      60    40.0 %
+
+ trace  above                 bytes/step
+─────────────────────────────────────────
+ a                                   n/a
+ a      lru@2x                       n/a
+ a      lru@2x > dram=lru@2x         n/a
 `
 	if got := tableText(t, rows...); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
