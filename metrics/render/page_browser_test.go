@@ -58,6 +58,23 @@ func TestPageIsAccessible(t *testing.T) {
 	}
 }
 
+// On a phone no table of figures scrolls sideways: each row is a list, and each cell has the name of
+// its column.
+func TestTablesFitPhones(t *testing.T) {
+	b := browsertest.New(t)
+	for name, page := range map[string]string{"example": examplePage(t), "report": reportPage(t)} {
+		b.Open(pageFile(t, page))
+		b.Size(375, 900)
+		var wide, unnamed []string
+		b.Eval(`[...document.querySelectorAll("table.listed")].map((t) => t.parentElement).filter((s) => s.scrollWidth > s.clientWidth).map((s) => s.ariaLabel)`, &wide)
+		b.Eval(`[...document.querySelectorAll(".scroll > table:not(.heat) tbody td")].filter((c) => !c.dataset.column && c.closest("table.listed")).map((c) => c.textContent)`, &unnamed)
+		var tables int
+		if b.Eval(`document.querySelectorAll("table.listed tbody td").length`, &tables); tables == 0 || len(wide)+len(unnamed) > 0 {
+			t.Errorf("%s: %d cells in lists, tables that scroll: %q, cells without a name: %q", name, tables, wide, unnamed)
+		}
+	}
+}
+
 // columnScript returns the texts of a column of the table.
 const columnScript = `[...document.querySelectorAll("[data-figure=table] tbody tr")].map((r) => r.children[%d].textContent)`
 

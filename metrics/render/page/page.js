@@ -135,7 +135,7 @@
       heads.forEach((h, i) => (i === sorted ? h.setAttribute("aria-sort", down ? "descending" : "ascending") : h.removeAttribute("aria-sort")));
       const shown = all ? lines : lines.slice(0, most);
       body.replaceChildren(...shown.map((l) => make("tr", {}, ...columns.map((c) =>
-        make(c.header ? "th" : "td", { scope: c.header && "row", class: c.right && "right" }, c.text(l))))));
+        make(c.header ? "th" : "td", { scope: c.header && "row", class: c.right && "right", "data-column": c.name }, c.text(l))))));
       more.hidden = shown.length === lines.length;
       status.textContent = `${shown.length} of ${lines.length} lines`;
     }
@@ -147,7 +147,7 @@
             kindOf(l) === lossy ? null : l.v, kindOf(l) === lossy ? l.v : null, l.l, l.h, l.r, l.b, l.s])], heading)),
       status,
       make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": heading + ": table" },
-        make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body)), more);
+        make("table", { class: "listed" }, make("thead", {}, make("tr", {}, ...heads)), body)), more);
     show();
   }
 
@@ -344,6 +344,14 @@
     return value == null ? null : +value * (units[unit] ?? 1);
   }
 
+  // list lets a narrow window show each row of a table as a list of cells with their columns' names.
+  function list(t) {
+    if (!t.tHead) return;
+    const names = [...t.tHead.rows[0].cells].map((h) => h.textContent);
+    t.classList.add("listed");
+    for (const r of t.tBodies[0].rows) [...r.cells].forEach((c, i) => { c.dataset.column = names[i]; });
+  }
+
   // sortable gives a table of a report headers that sort, a filter and a download. That of a figure is
   // below its title.
   function sortable(section) {
@@ -390,6 +398,7 @@
   addEventListener("beforeprint", () => { before = root.dataset.theme; root.dataset.theme = "light"; themed(); });
   addEventListener("afterprint", () => { if (before) root.dataset.theme = before; else delete root.dataset.theme; themed(); });
   button.hidden = false;
+  for (const t of document.querySelectorAll(".scroll > table")) list(t);
   for (const section of document.querySelectorAll("section.board")) board(section);
   for (const section of document.querySelectorAll(".table")) sortable(section);
   button.setAttribute("aria-pressed", isDark());
