@@ -136,12 +136,15 @@ func flagUsages(c *cobra.Command, more bool) string {
 
 var columns = regexp.MustCompile(`^ *\S.*?  +`)
 
-// wrapped breaks lines that are too long for a page after a space or comma. The rest of a line is
-// indented as its second column, or by four.
+// wrapped breaks lines that are too long for a page after a space or comma. The rest of a list's line
+// is indented as its second column, or by four.
 func wrapped(text string) string {
 	var out []string
 	for _, line := range strings.Split(text, "\n") {
-		indent := max(4, utf8.RuneCountInString(columns.FindString(line)))
+		indent := 0
+		if strings.HasPrefix(line, " ") {
+			indent = max(4, utf8.RuneCountInString(columns.FindString(line)))
+		}
 		for rest := []rune(line); ; {
 			end := len(rest)
 			if end > helpColumns {

@@ -60,6 +60,15 @@ func TestHelpFitsAScreen(t *testing.T) {
 				t.Errorf("%s: more than 100 columns, or a semicolon: %s", name, line)
 			}
 		}
+		if regexp.MustCompile(`--(policies|output)\b`).MatchString(all) {
+			t.Errorf("%s: a flag has two names", name)
+		}
+		if list := regexp.MustCompile(`(?m)^  .*\n[A-Z][^\n]*:$`).FindString(all); list != "" {
+			t.Errorf("%s: no blank line between two lists: %s", name, list)
+		}
+		if rest := regexp.MustCompile(`(?m)^[A-Z][^\n]*[^:\n]\n    [a-z]`).FindString(all); rest != "" {
+			t.Errorf("%s: a sentence continues indented: %s", name, rest)
+		}
 		for flag, text := range helpFlags(all) {
 			first, _ := utf8.DecodeRuneInString(text)
 			sentence := strings.TrimSuffix(regexp.MustCompile(` \(default[^)]*\)`).ReplaceAllString(text, ""), ".")

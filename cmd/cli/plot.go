@@ -45,7 +45,7 @@ func plotCommand(table policies.Table) command {
 differ, so figures can be printed in grey. The background is transparent. metrics/PLOTS.md has
 examples.`,
 		example: `  kvreplay plot ranking results -o ranking.pdf
-  kvreplay plot curve results --policies lru,fifo,opt --y miss-ratio -o curve.svg`,
+  kvreplay plot curve results --policy lru,fifo,opt --y miss-ratio -o curve.svg`,
 		commands: kinds,
 	}
 }
@@ -126,7 +126,7 @@ func rankingPlot(table policies.Table) command {
 		long: `Draw misses divided by the optimum's for each ranked policy, with 95 % intervals. Policies that
 share a letter are not distinguished by their requests. Lossy policies are drawn by their recall if
 the rows have no others. ROWS are those of kvreplay leaderboard.`,
-		example: "  kvreplay plot ranking results -o ranking.pdf\n  kvreplay plot ranking results --policies lfu,fifo,lru -o ranking.svg",
+		example: "  kvreplay plot ranking results -o ranking.pdf\n  kvreplay plot ranking results --policy lfu,fifo,lru -o ranking.svg",
 		args:    cobra.ArbitraryArgs,
 		flags: func(fl *flagSet) {
 			f.ofRows(fl)
@@ -146,8 +146,8 @@ func curvePlot(table policies.Table) command {
 		short: "Draw a figure of policies over capacity",
 		long: `Draw × OPT, the miss ratio or the hit rate of policies over the capacity, with 95 % intervals. It is
 pooled over the traces of the rows. --where trace=NAME draws one trace. The five best policies, LRU
-and OPT are shown, unless --policies names others.`,
-		example: "  kvreplay plot curve results -o curve.pdf\n  kvreplay plot curve results --policies lru,fifo,opt --y miss-ratio -o curve.pdf",
+and OPT are shown, unless --policy names others.`,
+		example: "  kvreplay plot curve results -o curve.pdf\n  kvreplay plot curve results --policy lru,fifo,opt --y miss-ratio -o curve.pdf",
 		args:    cobra.ArbitraryArgs,
 		flags: func(fl *flagSet) {
 			f.ofRows(fl)

@@ -63,6 +63,7 @@ Selections, the ways to find the Top-K:
 
 Entries, the forms in which the KV of a token moves:
 ` + pipeline.EntryList() + `
+
 Engines, the overhead of kernels:
 ` + pipeline.EngineList() + `
 
