@@ -55,7 +55,7 @@ func Main(table policies.Table, args []string, stdout, stderr io.Writer) int {
 	defer external.StopAll()
 	ignoreSizeLimit()
 	root := newRoot(table)
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // not nil, for which cobra takes os.Args
 	out := &output{w: stdout}
 	root.SetOut(out)
 	stderr = messages{stderr}

@@ -48,7 +48,7 @@ func (p *machineParts) machines(c *call, lib *hardware.Library, names ...string)
 const mostGPUs = 1 << 10
 
 // tokensVar adds a flag of a number of tokens: 32768, 64K (× 1024), 1M.
-func tokensVar(fl *flagSet, to *int64, name, usage string) {
+func tokensVar[T int | int64](fl *flagSet, to *T, name, usage string) {
 	fl.Var(value{"tokens", func(text string) error {
 		number, unit := strings.TrimRight(text, "kKmM"), int64(1)
 		switch strings.ToUpper(text[len(number):]) {
@@ -64,7 +64,7 @@ func tokensVar(fl *flagSet, to *int64, name, usage string) {
 		if err != nil || n > math.MaxInt64/unit {
 			return errors.New("expected a number of tokens, as in 32768 or 64K (× 1024)")
 		}
-		*to = n * unit
+		*to = T(n * unit)
 		return nil
-	}, func() string { return strconv.FormatInt(*to, 10) }, nil}, name, usage)
+	}, func() string { return strconv.FormatInt(int64(*to), 10) }, nil}, name, usage)
 }

@@ -56,7 +56,7 @@ func (f *policyChecks) run(c *call) error {
 	for _, name := range c.args {
 		spec, err := f.known.Parse(withExample(f.known, f.known.Canonical(name)))
 		if err != nil {
-			return err
+			return errUsage{err}
 		}
 		known := policytest.Names(spec.Entry.Traits.Lossy)
 		for i := range f.o.Names {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -75,8 +76,8 @@ Requests without output tokens generate one.`,
 			fl.StringVar(&f.Timelines, "timelines", "", "write the memory and the iterations of each system to this `FOLDER`, for ui.perfetto.dev")
 			fl.IntVar(&e.Budget, "token-budget", 2048, "largest number of tokens of an iteration")
 			fl.IntVar(&e.MaxRunning, "max-running", 256, "largest number of requests that run")
-			fl.IntVar(&e.BlockTokens, "block-tokens", 16, "number of tokens of a block of KV")
-			fl.IntVar(&e.Blocks, "kv-blocks", 0, "number of usable blocks of KV on a GPU, one less than vLLM logs (default: as many as fit)")
+			fl.IntVar(&e.BlockTokens, "block-tokens", 16, "number of tokens of a KV block")
+			fl.IntVar(&e.Blocks, "kv-blocks", 0, "number of usable KV blocks of a GPU, one less than vLLM logs (default: as many as fit)")
 			fl.BoolVar(&e.Elastic, "elastic", false, "give KV the memory that the activations of an iteration do not need (always for ellm)")
 			fl.BoolVar(&f.Synchronous, "synchronous", false, "form an iteration after the one before it has ended, not while it runs (always if the GPU waits for the CPU of --engine)")
 			fl.BoolVar(&f.NoReuse, "no-prefix-reuse", false, "forget the KV of requests that ended or were preempted (always for ellm)")
@@ -130,7 +131,7 @@ func (f *serveFlags) limit(text string) error {
 		limit := map[string]*int64{"tpot": &slo.TPOT, "ttft": &slo.TTFT}[name]
 		d, err := time.ParseDuration(value)
 		if limit == nil || err != nil || d <= 0 {
-			return fmt.Errorf("%q, expected tpot=DURATION, ttft=DURATION or both, as in tpot=50ms,ttft=2s", item)
+			return errors.New("expected tpot=DURATION, ttft=DURATION or both, as in tpot=50ms,ttft=2s")
 		}
 		if *limit > 0 {
 			return fmt.Errorf("%s is limited twice: remove one of the limits", name)
@@ -249,12 +250,11 @@ func (f *serveFlags) prepare(c *call) error {
 	if f.Scale != 1 || f.Burstiness > 0 || f.Lengths != "" {
 		return usagef("--series needs the requests as they were recorded: remove --scale, --burstiness and --lengths")
 	}
-	r, err := files.Open(c.Context(), f.series)
+	text, err := files.Read(c.Context(), f.series)
 	if err != nil {
 		return err
 	}
-	defer r.Close()
-	f.Series, err = serving.ReadSeries(r, f.series)
+	f.Series, err = serving.ReadSeries(bytes.NewReader(text), f.series)
 	return err
 }
 

@@ -47,7 +47,8 @@ of synthetic traces.`,
 			fl.IntVar(&g.Requests, "requests", d.Requests, "number of requests")
 			fl.IntVar(&g.Layers, "layers", d.Layers, "number of layers, the first of a preset")
 			fl.IntVar(&g.Heads, "heads", 0, "number of heads with their own lists (default 0, one list per layer)")
-			fl.IntVar(&g.Context, "context", d.Context, "number of prompt tokens")
+			g.Context = d.Context
+			tokensVar(fl, &g.Context, "context", "number of prompt tokens, as in 32K")
 			fl.IntVar(&g.Steps, "steps", d.Steps, "number of decode steps")
 			fl.IntVar(&g.Windows, "windows", d.Windows, "number of prompt windows before the decode steps")
 			fl.IntVar(&g.TopK, "topk", d.TopK, "`K`, the list entries that a step reads")

@@ -15,8 +15,15 @@ var yaml = []string{".yaml", ".yml"}
 // IsYAML reports whether a file has the name of a YAML file.
 func IsYAML(name string) bool { return slices.Contains(yaml, path.Ext(name)) }
 
-// YAML returns the paths of the YAML files in a folder, sorted by name.
-func YAML(folder string) (paths []string, err error) { return Ending(folder, yaml...) }
+// YAML returns the paths of the YAML files in a folder, sorted by name. A folder without one is an
+// error.
+func YAML(folder string) (paths []string, err error) {
+	paths, err = Ending(folder, yaml...)
+	if err == nil && len(paths) == 0 {
+		err = fmt.Errorf("%s has no *.yaml or *.yml: name another folder", folder)
+	}
+	return paths, err
+}
 
 // Ending returns the paths of the files in a folder whose names have one of the endings, sorted by
 // name.
