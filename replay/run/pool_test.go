@@ -406,7 +406,7 @@ func TestPoolErrors(t *testing.T) {
 	}{
 		"only stream of its request": {shared, Options{Pool: setting.PoolRequest, Layers: []int32{0}}},
 		"only stream of its layer":   {shared, Options{Pool: setting.PoolLayer}},
-		"buffer belongs to one":      {many, Options{Pool: setting.PoolRequest, Prefetch: setting.Prefetch{Source: setting.PrefetchCandidates, Staging: capacities(t, "4")[0]}}},
+		"prefetcher serves one":      {many, Options{Pool: setting.PoolRequest, Prefetch: setting.Prefetch{Source: setting.PrefetchCandidates, Staging: capacities(t, "4")[0]}}},
 	} {
 		c.o.Policies, c.o.Capacities = specs(t, "lru"), capacities(t, "2x")
 		if _, err := Run(context.Background(), c.f, c.o); err == nil || !strings.Contains(err.Error(), want) {
