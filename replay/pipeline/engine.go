@@ -40,6 +40,13 @@ type Engine struct {
 	Start float64
 }
 
+// Two runs of the PyTorch backend of TensorRT-LLM that the CPU limits. Their sources stand at engines.
+const (
+	pyTorchFew, pyTorchMany         = 64., 1536.                   // requests
+	pyTorchFewStep, pyTorchManyStep = pyTorchFew / 13806, 45.11e-3 // seconds
+	pyTorchRequest                  = (pyTorchManyStep - pyTorchFewStep) / (pyTorchMany - pyTorchFew)
+)
+
 // engines are in the order of help.
 //
 // The gaps are those of a sequence of kernels that run for 2.9 us each on a V100 with CUDA 10.1. A
@@ -95,12 +102,6 @@ type Engine struct {
 // medians of the eager rows below 128 KiB of aiconfigurator (replay/collective/data/all-reduce.csv names
 // the files). Engine eager has the former, as it comes from an H200. Engine pytorch has the latter,
 // which is assumed for NCCL.
-const (
-	pyTorchFew, pyTorchMany         = 64., 1536.                   // requests
-	pyTorchFewStep, pyTorchManyStep = pyTorchFew / 13806, 45.11e-3 // seconds
-	pyTorchRequest                  = (pyTorchManyStep - pyTorchFewStep) / (pyTorchMany - pyTorchFew)
-)
-
 var engines = []*Engine{
 	{Name: "graphs", Text: "CUDA graphs, CPU work hidden (vLLM since 0.14, SGLang)", Gap: 0.5e-6, Reduces: collective.Kernels},
 	{Name: "trtllm", Text: "as graphs, with a kernel of its own for decoding next to prompts (TensorRT-LLM)", Gap: 0.5e-6, Reduces: collective.Kernels, Apart: true},
