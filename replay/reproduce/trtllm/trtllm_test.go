@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
@@ -28,22 +29,17 @@ const digest = "testdata/short.sha256"
 // The page is the output of `kvreplay reproduce trtllm --format markdown`. It takes two minutes of
 // processor time, so only -update makes it. Otherwise a page of short runs tells whether figures changed.
 func TestPage(t *testing.T) {
-	if testing.Short() {
-		t.Skip("serves 931 short runs, as TestShort does")
-	}
-	render := func(short bool) ([]byte, *reproduce.Report) {
-		r, err := reproduce.Make(t.Context(), []reproduce.Paper{Paper()}, reproduce.Inputs{Short: short})
-		fatal.If(t, err)
-		var b bytes.Buffer
-		fatal.If(t, r.RenderMarkdown(&b, false))
-		return b.Bytes(), r
-	}
-	text, _ := render(true)
-	now := fmt.Sprintf("%x\n", sha256.Sum256(text))
+	r := shortRuns(t)
+	var b bytes.Buffer
+	fatal.If(t, r.RenderMarkdown(&b, false))
+	now := fmt.Sprintf("%x\n", sha256.Sum256(b.Bytes()))
 	if *update {
-		text, r := render(false)
+		r, err := reproduce.Make(t.Context(), []reproduce.Paper{Paper()}, reproduce.Inputs{})
+		fatal.If(t, err)
 		checkErrors(t, r)
-		fatal.If(t, os.WriteFile(page, text, 0o644))
+		b.Reset()
+		fatal.If(t, r.RenderMarkdown(&b, false))
+		fatal.If(t, os.WriteFile(page, b.Bytes(), 0o644))
 		fatal.If(t, os.WriteFile(digest, []byte(now), 0o644))
 	}
 	if have, err := os.ReadFile(digest); err != nil || string(have) != now {
@@ -80,10 +76,24 @@ func checkErrors(t *testing.T, r *reproduce.Report) {
 	}
 }
 
+var short = sync.OnceValues(func() (*reproduce.Report, error) {
+	return reproduce.Make(context.Background(), []reproduce.Paper{Paper()}, reproduce.Inputs{Short: true})
+})
+
+// shortRuns returns all figures by runs of few requests.
+func shortRuns(t *testing.T) *reproduce.Report {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("serves 931 runs")
+	}
+	r, err := short()
+	fatal.If(t, err)
+	return r
+}
+
 // With few requests, every line has a figure, and both kinds of output have all tables.
 func TestShort(t *testing.T) {
-	r, err := reproduce.Make(context.Background(), []reproduce.Paper{Paper()}, reproduce.Inputs{Short: true})
-	fatal.If(t, err)
+	r := shortRuns(t)
 	all, err := results(&r.Papers[0])
 	fatal.If(t, err)
 	counts, blind := map[string]int{}, 0
