@@ -161,7 +161,7 @@ func TestDifferentCounts(t *testing.T) {
 	a := Attempt{Packs: packs, Options: in.Options}
 	at, err := openPlace(packs)
 	fatal.If(t, err)
-	w := p.newAttempt(a, at)
+	w := p.newAttempt(a, at, nil)
 	fatal.If(t, w.count(t.Context(), 0))
 	if _, err := p.Run(t.Context(), a); err != nil { // another attempt is faster
 		t.Fatal(err)

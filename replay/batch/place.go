@@ -3,9 +3,6 @@ package batch
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -58,15 +55,6 @@ func (p place) list() (names []string, err error) {
 // drop removes a file that is of no more use.
 func (p place) drop(name string) {
 	_ = p.store.Remove(context.Background(), name) // harmless if it stays
-}
-
-// reach returns an error if a file may exist but its store does not give it now.
-func (p place) reach(name string) error {
-	_, err := p.get(name)
-	if err == nil || errors.Is(err, fs.ErrNotExist) || !storage.Unread(err) {
-		return nil
-	}
-	return fmt.Errorf("the counts of earlier attempts cannot be read: %w", err)
 }
 
 // name returns the name of a file for messages.

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
+	"github.com/kvreplay/kvreplay/internal/storage"
 	"github.com/kvreplay/kvreplay/replay"
 )
 
@@ -47,21 +50,22 @@ func (b *Batch) Run(ctx context.Context, a Attempt) (*Outcome, error) {
 		return nil, err
 	}
 	out := &Outcome{Pack: at.name(packName(a.Shard)), Units: b.Shards[a.Shard].units()}
-	if _, err := b.readFinished(at, a.Shard); err == nil {
+	_, unfinished := b.readFinished(at, a.Shard)
+	if unfinished == nil {
 		out.Before = true
 		at.drop(begunName(a.Shard))
 		return out, nil
 	}
-	// A new attempt would replace both packs.
-	for _, name := range []string{packName(a.Shard), begunName(a.Shard)} {
-		if _, err := b.readPack(at, name, a.Shard); errors.Is(err, errForeign) {
+	begun, unread := b.readPack(at, begunName(a.Shard), a.Shard)
+	for _, err := range []error{unfinished, unread} {
+		if errors.Is(err, errForeign) { // a new attempt would replace it
 			return nil, permanentf("%w: name another folder with --packs, or remove the packs", err)
 		}
 	}
-	if err := at.reach(begunName(a.Shard)); err != nil {
-		return nil, err
+	if unread != nil && !errors.Is(unread, fs.ErrNotExist) && storage.Unread(unread) { // the same
+		return nil, fmt.Errorf("the counts of earlier attempts cannot be read: %w", unread)
 	}
-	w := b.newAttempt(a, at)
+	w := b.newAttempt(a, at, begun)
 	out.Resumed = w.pack.units()
 	for i := range b.Shards[a.Shard].Parts {
 		if err := w.count(ctx, i); err != nil {
@@ -81,11 +85,11 @@ type attempt struct {
 	spent float64 // seconds of earlier attempts
 }
 
-// newAttempt returns the attempt with the counts of an earlier one, if there are any.
-func (b *Batch) newAttempt(a Attempt, at place) *attempt {
+// newAttempt returns the attempt with the counts of an earlier one. earlier is nil if there are none.
+func (b *Batch) newAttempt(a Attempt, at place, earlier *pack) *attempt {
 	w := &attempt{Attempt: a, batch: b, at: at, begun: time.Now()}
-	if p, err := b.readPack(at, begunName(a.Shard), a.Shard); err == nil {
-		w.pack = *p // otherwise the attempt begins from nothing
+	if earlier != nil {
+		w.pack = *earlier
 	}
 	w.spent = w.pack.Seconds
 	host, _ := os.Hostname()
