@@ -229,11 +229,10 @@ func (c *comparison) choose(traces []*trace.File) ([]*trace.File, error) {
 		m := f.Meta()
 		return selector(m) == want.Lists && (want.BlockTokens == 0 || m.BlockTokens == want.BlockTokens)
 	}
-	ways := []func(*trace.File) bool{match}
-	if published(want.Lists, c.Table) { // an unknown selector may be a slip of the pen
-		ways = append(ways, c.exact)
-	}
-	for _, fits := range ways {
+	for i, fits := range []func(*trace.File) bool{match, c.exact} {
+		if i > 0 && !published(want.Lists, c.Table) { // it may be a slip of the pen
+			return nil, unable("no trace has lists of %s, which no bundled system uses either: add one, or name another selector", want.Lists)
+		}
 		groups := map[string][]*trace.File{}
 		var order []string
 		var why error
@@ -277,9 +276,6 @@ func (c *comparison) choose(traces []*trace.File) ([]*trace.File, error) {
 		if why != nil {
 			return nil, unable("no trace serves it: %v", why)
 		}
-	}
-	if len(ways) == 1 {
-		return nil, unable("no trace has lists of %s, which no bundled system uses either: add one, or name another selector", want.Lists)
 	}
 	return nil, unable("no trace has lists of %s or of the exact Top-K: add one", want.Lists)
 }
