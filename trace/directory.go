@@ -171,7 +171,7 @@ func (f *File) addGroup(g int, k *keyRows, report func(*Error) bool) bool {
 			return false
 		}
 		if want := int64(k.prompt[i]) + int64(k.step[i]) + 1; (int64(k.seqLen[i]) != want || want < 1) &&
-			!fail(cur, RuleSeqLen, "seq_len %d, expected prompt_len + step + 1 = %d, at least 1", k.seqLen[i], want) {
+			!fail(cur, RuleSeqLen, "seq_len %d, expected prompt_len + step + 1 = %d, and at least 1", k.seqLen[i], want) {
 			return false
 		}
 		cur.Rows++

@@ -234,7 +234,7 @@ func hasRows(g parquetgo.RowGroup) bool { return g.NumRows() > 0 }
 // corrupt turns a read error into an error of the file's content. Errors of the file system keep
 // their cause.
 func (f *File) corrupt(err error) error {
-	if errors.As(err, new(syscall.Errno)) || storage.Unread(err) {
+	if errors.As(err, new(syscall.Errno)) || storage.Unread(err) || errors.Is(err, parquet.ErrCodec) {
 		return fileError(f.path, RuleFile, "cannot be read: %w", err)
 	}
 	return fileError(f.path, RuleFile, "truncated or corrupt Parquet file, copy or make it again: %w", err)

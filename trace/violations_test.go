@@ -215,7 +215,7 @@ func TestViolations(t *testing.T) {
 		rows := goodRows()[:1]
 		rows[0].PromptLen, rows[0].Step, rows[0].SeqLen = 0, -1, 0
 		rules, messages := violated(t, writeRaw(t, meta(rawMeta), rows))
-		if rules[0] != trace.RuleSeqLen || !strings.Contains(messages, "= 0, at least 1") {
+		if rules[0] != trace.RuleSeqLen || !strings.Contains(messages, "= 0, and at least 1") {
 			t.Errorf("validate reports %q:\n%s", rules, messages)
 		}
 	})

@@ -77,9 +77,8 @@ func (t *table) addGroup(group parquet.RowGroup, leaves []parquetLeaf) error {
 func checkCodecs(pf *parquet.File) error {
 	for _, g := range pf.Metadata().RowGroups {
 		for i := range g.Columns {
-			m := &g.Columns[i].MetaData
-			if err := hardened.CheckCodec(m.Codec); err != nil {
-				return fmt.Errorf("column %s: %w: write the file again, by pyarrow with compression=\"zstd\"", m.PathInSchema[0], err)
+			if err := hardened.CheckCodec(&g.Columns[i].MetaData); err != nil {
+				return err
 			}
 		}
 	}

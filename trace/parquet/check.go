@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/klauspost/compress/zstd"
 	parquetgo "github.com/parquet-go/parquet-go"
@@ -20,12 +21,15 @@ const maxRowsPerByte = 1 << 10
 // wrong values, and allocates without bound when it decodes damaged data.
 var codecs = []format.CompressionCodec{format.Uncompressed, format.Snappy, format.Gzip, format.Brotli, format.Zstd}
 
-// CheckCodec reports a compression that traces and sources of traces must not have.
-func CheckCodec(codec format.CompressionCodec) error {
-	if slices.Contains(codecs, codec) {
+// ErrCodec reports a compression that traces and sources of traces must not have.
+var ErrCodec = fmt.Errorf("expected one of %v. Write the file again, for example with zstd", codecs)
+
+// CheckCodec returns an error of kind ErrCodec if traces must not have the compression.
+func CheckCodec(c *format.ColumnMetaData) error {
+	if slices.Contains(codecs, c.Codec) {
 		return nil
 	}
-	return fmt.Errorf("compression %v, expected one of %v", codec, codecs)
+	return fmt.Errorf("column %s: compression %v, %w", strings.Join(c.PathInSchema, "."), c.Codec, ErrCodec)
 }
 
 // CheckPages compares all page headers with the footer and reports whether every page has a CRC.
@@ -78,7 +82,7 @@ func (f *File) checkGroups(check func(group *format.RowGroup, i int) error) erro
 // checkChunk checks one column chunk. It reports whether all of its pages have a CRC.
 func (f *File) checkChunk(group *format.RowGroup, i int, anyEncoding bool) (crc bool, err error) {
 	c, l := &group.Columns[i].MetaData, &f.Leaves[i]
-	if err := CheckCodec(c.Codec); err != nil {
+	if err := CheckCodec(c); err != nil {
 		return false, err
 	}
 	crc = true

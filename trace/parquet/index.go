@@ -217,7 +217,7 @@ func (f *File) CheckFooter() (err error) {
 	return Guard(func() error {
 		return f.checkGroups(func(group *format.RowGroup, i int) error {
 			m := &group.Columns[i].MetaData
-			if err := CheckCodec(m.Codec); err != nil {
+			if err := CheckCodec(m); err != nil {
 				return err
 			}
 			return f.checkRange(m)
