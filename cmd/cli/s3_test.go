@@ -99,7 +99,7 @@ func TestS3EqualsLocal(t *testing.T) {
 		if traces == s3Niah {
 			rows = ownRows(t, "jsonl")
 		}
-		if out := must(t, "leaderboard", "verify", rows, "--traces", traces, "--sample", "3"); !strings.Contains(out, " 0 differ, 0 not verifiable") {
+		if out := must(t, "leaderboard", "verify", rows, "--traces", traces, "--sample", "3"); !strings.Contains(out, " 0 differ, 0 unverifiable") {
 			t.Errorf("verify with %s:\n%s", traces, out)
 		}
 	}

@@ -31,7 +31,7 @@ func writeRows(t *testing.T, name, text string) string {
 func TestVerify(t *testing.T) {
 	for _, format := range []string{"jsonl", "csv"} {
 		code, out, errs := run("leaderboard", "verify", ownRows(t, format), "--traces", niah)
-		if code != 0 || errs != "" || !strings.Contains(out, "all 4 rows: 4 hold, 0 differ, 0 not verifiable") {
+		if code != 0 || errs != "" || !strings.Contains(out, "all 4 rows: 4 hold, 0 differ, 0 unverifiable") {
 			t.Errorf("%s: exit %d, stderr %q, stdout\n%s", format, code, errs, out)
 		}
 	}
@@ -60,7 +60,7 @@ func TestVerifyFindsAlteredRows(t *testing.T) {
 		{[]string{altered, "--traces", niah}, 1, "differs: capacity_entries 64, replayed 128", "1 of 4 rows differ from their replay"},
 		{[]string{altered, "--traces", niah, "--allow-missing"}, 1, "differs: misses", "1 of 4 rows differ from their replay"},
 		{[]string{foreign, "--traces", niah}, 1, `unknown policy "mine"`, "1 of 4 rows cannot be verified here (--allow-missing accepts that)"},
-		{[]string{foreign, "--traces", niah, "--allow-missing"}, 0, "3 hold, 0 differ, 1 not verifiable", ""},
+		{[]string{foreign, "--traces", niah, "--allow-missing"}, 0, "3 hold, 0 differ, 1 unverifiable", ""},
 		{[]string{path, "--traces", elsewhere}, 1, "no trace of --traces has the digest", "4 of 4 rows cannot be verified"},
 		{[]string{path}, 2, "", "--traces missing"},
 		{[]string{path, "--traces", niah, "--sample", "none"}, 2, "", `--sample "none"`},
@@ -81,7 +81,7 @@ func TestVerifySeed(t *testing.T) {
 	verify := func(more ...string) (out, seed string) {
 		t.Helper()
 		code, out, errs := run(append([]string{"leaderboard", "verify", path, "--traces", niah, "--sample", "2"}, more...)...)
-		drawn := regexp.MustCompile(`2 of 4 rows, drawn with seed (\d+), and 0 other rows of their cells: 2 hold`).FindStringSubmatch(out)
+		drawn := regexp.MustCompile(`2 of 4 rows, drawn with seed (\d+), and 0 more of the same cells: 2 hold`).FindStringSubmatch(out)
 		if code != 0 || drawn == nil {
 			t.Fatalf("exit %d, stderr %q, stdout\n%s", code, errs, out)
 		}

@@ -11,22 +11,28 @@ import (
 )
 
 // leaders returns the policies that the board of the rows ranks first, sorted by name. If the rows
-// make no board, or a board without ranks, leaders uses the boards of the single traces.
+// make no board, or a board without ranks, leaders uses the boards of single traces. If a trace
+// makes none either, it uses those of its settings and capacities.
 func leaders(rows []result.Row) []string {
 	warmed, cold := result.SplitCold(rows)
-	var names []string
-	for _, part := range [][]result.Row{warmed, cold} {
-		first, err := rankedFirst(part)
-		if err != nil || len(first) == 0 {
-			for _, trace := range slice.Group(part, func(r *result.Row) string { return r.Trace }) {
-				more, _ := rankedFirst(trace)
-				first = append(first, more...)
-			}
-		}
-		names = append(names, first...)
-	}
+	byTrace := func(r *result.Row) string { return r.Trace }
+	byWork := func(r *result.Row) string { return cellOf(r).work() }
+	names := append(leadersBy(warmed, byTrace, byWork), leadersBy(cold, byTrace, byWork)...)
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// leadersBy returns the policies that the board of the rows ranks first. If it ranks none, leadersBy
+// divides the rows by the first key, and uses the others for the groups.
+func leadersBy(rows []result.Row, keys ...func(*result.Row) string) (names []string) {
+	names, err := rankedFirst(rows)
+	if err == nil && len(names) > 0 || len(keys) == 0 {
+		return names
+	}
+	for _, group := range slice.Group(rows, keys[0]) {
+		names = append(names, leadersBy(group, keys[1:]...)...)
+	}
+	return names
 }
 
 func rankedFirst(rows []result.Row) (names []string, err error) {

@@ -70,7 +70,7 @@ func claimed(trace, request, text string) result.Row {
 }
 
 // A board ranks all traces together. Rows with different settings make no common board, so they are
-// ranked for each trace. Traces that make no board by themselves have no leader.
+// ranked for each trace, or for each setting of a trace. Rows without an optimum have no leader.
 func TestLeadersByHand(t *testing.T) {
 	a := []result.Row{claimed("a", "", "opt 1x 10"), claimed("a", "", "p 1x 11"), claimed("a", "", "q 1x 40")}
 	b := []result.Row{claimed("b", "", "opt 1x 10"), claimed("b", "", "p 1x 20"), claimed("b", "", "q 1x 19")}
@@ -80,6 +80,10 @@ func TestLeadersByHand(t *testing.T) {
 	for i := range other {
 		other[i].Seed = 7
 	}
+	resized := []result.Row{claimed("a", "", "opt 1x 9"), claimed("a", "", "p 1x 30"), claimed("a", "", "q 1x 15")}
+	for i := range resized {
+		resized[i].Local = 8
+	}
 	for name, c := range map[string]struct {
 		rows []result.Row
 		want string
@@ -88,6 +92,7 @@ func TestLeadersByHand(t *testing.T) {
 		"a tie":          {tie, "[r s]"},
 		"trace by trace": {slices.Concat(a, other, none), "[p q]"},
 		"no board":       {none, "[]"},
+		"by setting":     {slices.Concat(a, resized), "[p q]"},
 		"one alone":      {a[:2], "[p]"},
 		"no shared cell": {slices.Concat(a[:2], b[:1], b[2:]), "[p q]"},
 	} {

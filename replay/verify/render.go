@@ -21,8 +21,11 @@ func (r *Report) RenderTable(w io.Writer) error {
 	for i := range r.Outcomes {
 		out.WriteString(r.Outcomes[i].details())
 	}
-	if len(r.Leaders) > 0 {
-		fmt.Fprintf(&out, "always in the sample: every cell of %s, which rank first, and the row with the lowest × OPT\n", strings.Join(r.Leaders, ", "))
+	switch {
+	case len(r.Leaders) > 0:
+		fmt.Fprintf(&out, "always in the sample: every cell of the policies on rank 1 (%s), and the row with the lowest × OPT\n", strings.Join(r.Leaders, ", "))
+	case r.Sample < r.Rows:
+		fmt.Fprintln(&out, "the rows rank no policy, for example without opt, so the sample is random only. --sample all verifies all")
 	}
 	for _, line := range r.gapLines() {
 		fmt.Fprintf(&out, "incomplete: %s\n", line)
@@ -42,9 +45,9 @@ func (r *Report) RenderTable(w io.Writer) error {
 func (r *Report) Summary() string {
 	of := fmt.Sprintf("all %d rows", r.Rows)
 	if r.Sample < r.Rows {
-		of = fmt.Sprintf("%d of %d rows, drawn with seed %d, and %d other rows of their cells", r.Sample, r.Rows, r.Seed, r.Others)
+		of = fmt.Sprintf("%d of %d rows, drawn with seed %d, and %d more of the same cells", r.Sample, r.Rows, r.Seed, r.Others)
 	}
-	summary := fmt.Sprintf("%s: %d hold, %d differ, %d not verifiable", of, r.Holding, r.Differing, r.Unverifiable)
+	summary := fmt.Sprintf("%s: %d hold, %d differ, %d unverifiable", of, r.Holding, r.Differing, r.Unverifiable)
 	if n := len(r.Gaps); n > 0 {
 		summary += fmt.Sprintf("; incomplete cells: %d", n)
 	}

@@ -23,7 +23,7 @@ func TestRenderTable(t *testing.T) {
 	if got, want := rendered(t, all), ` row  trace  policy    capacity  part  verdict
 ───────────────────────────────────────────────
    7  a      window:2  –         all   holds
-all 1 rows: 1 hold, 0 differ, 0 not verifiable
+all 1 rows: 1 hold, 0 differ, 0 unverifiable
 `; got != want {
 		t.Errorf("all rows:\n%s\nexpected\n%s", got, want)
 	}
@@ -46,11 +46,11 @@ all 1 rows: 1 hold, 0 differ, 0 not verifiable
 row 7 differs: hits 3, replayed 2
 row 7 differs: misses 1, replayed 2
 row 12 unverifiable: no trace of --traces has the digest
-always in the sample: every cell of lru, p, which rank first, and the row with the lowest × OPT
+always in the sample: every cell of the policies on rank 1 (lru, p), and the row with the lowest × OPT
 incomplete: a: rows lack 1 of 4 parts: layer 3, in lru at 2x, p at 2x
 other name: trace a of the rows is the file c
 skipped: d.parquet is no trace
-1 of 40 rows, drawn with seed 5, and 2 other rows of their cells: 1 hold, 1 differ, 1 not verifiable; incomplete cells: 2
+1 of 40 rows, drawn with seed 5, and 2 more of the same cells: 1 hold, 1 differ, 1 unverifiable; incomplete cells: 2
 `; got != want {
 		t.Errorf("a sample:\n%s\nexpected\n%s", got, want)
 	}
