@@ -10,6 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
+	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
 // Memory is the memory of each device, in bytes. GPU figures are those of one GPU. The GPUs share
@@ -17,7 +18,7 @@ import (
 type Memory struct {
 	Weights float64 `json:"weights_bytes"`
 	Index   float64 `json:"index_bytes"`   // of the selection for all tokens, and factors of the entries
-	Cache   float64 `json:"cache_bytes"`   // residents and pinned blocks at their largest, or all KV
+	Cache   float64 `json:"cache_bytes"`   // the size of the caches and pinned blocks, or all KV
 	Staging float64 `json:"staging_bytes"` // two of the largest fetches
 	Reserve float64 `json:"reserve_bytes"` // driver, context, activations of a step
 	GPU     float64 `json:"gpu_bytes"`     // sum of the above
@@ -186,7 +187,8 @@ func (r *runner) longest(request int) float64 {
 type most struct{ resident, lower, length int64 }
 
 // mosts returns the greatest counts by request and layer. If layers share a cache, it is fullest at
-// one step. resident and lower are then the counts of each layer at that step.
+// one step. resident and lower are then the counts of each layer at that step. A cache of fixed size
+// takes its memory at the start, so resident is at least the size, even if the steps never fill it.
 func mosts(p *Profile) [][]most {
 	all := make([][]most, len(p.Requests))
 	for i := range p.Requests {
@@ -205,8 +207,31 @@ func mosts(p *Profile) [][]most {
 				all[i][l].resident, all[i][l].lower = layers[l][above].Resident, layers[l][lower].Below
 			}
 		}
+		for l, steps := range layers {
+			all[i][l].resident = max(all[i][l].resident, p.allocated(&steps[0]))
+		}
 	}
 	return all
+}
+
+// allocated returns the blocks of a layer's caches of fixed size, at their largest if they grow. It
+// returns 0 for a policy without capacity. It also returns 0 for a size that the text does not state:
+// memory that streams divide, the peak of another policy, or a plan.
+func (p *Profile) allocated(first *Counts) int64 {
+	capacity, err := setting.ParseCapacity(p.Cell.Capacity)
+	if err != nil {
+		return 0
+	}
+	if later := capacity.Later(); len(later) > 0 {
+		capacity = later[len(later)-1].Capacity
+	}
+	switch capacity.Form() {
+	case setting.TimesK, setting.OfContext, setting.InEntries:
+		m := &p.Meta
+		blocks, _ := capacity.Blocks(setting.Sizing{TopK: m.TopK * cmp.Or(m.ListTokens, m.BlockTokens, 1), BlockTokens: max(1, m.BlockTokens), PromptLen: int(first.Prompt)})
+		return int64(max(1, p.Heads) * blocks)
+	}
+	return 0
 }
 
 // fullest returns the step with the largest sum over the layers.
