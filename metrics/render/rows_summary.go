@@ -67,15 +67,15 @@ func (s *summary) add(r *result.Row) {
 	s.traces = text.Union(s.traces, r.TraceDigest)
 	s.unbound = s.unbound || r.Unbound() != ""
 	s.tiers = s.tiers || r.Tier > 0
-	capacity := optional.Or(r.Capacity, noCapacity)
-	if r.Tier > 0 || strings.HasPrefix(capacity, result.PeakPrefix) {
+	if r.Tier > 0 {
 		return
 	}
-	if !slices.Contains(s.capacities, capacity) {
-		s.capacities = append(s.capacities, capacity)
-	}
-	if !slices.ContainsFunc(s.policies, func(p *result.Row) bool { return p.Policy == r.Policy }) {
-		s.policies = append(s.policies, r)
+	capacity := optional.Or(r.Capacity, noCapacity)
+	if !strings.HasPrefix(capacity, result.PeakPrefix) {
+		s.capacities = text.Union(s.capacities, capacity)
+		if !slices.ContainsFunc(s.policies, func(p *result.Row) bool { return p.Policy == r.Policy }) {
+			s.policies = append(s.policies, r)
+		}
 	}
 	key := summaryKey{r.Policy, capacity}
 	c := s.cells[key]
@@ -194,11 +194,13 @@ func (s *summary) name(r *result.Row) string {
 	return name
 }
 
-// missesText returns the misses at all capacities, or those of a policy without capacity.
+// missesText returns the misses at all capacities. A policy without capacity has a sum only if it is
+// comparable: if no policy has more than one cell.
 func (s *summary) missesText(r *result.Row) string {
 	n, all := s.misses(r.Policy)
 	if c := s.at(r.Policy, noCapacity); c != nil {
-		n, all = c.misses+c.lost, true
+		sized := slice.Count(s.capacities, func(c string) bool { return c != noCapacity })
+		n, all = c.misses+c.lost, sized <= 1
 	}
 	if !all {
 		return "–"
@@ -206,13 +208,17 @@ func (s *summary) missesText(r *result.Row) string {
 	return fmt.Sprint(n)
 }
 
-// cellText returns the hit rate and × OPT. A lossy policy has no misses: its hit rate is recall.
+// cellText returns the hit rate and × OPT. A lossy policy has no misses: its hit rate is recall. A
+// policy without capacity is compared with OPT at its largest size.
 func (s *summary) cellText(r *result.Row, capacity string) string {
 	c := s.at(r.Policy, capacity)
 	if c == nil {
 		return "–"
 	}
 	cell := percent(text.Ratio(c.hits, c.demand))
+	if capacity == noCapacity {
+		capacity = result.PeakPrefix + r.Policy
+	}
 	if opt := s.at(board.OptPolicy, capacity); opt != nil && opt.misses > 0 && !r.Lossy && !s.unbound {
 		cell += fmt.Sprintf(" %6s", fmt.Sprintf("%.2f×", text.Ratio(c.misses, opt.misses)))
 	}
@@ -226,6 +232,9 @@ func (s *summary) legend(shown []*result.Row) string {
 		text += " and misses ÷ OPT's (×)"
 	}
 	text += " at each capacity; misses: summed"
+	if slices.Contains(s.capacities, noCapacity) && !s.unbound {
+		text += "; no capacity: ÷ OPT at the peak size"
+	}
 	if slices.ContainsFunc(shown, func(r *result.Row) bool { return r.Lossy }) {
 		text += "; of lossy policies: recall, lost blocks"
 	}

@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
@@ -57,6 +58,26 @@ func TestTableTellsTiersApart(t *testing.T) {
  a      lru@2x > dram=lru@2x         n/a
 `
 	if got := tableText(t, rows...); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// A policy without capacity has no sum next to policies with several cells. It is compared with OPT
+// at its largest size.
+func TestSummaryWithoutCapacity(t *testing.T) {
+	window := rowstest.Row("a", "window:1", "", 30)
+	window.Capacity, window.CapacityEntries = nil, nil
+	rows := []result.Row{rowstest.Row("a", "lru", "1x", 40), rowstest.Row("a", "opt", "1x", 20), rowstest.Row("a", "lru", "2x", 20),
+		rowstest.Row("a", "opt", "2x", 10), window, rowstest.Row("a", "opt", "peak:window:1", 15)}
+	const want = ` policy    misses             1x             2x    no capacity
+───────────────────────────────────────────────────────────────
+ opt           30  80.0 %  1.00×  90.0 %  1.00×              –
+ lru           60  60.0 %  2.00×  80.0 %  2.00×              –
+ window:1       –              –              –  70.0 %  2.00×
+`
+	var b bytes.Buffer
+	fatal.If(t, Summary(&b, rows))
+	if got, _, _ := strings.Cut(b.String(), "hit rate"); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
