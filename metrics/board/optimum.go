@@ -63,7 +63,7 @@ func checkOptimum(cells []*cell) error {
 		below, more = below[:mostNamed], fmt.Sprintf("  and %d more\n", n)
 	}
 	without := slice.Map(slices.Sorted(maps.Keys(culprits)), func(p string) string { return "--where policy!=" + p })
-	return fmt.Errorf("rows have fewer misses than the optimum, which only prefetching allows:\n%s\n%sthey are wrong, or the optimum's are: replay them with kvreplay leaderboard verify, or leave them out with %s",
+	return fmt.Errorf("rows have fewer misses than the optimum, which bounds them:\n%s\n%sthey are wrong, or the optimum's are: replay them with kvreplay leaderboard verify, or leave them out with %s",
 		strings.Join(below, "\n"), more, strings.Join(without, " "))
 }
 

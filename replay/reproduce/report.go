@@ -252,7 +252,7 @@ func (r *Report) lines() (all []Line) {
 func (r *Report) Headline() string {
 	all, predictions := count(r.lines(), nil), split(r.lines())[0]
 	return fmt.Sprintf("kvreplay checks %d published figures and statements. %d are within their gates. "+
-		"%d are past them for a known reason, and %d without one. %d of the checked figures are predictions: "+
+		"%d are beyond their gates for a stated reason, and %d without one. %d of the checked figures are predictions: "+
 		"no constant is fitted to their table. %d of these are within. It does not check %d more: "+
 		"%d that a constant is fitted to, and %d that the paper's text does not determine.",
 		all.Judged, all.Within, all.Known, all.Past, predictions.Lines, predictions.Within,

@@ -91,7 +91,7 @@ func TestRender(t *testing.T) {
 	}
 	for what, want := range map[string][]string{
 		text.String(): {"+4.0 %", "± 5 %", "known miss", "row 3: a disturbed run", "contradiction: 4 is not 5", "v = 25000000000 B/s (row 1)", "not judged",
-			"kvreplay checks 3 published figures and statements. 2 are within their gates. 1 are past them for a known reason, and 0 without one.", "Reference: twice row 0.",
+			"kvreplay checks 3 published figures and statements. 2 are within their gates. 1 are beyond their gates for a stated reason, and 0 without one.", "Reference: twice row 0.",
 			"without a line: Fig. 1: loads (2 printed: 1.5 ×, 2 ×). A plot."},
 		md.String(): {"| row 2 | 100 ms | – | 104 ms | +4.0 % |", "| row 3 | – | 100 ms | 150 ms |", `A \*paper\*`, "![a line of two points](reproduction/sample-1.svg)", `<a id="sample-table-1"></a>`, `a\|b](#sample-table-1)`, "<!-- split -->\nkvreplay checks 3 published", "| sample | 1 | 1 | 0 | 1 | 0 | 0 | 1 | 1 | 2 | 1 | 0 |", "| Fig. 1 | loads | 1.5 ×, 2 × | a plot |"},
 	} {
