@@ -163,7 +163,7 @@ func verifyDatasets(c *call, folder, format string) error {
 		}
 	}
 	if bad > 0 {
-		return fmt.Errorf("%d of %d files differ from the catalogue", bad, files)
+		return fmt.Errorf("%d of %d files are missing or differ from the catalogue", bad, files)
 	}
 	return nil
 }

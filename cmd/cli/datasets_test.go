@@ -216,7 +216,7 @@ func TestDatasetsVerify(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	if code != 1 || !strings.Contains(stderr, "files differ from the catalogue") {
+	if code != 1 || !strings.Contains(stderr, "files are missing or differ from the catalogue") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 	if code, out, _ := run("datasets", "verify", "--format", "json", "--dir", damaged, "smollm2_niah_1k_sglang"); code != 0 || !strings.Contains(out, `"state":"good"`) {

@@ -135,7 +135,7 @@ func (b *Board) check() error {
 	opt := slices.ContainsFunc(b.Cells, func(c CellLine) bool { return c.Policy == OptPolicy })
 	contenders := slices.ContainsFunc(b.Cells, func(c CellLine) bool { return !c.Bound })
 	if contenders && !opt {
-		return fmt.Errorf("leaderboard: %w, but ranks need OPT's misses at the same capacity: replay the same traces and capacities with --policy opt", ErrNoOptimum)
+		return fmt.Errorf("%w, whose misses each board and curve needs: replay the same traces and capacities with --policy opt", ErrNoOptimum)
 	}
 	if b.RankedBy == ByTime && b.Time == nil {
 		return fmt.Errorf("leaderboard: nothing to rank by time: %s", b.Notes[len(b.Notes)-1])

@@ -2,7 +2,6 @@ package figure
 
 import (
 	"errors"
-	"fmt"
 	"image/color"
 	"math"
 
@@ -106,7 +105,7 @@ func (h *heatDrawer) Plot(c draw.Canvas, p *plot.Plot) {
 	for _, v := range []float64{h.low, (h.low + h.high) / 2, h.high} {
 		at := c.Min.Y + vg.Length(share(v))*(c.Max.Y-c.Min.Y)
 		at = min(max(at, c.Min.Y+vg.Millimeter), c.Max.Y-vg.Millimeter)
-		c.FillText(text, vg.Point{X: left + 3.6*vg.Millimeter, Y: at}, fmt.Sprintf("%.3g", v))
+		c.FillText(text, vg.Point{X: left + 3.6*vg.Millimeter, Y: at}, tickLabel(v))
 		if h.low == h.high {
 			break
 		}

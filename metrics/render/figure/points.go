@@ -48,8 +48,12 @@ func (s *Points) draw(c draw.Canvas) error {
 	p.X.Min, p.X.Max = x[0]-room, x[1]+5*room // names stand at the right
 	p.X.Tick.Marker = plot.ConstantTicks(roundTicks(p.X.Min, p.X.Max))
 	if s.LogY = s.LogY && y[0] > 0; s.LogY {
-		p.Y.Scale, p.Y.Min, p.Y.Max = plot.LogScale{}, y[0]/1.15, y[1]*1.3
-		p.Y.Tick.Marker = plot.ConstantTicks(logTicks(p.Y.Min, p.Y.Max, 8))
+		low, high := y[0]/1.15, y[1]*1.3
+		ticks := logTicks(low, high, 8)
+		for i := range ticks {
+			ticks[i].Value = math.Log(ticks[i].Value)
+		}
+		p.Y.Min, p.Y.Max, p.Y.Tick.Marker = math.Log(low), math.Log(high), plot.ConstantTicks(ticks)
 	} else {
 		room := max((y[1]-y[0])/12, math.Abs(y[1])/100)
 		p.Y.Min, p.Y.Max = y[0]-room, y[1]+2*room
@@ -65,6 +69,10 @@ type pointDrawer struct{ of *Points }
 
 func (s *pointDrawer) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
+	if s.of.LogY { // plot.LogScale would place the axis label by the mean of values, not of logarithms
+		linear := y
+		y = func(v float64) vg.Length { return linear(math.Log(v)) }
+	}
 	var taken []vg.Rectangle
 	text := textStyle(draw.XLeft, draw.YCenter)
 	for g := range s.of.Groups {

@@ -24,16 +24,24 @@ func roundTicks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// ratioTicks are the labelled ratios of an axis, in each power of ten.
-var ratioTicks = []float64{1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9}
+// ratioTicks are the labelled ratios of an axis, in each power of ten. wideTicks are those of an axis
+// over a factor of 20 or more.
+var (
+	ratioTicks = []float64{1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9}
+	wideTicks  = []float64{1, 2, 5}
+)
 
-// logTicks returns at most about n ticks of a logarithmic axis: those of ratioTicks from low to high that
-// have room. A range with only two of them gets round ticks.
+// logTicks returns at most about n ticks of a logarithmic axis: those of ratioTicks or wideTicks from
+// low to high that have room. A range with only two of them gets round ticks.
 func logTicks(low, high float64, n int) []plot.Tick {
+	digitsOf := ratioTicks
+	if high/low >= 20 {
+		digitsOf = wideTicks
+	}
 	var ticks []plot.Tick
 	room, last := math.Log(high/low)/float64(n), math.Inf(-1)
 	for power := math.Floor(math.Log10(low)); power <= math.Log10(high); power++ {
-		for _, digits := range ratioTicks {
+		for _, digits := range digitsOf {
 			x := digits * math.Pow(10, power)
 			if x < low || x > high || math.Log(x)-last < room {
 				continue
