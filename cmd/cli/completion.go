@@ -11,7 +11,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
-	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/replay/systems"
 	"github.com/kvreplay/kvreplay/trace"
@@ -79,7 +79,7 @@ func completeValues(root *cobra.Command, table policies.Table) {
 	flags := map[string]values{
 		"policy":   names(func() []string { return append(table.Names(), groups...) }),
 		"hardware": items(hardware.KindMachine), "model": items(hardware.KindModel), "gpu": items(hardware.KindGPU), "link": items(hardware.KindLink),
-		"schedule": names(schedule.Names), "engine": names(pipeline.EngineNames), "systems": systemNames,
+		"schedule": names(schedule.Names), "engine": names(operator.EngineNames), "systems": systemNames,
 		"layers": layersOf, "capacity": names(func() []string { return []string{"1x", "1.5x", "2x", "3x", "4x"} }),
 	}
 	arguments := map[string]values{"policies describe": names(table.Names), "hardware show": items(hardware.Kinds...)}

@@ -25,6 +25,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
@@ -316,14 +317,14 @@ func (f *boardTimeFlags) timer(ctx context.Context) (*rowTimer, error) {
 	if order.Parts() > f.batch {
 		return nil, usagef("--schedule %s divides the batch into %d parts: raise --batch from %d", order.Name(), order.Parts(), f.batch)
 	}
-	if err := pipeline.CheckSelection(f.selection); err != nil {
+	if err := operator.CheckSelection(f.selection); err != nil {
 		return nil, errUsage{err}
 	}
 	lib, machine, err := f.hardware.machine(f.machine)
 	if err != nil {
 		return nil, err
 	}
-	engine, err := pipeline.ParseEngine(pipeline.DefaultEngine)
+	engine, err := operator.ParseEngine(operator.DefaultEngine)
 	if err != nil {
 		return nil, err
 	}
@@ -333,7 +334,7 @@ func (f *boardTimeFlags) timer(ctx context.Context) (*rowTimer, error) {
 		if err != nil {
 			return nil, errUsage{err}
 		}
-		if _, err := pipeline.ParseSelection(f.selection, m); err != nil {
+		if _, err := operator.ParseSelection(f.selection, m); err != nil {
 			return nil, errUsage{err}
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
@@ -59,16 +60,16 @@ Other names of schedules, in upper or lower case:
     ` + schedule.Aliases() + `
 
 Selections, the ways to find the Top-K:
-` + pipeline.SelectionList() + `
+` + operator.SelectionList() + `
 
 Entries, the forms in which the KV of a token moves:
-` + pipeline.EntryList() + `
+` + operator.EntryList() + `
 
 Engines, the overhead of kernels:
-` + pipeline.EngineList() + `
+` + operator.EngineList() + `
 
 Lookups, the structures that tell which blocks are resident:
-` + pipeline.LookupList() + `
+` + operator.LookupList() + `
 
 Layer maps, the profiled layer for each layer of the model:
   nearest                     the profiled layer with the nearest number
@@ -150,7 +151,7 @@ func (f *timeFlags) defineParts(fl *flagSet) {
 
 // defineEngine adds the flag of the engine, which serve has too.
 func (f *timeFlags) defineEngine(fl *flagSet) {
-	fl.StringVar(&f.engine, "engine", pipeline.DefaultEngine, "add the overhead of this `ENGINE` to kernels: "+strings.Join(pipeline.EngineNames(), ", "))
+	fl.StringVar(&f.engine, "engine", operator.DefaultEngine, "add the overhead of this `ENGINE` to kernels: "+strings.Join(operator.EngineNames(), ", "))
 }
 
 // decodingFlags describe the batch of equal requests that `kvreplay time` prices without a
@@ -292,7 +293,7 @@ func (f *timeFlags) check(c *call) (err error) {
 	if f.machines, err = f.parts.machines(c, f.library, f.machines...); err != nil {
 		return err
 	}
-	if f.options.Engine, err = pipeline.ParseEngine(f.engine); err != nil {
+	if f.options.Engine, err = operator.ParseEngine(f.engine); err != nil {
 		return errUsage{err}
 	}
 	if err := f.readKernels(c.Context()); err != nil {
@@ -457,10 +458,10 @@ func (f *timeFlags) findModel(name string) (err error) {
 	}
 	o := &f.options
 	o.Model = f.shape
-	if o.Selection, err = pipeline.ParseSelection(f.selection, f.shape); err != nil {
+	if o.Selection, err = operator.ParseSelection(f.selection, f.shape); err != nil {
 		return errUsage{err}
 	}
-	if o.Entry, err = pipeline.ParseEntry(f.entry, f.shape); err != nil {
+	if o.Entry, err = operator.ParseEntry(f.entry, f.shape); err != nil {
 		return errUsage{err}
 	}
 	o.Network = pipeline.Networks(f.library)

@@ -19,6 +19,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/advice"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/plan"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/trace"
@@ -93,10 +94,10 @@ func question(t *testing.T, machine, model string, schedules ...string) ([]*pipe
 	if q.Model, err = lib.ModelOrConfig(model); err != nil {
 		t.Fatal(err)
 	}
-	if q.Selection, err = pipeline.ParseSelection("auto", q.Model); err != nil {
+	if q.Selection, err = operator.ParseSelection("auto", q.Model); err != nil {
 		t.Fatal(err)
 	}
-	if q.Entry, err = pipeline.ParseEntry("auto", q.Model); err != nil {
+	if q.Entry, err = operator.ParseEntry("auto", q.Model); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range schedules {

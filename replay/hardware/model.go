@@ -91,6 +91,27 @@ func (m *Model) EntryPerHead() Bytes {
 	return m.Entry.Value / Bytes(m.KVHeads.Value)
 }
 
+// KeyHeads returns the number of key heads, 1 if all heads share a latent vector.
+func (m *Model) KeyHeads() float64 {
+	if m.Latent != nil {
+		return 1
+	}
+	return float64(m.KVHeads.Value)
+}
+
+// KeyDim returns the numbers of a key in one key head.
+func (m *Model) KeyDim() float64 {
+	if m.Latent != nil {
+		return float64(m.Latent.KVRank.Value + m.Latent.Rope.Value)
+	}
+	return float64(m.HeadDim.Value)
+}
+
+// CachesKeysAndValues reports whether the entry of a token is K and V in FP16.
+func (m *Model) CachesKeysAndValues() bool {
+	return m.Latent == nil && float64(m.Entry.Value) == 2*HalfBytes*m.KeyHeads()*m.KeyDim()
+}
+
 // Part is a part of a model whose weights have one size.
 type Part int
 
@@ -203,6 +224,16 @@ func (m *Model) AttentionParameters() (w Weights) {
 	return w.Plus(m.indexerParameters())
 }
 
+// KeyValueParameters returns the number of weights that compute K and V of a token, or its latent
+// vector, in one layer.
+func (m *Model) KeyValueParameters() float64 {
+	h := float64(m.Hidden.Value)
+	if m.Latent != nil {
+		return h * m.KeyDim()
+	}
+	return 2 * h * m.KeyHeads() * m.KeyDim()
+}
+
 // DefaultTopK returns K, the tokens that a head selects in a step, if a user states none. It is the Top-K of the
 // indexer, or a 64th of the context without one (KVDrive, section 6.1: 1.56 %). It is at most the context, and
 // at least 1.
@@ -271,4 +302,21 @@ func (m *Model) CountParameters() float64 {
 		total += m.AttentionParameters().Plus(stored).Sum() + 2*norm
 	}
 	return total
+}
+
+// LayerBytes returns the bytes of a layer's weights on one of some GPUs that share the routed experts.
+func (m *Model) LayerBytes(layer, expertGPUs int) float64 {
+	stored, _ := m.FFNParameters(layer)
+	stored[Experts] /= float64(max(1, expertGPUs))
+	return m.Bytes(m.AttentionParameters().Plus(stored))
+}
+
+// GPUBytes returns the bytes of all weights on one of some GPUs that share the routed experts,
+// embeddings included.
+func (m *Model) GPUBytes(expertGPUs int) float64 {
+	sum := m.Bytes(m.EmbeddingParameters())
+	for i := range int(m.Layers.Value) {
+		sum += m.LayerBytes(i, expertGPUs)
+	}
+	return sum
 }

@@ -78,7 +78,7 @@ func (r *runner) facts(files *machineLines, status hardware.Status) string {
 		}
 		list(m.Link.Name, facts)
 	}
-	searches := r.Selection.cost(r.Model).host.touches > 0
+	searches := r.Selection.Cost(r.Model).Host.Searched()
 	binds := float64(m.Host.StreamBandwidth.Value) < float64(m.GPUs)*float64(m.Link.Bandwidth.Value)
 	list(m.Host.Name, factsOf(files.host, status, func(field string) bool {
 		switch field {
@@ -89,7 +89,7 @@ func (r *runner) facts(files *machineLines, status hardware.Status) string {
 		case "fp32":
 			return r.host != nil
 		case "thread_bandwidth":
-			return r.used[schedule.CPU] && r.roofline.structure.scans
+			return r.used[schedule.CPU] && r.lookup.Scans()
 		}
 		return field == "memory" && r.traits.Moves != schedule.MovesNothing
 	}))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
@@ -59,23 +60,9 @@ func decodes(t *testing.T, tokens int64, batch int, text string) (*Profile, Opti
 	p := &Profile{Layers: []int32{0}, Heads: 1, Requests: []Request{{Steps: [][]Counts{{{Positions: 1, SeqLen: tokens, Prompt: tokens}}}}}}
 	scaling, err := NewScaling(p, m, "nearest", 0)
 	fatal.If(t, err)
-	selection, err := ParseSelection("auto", m)
+	selection, err := operator.ParseSelection("auto", m)
 	fatal.If(t, err)
 	return p, Options{Machine: &with, Model: m, Scaling: scaling, Selection: selection, Batch: batch, Schedule: scheduleOf(t, text), Reserve: 0.1}
-}
-
-// The Roofline's arithmetic of a layer that is run again equals eLLM's Eq. 2 without the vocabulary
-// and with causal attention. The shape has the paper's FFN of two 4h matrices.
-func TestAgainIsEq2(t *testing.T) {
-	machine, found := parts(t, "a100-80", "opt-13b")
-	m := *found
-	m.Bias = false
-	r := NewRoofline(machine, &m, Selection{}, 1, 1)
-	r.memory = math.Inf(1)
-	const n, h = 700., 5120.
-	o, err := r.Layer(0, &Load{Requests: 1, Again: n, Pairs: n * n / 2})
-	fatal.If(t, err)
-	near(t, "a layer run again", o.Again*r.matrix, 24*h*h*n+2*h*n*n)
 }
 
 func TestELLMPriced(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/pipelinetest"
 )
 
@@ -60,7 +61,7 @@ func TestDenseRunsNoIndexer(t *testing.T) {
 		if o.Scaling, err = NewScaling(p, m, "stretch", 2048); err != nil {
 			t.Fatal(err)
 		}
-		if o.Selection, err = ParseSelection("auto", m); err != nil {
+		if o.Selection, err = operator.ParseSelection("auto", m); err != nil {
 			t.Fatal(err)
 		}
 		r, err := newRunner(t.Context(), p, o)
@@ -94,7 +95,7 @@ func TestKept(t *testing.T) {
 		}
 	}
 	o, same := options(t, p, "kept"), options(t, &exact, "gpu")
-	same.Selection = Selection{}
+	same.Selection = operator.Selection{}
 	got, want := priced(t, p, o), priced(t, &exact, same)
 	near(t, "step", got.Mean, want.Mean)
 	if got.H2D != 0 || got.D2H != 0 || got.Memory.Host != 0 || got.Memory.Index != 0 || !(got.Memory.Cache < want.Memory.Cache) {

@@ -8,12 +8,13 @@ import (
 	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 )
 
 // decodeStep returns the mean step of Llama 3.1 8B with an engine.
 func decodeStep(t *testing.T, engine string, kernels kernel.Source) *Result {
 	t.Helper()
-	e, err := ParseEngine(engine)
+	e, err := operator.ParseEngine(engine)
 	fatal.If(t, err)
 	machine, m := parts(t, "h100", "llama-3.1-8b")
 	p, scaling, err := Decoding(1024, 2, false, m)
@@ -67,48 +68,10 @@ func TestEngineHost(t *testing.T) {
 	}
 }
 
-// hostMedians are medians of Vidur's cpu_overheads.csv for Llama-2-7B on one A100, in ms: scheduling,
-// preparation of inputs, sampler with logits, processing of outputs, and communication.
-var hostMedians = map[int][5]float64{
-	8:  {0.16513, 0.29317, 0.88781, 0.62438, 0.15646},
-	16: {0.27832, 0.43911, 0.94459, 1.13542, 0.21399},
-	24: {0.38175, 0.53633, 0.95600, 1.63395, 0.25586},
-	32: {0.57984, 0.67099, 1.12637, 2.24566, 0.30507},
-	40: {0.61693, 0.79215, 1.07573, 2.65117, 0.34278},
-	48: {0.74156, 0.91485, 1.16300, 3.23167, 0.38465},
-	56: {0.83946, 1.03977, 1.24732, 3.60745, 0.41489},
-	64: {0.95218, 1.16300, 1.37026, 4.10826, 0.45470},
-}
-
-// The CPU times of vLLM up to 0.7 are lines through Vidur's medians, less logits and sampling. vLLM 0.6
-// processes outputs while the GPU runs.
-func TestHostTimes(t *testing.T) {
-	machine, m := parts(t, "a100-80", "llama-2-7b")
-	estimator, err := fittedKernels(t)(machine.GPU)
-	fatal.If(t, err)
-	computer := NewFitted(NewRoofline(machine, m, Selection{}, 1, 1), estimator)
-	for name, outputs := range map[string]float64{"vllm-0.5": 1, "vllm-0.6": 0} {
-		var n, x, y, xx, xy float64
-		for requests, ms := range hostMedians {
-			gpu, err := computer.Output(float64(requests))
-			fatal.If(t, err)
-			seconds := (ms[0]+ms[1]+ms[2]+outputs*ms[3]+ms[4])/1e3 - gpu
-			n, x, y = n+1, x+float64(requests), y+seconds
-			xx, xy = xx+float64(requests*requests), xy+float64(requests)*seconds
-		}
-		slope := (n*xy - x*y) / (n*xx - x*x)
-		e, err := ParseEngine(name)
-		fatal.If(t, err)
-		if step := (y - slope*x) / n; math.Abs(step/e.Step-1) > 0.1 || math.Abs(slope/e.Token-1) > 0.02 {
-			t.Errorf("%s has %g s and %g s a token, the medians give %g and %g", name, e.Step, e.Token, step, slope)
-		}
-	}
-}
-
 // Llama-3.2-1B takes 2.5 times as long with vLLM as 2.47 GB at 78 % of 3.35 TB/s. The request has 32 +
 // 128 tokens, on an H100. At 256 requests the GPU waits 5 to 6 ms.
 func TestHostTimesV1(t *testing.T) {
-	e, err := ParseEngine("vllm-0.8")
+	e, err := operator.ParseEngine("vllm-0.8")
 	fatal.If(t, err)
 	machine, m := parts(t, "h100", "llama-3.2-1b")
 	p, scaling, err := Decoding(32, 128, false, m)
@@ -128,7 +91,7 @@ func TestHostTimesV1(t *testing.T) {
 func TestEngineLayers(t *testing.T) {
 	none, slow := decodeStep(t, "none", nil), decodeStep(t, "pytorch", nil)
 	machine, m := parts(t, "h100", "llama-3.1-8b")
-	logits, err := NewRoofline(machine, m, Selection{}, 1, 1).Output(4)
+	logits, err := operator.NewRoofline(operator.Config{Machine: machine, Model: m}).Output(4)
 	fatal.If(t, err)
 	near(t, "step", slow.Mean, 1/25.5+logits)
 	if none.Mean >= slow.Mean || !strings.Contains(strings.Join(slow.Notes, "\n"), "engine pytorch: at least 1.23 ms a layer") {
@@ -139,7 +102,7 @@ func TestEngineLayers(t *testing.T) {
 // By hand: 64 ÷ 13806 s for 64 requests and 45.11 ms for 1536 are 27.5 us for each request and 2.88 ms
 // besides. The layers of a small model take so long, and those of a large one longer.
 func TestEngineNextToGPU(t *testing.T) {
-	e, err := ParseEngine("trtllm-pytorch")
+	e, err := operator.ParseEngine("trtllm-pytorch")
 	fatal.If(t, err)
 	near(t, "64 requests", e.Host+64*e.HostRequest, 64./13806)
 	near(t, "1536 requests", e.Host+1536*e.HostRequest, 45.11e-3)
@@ -150,7 +113,7 @@ func TestEngineNextToGPU(t *testing.T) {
 		o := Options{Machine: machine, Model: m, Scaling: scaling, Schedule: scheduleOf(t, "dense"), Batch: 4}
 		want := priced(t, p, o).Mean
 		if limited {
-			logits, err := NewRoofline(machine, m, Selection{}, 1, 1).Output(4)
+			logits, err := operator.NewRoofline(operator.Config{Machine: machine, Model: m}).Output(4)
 			fatal.If(t, err)
 			want = e.Host + 4*e.HostRequest + logits
 		}
@@ -160,14 +123,5 @@ func TestEngineNextToGPU(t *testing.T) {
 		if notes := strings.Join(got.Notes, "\n"); !strings.Contains(notes, "engine trtllm-pytorch: the layers take at least 2.88 ms a step and 27.5 us a request") {
 			t.Errorf("notes %s", notes)
 		}
-	}
-}
-
-func TestParseEngine(t *testing.T) {
-	if e, err := ParseEngine(DefaultEngine); err != nil || e.Name != "graphs" {
-		t.Errorf("%v, %v", e, err)
-	}
-	if _, err := ParseEngine("graph"); err == nil || !strings.Contains(err.Error(), "did you mean graphs") {
-		t.Errorf("%v", err)
 	}
 }

@@ -4,14 +4,14 @@ import (
 	"fmt"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
-// attendOnHost prices the attention of a layer on the CPU. It takes the longer of the arithmetic and
-// of the bytes at the rates of the host, which its GPUs share evenly.
-func (r *runner) attendOnHost(load *Load, l *schedule.Layer, traffic *Traffic) {
-	m, host, gpus := r.Model, r.Machine.Host, float64(r.Machine.GPUs)
+// attendOnHost prices the attention of a layer on the CPU, and the moves of queries and outputs.
+func (r *runner) attendOnHost(load *operator.Load, l *schedule.Layer, traffic *Traffic) {
+	m := r.Model
 	attended, bytes := load.Attended, load.Bytes
 	switch r.host.Attends {
 	case schedule.AttendsAll:
@@ -19,11 +19,7 @@ func (r *runner) attendOnHost(load *Load, l *schedule.Layer, traffic *Traffic) {
 	case schedule.AttendsMissed:
 		attended, bytes = l.Missed*attended, l.Missed*bytes
 	}
-	l.Host.Attend = gpus * bytes / float64(host.StreamBandwidth.Value)
-	if host.FP32.Known() {
-		rate := assumedMatrix * float64(host.FP32.Value)
-		l.Host.Attend = max(l.Host.Attend, gpus*attentionFLOP(m, attended)/rate)
-	}
+	l.Host.Attend = operator.HostAttention(r.Machine, m, attended, bytes)
 	if bytes == 0 {
 		return
 	}
@@ -58,7 +54,7 @@ func (r *runner) noteHost() {
 	note := fmt.Sprintf("the CPU attends to %s, at 1/%d of %s", which[r.host.Attends], r.Machine.GPUs,
 		host.StreamBandwidth.Value)
 	if host.FP32.Known() {
-		r.note("%s and of %g × %s", note, assumedMatrix, host.FP32.Value)
+		r.note("%s and of %g × %s", note, operator.AssumedMatrix, host.FP32.Value)
 		return
 	}
 	r.note("%s. Host %s states no fp32, so arithmetic is not counted", note, host.Name)

@@ -17,7 +17,7 @@ func TestHostWeightsPrices(t *testing.T) {
 	o.Schedule = scheduleOf(t, "host:weights=host")
 	got := priceParallel(t, p, o)
 	embedding := o.Model.Bytes(o.Model.EmbeddingParameters())
-	streamed := GPUWeights(o.Model, 1) - embedding
+	streamed := o.Model.GPUBytes(1) - embedding
 	near(t, "moved", got.H2D-all.H2D, streamed)
 	near(t, "weights on the GPU", got.Memory.Weights, 2*streamed/40+embedding)
 	near(t, "host", got.Memory.Host-all.Memory.Host, streamed*float64(o.Machine.GPUs))

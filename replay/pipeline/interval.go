@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/replay/kernel"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
@@ -106,20 +106,8 @@ func (r *runner) uncertainty() Uncertainty {
 	if r.Model.MoE != nil {
 		first = FirstOfExperts
 	}
-	u := Uncertainty{kernelFactor, selectFactor, lookupFactor, linkFactor, driveFactor, networkFactor, first.Factor()}
-	computer := r.computer
-	if l, ok := computer.(*launched); ok {
-		computer = l.Computer
-	}
-	switch c := computer.(type) {
-	case *Fitted:
-		if c.estimator.Measured(kernel.Product) {
-			u[KernelModel] = ownKernelFactor
-		}
-	default:
-		u[KernelModel] = rooflineFactor
-	}
-	return u
+	kernels := map[operator.Basis]float64{operator.ByRoofline: rooflineFactor, operator.ByOtherGPUs: kernelFactor, operator.ByOwnProducts: ownKernelFactor}
+	return Uncertainty{kernels[r.operators.Basis], selectFactor, lookupFactor, linkFactor, driveFactor, networkFactor, first.Factor()}
 }
 
 // Effect is the change of a step's time, in shares of it, if one submodel takes longer by its

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
@@ -15,7 +16,7 @@ import (
 // requests decode one token each. Others run a part of their prompt (Agrawal et al., Sarathi-Serve,
 // OSDI 2024).
 type Iteration struct {
-	Chunks  []Chunk
+	Chunks  []operator.Chunk
 	Decodes int64 // requests that decode
 	Context int64 // tokens of these, with their new ones
 	TopK    int64 // tokens that an indexer selects for each token, 0 for all
@@ -38,23 +39,6 @@ func (x *Iteration) AddDecode(tokens, again int64) {
 	x.Longest = max(x.Longest, tokens)
 	x.Again += float64(again)
 	x.Squares += float64(again) * float64(again)
-}
-
-// Chunk is a part of a prompt.
-type Chunk struct {
-	Tokens int64
-	Before int64 // tokens of the request that are cached already
-}
-
-// pairs returns the sum over the tokens of a chunk of the tokens up to and including each.
-func (c Chunk) pairs() float64 {
-	return float64(c.Tokens) * (float64(c.Before) + float64(c.Tokens+1)/2)
-}
-
-// selected is pairs if each token attends to at most topk tokens.
-func (c Chunk) selected(topk int64) float64 {
-	all := min(c.Tokens, max(0, topk-c.Before)) // tokens that attend to all
-	return Chunk{all, c.Before}.pairs() + float64(c.Tokens-all)*float64(topk)
 }
 
 // selected returns the tokens of some that an indexer selects. 0 as topk selects all.
@@ -85,7 +69,7 @@ func NewIterations(ctx context.Context, o Options, fused bool) (*Iterations, err
 		return nil, err
 	}
 	o.Schedule, o.Scaling, o.Context, o.Steps = schedule.OnGPU{Dense: o.Model.Indexer == nil}, scaling, 0, 0
-	if o.Selection, err = ParseSelection("auto", o.Model); err != nil {
+	if o.Selection, err = operator.ParseSelection("auto", o.Model); err != nil {
 		return nil, err
 	}
 	o.Prefill.Prompt = max(1, o.Prefill.Chunk)
@@ -113,34 +97,34 @@ func (r *runner) denseLayers() int {
 
 // Notes returns the assumptions.
 func (it *Iterations) Notes() []string {
-	notes := slices.Concat(it.r.notes, it.r.computer.Notes())
+	notes := slices.Concat(it.r.notes, it.r.operators.Notes())
 	return slice.Filter(notes, func(n string) bool { return !strings.HasPrefix(n, noMisses) }) // no iteration has any
 }
 
 // TopK returns that of the iterations.
-func (it *Iterations) TopK() int64 { return it.r.roofline.topk() }
+func (it *Iterations) TopK() int64 { return it.r.Selection.TopK(it.r.Model) }
 
 // Seconds returns the time of an iteration. Tokens that are made again follow ELLM, with the
 // fastest of its groups.
 func (it *Iterations) Seconds(x *Iteration) (float64, error) {
 	r := it.r
-	load := Load{Requests: float64(x.Decodes), Queries: float64(x.Decodes), Routed: x.Routed, Context: float64(x.Context), Longest: float64(x.Longest), Scored: float64(x.Context),
+	load := operator.Load{Requests: float64(x.Decodes), Queries: float64(x.Decodes), Routed: x.Routed, Context: float64(x.Context), Longest: float64(x.Longest), Scored: float64(x.Context),
 		Attended: float64(x.Selected), Bytes: float64(x.Selected) * float64(r.Model.Entry.Value),
 		Again: x.Again, Pairs: (x.Squares + x.Again) / 2, Chunks: x.Chunks}
 	load.Selected = min(load.Pairs, x.Again*float64(x.TopK)) // at most, as the lengths are not known
 	for _, c := range x.Chunks {
 		load.Queries += float64(c.Tokens)
 	}
-	reduce := r.allReduce(load.Queries)
-	output, err := r.computer.Output(float64(x.Outputs))
+	reduce := r.group.AllReduce(load.Queries)
+	output, err := r.operators.Output(float64(x.Outputs))
 	if err != nil {
 		return 0, err
 	}
-	output += r.gatherLogits(float64(x.Outputs))
+	output += r.group.GatherLogits(float64(x.Outputs))
 	step := schedule.Step{Whole: it.layer[:0], Output: reduce + output}
 	sum := step.Output // without tokens that are made again
 	for _, k := range it.kinds {
-		o, err := r.computer.Layer(k.layer, &load)
+		o, err := r.operators.Layer(k.layer, &load)
 		if err != nil {
 			return 0, err
 		}
@@ -214,14 +198,14 @@ func (h *hidden) seconds(by *Uncertainty) float64 {
 
 // hidden returns the work of ByHidden for a request.
 func (r *runner) hidden(tokens, block int64) (*hidden, error) {
-	if !keysAndValues(r.Model) {
+	if !r.Model.CachesKeysAndValues() {
 		return nil, fmt.Errorf("resume by hidden states: %s does not cache K and V in FP16: choose swap", r.Model.Name)
 	}
-	e, err := ParseEntry("hidden", r.Model)
+	e, err := operator.ParseEntry("hidden", r.Model)
 	if err != nil {
 		return nil, err
 	}
 	layers, bytes := float64(r.Model.Layers.Value), e.Bytes(r.Model)
-	return &hidden{layers, r.paged(r.fetch, bytes, (tokens+block-1)/block, block),
-		e.project(r.roofline, arrivals{requests: 1, entries: float64(tokens), heads: 1}), layers * float64(tokens) * bytes}, nil
+	_, project := r.operators.Restore(e, operator.Arrivals{Requests: 1, Entries: float64(tokens), Heads: 1})
+	return &hidden{layers, r.paged(r.fetch, bytes, (tokens+block-1)/block, block), project, layers * float64(tokens) * bytes}, nil
 }

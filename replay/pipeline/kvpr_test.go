@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
@@ -16,7 +17,7 @@ func decoding(t testing.TB, text string, batch, prompt, generate int) *Result {
 	machine, m := parts(t, "a100-40", "opt-13b")
 	p, scaling, err := Decoding(prompt, generate, false, m)
 	fatal.If(t, err)
-	selection, err := ParseSelection("auto", m)
+	selection, err := operator.ParseSelection("auto", m)
 	fatal.If(t, err)
 	return priced(t, p, Options{Machine: machine, Model: m, Scaling: scaling, Selection: selection, Schedule: scheduleOf(t, text), Batch: batch, Threads: 1})
 }
@@ -109,7 +110,7 @@ func TestActivationsRate(t *testing.T) {
 	quantised, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Schedule: scheduleOf(t, "kvpr:order=column,batches=1,x=int4"), Batch: 16, Threads: 1, Path: "kernel"})
 	fatal.If(t, err)
 	q, _, _ := slowStep(t, quantised, 1)
-	near(t, "a position's arithmetic, µs", 1e6*(q.Whole[0].Dense.Recompute-d.Recompute), 1e6*16*5120*schedule.Quantization{Group: 64}.Dequantized()/r.gpuRate)
+	near(t, "a position's arithmetic, µs", 1e6*(q.Whole[0].Dense.Recompute-d.Recompute), 1e6*r.operators.Touch(16*5120*schedule.Quantization{Group: 64}.Dequantized()))
 }
 
 // Every GPU of a machine has its own batch, and the host keeps its KV and activations. The number

@@ -37,7 +37,7 @@ func (r *runner) memory(staging float64) (mem Memory) {
 	layers := float64(m.Layers.Value)
 	tokens := r.tokens()
 	kv := tokens * float64(m.Entry.Value) * layers
-	mem.Weights = GPUWeights(m, r.Experts)
+	mem.Weights = m.GPUBytes(r.Experts)
 	token, rest := r.held(r.Batch)
 	mem.Index, mem.kv = (tokens*token+rest)*layers, kv
 	mem.Staging = 2 * staging
@@ -80,8 +80,8 @@ func (r *runner) memory(staging float64) (mem Memory) {
 		mem.Host += streamed * gpus
 		mem.Weights = 2*streamed/layers + embedding
 	}
-	host := r.Selection.cost(m).host
-	mem.Host += (tokens*host.token + float64(r.Batch)*host.request) * layers * gpus
+	host := r.Selection.Cost(m).Host
+	mem.Host += (tokens*host.Token + float64(r.Batch)*host.Request) * layers * gpus
 	mem.GPU = mem.Weights + mem.Index + mem.Cache + mem.Staging + mem.Reserve
 	mem.Verdict = mem.verdict(machine)
 	return mem
@@ -94,8 +94,8 @@ func (o *Options) held(batch int) (token, rest float64) {
 	if !schedule.Selects(o.Schedule) {
 		return token, float64(batch) * request
 	}
-	c := o.Selection.cost(o.Model)
-	return token + c.token, float64(batch)*(request+c.request) + c.held
+	c := o.Selection.Cost(o.Model)
+	return token + c.Token, float64(batch)*(request+c.Request) + c.Held
 }
 
 // usualReserved is the memory that driver and context keep on a GPU whose file does not state it.
@@ -151,7 +151,7 @@ func (r *runner) activation(routed float64) (token, output float64) {
 	}
 	numbers := 3*hidden + 2*heads*dim + float64(m.Entry.Value)/hardware.HalfBytes + float64(m.FFNMatrices.Value-1)*wide
 	const logit = hardware.HalfBytes + 4
-	return numbers * hardware.HalfBytes, max(r.vocabulary, float64(m.Vocabulary.Value)) * logit
+	return numbers * hardware.HalfBytes, r.vocabulary * logit
 }
 
 func (m *Memory) verdict(machine *hardware.Machine) string {

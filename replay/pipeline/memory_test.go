@@ -122,8 +122,8 @@ func TestPublishedRunsFit(t *testing.T) {
 		{"GLM-4-9B-1M", glm, 60, 12}, {"GLM-4-9B-1M", glm, 122, 6}, {"GLM-4-9B-1M", glm, 244, 3},
 		{"Yi-9B-200K", yi, 60, 10}, {"Yi-9B-200K", yi, 122, 5}, {"Yi-9B-200K", yi, 244, 2},
 	}
-	near(t, "weights of Yi-9B, parameters in billions", math.Round(GPUWeights(yi, 1)/2e7)/100, 8.83)
-	near(t, "weights of GLM-4-9B, parameters in billions", math.Round(GPUWeights(glm, 1)/2e7)/100, 9.48)
+	near(t, "weights of Yi-9B, parameters in billions", math.Round(yi.GPUBytes(1)/2e7)/100, 8.83)
+	near(t, "weights of GLM-4-9B, parameters in billions", math.Round(glm.GPUBytes(1)/2e7)/100, 9.48)
 	decimal, gpu := *machine, *machine.GPU
 	gpu.Memory.Value, decimal.GPU = 80e9, &gpu
 	for _, c := range []struct {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
@@ -34,7 +35,7 @@ func (t *Traffic) fetched(share float64) Traffic {
 // the seconds of its operators and transfers.
 func (r *runner) layer(layer int, t *sums) (l schedule.Layer, traffic Traffic, err error) {
 	s := r.Scaling
-	load := Load{Requests: t.requests, Queries: float64(t.Positions), Context: float64(t.SeqLen), Scored: t.scored,
+	load := operator.Load{Requests: t.requests, Queries: float64(t.Positions), Context: float64(t.SeqLen), Scored: t.scored,
 		Demand: float64(t.Demand) * s.Factor, Attended: t.attended, Bytes: t.entries * s.EntryBytes, Missed: float64(t.Misses) * s.Factor,
 		Resident: t.residents(r.profile.Meta.Clusters != "") * s.Factor,
 		Caches:   t.requests * s.Heads / float64(max(1, r.profile.Meta.SharedHeads)),
@@ -44,15 +45,15 @@ func (r *runner) layer(layer int, t *sums) (l schedule.Layer, traffic Traffic, e
 		load.Again = share * float64(t.SeqLen)
 		load.Pairs = (share*share*t.squares + load.Again) / 2
 	}
-	o, err := r.computer.Layer(layer, &load)
+	o, err := r.operators.Layer(layer, &load)
 	if err != nil {
 		return l, traffic, fmt.Errorf("layer %d: %w", layer, err)
 	}
 	l = schedule.Layer{Project: o.Project, Select: o.Select, Pre: o.Pre, Attend: o.Attend, Post: o.Post, LookupGPU: o.LookupGPU, LookupCPU: o.LookupCPU, Update: o.Update}
-	l.Reduce = r.allReduce(load.Queries)
+	l.Reduce = r.group.AllReduce(load.Queries)
 	l.Dispatch, l.Routed, l.Combine = o.Dispatch, o.Routed*o.Post, o.Combine
 	if o.Again > 0 && l.Dispatch > 0 {
-		dispatch, combine := r.exchange.seconds(load.Again, true)
+		dispatch, combine := r.exchange.Seconds(load.Again, true)
 		o.Again += dispatch + combine
 	}
 	switch r.traits.Moves {
@@ -133,14 +134,11 @@ func (r *runner) moveMisses(t *sums, l *schedule.Layer, traffic *Traffic) {
 // restore adds the work that makes K and V of the fetched entries. The part that needs no moved
 // bytes runs between selection and attention. The rest delays the attention on fetched entries.
 func (r *runner) restore(t *sums, l *schedule.Layer) {
-	early, late := r.Entry.restore(r.roofline, arrivals{
-		requests: t.requests, entries: float64(t.Moved) * r.Scaling.Factor,
-		hits:  max(0, t.demanded-float64(t.Moved)) * r.Scaling.Factor,
-		heads: r.Scaling.Heads, generated: float64(t.Positions),
+	early, late := r.operators.Restore(r.Entry, operator.Arrivals{
+		Requests: t.requests, Entries: float64(t.Moved) * r.Scaling.Factor,
+		Hits:  max(0, t.demanded-float64(t.Moved)) * r.Scaling.Factor,
+		Heads: r.Scaling.Heads, Generated: float64(t.Positions),
 	})
-	if r.fitted != nil {
-		early += r.fitted.launches(r.Entry.kernels())
-	}
 	l.Pre += early
 	if late > 0 {
 		all := l.Attend + late
@@ -203,7 +201,7 @@ func (r *runner) cached(t *sums, bytes float64) transfer.Request {
 
 // moveLayer prices a layer whose whole KV moves. The bytes follow from the step's split
 // (KVPR.recomputation).
-func (r *runner) moveLayer(layer int, t *sums, o *Operators, l *schedule.Layer, traffic *Traffic) {
+func (r *runner) moveLayer(layer int, t *sums, o *operator.Times, l *schedule.Layer, traffic *Traffic) {
 	k, m := r.kvpr, r.Model
 	entry, hidden := float64(m.Entry.Value), float64(m.Hidden.Value)
 	kv := r.cached(t, float64(t.SeqLen)*entry*k.KV.Ratio())
@@ -216,10 +214,10 @@ func (r *runner) moveLayer(layer int, t *sums, o *Operators, l *schedule.Layer, 
 	l.Dense = schedule.Dense{
 		Attend: o.AttendAll, KV: schedule.Transfer{Seconds: cost.Seconds, Fixed: cost.By.Launch}, Gather: r.smShare(&cost),
 		Positions: int(math.Round(float64(t.SeqLen) / t.requests)), Prompt: int(math.Round(float64(t.Prompt) / t.requests)),
-		Activations: activations / rate, Recompute: o.Recompute + t.requests*hidden*k.X.Dequantized()/r.gpuRate,
-		Dequantize: t.requests * numbers * k.KV.Dequantized() / r.gpuRate, Quantize: float64(t.Positions) * numbers * k.KV.Quantized() / r.gpuRate,
+		Activations: activations / rate, Recompute: o.Recompute + r.operators.Touch(t.requests*hidden*k.X.Dequantized()),
+		Dequantize: r.operators.Touch(t.requests * numbers * k.KV.Dequantized()), Quantize: r.operators.Touch(float64(t.Positions) * numbers * k.KV.Quantized()),
 		Weights: weights.Seconds, WeightsGather: r.smShare(&weights),
-		KeyValueShare:  m.Bytes(hardware.Weights{hardware.Attention: keyValueWeights(m)}) / all,
+		KeyValueShare:  m.Bytes(hardware.Weights{hardware.Attention: m.KeyValueParameters()}) / all,
 		AttentionShare: m.Bytes(m.AttentionParameters()) / all,
 		Bytes:          float64(kv.Bytes), ActivationBytes: activations,
 	}
@@ -228,13 +226,13 @@ func (r *runner) moveLayer(layer int, t *sums, o *Operators, l *schedule.Layer, 
 
 // loadLayer returns the bytes of a layer's weights, and the cost to move them to the GPU.
 func (r *runner) loadLayer(layer int) (bytes float64, cost transfer.Cost) {
-	bytes = LayerWeights(r.Model, layer, r.Experts)
+	bytes = r.Model.LayerBytes(layer, r.Experts)
 	return bytes, r.fetch.Cost(transfer.Request{Descriptors: 1, Bytes: int64(bytes), Launches: 1})
 }
 
 // moveUncached prices a layer whose first tokens are not cached, both over the link and run again.
 // The schedule decides which of the two counts as traffic.
-func (r *runner) moveUncached(layer int, t *sums, o *Operators, l *schedule.Layer, traffic *Traffic) {
+func (r *runner) moveUncached(layer int, t *sums, o *operator.Times, l *schedule.Layer, traffic *Traffic) {
 	l.Dense = schedule.Dense{Attend: o.AttendAll, Again: o.Again}
 	kv := r.cached(t, r.ellm.Uncached*float64(t.SeqLen)*float64(r.Model.Entry.Value))
 	if kv.Bytes == 0 {

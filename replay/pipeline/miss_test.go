@@ -11,6 +11,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
@@ -205,11 +206,11 @@ func slowStep(t *testing.T, r *runner, step int) (s *schedule.Step, traffic Traf
 	}
 	for layer := range int(r.Model.Layers.Value) {
 		if r.traits.Weights {
-			traffic.H2D += LayerWeights(r.Model, layer, r.Experts)
+			traffic.H2D += r.Model.LayerBytes(layer, r.Experts)
 		}
 	}
 	var err error
-	if s.Output, err = r.computer.Output(float64(len(r.batch.Drawn))); err != nil {
+	if s.Output, err = r.operators.Output(float64(len(r.batch.Drawn))); err != nil {
 		t.Fatal(err)
 	}
 	if k := r.kvpr; k != nil {
@@ -271,7 +272,7 @@ func TestPricesAreTheSlowOnes(t *testing.T) {
 					o := base
 					o.Machine, o.Model = machine, m
 					var err error
-					if o.Selection, err = ParseSelection("auto", o.Model); err != nil {
+					if o.Selection, err = operator.ParseSelection("auto", o.Model); err != nil {
 						t.Fatal(err)
 					}
 					if o.Scaling, err = NewScaling(p, o.Model, []string{"stretch", "nearest"}[batch%2], 300); err != nil {

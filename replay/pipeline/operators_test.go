@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,191 +11,9 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
-	"github.com/kvreplay/kvreplay/replay/kernel"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
-
-func library(t testing.TB) *hardware.Library {
-	t.Helper()
-	lib, err := hardware.Load("")
-	fatal.If(t, err)
-	return lib
-}
-
-func parts(t testing.TB, machine, model string) (*hardware.Machine, *hardware.Model) {
-	t.Helper()
-	m, err := library(t).Machine(machine)
-	fatal.If(t, err)
-	shape, err := library(t).Model(model)
-	fatal.If(t, err)
-	return m, shape
-}
-
-// The FLOP of DeepSeek-V3.2 per layer and query token follow from its published shape. Attention
-// over 2048 latent entries takes 0.570 GFLOP, queries and their absorption 92.3 MFLOP, and indexer
-// scores 0.537 GFLOP at 32K. If memory is no limit, the roofline's times are these divided by the
-// rate.
-func TestDeepSeekFLOP(t *testing.T) {
-	machine, m := parts(t, "h200", "deepseek-v3.2")
-	r := NewRoofline(machine, m, Selection{Method: "indexer", Tokens: 1}, 32, 1)
-	r.matrix, r.low, r.memory = 1, 1, math.Inf(1)
-	o, err := r.Layer(10, &Load{Requests: 1, Queries: 1, Context: 32768, Scored: 32768, Demand: 2048, Attended: 2048, Bytes: 2048 * 656})
-	fatal.If(t, err)
-	near(t, "attention", o.Attend, 128*2048*(576+512)*2)
-	near(t, "pre-attention", o.Pre, 2*(1536*128*192+128*128*512))
-	near(t, "indexer", o.Select, 64*128*2*32768)
-	// A layer multiplies with the weights that it stores, except for norms. Of 256 experts it uses
-	// the 8 of each token.
-	stored, active := m.FFNParameters(10)
-	norms := 512. + 1536 + 2*128
-	weights := o.Project + o.Pre + o.Post
-	if want := 2 * m.AttentionParameters().Plus(active).Sum(); math.Abs(weights-want) > 2*norms {
-		t.Errorf("products of %g FLOP, expected %g but for norms", weights, want)
-	}
-	if stored.Sum() <= active.Sum() {
-		t.Errorf("a layer stores %g weights and uses %g", stored.Sum(), active.Sum())
-	}
-}
-
-// A layer of Llama 3 8B has hidden size 4096, 32 heads and 8 of K and V × 128, and FFN size 14336.
-// Its index has two vectors for four tokens. The test prices it at 1 FLOP/s with unlimited memory,
-// and at 1 B/s with unlimited arithmetic.
-func TestOperatorsByHand(t *testing.T) {
-	machine, m := parts(t, "h100", "llama-3-8b")
-	load := &Load{Requests: 3, Queries: 6, Context: 3000, Scored: 6000, Demand: 512, Missed: 40, Attended: 1000, Bytes: 77, Remade: true}
-	const q, kv, hidden, ffn = 32 * 128, 8 * 128, 4096, 14336
-	arithmetic := Operators{Project: 2 * 6 * hidden * (q + 2*kv), Select: 6000 * 2 * q * 2 / 4, Attend: 2 * 1000 * q * 2, AttendAll: 2 * 6000 * q * 2,
-		Post: 2 * 6 * (q*hidden + 3*hidden*ffn), Recompute: 2 * 3 * hidden * 2 * kv, LookupCPU: 512. / 4, Update: 2 * 40. / 4}
-	// Bytes: weights once, the index, four bytes per score three times, and 3 sectors of 32 B per
-	// entry.
-	memory := Operators{Project: 2 * hidden * (q + 2*kv), Select: 3000*kv*2*2/4 + 6000*8/4*4*3, Attend: 77, AttendAll: 3000 * 2 * 2 * kv,
-		Post: 2 * (q*hidden + 3*hidden*ffn), LookupGPU: 512 * 3 * 32, LookupCPU: 512. / 4, Update: 2 * 40. / 4}
-	for name, c := range map[string]struct {
-		flop, bytes float64
-		want        Operators
-	}{"arithmetic": {1, math.Inf(1), arithmetic}, "memory": {math.Inf(1), 1, memory}} {
-		r := NewRoofline(machine, m, Selection{Method: "minmax", Tokens: 4}, 1, 4)
-		r.matrix, r.low, r.memory, r.latency = c.flop, c.flop, c.bytes, 1
-		if got, err := r.Layer(0, load); err != nil || got != c.want {
-			t.Errorf("%s: %+v, expected %+v: %v", name, got, c.want, err)
-		}
-	}
-}
-
-// KVPR's Table 1 prints these times for batch 32, 1024 tokens and FP16. Attention over one layer
-// takes as long as reading its K and V from the GPU's own memory.
-func TestKVPRTable1(t *testing.T) {
-	for name, want := range map[string]float64{"opt-6.7b": 0.3509e-3, "opt-13b": 0.4388e-3, "opt-30b": 0.6143e-3} {
-		machine, m := parts(t, "a100-40", name)
-		r := NewRoofline(machine, m, Selection{Method: "keys", Tokens: 1}, 1, 1)
-		o, err := r.Layer(0, &Load{Requests: 32, Queries: 32, Context: 32 * 1024, Scored: 32 * 1024})
-		fatal.If(t, err)
-		if math.Abs(o.AttendAll/want-1) > 0.005 {
-			t.Errorf("%s: %g s, the paper prints %g", name, o.AttendAll, want)
-		}
-	}
-}
-
-// Weights of one byte are multiplied at the FP8 rate if the GPU has one. Attention is not, and weights of
-// 4 bits are not.
-func TestRates(t *testing.T) {
-	for name, fp8 := range map[string]bool{"h100": true, "a100-40": false} {
-		for model, bytes := range map[string]float64{"deepseek-v3.2": 1, "llama-3-8b": 2} {
-			machine, m := parts(t, name, model)
-			if float64(m.BytesPerParameter.Value) != bytes {
-				t.Fatalf("%s has %v a weight", model, m.BytesPerParameter.Value)
-			}
-			r := NewRoofline(machine, m, Selection{Method: "keys", Tokens: 1}, 1, 1)
-			if faster := r.low > r.matrix; faster != (fp8 && bytes == 1) || r.low < r.matrix {
-				t.Errorf("%s on %s: weights at %g FLOP/s, the rest at %g", model, name, r.low, r.matrix)
-			}
-			four := *m
-			four.BytesPerParameter.Value = 0.5
-			r = NewRoofline(machine, &four, Selection{Method: "keys", Tokens: 1}, 1, 1)
-			near(t, "product with many tokens", r.attending(1e6, 1e6), 2e12/r.matrix)
-			f, _ := fittedOn(t, name, model, 1)
-			f.roofline.Model = &four
-			seconds := f.products(1<<16, hardware.Attention, []matrix{{8192, 8192}})
-			if low := f.seconds(kernel.NewProduct(1<<16, 8192, 8192, 1)); fp8 && seconds < 1.2*low {
-				t.Errorf("%s on %s: weights of 4 bits compute in %g s, those of FP8 in %g", model, name, seconds, low)
-			}
-		}
-	}
-}
-
-// Products of NVFP4 weights take the FP4 rate of the GPU, and the BF16 rate without one. Those with plain
-// weights do not.
-func TestFP4(t *testing.T) {
-	for name, rate := range map[string]float64{"b200": 5702e12, "h100": 0} {
-		machine, m := parts(t, name, "llama-3-8b")
-		four := *m
-		four.NVFP4, four.BytesPerParameter.Value = true, hardware.NVFP4Bytes
-		r := NewRoofline(machine, &four, Selection{Method: "keys", Tokens: 1}, 1, 1)
-		if rate == 0 {
-			rate = r.matrix
-			if notes := strings.Join(r.Notes(), " "); !strings.Contains(notes, "h100 has no FP4: weights of llama-3-8b are computed at its BF16 rate") {
-				t.Errorf("%s: notes %q", name, notes)
-			}
-		}
-		near(t, "product on "+name, r.attending(1e6, 1e6), 2e12/rate)
-		near(t, "speed on "+name, r.speed(hardware.Attention), rate)
-		logits, err := r.Output(1e6)
-		fatal.If(t, err)
-		near(t, "logits on "+name, logits, 2*1e6*float64(m.Hidden.Value*m.Vocabulary.Value)/r.matrix)
-		f, _ := fittedOn(t, name, "llama-3-8b", 1)
-		f.roofline.Model = &four
-		low, high := f.products(1<<16, hardware.Attention, []matrix{{8192, 8192}}), f.products(1<<16, hardware.Plain, []matrix{{8192, 8192}})
-		if faster := high / low; name == "b200" && faster < 2.5 || name == "h100" && math.Abs(faster-1) > 0.05 {
-			t.Errorf("%s: products of NVFP4 weights are %g times as fast as those of plain weights", name, faster)
-		}
-	}
-}
-
-func TestWeights(t *testing.T) {
-	_, m := parts(t, "h200", "deepseek-v3.2")
-	// Of 671.9 B weights, 2 × 129280 × 7168 are those of embeddings and logits, in BF16. Routers have 0.1 B.
-	if all := GPUWeights(m, 1); math.Abs(all/674.0e9-1) > 5e-4 {
-		t.Errorf("weights of %g B, expected 674 GB", all)
-	}
-	if GPUWeights(m, 32) >= GPUWeights(m, 16) {
-		t.Error("more GPUs do not make a GPU's weights less")
-	}
-}
-
-// The logits of an FP8 model read a matrix in BF16, with both kernel models. A router has BF16 too.
-func TestPlainProducts(t *testing.T) {
-	f, r := fittedOn(t, "h200", "deepseek-v3", 64)
-	seconds, err := r.Output(4)
-	fatal.If(t, err)
-	near(t, "logits of the roofline", seconds, 2*129280*7168/r.memory)
-	f.sampled = 0
-	seconds, err = f.Output(4)
-	fatal.If(t, err)
-	near(t, "logits", seconds, f.seconds(kernel.NewNorm(4, 7168, true))+f.seconds(kernel.NewProduct(4, 129280, 7168, 2))+f.seconds(kernel.NewSample(4, 0)))
-	near(t, "router", f.products(4, hardware.Plain, []matrix{{256, 7168}}), f.seconds(kernel.NewProduct(4, 256, 7168, 2)))
-}
-
-func TestParseSelection(t *testing.T) {
-	_, deepseek := parts(t, "h100", "deepseek-v3.2")
-	_, llama := parts(t, "h100", "llama-3-8b")
-	s, err := ParseSelection("auto", deepseek)
-	if err != nil || s.String() != "indexer" || s.cost(deepseek).token != 132 {
-		t.Errorf("auto is %v with %g B a token: %v", s, s.cost(deepseek).token, err)
-	}
-	// A vector of a KV head has 256 B. For 120K tokens, Quest keeps 2 vectors and ShadowKV 1 per
-	// chunk of 8. KVDrive keeps 1 per 16 tokens. The ratio is 4 : 2 : 1.
-	for text, want := range map[string]float64{"minmax:tokens=8": 30720, "mean": 15360, "centroids": 7680} {
-		s, err := ParseSelection(text, llama)
-		fatal.If(t, err)
-		near(t, text, s.cost(llama).token*122880/8/256, want)
-	}
-	for text, want := range map[string]string{"indexer": "has no indexer", "means": "known: auto, indexer", "mean:tokens=0": "between 1", "keys:tokens=2": "unknown option", "mean:rank=160": "unknown option", "lsh:bits=0": "between 1",
-		"partial:share=0": "no column", "partial:share=0.005": "no column", "pq:parts=3": "no 3 equal parts"} {
-		if _, err := ParseSelection(text, llama); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, expected %q", text, err, want)
-		}
-	}
-}
 
 // Attention reads K and V of all KV heads. With K = 256 per head, a layer that shares its selection
 // reads as much as one whose heads select separately.
@@ -206,10 +25,10 @@ func TestAttentionReadsAllHeads(t *testing.T) {
 				Requests: []Request{{Steps: [][]Counts{{{Demand: 256 * int64(heads), Positions: 1, SeqLen: 9000}}}}}}
 			scaling, err := NewScaling(p, m, "nearest", 0)
 			fatal.If(t, err)
-			r, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Selection: Selection{Method: "keys", Tokens: 1}, Schedule: schedule.OnGPU{}, Batch: 8})
+			r, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Selection: operator.Selection{Method: "keys", Tokens: 1}, Schedule: schedule.OnGPU{}, Batch: 8})
 			fatal.If(t, err)
 			fatal.If(t, r.priceStep(0))
-			near(t, fmt.Sprintf("%s, %d select: bytes", name, heads), r.step.Whole[0].Attend*r.gpuRate, 8*(256+1)*float64(m.Entry.Value))
+			near(t, fmt.Sprintf("%s, %d select: bytes", name, heads), r.step.Whole[0].Attend/r.operators.Touch(1), 8*(256+1)*float64(m.Entry.Value))
 		}
 	}
 }
@@ -221,7 +40,7 @@ func TestShareFetched(t *testing.T) {
 		Requests: []Request{{Steps: [][]Counts{{{Demand: 256, Misses: 4, Moved: 64, Positions: 1, SeqLen: 9000}}}}}}
 	scaling, err := NewScaling(p, m, "nearest", 0)
 	fatal.If(t, err)
-	r, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Selection: Selection{Method: "keys", Tokens: 1}, Schedule: scheduleOf(t, "sequential"), Batch: 8})
+	r, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Selection: operator.Selection{Method: "keys", Tokens: 1}, Schedule: scheduleOf(t, "sequential"), Batch: 8})
 	fatal.If(t, err)
 	fatal.If(t, r.priceStep(0))
 	near(t, "fetched", r.step.Whole[0].Missed, 64./257)
@@ -245,22 +64,175 @@ func TestExpertGPUs(t *testing.T) {
 	}
 }
 
-// A GPU takes less time if its experts run over half of its tokens. With half of the tokens it takes still
-// less, because its other operators have less work too.
-func TestRoutedTokens(t *testing.T) {
-	lib := library(t)
-	machine, m := parts(t, "h100", "qwen3-30b-a3b")
-	estimator, err := kernel.Fitted(lib)(machine.GPU)
+// On real misses, lookups in a page table take as long in a cache of 4 × K as in one of 1 × K.
+// Lookups in lists take longer, as in KVDrive's Fig. 16.
+func TestLookupGrowsWithTheCache(t *testing.T) {
+	p := read(t, realProfile(t))
+	large := *p
+	large.Requests = make([]Request, len(p.Requests))
+	for i := range p.Requests {
+		for _, steps := range p.Requests[i].Steps {
+			var more []Counts
+			for _, c := range steps {
+				c.Resident *= 4
+				more = append(more, c)
+			}
+			large.Requests[i].Steps = append(large.Requests[i].Steps, more)
+		}
+	}
+	for name, grows := range map[string]bool{"page": false, "hash": false, "sorted": true, "list": true} {
+		o := options(t, p, "sequential:lookup=cpu")
+		o.Lookup = name
+		small, much := priced(t, p, o).Causes.Lookup, priced(t, &large, o).Causes.Lookup
+		if !(small > 0) || (much > small*(1+1e-9)) != grows || math.IsInf(much, 0) {
+			t.Errorf("%s takes %g s, and %g s in a cache of 4 times the size", name, small, much)
+		}
+	}
+	o := options(t, p, "sequential")
+	o.Lookup = "tree"
+	if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "unknown lookup") {
+		t.Errorf("error %v, expected an unknown lookup", err)
+	}
+}
+
+// A cache's blocks follow from the profile: heads, requests and scaling do not change them.
+func TestBlocksOfACache(t *testing.T) {
+	p := read(t, realProfile(t))
+	for _, batch := range []int{1, 5} {
+		o := options(t, p, "sequential")
+		o.Batch = batch
+		r, err := newRunner(t.Context(), p, o)
+		fatal.If(t, err)
+		seen := &spy{Pricer: r.operators.Pricer}
+		r.operators.Pricer = seen
+		fatal.If(t, r.priceStep(3))
+		want := float64(p.Requests[0].Steps[0][3].Resident) / float64(p.Heads)
+		near(t, "blocks of a cache", seen.loads[0].Resident/seen.loads[0].Caches, want)
+	}
+}
+
+// spy records the loads that it passes on.
+type spy struct {
+	operator.Pricer
+	loads []operator.Load
+}
+
+func (s *spy) Layer(layer int, l *operator.Load) (operator.Times, error) {
+	s.loads = append(s.loads, *l)
+	return s.Pricer.Layer(layer, l)
+}
+
+// On real misses, every selection has a finite time. Those with an index have its bytes on the GPU,
+// and hash tables are in host memory.
+func TestSelectionsOnRealMisses(t *testing.T) {
+	p := read(t, realProfile(t))
+	o := options(t, p, "sequential")
+	exact := o
+	exact.Selection = selectionOf(t, "keys", o.Model)
+	keys := priced(t, p, exact)
+	for _, name := range []string{"minmax", "mean", "centroids", "wave", "partial", "pq", "lsh", "keys"} {
+		o.Selection = selectionOf(t, name, o.Model)
+		r := priced(t, p, o)
+		if s := r.Causes.Selection; !(s > 0) || math.IsInf(s, 0) {
+			t.Errorf("%s takes %g s", name, s)
+		}
+		if name != "keys" && name != "lsh" && r.Memory.Index >= keys.Memory.Index {
+			t.Errorf("%s keeps %g B, all keys %g B", name, r.Memory.Index, keys.Memory.Index)
+		}
+		c := o.Selection.Cost(o.Model)
+		tables := (8192*c.Host.Token + c.Host.Request) * 30 * float64(o.Machine.GPUs)
+		if more := r.Memory.Host - keys.Memory.Host; more < 0.9*tables || (more > 0) != (name == "lsh") {
+			t.Errorf("%s keeps %g B of tables on the host, expected about %g", name, more, tables)
+		}
+	}
+}
+func selectionOf(t *testing.T, text string, m *hardware.Model) operator.Selection {
+	t.Helper()
+	s, err := operator.ParseSelection(text, m)
 	fatal.If(t, err)
-	roofline := NewRoofline(machine, m, Selection{}, 2, 1)
-	for name, c := range map[string]Computer{"roofline": roofline, "fitted": NewFitted(roofline, estimator)} {
-		post := func(queries, routed float64) float64 {
-			o, err := c.Layer(0, &Load{Requests: queries, Queries: queries, Routed: routed})
-			fatal.If(t, err)
-			return o.Post
+	return s
+}
+
+// entryOf reads an entry of a model.
+func entryOf(t *testing.T, text string, m *hardware.Model) operator.Entry {
+	t.Helper()
+	e, err := operator.ParseEntry(text, m)
+	fatal.If(t, err)
+	return e
+}
+
+// On real misses, bytes over the link, bytes in host memory and the labels follow from the entry. A
+// step that moves fewer bytes is shorter, and one that waits for its fetch computes longer.
+func TestEntriesOnRealMisses(t *testing.T) {
+	p := read(t, realProfile(t))
+	for _, name := range []string{"sequential", "layerwise", "sfc:parts=1", "prefetch"} {
+		o := options(t, p, name)
+		own := priced(t, p, o)
+		for text, share := range map[string]float64{"v": 0.5, "int4": 0.28125, "hidden": 1.5} {
+			o.Entry = entryOf(t, text, o.Model)
+			r := priced(t, p, o)
+			near(t, text+", H2D", r.H2D/own.H2D, share)
+			near(t, text+", D2H", r.D2H/own.D2H, share)
+			near(t, text+", host memory", r.Memory.Host/own.Memory.Host, share)
+			near(t, text+", cache", r.Memory.Cache, own.Memory.Cache)
+			if r.Causes.Compute <= own.Causes.Compute && name == "sequential" {
+				t.Errorf("%s computes %g s, K and V %g s", text, r.Causes.Compute, own.Causes.Compute)
+			}
+			if share < 1 && r.Causes.Fetch >= own.Causes.Fetch && own.Causes.Fetch > 0 {
+				t.Errorf("%s, %s: %g s of fetches are exposed, of K and V %g s",
+					name, text, r.Causes.Fetch, own.Causes.Fetch)
+			}
+			if lossy := slices.Contains(r.Labels, "lossy entries"); lossy != (text != "hidden") {
+				t.Errorf("%s has the labels %v", text, r.Labels)
+			}
+			if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, "entry: "+o.Entry.String()) {
+				t.Errorf("%s is not in the notes: %s", text, notes)
+			}
+			held, _ := o.Entry.Held(o.Model)
+			if more := r.Memory.Index > own.Memory.Index; more != (held > 0) {
+				t.Errorf("%s: index of %g B, without it %g B", text, r.Memory.Index, own.Memory.Index)
+			}
 		}
-		if all, mean, few := post(4096, 0), post(4096, 2048), post(2048, 0); all != post(4096, 4096) || !(few < mean && mean < all) {
-			t.Errorf("%s: %g s, %g s if experts run over half of the tokens, %g s for half of the tokens", name, all, mean, few)
+	}
+}
+
+// With a tier of host memory, its blocks and those of the SSD have the form of the entry.
+func TestEntriesOfTiers(t *testing.T) {
+	p := read(t, realProfile(t, "dram=lru@4x"))
+	o := options(t, p, "sequential")
+	o.Machine, _ = parts(t, "l40s", "smollm2-135m")
+	own := priced(t, p, o)
+	o.Entry = entryOf(t, "v", o.Model)
+	r := priced(t, p, o)
+	near(t, "bytes of the SSD's reads", r.SSD/own.SSD, 0.5)
+	near(t, "host memory", r.Memory.Host/own.Memory.Host, 0.5)
+	near(t, "SSD", r.Memory.SSD/own.Memory.SSD, 0.5)
+}
+
+// Schedules that move no misses are priced with the model's own entry, and say so.
+func TestEntryOfOtherSchedules(t *testing.T) {
+	p := read(t, realProfile(t))
+	for _, name := range []string{"gpu", "dense", "flexgen"} {
+		o := options(t, p, name)
+		own := priced(t, p, o)
+		o.Entry = entryOf(t, "v", o.Model)
+		r := priced(t, p, o)
+		if r.Mean != own.Mean || r.Memory != own.Memory || slices.Contains(r.Labels, "lossy entries") {
+			t.Errorf("%s takes %g s and %+v, expected %g s and %+v", name, r.Mean, r.Memory, own.Mean, own.Memory)
 		}
+		if !strings.Contains(strings.Join(r.Notes, "\n"), "entry: auto, because") {
+			t.Errorf("%s: %v", name, r.Notes)
+		}
+	}
+}
+
+// A hidden state has all heads. It cannot be fetched for one.
+func TestHiddenOfHeads(t *testing.T) {
+	p := read(t, realProfile(t))
+	o := options(t, p, "sequential")
+	o.Entry = entryOf(t, "hidden", o.Model)
+	p.Heads = 3
+	if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "--share-heads") {
+		t.Errorf("error %v, expected one that names --share-heads", err)
 	}
 }

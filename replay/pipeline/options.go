@@ -11,6 +11,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/collective"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
@@ -19,8 +20,8 @@ type Options struct {
 	Machine   *hardware.Machine
 	Model     *hardware.Model
 	Scaling   *Scaling
-	Selection Selection
-	Entry     Entry // of schedules that move misses, others have the model's own
+	Selection operator.Selection
+	Entry     operator.Entry // of schedules that move misses, others have the model's own
 	Schedule  schedule.Schedule
 	Batch     int
 	Seed      uint64
@@ -49,13 +50,13 @@ type Options struct {
 	// Prefill, if it has a prompt, is priced before the steps.
 	Prefill Prefill
 	// Kernels returns the kernel model of the machine's GPU. If it is nil or returns nil, operators
-	// take the times of a Roofline. Commands set kernel.Fitted unless a flag says otherwise.
+	// take the times of a roofline. Commands set kernel.Fitted unless a flag says otherwise.
 	Kernels kernel.Source
 	// Engine adds its overhead to kernels. nil adds none.
-	Engine *Engine
+	Engine *operator.Engine
 	// Operators, if not nil, replaces the times of operators. usual has those of Kernels. Studies of
 	// papers use it if a paper has operators of its own.
-	Operators func(usual Computer) Computer
+	Operators func(usual operator.Pricer) operator.Pricer
 	// Priced, if not nil, gets the number of priced steps and their total before each step.
 	Priced func(done, total int)
 
@@ -95,7 +96,7 @@ func (o *Options) Bounds() error {
 			return fmt.Errorf("%s %d, expected %d to %d", b.name, b.value, max(1, b.low), b.most) // 0 is a default
 		}
 	}
-	if _, err := findStructure(o.Lookup); err != nil {
+	if _, err := operator.ParseLookup(o.Lookup); err != nil {
 		return err
 	}
 	if err := o.Prefill.check(); err != nil {
@@ -173,8 +174,24 @@ func (o *Options) longest() int64 { return cmp.Or(o.Context, int64(o.Model.Conte
 // quantizable refuses a schedule that quantises, unless the cache is K and V in FP16.
 func (o *Options) quantizable() error {
 	k, ok := o.Schedule.(*schedule.KVPR)
-	if !ok || k.KV.Group == 0 || keysAndValues(o.Model) {
+	if !ok || k.KV.Group == 0 || o.Model.CachesKeysAndValues() {
 		return nil
 	}
 	return fmt.Errorf("it quantises FP16 keys and values, but %s caches other entries: leave kv=int4 out", o.Model.Name)
+}
+
+// entry returns the entry of the schedule: the model's own if no misses move.
+func (o *Options) entry() operator.Entry {
+	if o.Schedule.Traits().Moves != schedule.MovesMisses {
+		return operator.Entry{}
+	}
+	return o.Entry
+}
+
+// checkEntry returns an error if heads select apart, but an entry has all heads.
+func (o *Options) checkEntry(p *Profile) error {
+	if o.entry().AllHeads() && p.Heads > 1 {
+		return fmt.Errorf("entry hidden has all heads, but %d heads select apart: replay with --share-heads", p.Heads)
+	}
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/memo"
 	"github.com/kvreplay/kvreplay/replay/collective"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
@@ -70,16 +71,18 @@ func shard(m *hardware.Model, n int) *hardware.Model {
 }
 
 // parallelize gives each GPU its part of the model, and finds the network between them.
-func (r *runner) parallelize() (err error) {
-	r.TensorParallel = max(1, r.TensorParallel)
+func (r *runner) parallelize() error {
+	r.TensorParallel, r.vocabulary = max(1, r.TensorParallel), float64(r.Model.Vocabulary.Value)
 	if r.TensorParallel == 1 {
 		return nil
 	}
-	if r.network, err = r.Network(r.Machine, r.TensorParallel); err != nil {
+	network, err := r.Network(r.Machine, r.TensorParallel)
+	if err != nil {
 		return err
 	}
-	r.vocabulary = float64(r.Model.Vocabulary.Value)
 	whole := r.Model
+	r.group = &operator.Group{GPUs: r.TensorParallel, Network: network, Method: r.Engine.Sums(),
+		Hidden: float64(whole.Hidden.Value), Vocabulary: r.vocabulary}
 	r.Model = shard(whole, r.TensorParallel)
 	if whole.Latent == nil { // a GPU selects for its own heads
 		own, share := *r.Scaling, float64(r.Model.KVHeads.Value/whole.KVHeads.Value)
@@ -87,73 +90,8 @@ func (r *runner) parallelize() (err error) {
 		r.Scaling = &own
 	}
 	r.note("tensor parallelism: %d GPUs decode one batch, memory and tokens/s are those of each", r.TensorParallel)
-	r.note("all-reduce: %s. The gather of the logits is derived", r.network.Basis(r.reduces()))
+	r.note("all-reduce: %s. The gather of the logits is derived", network.Basis(r.group.Method))
 	return nil
-}
-
-// gatherLogits returns the time until each GPU has the logits of some query tokens.
-func (r *runner) gatherLogits(queries float64) float64 {
-	if r.network == nil {
-		return 0
-	}
-	return r.network.AllGather(r.TensorParallel, queries*r.vocabulary*hardware.HalfBytes)
-}
-
-// reduces returns the program that sums hidden states.
-func (r *runner) reduces() collective.Method {
-	if r.Engine == nil {
-		return collective.Kernels
-	}
-	return r.Engine.Reduces
-}
-
-// allReduce returns the time to sum the hidden states of some query tokens.
-func (r *runner) allReduce(queries float64) float64 {
-	if r.network == nil {
-		return 0
-	}
-	return r.network.AllReduce(r.reduces(), r.TensorParallel, queries*float64(r.Model.Hidden.Value)*hardware.HalfBytes)
-}
-
-// Routed experts on several GPUs get their tokens by a dispatch, and return the results by a combine
-// (DeepSeek-V3, Technical Report, arXiv 2412.19437, section 3.4). Each GPU has a batch of its own. In
-// decoding it sends each token to each of its experts.
-
-// exchange prices the dispatch and the combine of a layer.
-type exchange struct {
-	network           *collective.Network
-	gpus, active      int     // active: experts of a token
-	wire              float64 // rate to GPUs of other hosts, bytes/s
-	dispatch, combine float64 // bytes of a query token
-}
-
-// scaleBlock is the number of FP8 numbers with one scale of 4 B (DeepSeek-V3, section 3.3.2).
-const scaleBlock = 128
-
-// newExchange returns the exchange of a model's experts. Models with weights of one byte dispatch
-// FP8 with scales, those with NVFP4 weights NVFP4, others BF16. All combine BF16, as DeepEP does.
-func newExchange(m *hardware.Model, n *collective.Network, gpus int, wire float64) *exchange {
-	numbers := float64(m.MoE.Active.Value) * float64(m.Hidden.Value)
-	x := &exchange{n, gpus, int(m.MoE.Active.Value), wire, numbers * hardware.HalfBytes, numbers * hardware.HalfBytes}
-	switch {
-	case m.NVFP4:
-		x.dispatch = numbers * hardware.NVFP4Bytes
-	case m.BytesPerParameter.Value == 1:
-		x.dispatch = numbers * (1 + 4./scaleBlock)
-	}
-	return x
-}
-
-// seconds returns the times of dispatch and combine for some query tokens of each GPU. Hosts forward the
-// tokens if prompts are among them. A nil exchange takes no time.
-func (x *exchange) seconds(queries float64, prompts bool) (dispatch, combine float64) {
-	switch {
-	case x == nil:
-		return 0, 0
-	case prompts:
-		return x.network.Forward(x.gpus, x.active, queries*x.dispatch, x.wire), x.network.Forward(x.gpus, x.active, queries*x.combine, x.wire)
-	}
-	return x.network.Exchange(x.gpus, queries*x.dispatch, x.wire), x.network.Exchange(x.gpus, queries*x.combine, x.wire)
 }
 
 // exchangeExperts finds the exchange between the GPUs that share routed experts. If it cannot be
@@ -175,7 +113,7 @@ func (r *runner) exchangeExperts() (missing string, err error) {
 	if err != nil {
 		return "", err
 	}
-	r.exchange = newExchange(r.Model, n, r.Experts, float64(wire.Value))
+	r.exchange = operator.NewExchange(r.Model, n, r.Experts, float64(wire.Value))
 	return "", nil
 }
 
@@ -193,7 +131,7 @@ func (r *runner) noteExchange(missing string) {
 		between = fmt.Sprintf(" and %s between hosts", r.Machine.NetworkBandwidth.Value)
 	}
 	r.note("dispatch and combine of experts on %d GPUs: derived from constants of %s%s", r.Experts,
-		strings.Join(r.exchange.network.NCCL.Basis, " and "), between)
+		strings.Join(r.exchange.Basis(), " and "), between)
 }
 
 // NetworkFinder returns the network between some GPUs of a machine.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
@@ -175,28 +176,28 @@ func (r *runner) pass(x pass) (price passPrice, err error) {
 		parts = 2
 	}
 	all, requests := x.requests*x.tokens, x.requests/parts
-	chunk := Chunk{int64(x.tokens), int64(x.before)}
-	load := Load{Requests: requests, Again: all / parts, Pairs: requests * chunk.pairs(), Selected: requests * chunk.selected(r.roofline.topk())}
-	price.embed = r.allReduce(all)
+	chunk := operator.Chunk{Tokens: int64(x.tokens), Before: int64(x.before)}
+	load := operator.Load{Requests: requests, Again: all / parts, Pairs: requests * chunk.Pairs(), Selected: requests * chunk.Selected(r.Selection.TopK(r.Model))}
+	price.embed = r.group.AllReduce(all)
 	for _, kind := range r.kinds() {
-		o, err := r.computer.Layer(kind.layer, &load)
+		o, err := r.operators.Layer(kind.layer, &load)
 		if err != nil {
 			return price, err
 		}
-		l := layersPrice{number: float64(kind.number), kernels: parts * o.Again, network: 2 * r.allReduce(all), least: parts * r.launchedLayer(),
+		l := layersPrice{number: float64(kind.number), kernels: parts * o.Again, network: 2 * r.group.AllReduce(all), least: parts * r.Engine.Launch(r.group != nil),
 			transfers: r.passTransfers(x, kind.layer), overlaps: parts > 1, sms: exchangeSMs / float64(r.Machine.GPU.SMs.Value)}
 		if kind.layer >= r.denseLayers() { // the exchange is nil without experts on other GPUs
-			dispatch, combine := r.exchange.seconds(all/parts, true)
+			dispatch, combine := r.exchange.Seconds(all/parts, true)
 			l.network += parts * (dispatch + combine)
 		}
 		price.layers = append(price.layers, l)
 	}
 	switch {
 	case x.last:
-		if price.kernels, err = r.computer.Output(x.requests); err != nil {
+		if price.kernels, err = r.operators.Output(x.requests); err != nil {
 			return price, err
 		}
-		price.gather = r.gatherLogits(x.requests)
+		price.gather = r.group.GatherLogits(x.requests)
 	case r.Engine != nil:
 		price.kernels = r.Engine.Step
 	}
@@ -215,7 +216,7 @@ func (r *runner) passTransfers(x pass, layer int) float64 {
 		hosted = 1
 	}
 	if r.traits.Weights {
-		loaded = LayerWeights(r.Model, layer, r.Experts)
+		loaded = r.Model.LayerBytes(layer, r.Experts)
 	}
 	seconds := func(path transfer.Path, bytes float64) float64 {
 		if bytes < 1 {

@@ -9,6 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
@@ -31,12 +32,13 @@ func prefilled(t *testing.T, batch int, chunk int64, change func(*Options)) *Res
 func TestFirstTokens(t *testing.T) {
 	const tokens, layers, rows = 4096, 32, 4096.
 	machine, m := parts(t, "h100", "llama-3.1-8b")
-	r := NewRoofline(machine, m, Selection{}, 1, 1)
+	r := operator.NewRoofline(operator.Config{Machine: machine, Model: m})
+	rate := float64(machine.GPU.AchievedBF16.Value)
 	weights := rows*(4096+2*1024) + rows*4096 + 3*rows*14336
 	pairs := tokens * (tokens + 1) / 2.
 	logits, err := r.Output(1)
 	fatal.If(t, err)
-	want := layers*(2*tokens*weights+4*pairs*32*128)/r.matrix + logits
+	want := layers*(2*tokens*weights+4*pairs*32*128)/rate + logits
 	near(t, "one prompt", prefilled(t, 1, 0, nil).TTFT, want)
 	// Chunks of 1024 tokens have the same arithmetic.
 	near(t, "in chunks", prefilled(t, 1, 1024, nil).TTFT, want)
@@ -168,19 +170,6 @@ func TestFirstTokensInStages(t *testing.T) {
 	}
 }
 
-// A token attends to those before it, at most to K.
-func TestSelectedPairs(t *testing.T) {
-	for _, c := range []Chunk{{1, 0}, {7, 0}, {8, 0}, {9, 0}, {20, 3}, {5, 7}, {5, 8}, {3, 100}} {
-		want := 0.
-		for i := range c.Tokens {
-			want += float64(selected(c.Before+i+1, 8))
-		}
-		if got := c.selected(8); got != want {
-			t.Errorf("%+v attends to %g selected tokens, expected %g", c, got, want)
-		}
-	}
-}
-
 // An indexer scores all pairs of a prompt. Up to K tokens attention is that of other models. In longer
 // prompts each token attends to K tokens in the latent space.
 func TestFirstTokensOfIndexer(t *testing.T) {
@@ -189,19 +178,24 @@ func TestFirstTokensOfIndexer(t *testing.T) {
 		p, scaling, err := Decoding(prompt, 2, false, m)
 		fatal.If(t, err)
 		return priced(t, p, Options{Machine: machine, Model: m, Scaling: scaling, Schedule: scheduleOf(t, name), Batch: 2, Steps: 1, Experts: 64,
-			Selection: Selection{Method: indexer, Tokens: 1}, Prefill: Prefill{Prompt: int64(prompt)}}).TTFT
+			Selection: operator.Selection{Method: "indexer", Tokens: 1}, Prefill: Prefill{Prompt: int64(prompt)}}).TTFT
 	}
-	r := NewRoofline(machine, m, Selection{Method: indexer, Tokens: 1}, 64, 1)
-	plain := NewRoofline(machine, m, Selection{}, 64, 1)
+	gpu := machine.GPU
+	matrix, low, memory := float64(gpu.AchievedBF16.Value), float64(gpu.AchievedFP8.Value), 0.87*float64(gpu.MemoryBandwidth.Value)
+	project := func(s operator.Selection, queries float64) float64 {
+		o, err := operator.NewRoofline(operator.Config{Machine: machine, Model: m, Selection: s, Experts: 64}).Layer(0, &operator.Load{Queries: queries})
+		fatal.If(t, err)
+		return o.Project
+	}
 	const layers, heads, k = 61, 128, 2048.
 	for _, n := range []float64{1024, 2048, 2049, 32768} {
 		pairs := n * (n + 1) // of two prompts
-		scored := 2*64*128*pairs/r.low + 3*4*pairs/r.memory
-		own := r.attending(parameters(r.first), 2*n) - plain.attending(parameters(plain.first), 2*n) // projections of the indexer
+		scored := 2*64*128*pairs/low + 3*4*pairs/memory
+		own := project(operator.Selection{Method: "indexer", Tokens: 1}, 2*n) - project(operator.Selection{}, 2*n)
 		attention := 0.
 		if n > k {
-			latent := 2 * (k*(k+1) + 2*k*(n-k)) * heads * (2*512 + 64) / r.matrix
-			attention = latent - 2*pairs*heads*(128+64+128)/r.matrix
+			latent := 2 * (k*(k+1) + 2*k*(n-k)) * heads * (2*512 + 64) / matrix
+			attention = latent - 2*pairs*heads*(128+64+128)/matrix
 		}
 		near(t, "further time of an indexer", first("gpu", int(n))-first("dense", int(n)), layers*(scored+own+attention))
 	}
@@ -249,7 +243,7 @@ func TestFirstTokensInHalves(t *testing.T) {
 // An iteration in which all requests decode takes as long as a step of a batch.
 func TestIterationOfIndexer(t *testing.T) {
 	machine, m := parts(t, "h200", "deepseek-v3.2")
-	o := Options{Machine: machine, Model: m, Batch: 4, Experts: 64, Selection: Selection{Method: indexer, Tokens: 1}}
+	o := Options{Machine: machine, Model: m, Batch: 4, Experts: 64, Selection: operator.Selection{Method: "indexer", Tokens: 1}}
 	for _, context := range []int64{500, 5000} {
 		p, scaling, err := Decoding(int(context)-1, 2, false, m)
 		fatal.If(t, err)

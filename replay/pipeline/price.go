@@ -10,6 +10,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/replay/collective"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
@@ -66,15 +67,13 @@ type runner struct {
 	kvpr       *schedule.KVPR // the schedule, if it moves layers
 	ellm       *schedule.ELLM // the schedule, if it moves uncached tokens
 	host       *schedule.Host // the schedule, if the CPU attends
-	computer   Computer
+	operators  *operator.Set
 	factors    Uncertainty
-	network    *collective.Network // nil without tensor parallelism
+	group      *operator.Group     // nil without tensor parallelism
 	stages     *collective.Network // nil without pipeline parallelism
-	exchange   *exchange           // nil if no exchange between GPUs is priced
-	vocabulary float64             // of the whole model, 0 on one GPU
-	gpuRate    float64             // bytes/s of the GPU's memory
-	roofline   *Roofline
-	fitted     *Fitted       // nil with the roofline alone
+	exchange   *operator.Exchange  // nil if no exchange between GPUs is priced
+	lookup     *operator.Lookup
+	vocabulary float64       // of the whole model
 	moved      float64       // bytes of a moved entry
 	fetch      transfer.Path // host to device
 	hop        transfer.Path // host to device, of blocks that the SSD has read
@@ -146,7 +145,7 @@ func (r *runner) prepare() error {
 	case schedule.AttendsDensely(r.Schedule) && r.host == nil:
 		r.note(noMisses + "attention reads the whole context on the GPU")
 	case schedule.Selects(r.Schedule):
-		r.note("selection: %s", r.Selection.note())
+		r.note("selection: %s", r.Selection.Note())
 	case r.traits.Moves == schedule.MovesDropped:
 		r.note(noMisses + "the policy drops entries, and its own work is not counted")
 	}
@@ -154,7 +153,7 @@ func (r *runner) prepare() error {
 		r.noteHost()
 	}
 	if !schedule.Selects(r.Schedule) {
-		r.Selection = Selection{}
+		r.Selection = operator.Selection{}
 	}
 	if a := r.Ahead.Accuracy; a > 0 {
 		r.note("read-ahead: a share of %g of the SSD's reads is assumed known when a layer begins", a)
@@ -179,45 +178,47 @@ func (r *runner) prepare() error {
 	if r.Positions > 0 {
 		r.note("a step decodes %d positions of every request, but has the misses of the profile", r.Positions)
 	}
-	roofline := NewRoofline(r.Machine, r.Model, r.Selection, r.Experts, cmp.Or(r.Threads, r.Machine.Host.Threads()))
-	roofline.structure, _ = findStructure(r.Lookup) // check has found it
-	if s := roofline.structure; s != structures[0] && r.traits.Moves == schedule.MovesMisses {
-		r.note("lookup: %s, %s", s.name, s.summary)
+	var err error
+	if r.lookup, err = operator.ParseLookup(r.Lookup); err != nil {
+		return err
 	}
-	r.computer, r.gpuRate, r.roofline = roofline, roofline.memory, roofline
+	if r.traits.Moves == schedule.MovesMisses && !r.lookup.Default() {
+		r.note("lookup: %s", r.lookup)
+	}
 	missing, err := r.exchangeExperts()
 	if err != nil {
 		return err
 	}
-	roofline.exchange = r.exchange
-	if r.Kernels != nil {
-		estimator, err := r.Kernels(r.Machine.GPU)
-		if err != nil {
-			return err
-		}
-		if estimator != nil {
-			fitted := NewFitted(roofline, estimator)
-			fitted.sampled = max(r.vocabulary, fitted.sampled)
-			if r.Engine != nil {
-				fitted.gap, fitted.apart = r.Engine.Gap, r.Engine.Apart
-			}
-			r.computer, r.fitted = fitted, fitted
-		}
+	if r.operators, err = operator.New(operator.Config{
+		Machine: r.Machine, Model: r.Model, Selection: r.Selection, Lookup: r.lookup, Threads: r.threads(), Experts: r.Experts,
+		Exchange: r.exchange, Group: r.group, Engine: r.Engine, Dense: schedule.AttendsDensely(r.Schedule),
+	}, r.Kernels); err != nil {
+		return err
 	}
-	if r.Engine != nil {
-		_, kernels := r.computer.(*Fitted)
-		if note := r.Engine.note(kernels, r.network != nil); note != "" {
-			r.computer = &launched{r.computer, r}
-			r.note("%s", note)
-		}
+	if note := r.Engine.Note(r.operators.Basis != operator.ByRoofline, r.group != nil); note != "" {
+		r.note("%s", note)
 	}
 	if r.Operators != nil {
-		r.computer = r.Operators(r.computer)
+		r.operators.Replace(r.Operators)
 	}
 	r.factors = r.uncertainty()
 	r.noteExchange(missing)
 	return r.choosePaths()
 }
+
+func (r *runner) chooseEntry() {
+	if r.Entry != r.entry() {
+		r.note("entry: auto, because the schedule moves no misses")
+	}
+	r.Entry, r.moved = r.entry(), r.Scaling.EntryBytes
+	if !r.Entry.Own() {
+		r.moved *= r.Entry.Bytes(r.Model) / float64(r.Model.Entry.Value)
+		r.note("%s", r.Entry.Note(r.Model))
+	}
+}
+
+// threads returns the host's threads for lookups.
+func (r *runner) threads() int { return cmp.Or(r.Threads, r.Machine.Host.Threads()) }
 
 func (r *runner) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
@@ -234,10 +235,10 @@ func (r *runner) divideExperts() {
 		return
 	}
 	half, most, why := float64(r.Machine.GPU.Memory.Value)/2, int(r.Model.MoE.Experts.Value), "which leaves half of each free"
-	for r.Experts = 1; r.Experts < most && GPUWeights(r.Model, r.Experts) > half; {
+	for r.Experts = 1; r.Experts < most && r.Model.GPUBytes(r.Experts) > half; {
 		r.Experts = min(2*r.Experts, most)
 	}
-	if GPUWeights(r.Model, r.Experts) > half {
+	if r.Model.GPUBytes(r.Experts) > half {
 		why = "one GPU per expert, which leaves less than half of each free"
 	}
 	r.note("routed experts are divided among %d GPUs, %s", r.Experts, why)
@@ -249,9 +250,9 @@ func (r *runner) choosePaths() error {
 	gpus := max(1, int64(r.Machine.GPUs))
 	depth := max(1, cmp.Or(r.Depth, int64(r.Machine.ReadsInFlight))/gpus)
 	if r.Mapped {
-		depth = min(depth, int64(cmp.Or(r.Threads, r.Machine.Host.Threads())))
+		depth = min(depth, int64(r.threads()))
 		r.note("the SSD is read by faults of a mapped file: whole pages of 4 KiB without readahead, one for each of %d threads, and over PCIe the CPU stages the copy at %.4g GB/s (derived)",
-			cmp.Or(r.Threads, r.Machine.Host.Threads()), transfer.StagingRate/1e9)
+			r.threads(), transfer.StagingRate/1e9)
 	}
 	drives := transfer.NewSSD(r.Machine.Drive, r.Machine.Drives, depth)
 	drives.IOPS /= float64(gpus)
@@ -355,7 +356,7 @@ func (r *runner) run() (*Result, error) {
 		return nil, err
 	}
 	b := r.basis()
-	result.Notes = slices.Concat(r.notes, r.computer.Notes(), b.notes(cmp.Or(r.Machine.Shown, r.Machine.Name)), []string{r.factors.note(r.stepFactor(), first)})
+	result.Notes = slices.Concat(r.notes, r.operators.Notes(), b.notes(cmp.Or(r.Machine.Shown, r.Machine.Name)), []string{r.factors.note(r.stepFactor(), first)})
 	result.Labels = r.labels(b)
 	return result, nil
 }
@@ -389,7 +390,7 @@ func (r *runner) placePriced() {
 	}
 	if r.traits.Weights {
 		for layer := range int(r.Model.Layers.Value) {
-			r.traffic.H2D += LayerWeights(r.Model, layer, r.Experts)
+			r.traffic.H2D += r.Model.LayerBytes(layer, r.Experts)
 		}
 	}
 	if r.kvpr != nil {
@@ -424,10 +425,10 @@ func (r *runner) priceStep(step int) error {
 		r.step.Parts = append(r.step.Parts, p.layers)
 	}
 	var err error
-	if r.step.Output, err = r.computer.Output(r.whole.positions); err != nil {
+	if r.step.Output, err = r.operators.Output(r.whole.positions); err != nil {
 		return err
 	}
-	r.step.Embed, r.step.Gather = r.allReduce(r.whole.positions), r.gatherLogits(r.whole.positions)
+	r.step.Embed, r.step.Gather = r.group.AllReduce(r.whole.positions), r.group.GatherLogits(r.whole.positions)
 	if err := r.priceStages(&r.step); err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/pipelinetest"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
@@ -41,7 +42,7 @@ func options(t testing.TB, p *Profile, text string) Options {
 	machine, m := parts(t, "h100", "smollm2-135m")
 	scaling, err := NewScaling(p, m, "nearest", 0)
 	fatal.If(t, err)
-	selection, err := ParseSelection("auto", m)
+	selection, err := operator.ParseSelection("auto", m)
 	fatal.If(t, err)
 	return Options{Machine: machine, Model: m, Scaling: scaling, Selection: selection, Schedule: scheduleOf(t, text), Batch: 1, Threads: 16, Reserve: 0.1}
 }
@@ -174,7 +175,7 @@ func TestESSMemory(t *testing.T) {
 	if o.Scaling, err = NewScaling(p, o.Model, "stretch", 0); err != nil {
 		t.Fatal(err)
 	}
-	o.Selection, _ = ParseSelection("auto", o.Model)
+	o.Selection, _ = operator.ParseSelection("auto", o.Model)
 	o.Context, o.Experts, o.Steps = 32768, 32, 1
 	o.Batch = 54
 	r := priced(t, p, o)
@@ -465,33 +466,19 @@ func exactNames(t testing.TB) []string {
 	return slices.DeleteFunc(schedule.Names(), func(name string) bool { return !Decodes(scheduleOf(t, name), new(Profile)) })
 }
 
-func near(t testing.TB, what string, got, want float64) {
-	t.Helper()
-	if math.Abs(got-want) > 1e-9*max(1, math.Abs(want)) {
-		t.Errorf("%s is %.12g, expected %.12g", what, got, want)
-	}
-}
-
-func scheduleOf(t testing.TB, text string) schedule.Schedule {
-	t.Helper()
-	s, err := schedule.Parse(text)
-	fatal.If(t, err)
-	return s
-}
-
 // Operators can take no time. No machine's file makes them so.
 func TestStepOfNoTime(t *testing.T) {
 	p := read(t, realProfile(t))
 	o := options(t, p, "gpu")
-	o.Operators = func(usual Computer) Computer { return timeless{usual} }
+	o.Operators = func(usual operator.Pricer) operator.Pricer { return timeless{usual} }
 	if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "the operators give a step of 0 s") {
 		t.Errorf("%v, expected an error about the time", err)
 	}
 }
 
 // timeless are operators that take no time.
-type timeless struct{ Computer }
+type timeless struct{ operator.Pricer }
 
-func (timeless) Layer(int, *Load) (Operators, error) { return Operators{}, nil }
+func (timeless) Layer(int, *operator.Load) (operator.Times, error) { return operator.Times{}, nil }
 
 func (timeless) Output(float64) (float64, error) { return 0, nil }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 )
 
 // TestCSVNames checks that columns have the names of JSON's fields.
@@ -48,7 +49,7 @@ func TestPricesStateLabels(t *testing.T) {
 		if o.Scaling, err = NewScaling(p, o.Model, "stretch", topk); err != nil {
 			t.Fatal(err)
 		}
-		if o.Selection, err = ParseSelection("auto", o.Model); err != nil {
+		if o.Selection, err = operator.ParseSelection("auto", o.Model); err != nil {
 			t.Fatal(err)
 		}
 		o.Steps, o.Context = 1, 4096

@@ -62,7 +62,7 @@ func (it *Iterations) Room() Room {
 	r := it.r
 	gpu, m := r.Machine.GPU, r.Model
 	token, _ := r.activation(0)
-	vocabulary, hidden := max(r.vocabulary, float64(m.Vocabulary.Value)), hardware.HalfBytes*float64(m.Hidden.Value)
+	hidden := hardware.HalfBytes * float64(m.Hidden.Value)
 	total := float64(gpu.Memory.Value) - max(0, float64(gpu.Reserved.Or(usualReserved))-contextBytes)
 	fixed := max(r.Reserve*total, contextBytes) + hardware.HalfBytes*rotary(m)*float64(m.Context.Value)
 	switch {
@@ -81,12 +81,12 @@ func (it *Iterations) Room() Room {
 	// Top-k and top-p filter logits with a program for each SM or request, and a row of FP32 logits for each
 	// (vllm/v1/sample/ops/topk_topp_triton.py). The number of requests is rounded up to a power of two.
 	rows := min(float64(gpu.SMs.Value), math.Exp2(math.Ceil(math.Log2(float64(max(1, r.Batch))))))
-	fixed += rows * vocabulary * 4
+	fixed += rows * r.vocabulary * 4
 	buffers, layer := r.buffers(float64(r.Prefill.Chunk))
 	fixed += buffers
 	index, _ := r.held(r.Batch)
-	return Room{Total: total, Weights: GPUWeights(m, r.Experts), Fixed: fixed,
-		Token: token, Layer: layer, Kept: hidden, Output: sampled*vocabulary + drawn*hidden, Entry: float64(m.Entry.Value) * float64(m.Layers.Value), Index: index * float64(m.Layers.Value),
+	return Room{Total: total, Weights: m.GPUBytes(r.Experts), Fixed: fixed,
+		Token: token, Layer: layer, Kept: hidden, Output: sampled*r.vocabulary + drawn*hidden, Entry: float64(m.Entry.Value) * float64(m.Layers.Value), Index: index * float64(m.Layers.Value),
 		Host: float64(r.Machine.Host.Memory.Value) / float64(max(1, r.Machine.GPUs))}
 }
 
@@ -96,7 +96,7 @@ func (r *runner) buffers(tokens float64) (kept, layer float64) {
 	m := r.Model
 	if e := m.MoE; e != nil { // results of both products (TritonExperts in vllm/model_executor/layers/fused_moe)
 		hidden, wide := float64(m.Hidden.Value), float64(e.FFN.Value)
-		kept = tokens * float64(e.Active.Value) * (max(wide, hidden) + max(upMatrices(m)*wide, hidden)) * hardware.HalfBytes
+		kept = tokens * float64(e.Active.Value) * (max(wide, hidden) + max(float64(m.FFNMatrices.Value-1)*wide, hidden)) * hardware.HalfBytes
 	}
 	l := m.Latent
 	if l == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
@@ -25,7 +26,7 @@ type RowPricer struct {
 	Options
 	// Find returns the shape of a row's model, or nil if it is not known.
 	Find func(model string) *hardware.Model
-	// Selection is the method by which models find their Top-K, in the form of ParseSelection.
+	// Selection is the method by which models find their Top-K, in the form of operator.ParseSelection.
 	Selection string
 }
 
@@ -53,7 +54,7 @@ func (p *RowPricer) Price(ctx context.Context, r *result.Row) (*Result, error) {
 		return nil, fmt.Errorf("a step decodes %d positions: price its profile with kvreplay time --accept", r.StepTokens)
 	}
 	var err error
-	if o.Selection, err = ParseSelection(p.Selection, o.Model); err != nil {
+	if o.Selection, err = operator.ParseSelection(p.Selection, o.Model); err != nil {
 		return nil, err
 	}
 	o.Context = cmp.Or(o.Context, min(RowContext, int64(o.Model.Context.Value)))
@@ -72,7 +73,7 @@ func unknownShape(r *result.Row) error {
 // meanStep returns a profile of one step and layer that stands for all. Its counts are the sums of
 // the row. The scaling divides them by the stream-steps.
 func meanStep(r *result.Row, m *hardware.Model) (*Profile, *Scaling) {
-	heads, entry := keyHeads(m), float64(m.EntryPerHead())
+	heads, entry := m.KeyHeads(), float64(m.EntryPerHead())
 	if r.EntryBytes != nil && float64(*r.EntryBytes) == float64(m.Entry.Value) { // a layer shares its selection
 		heads, entry = 1, float64(m.Entry.Value)
 	}

@@ -74,7 +74,7 @@ func (s *Scaling) heads(p *Profile, m *hardware.Model) (needs []string) {
 	if profiled == 1 {
 		return nil
 	}
-	s.Heads, s.EntryBytes = keyHeads(m), float64(m.EntryPerHead())
+	s.Heads, s.EntryBytes = m.KeyHeads(), float64(m.EntryPerHead())
 	if s.Heads != float64(profiled) {
 		s.Factor *= s.Heads / float64(profiled)
 		s.Labels = s.Labels.With(result.LabelScaledHeads(s.Factor))

@@ -63,7 +63,7 @@ func (r *runner) priceStages(s *schedule.Step) error {
 		if p.same >= 0 {
 			queries = r.parts[p.same].positions
 		}
-		output, err := r.computer.Output(queries)
+		output, err := r.operators.Output(queries)
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/plan"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/trace"
@@ -135,7 +136,7 @@ func (s *Study) profile(t *Trace, r Replay, capacities []string) []*pipeline.Pro
 func (s *Study) Price(p *pipeline.Profile, order, selection string, o pipeline.Options) *pipeline.Result {
 	s.useDefaults(&o)
 	o.Schedule = Must(schedule.Parse(order))
-	o.Selection = Must(pipeline.ParseSelection(cmp.Or(selection, "auto"), o.Model))
+	o.Selection = Must(operator.ParseSelection(cmp.Or(selection, "auto"), o.Model))
 	r, err := pipeline.Price(s.Context, p, o)
 	if err != nil {
 		Check(fmt.Errorf("%s, batch %d: %w", order, o.Batch, err))
@@ -146,21 +147,21 @@ func (s *Study) Price(p *pipeline.Profile, order, selection string, o pipeline.O
 // Plan returns the first choice of `kvreplay plan` for a profile.
 func (s *Study) Plan(p *pipeline.Profile, order, selection string, o plan.Options) *plan.Candidate {
 	o.Schedule = Must(schedule.Parse(order))
-	o.Selection = Must(pipeline.ParseSelection(cmp.Or(selection, "auto"), o.Model))
+	o.Selection = Must(operator.ParseSelection(cmp.Or(selection, "auto"), o.Model))
 	o.Schedules = []schedule.Schedule{o.Schedule}
 	s.useDefaults(&o.Options)
 	return &Must(plan.Search(s.Context, []*pipeline.Profile{p}, o)).Candidates[0]
 }
 
 // Engine returns an engine of `kvreplay time --engine`.
-func (s *Study) Engine(name string) *pipeline.Engine { return Must(pipeline.ParseEngine(name)) }
+func (s *Study) Engine(name string) *operator.Engine { return Must(operator.ParseEngine(name)) }
 
 func (s *Study) useDefaults(o *pipeline.Options) {
 	if o.Kernels == nil {
 		o.Kernels = s.Kernels
 	}
 	o.Network = s.network
-	o.Engine = cmp.Or(o.Engine, s.Engine(pipeline.DefaultEngine))
+	o.Engine = cmp.Or(o.Engine, s.Engine(operator.DefaultEngine))
 }
 
 // Request is one decode step of each layer of one request, for papers that state counts instead of

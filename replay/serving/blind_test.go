@@ -12,6 +12,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/serving"
 )
 
@@ -61,7 +62,7 @@ func TestBlindRuns(t *testing.T) {
 	fatal.If(t, err)
 	machine, err := lib.Machine("rtx-pro-6000-server")
 	fatal.If(t, err)
-	engine, err := pipeline.ParseEngine(pipeline.DefaultEngine)
+	engine, err := operator.ParseEngine(operator.DefaultEngine)
 	fatal.If(t, err)
 	var b strings.Builder
 	b.WriteString("| model | GPUs | kernels | | " + strings.Join(blindFigures, " | ") + " |\n|---|---|---|---|" + strings.Repeat("---:|", len(blindFigures)) + "\n")

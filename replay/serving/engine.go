@@ -11,6 +11,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 )
 
 // Rows receives the rows of a run, in order of time. Functions may be nil.
@@ -351,7 +352,7 @@ func (e *replica) grow(j *Job, tokens int, f *flight) {
 		e.work.AddDecode(int64(j.Tokens()), int64(again))
 	} else {
 		e.step.Prefill += tokens
-		e.work.Chunks = append(e.work.Chunks, pipeline.Chunk{Tokens: int64(tokens), Before: int64(j.Computed)})
+		e.work.Chunks = append(e.work.Chunks, operator.Chunk{Tokens: int64(tokens), Before: int64(j.Computed)})
 	}
 	produces := tokens == j.Need()
 	before := j.Computed / e.BlockTokens

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 )
 
 // reference is the slow twin of engine. It holds all requests, and counts blocks anew whenever it
@@ -340,7 +341,7 @@ func (r *reference) launch(all []given, row StepRow, moves int64) {
 			row.Decode++
 			row.Again += g.again
 		} else {
-			x.Chunks = append(x.Chunks, pipeline.Chunk{Tokens: int64(g.tokens), Before: int64(g.before)})
+			x.Chunks = append(x.Chunks, operator.Chunk{Tokens: int64(g.tokens), Before: int64(g.before)})
 			row.Prefill += g.tokens
 		}
 		if g.last {

@@ -15,6 +15,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/serving"
 )
 
@@ -30,9 +31,9 @@ var serverRuns = []struct {
 	times          [2]float64
 	blind          [4]string
 }{
-	{"a40", "llama-3.1-8b", 1, 1, pipeline.DefaultEngine, "", [2]float64{77.9, 348.2}, [4]string{"–", "–", "−17.8 %", "−51.5 %"}},
-	{"a40", "llama-3.1-8b", 2, 1, pipeline.DefaultEngine, "", [2]float64{31.8, 111.0}, [4]string{"–", "–", "−15.2 %", "−38.4 %"}},
-	{"a40", "llama-3.1-8b", 4, 1, pipeline.DefaultEngine, "", [2]float64{41.5, 153.9}, [4]string{"–", "–", "−48.5 %", "−65.1 %"}},
+	{"a40", "llama-3.1-8b", 1, 1, operator.DefaultEngine, "", [2]float64{77.9, 348.2}, [4]string{"–", "–", "−17.8 %", "−51.5 %"}},
+	{"a40", "llama-3.1-8b", 2, 1, operator.DefaultEngine, "", [2]float64{31.8, 111.0}, [4]string{"–", "–", "−15.2 %", "−38.4 %"}},
+	{"a40", "llama-3.1-8b", 4, 1, operator.DefaultEngine, "", [2]float64{41.5, 153.9}, [4]string{"–", "–", "−48.5 %", "−65.1 %"}},
 	{"rtx-a6000", "llama-3.1-8b", 1, 1, "vllm-0.8", "vllm-rtx-a6000", [2]float64{}, [4]string{"15.3 %", "−2.8 %", "–", "–"}},
 	{"rtx-a6000", "llama-3.1-8b", 1, 2, "vllm-0.8", "vllm-rtx-a6000-two", [2]float64{}, [4]string{"6.1 %", "−2.2 %", "–", "–"}},
 	{"h100", "llama-3.1-70b", 4, 1, "vllm-0.8", "vllm-h100", [2]float64{26.72, 61.5}, [4]string{"5.3 %", "−5.9 %", "−7.1 %", "−11.7 %"}},
@@ -56,7 +57,7 @@ func TestServerRuns(t *testing.T) {
 		}
 		model, err := lib.Model(run.model)
 		fatal.If(t, err)
-		engine, err := pipeline.ParseEngine(run.engine)
+		engine, err := operator.ParseEngine(run.engine)
 		fatal.If(t, err)
 		e, err := serving.NewServed(context.Background(), serving.Engine{
 			Options: pipeline.Options{Machine: machine, Model: model, Engine: engine, Kernels: kernel.Fitted(lib), Reserve: 0.1,

@@ -15,6 +15,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/serving"
 	"github.com/kvreplay/kvreplay/replay/serving/servingtest"
 )
@@ -92,7 +93,7 @@ func TestRecordedRun(t *testing.T) {
 	fatal.If(t, err)
 	model, err := lib.Model("llama-3.1-8b")
 	fatal.If(t, err)
-	engine, err := pipeline.ParseEngine(pipeline.DefaultEngine)
+	engine, err := operator.ParseEngine(operator.DefaultEngine)
 	fatal.If(t, err)
 	measured := map[string]float64{"TPOT mean": 0.05, "TPOT p50": 0.05, "TPOT p90": 0.15, "TPOT p99": 0.15, "TTFT mean": 0.1, "TTFT p50": 0.1, "TTFT p90": 0.1,
 		"TTFT p99": 0.1, "KV blocks": 0, "running requests": 0.1, "waiting requests": 0.1, "KV blocks in use": 0.1}

@@ -16,6 +16,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -143,10 +144,10 @@ func (c *comparison) run(ctx context.Context, traces []*trace.File) (err error) 
 	if o.Schedule, err = schedule.Parse(s.Schedule); err != nil {
 		return err
 	}
-	if o.Selection, err = pipeline.ParseSelection(s.selection(), o.Model); err != nil {
+	if o.Selection, err = operator.ParseSelection(s.selection(), o.Model); err != nil {
 		return unable("%v", err)
 	}
-	if o.Entry, err = pipeline.ParseEntry(cmp.Or(s.Entry, "auto"), o.Model); err != nil {
+	if o.Entry, err = operator.ParseEntry(cmp.Or(s.Entry, "auto"), o.Model); err != nil {
 		return unable("%v", err)
 	}
 	o.Lookup, o.Path, o.Merge = s.Lookup, s.Path, s.Merge
@@ -204,7 +205,7 @@ func (c *comparison) serve(traces []*trace.File) (err error) {
 }
 
 // kindOf returns the kind of a system by its schedule, entry and policy.
-func kindOf(s schedule.Schedule, e pipeline.Entry, policy policies.Spec) Kind {
+func kindOf(s schedule.Schedule, e operator.Entry, policy policies.Spec) Kind {
 	t := s.Traits()
 	switch {
 	case policy.Entry.Traits.Offline:

@@ -22,6 +22,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/allocate"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
@@ -239,7 +240,7 @@ func (s *System) check(table policies.Table) error {
 	if schedule.AttendsDensely(order) != (s.Select.Lists == "") {
 		return fmt.Errorf("schedule %s and select.lists %q: expected lists for exactly the schedules that read selected or kept entries", s.Schedule, s.Select.Lists)
 	}
-	if err := pipeline.CheckSelection(s.selection()); err != nil {
+	if err := operator.CheckSelection(s.selection()); err != nil {
 		return err
 	}
 	if s.Preempt != "" && s.Schedule != "dense" {

@@ -22,6 +22,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -192,7 +193,7 @@ func TestEqualMemory(t *testing.T) {
 		if o.Schedule, err = schedule.Parse(list[0].Schedule); err != nil {
 			t.Fatal(err)
 		}
-		if o.Selection, err = pipeline.ParseSelection(list[0].selection(), o.Model); err != nil {
+		if o.Selection, err = operator.ParseSelection(list[0].selection(), o.Model); err != nil {
 			t.Fatal(err)
 		}
 		o.Lookup, o.Path = list[0].Lookup, list[0].Path

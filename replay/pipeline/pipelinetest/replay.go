@@ -1,4 +1,4 @@
-// Package pipelinetest makes profiles for tests of the packages that price them.
+// Package pipelinetest makes profiles, and finds machines and models, for tests of packages that price them.
 package pipelinetest
 
 import (

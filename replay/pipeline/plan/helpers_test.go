@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -11,34 +10,11 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/pipelinetest"
-	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
-func near(t testing.TB, what string, got, want float64) {
-	t.Helper()
-	if math.Abs(got-want) > 1e-9*max(1, math.Abs(want)) {
-		t.Errorf("%s is %.12g, expected %.12g", what, got, want)
-	}
-}
-
-func scheduleOf(t testing.TB, text string) schedule.Schedule {
-	t.Helper()
-	s, err := schedule.Parse(text)
-	fatal.If(t, err)
-	return s
-}
-
-func parts(t testing.TB, machine, model string) (*hardware.Machine, *hardware.Model) {
-	t.Helper()
-	lib, err := hardware.Load("")
-	fatal.If(t, err)
-	m, err := lib.Machine(machine)
-	fatal.If(t, err)
-	shape, err := lib.Model(model)
-	fatal.If(t, err)
-	return m, shape
-}
+var near, scheduleOf, parts = pipelinetest.Near, pipelinetest.Schedule, pipelinetest.Parts
 
 // realProfile replays a bundled trace and returns the profile's path.
 func realProfile(t testing.TB) string {
@@ -59,7 +35,7 @@ func priceOptions(t testing.TB, p *pipeline.Profile, machine *hardware.Machine, 
 	t.Helper()
 	scaling, err := pipeline.NewScaling(p, m, "nearest", 0)
 	fatal.If(t, err)
-	selection, err := pipeline.ParseSelection("auto", m)
+	selection, err := operator.ParseSelection("auto", m)
 	fatal.If(t, err)
 	return pipeline.Options{Machine: machine, Model: m, Scaling: scaling, Selection: selection, Schedule: scheduleOf(t, text), Batch: 1, Reserve: 0.1}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/collective"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/pipelinetest"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
@@ -150,13 +151,13 @@ func TestPlanFindsThePeak(t *testing.T) {
 
 // stairs are operators whose step takes the time of the highest stair that the batch reaches.
 type stairs struct {
-	pipeline.Computer
+	operator.Pricer
 	from  []float64 // requests
 	takes []float64 // s
 }
 
-func (stairs) Layer(int, *pipeline.Load) (pipeline.Operators, error) {
-	return pipeline.Operators{}, nil
+func (stairs) Layer(int, *operator.Load) (operator.Times, error) {
+	return operator.Times{}, nil
 }
 
 func (s stairs) Output(queries float64) (t float64, err error) {
@@ -175,7 +176,7 @@ func TestPlanNamesTheSLOOfAFasterBatch(t *testing.T) {
 	for most, want := range map[int]Binding{8: BindsBatch, 16: BindsThroughput, 24: BindsThroughput, 64: BindsSLO} {
 		o := planOptions(t, p, "gpu")
 		o.MaxBatch, o.SLO = most, 2.5e-3
-		o.Operators = func(usual pipeline.Computer) pipeline.Computer {
+		o.Operators = func(usual operator.Pricer) operator.Pricer {
 			return stairs{usual, []float64{1, 9, 13}, []float64{1e-3, 2e-3, 3e-3}}
 		}
 		plan, err := Search(t.Context(), []*pipeline.Profile{p}, o)
@@ -277,7 +278,7 @@ func TestPlanOfEntries(t *testing.T) {
 	o.MaxBatch = 1
 	plan := func(text string) map[string]Candidate {
 		var err error
-		o.Entry, err = pipeline.ParseEntry(text, o.Model)
+		o.Entry, err = operator.ParseEntry(text, o.Model)
 		fatal.If(t, err)
 		planned, err := Search(t.Context(), []*pipeline.Profile{p}, o)
 		fatal.If(t, err)
@@ -363,7 +364,7 @@ func BenchmarkPlan(b *testing.B) {
 	o.Machine, o.Model = parts(b, "h200", "deepseek-v3.2")
 	o.Context, o.SLO = 32768, 0.1
 	var err error
-	if o.Selection, err = pipeline.ParseSelection("auto", o.Model); err != nil {
+	if o.Selection, err = operator.ParseSelection("auto", o.Model); err != nil {
 		b.Fatal(err)
 	}
 	for _, name := range []string{"layerwise", "tbo", "sfc", "kvpr", "flexgen", "gpu"} {

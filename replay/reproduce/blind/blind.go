@@ -11,6 +11,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
@@ -297,7 +298,7 @@ func (b *bench) result(row reproduce.Row, line string) *pipeline.Result {
 		p, o.Scaling = selected(row, m)
 		schedule, selection = "da:attend=whole", fmt.Sprintf("mean:tokens=%d", chunk)
 		o.Lookup = "hash"
-		o.Entry = reproduce.Must(pipeline.ParseEntry("v:rank=160", m))
+		o.Entry = reproduce.Must(operator.ParseEntry("v:rank=160", m))
 	} else if topk := optional(row, "topk"); topk > 0 { // sparse attention, all KV on the GPU
 		r := reproduce.Request{Context: int64(row.Int("prompt")), Demand: int64(topk), Resident: int64(topk)}
 		p, o.Scaling = r.Profile(m)

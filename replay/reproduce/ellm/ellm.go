@@ -9,6 +9,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
@@ -109,8 +110,8 @@ func (b *bench) counted() (again, decode float64) {
 	card, machine := *b.machine.GPU, *b.machine
 	card.MemoryBandwidth.Value, card.AchievedMemoryBandwidth = 1e30, hardware.Fact[hardware.BytesPerSecond]{}
 	machine.GPU = &card
-	r := pipeline.NewRoofline(&machine, &m, pipeline.Selection{}, 1, 1)
-	load := pipeline.Load{Requests: 1, Queries: 1, Context: 1001, Scored: 1001, Again: 500, Pairs: 500 * 500 / 2}
+	r := operator.NewRoofline(operator.Config{Machine: &machine, Model: &m})
+	load := operator.Load{Requests: 1, Queries: 1, Context: 1001, Scored: 1001, Again: 500, Pairs: 500 * 500 / 2}
 	o := reproduce.Must(r.Layer(0, &load))
 	logits := reproduce.Must(r.Output(1))
 	rate, layers := float64(card.AchievedBF16.Value), b.shape.layers

@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/optimize"
 
 	"github.com/kvreplay/kvreplay/replay/kernel"
-	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/pipeline/plan"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
@@ -19,7 +18,7 @@ const waiting = 512
 func (b *bench) gpuOf(flops float64) gpu {
 	card := b.machine.GPU
 	return gpu{flops: flops, bandwidth: float64(card.MemoryBandwidth.Value), memory: 0.9 * float64(card.Memory.Value),
-		weights: pipeline.GPUWeights(b.model, 1)}
+		weights: b.model.GPUBytes(1)}
 }
 
 // optimiser holds Eq. 1: the best batch and share.

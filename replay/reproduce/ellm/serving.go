@@ -9,6 +9,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 	"github.com/kvreplay/kvreplay/replay/serving"
 )
@@ -83,7 +84,7 @@ func (b *bench) serve(x experiment, s system, literal bool) *serving.Summary {
 		machine.GPU = &card
 	}
 	e := serving.Engine{
-		Options: pipeline.Options{Machine: &machine, Model: b.Model(x.model), Kernels: b.Kernels, Engine: reproduce.Must(pipeline.ParseEngine("graphs")),
+		Options: pipeline.Options{Machine: &machine, Model: b.Model(x.model), Kernels: b.Kernels, Engine: reproduce.Must(operator.ParseEngine("graphs")),
 			Reserve: 0.1, TensorParallel: x.gpus, Network: pipeline.Networks(b.Library)},
 		Preempt: s.preempt, BlockTokens: 16, Budget: 2048, MaxRunning: waiting, Uncached: s.partial, Fused: s.partial, Elastic: s.partial,
 	}

@@ -143,7 +143,7 @@ func (b *bench) memory() {
 		d.Set("largest", float64(found.Batch), p.Row)
 	}
 	cache := full * short * float64(b.model.Layers.Value) * float64(b.model.Entry.Value+b.model.Indexer.Entry.Value)
-	weights := pipeline.GPUWeights(b.model, expertGPUs)
+	weights := b.model.GPUBytes(expertGPUs)
 	d.Set("share", 100*(cache+weights)/float64(b.machine.GPU.Memory.Value))
 	d.Let("quarter", full/4)
 	d.Let("cache", hardware.Bytes(cache))

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/kvreplay/kvreplay/metrics/render/figure"
-	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
@@ -87,7 +87,7 @@ func (b *bench) overlap(computing step) {
 //
 // g is the share of the SMs that the gather kernel takes, which both overlaps expose.
 func (b *bench) switchPoint(computing step) float64 {
-	load := pipeline.Load{Requests: overlapBatch, Queries: overlapBatch * overlapMTP, Context: overlapBatch * long}
+	load := operator.Load{Requests: overlapBatch, Queries: overlapBatch * overlapMTP, Context: overlapBatch * long}
 	o := reproduce.Must(b.operators(b.roofline(), computing, overlapMTP, long).Layer(int(b.model.Layers.Value)-1, &load))
 	path := reproduce.Must(transfer.NewLink(b.machine.Link).Path(transfer.HostToDevice, transfer.Kernel))
 	cost := path.Cost(transfer.Layout{EntryBytes: int64(b.model.Entry.Value)}.Request(overlapBatch, overlapBatch))

@@ -14,6 +14,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
@@ -62,7 +63,7 @@ func (b *bench) price(x *setting) *pipeline.Result {
 	o.Batch, o.Positions, o.Accept = x.batch, x.mtp, x.accept
 	o.Scaling = reproduce.Must(pipeline.NewScaling(x.profile, b.model, "", 0))
 	o.Engine = b.Engine("none") // the fitted step includes it
-	o.Operators = func(usual pipeline.Computer) pipeline.Computer {
+	o.Operators = func(usual operator.Pricer) operator.Pricer {
 		return b.operators(usual, x.computing, x.mtp, x.context)
 	}
 	return b.Price(x.profile, x.schedule, "", o)
@@ -93,20 +94,20 @@ func (b *bench) even(misses, context int) *pipeline.Profile {
 // tokens is divided among them. The fixed part (weights, launches, waiting for other GPUs) belongs
 // to the feed-forward network, so no fetch hides behind it. Lookups are part of the selection.
 type operators struct {
-	pipeline.Computer // of lookups by the CPU
-	computing         step
-	share             [5]float64 // of the divided part: project, select, pre, attend, post
-	layers, mtp       float64
+	operator.Pricer // of lookups by the CPU
+	computing       step
+	share           [5]float64 // of the divided part: project, select, pre, attend, post
+	layers, mtp     float64
 }
 
 // operators returns the operators of steps of mtp positions at a context.
-func (b *bench) operators(usual pipeline.Computer, computing step, mtp, context int) *operators {
+func (b *bench) operators(usual operator.Pricer, computing step, mtp, context int) *operators {
 	return &operators{usual, computing, b.division(context), float64(b.model.Layers.Value), float64(mtp)}
 }
 
 // Layer returns the times of one of the equal layers.
-func (c *operators) Layer(layer int, l *pipeline.Load) (o pipeline.Operators, err error) {
-	if o, err = c.Computer.Layer(layer, l); err != nil {
+func (c *operators) Layer(layer int, l *operator.Load) (o operator.Times, err error) {
+	if o, err = c.Pricer.Layer(layer, l); err != nil {
 		return o, err
 	}
 	for i, v := range []*float64{&o.Project, &o.Select, &o.Pre, &o.Attend, &o.Post} {
@@ -121,10 +122,10 @@ func (c *operators) Layer(layer int, l *pipeline.Load) (o pipeline.Operators, er
 // Output returns 0, because the step's time includes the logits.
 func (c *operators) Output(float64) (float64, error) { return 0, nil }
 
-// roofline returns the computer that divides a step among operators.
-func (b *bench) roofline() *pipeline.Roofline {
-	selection := reproduce.Must(pipeline.ParseSelection("auto", b.model))
-	return pipeline.NewRoofline(b.machine, b.model, selection, expertGPUs, 1)
+// roofline returns the prices that divide a step among operators.
+func (b *bench) roofline() *operator.Roofline {
+	selection := reproduce.Must(operator.ParseSelection("auto", b.model))
+	return operator.NewRoofline(operator.Config{Machine: b.machine, Model: b.model, Selection: selection, Experts: expertGPUs})
 }
 
 // division returns the operators' shares on the roofline of the machine, far from the range limited
@@ -133,7 +134,7 @@ func (b *bench) division(context int) (x [5]float64) {
 	roofline := b.roofline()
 	at := func(queries float64) (x [5]float64) {
 		k, c := float64(b.model.Indexer.TopK.Value), float64(context)
-		load := pipeline.Load{Requests: queries / 2, Queries: queries, Context: queries / 2 * c, Scored: queries * c,
+		load := operator.Load{Requests: queries / 2, Queries: queries, Context: queries / 2 * c, Scored: queries * c,
 			Demand: queries / 2 * k, Attended: queries * k, Bytes: queries / 2 * k * float64(b.model.Entry.Value)}
 		for i := range int(b.model.Layers.Value) {
 			o := reproduce.Must(roofline.Layer(i, &load))

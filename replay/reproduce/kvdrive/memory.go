@@ -7,6 +7,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
@@ -35,7 +36,7 @@ func (b *bench) on(m *hardware.Model, batch int, context int64, schedule, select
 	r := reproduce.Request{Context: context, Demand: n * h.demand, Misses: n * h.misses, Resident: n * h.resident}
 	p, scaling := r.Profile(m)
 	o := pipeline.Options{Machine: b.l20, Model: m, Batch: batch, Threads: 16, Depth: 64, Scaling: scaling}
-	o.Entry = reproduce.Must(pipeline.ParseEntry(cmp.Or(h.entry, "auto"), m))
+	o.Entry = reproduce.Must(operator.ParseEntry(cmp.Or(h.entry, "auto"), m))
 	return b.Price(p, schedule, selection, o)
 }
 

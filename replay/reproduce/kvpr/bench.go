@@ -4,6 +4,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
@@ -58,7 +59,7 @@ func (b *bench) price(s setting, r rates) *pipeline.Result {
 	}
 	o := pipeline.Options{Machine: &m, Threads: 1, Kernels: kernel.None, Engine: b.Engine("none")}
 	if s.static {
-		o.Operators = func(usual pipeline.Computer) pipeline.Computer { return overheadOnly{usual, r.overhead} }
+		o.Operators = func(usual operator.Pricer) operator.Pricer { return overheadOnly{usual, r.overhead} }
 	}
 	return b.decode(s, o)
 }
@@ -83,13 +84,13 @@ func (b *bench) decode(s setting, o pipeline.Options) *pipeline.Result {
 
 // overheadOnly are operators of a layer that takes some seconds in addition to moving and recomputing.
 type overheadOnly struct {
-	pipeline.Computer
+	operator.Pricer
 	seconds float64
 }
 
 // Layer returns the overhead as the time of the output projection and the FFN.
-func (c overheadOnly) Layer(layer int, l *pipeline.Load) (o pipeline.Operators, err error) {
-	o, err = c.Computer.Layer(layer, l)
+func (c overheadOnly) Layer(layer int, l *operator.Load) (o operator.Times, err error) {
+	o, err = c.Pricer.Layer(layer, l)
 	o.Project, o.Pre, o.AttendAll, o.Post = 0, 0, 0, c.seconds
 	return o, err
 }

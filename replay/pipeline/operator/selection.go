@@ -1,4 +1,4 @@
-package pipeline
+package operator
 
 import (
 	"fmt"
@@ -27,29 +27,32 @@ type method struct {
 	name, usage, summary string
 	set                  Selection // defaults of the options
 	options              func(s *Selection) []policies.Option
-	cost                 func(s Selection, m *hardware.Model) cost
+	cost                 func(s Selection, m *hardware.Model) SelectionCost
 	kernels              int // launches of the public code, 0 if they are not counted
 }
 
-// cost is the work and the memory of a selection in one layer.
-type cost struct {
-	token   float64 // bytes of a token that the GPU keeps
-	read    float64 // bytes of a token that a scoring reads
-	request float64 // bytes of a request that the GPU keeps and a scoring reads
+// SelectionCost is the memory and the work of a selection in one layer.
+type SelectionCost struct {
+	Token   float64 // bytes of a token that the GPU keeps
+	Request float64 // bytes of a request that the GPU keeps and a scoring reads
+	Held    float64 // bytes of the weights that the GPU keeps
+	Host    HostIndex
 	weights float64 // FP16 numbers that all requests share, read once and multiplied with queries
-	held    float64 // bytes of these that the GPU keeps
+	read    float64 // bytes of a token that a scoring reads
 	flop    float64 // to score one token of context for one query
 	query   float64 // FLOP of one query, with any context
 	scores  float64 // scores of a token for one query: one for each head that selects
-	host    hostIndex
 }
 
-// hostIndex is the part of an index in host memory.
-type hostIndex struct {
-	token, request float64 // bytes kept
+// HostIndex is the part of an index in host memory.
+type HostIndex struct {
+	Token, Request float64 // bytes kept
 	scan           float64 // bytes that one query reads for each token of context
 	touches        float64 // dependent accesses of one query
 }
+
+// Searched reports whether queries search the index on the host.
+func (h HostIndex) Searched() bool { return h.touches > 0 }
 
 // indexer is the name of the method of models that bring an indexer.
 const indexer = "indexer"
@@ -125,7 +128,7 @@ func ParseSelection(text string, m *hardware.Model) (s Selection, err error) {
 	s = k.set
 	s.Method = name
 	if _, err = policies.ParseOptions(options, s.options()...); err == nil {
-		err = s.divides(keyDim(m))
+		err = s.divides(m.KeyDim())
 	}
 	if err != nil {
 		err = fmt.Errorf("selection %s: %w", text, err)
@@ -179,45 +182,46 @@ func (s Selection) String() string {
 	return s.Method + ":" + text
 }
 
-func (s Selection) note() string {
+// Note returns the text of the selection with its assumptions.
+func (s Selection) Note() string {
 	if s.Method == "lsh" {
 		return s.String() + ". The GPU waits for the host's search, with keys assumed evenly in buckets"
 	}
 	return s.String()
 }
 
-// cost returns the work and the memory of the selection for a model.
-func (s Selection) cost(m *hardware.Model) cost {
+// Cost returns the work and the memory of the selection for a model.
+func (s Selection) Cost(m *hardware.Model) SelectionCost {
 	if k := s.method(); k != nil {
 		return k.cost(s, m)
 	}
-	return cost{}
+	return SelectionCost{}
 }
 
 // indexerCost is that of the model's own indexer, whose heads share a key (DeepSeek-V3.2-Exp).
-func indexerCost(_ Selection, m *hardware.Model) cost {
+func indexerCost(_ Selection, m *hardware.Model) SelectionCost {
 	entry := float64(m.Indexer.Entry.Value)
-	return cost{token: entry, read: entry, scores: 1,
+	return SelectionCost{Token: entry, read: entry, scores: 1,
 		flop: 2 * float64(m.Indexer.Heads.Value) * float64(m.Indexer.HeadDim.Value)}
 }
 
 // groupCost returns the cost of some vectors per group of tokens and KV head: the channel-wise
 // minimum and maximum of keys, their mean, a centroid, or the key itself. KVDrive clusters the mean
 // keys of chunks and keeps the centroids alone (section 4), one per 16 tokens.
-func groupCost(vectors float64) func(s Selection, m *hardware.Model) cost {
-	return func(s Selection, m *hardware.Model) cost {
+func groupCost(vectors float64) func(s Selection, m *hardware.Model) SelectionCost {
+	return func(s Selection, m *hardware.Model) SelectionCost {
 		tokens := float64(max(1, s.Tokens))
 		perToken := vectors / tokens
-		bytes := perToken * keyHeads(m) * keyDim(m) * hardware.HalfBytes
-		return cost{token: bytes, read: bytes, scores: keyHeads(m) / tokens,
-			flop: 2 * perToken * float64(m.QueryHeads.Value) * keyDim(m)}
+		bytes := perToken * m.KeyHeads() * m.KeyDim() * hardware.HalfBytes
+		return SelectionCost{Token: bytes, read: bytes, scores: m.KeyHeads() / tokens,
+			flop: 2 * perToken * float64(m.QueryHeads.Value) * m.KeyDim()}
 	}
 }
 
 // meanCost is that of ShadowKV's means. The public code gives each group the largest weight that a
 // query head has for it (models/kv_cache.py, get_retrieval_position_ids). A product writes the
 // scores of all query heads, the softmax reads them and writes weights, and the maximum reads these.
-func meanCost(s Selection, m *hardware.Model) cost {
+func meanCost(s Selection, m *hardware.Model) SelectionCost {
 	const passes = 4
 	c := groupCost(1)(s, m)
 	c.read += passes * hardware.HalfBytes * float64(m.QueryHeads.Value) / float64(max(1, s.Tokens))
@@ -235,12 +239,12 @@ const meanKernels = 1 + 3 + 1 + 14 + 1
 // of the estimated share are gathered with sums and sizes, which reads and writes them. Attention
 // then reads the copies. The public code has clusters of 16 tokens. It computes a quarter of them,
 // and fetches 1.8 % (cache_hub/retroinfer_cache.py, and generate_config for the numbers).
-func waveCost(s Selection, m *hardware.Model) cost {
-	heads, dim, tokens := keyHeads(m), keyDim(m), float64(s.Tokens)
+func waveCost(s Selection, m *hardware.Model) SelectionCost {
+	heads, dim, tokens := m.KeyHeads(), m.KeyDim(), float64(s.Tokens)
 	vector := hardware.HalfBytes * dim
 	flop := 2 * float64(m.QueryHeads.Value) * dim / tokens
 	estimated := 3 * s.Share * (2*vector + hardware.HalfBytes)
-	return cost{token: heads * (2*vector + hardware.HalfBytes + 1) / tokens, read: heads * (vector + 1 + estimated) / tokens,
+	return SelectionCost{Token: heads * (2*vector + hardware.HalfBytes + 1) / tokens, read: heads * (vector + 1 + estimated) / tokens,
 		flop: flop * (1 + 2*s.Share), scores: heads / tokens}
 }
 
@@ -248,11 +252,11 @@ func waveCost(s Selection, m *hardware.Model) cost {
 // columns of K and of the query weights. It multiplies the latter with the input of the layer before
 // (public code, speedup/infinigen/infinigen/kv_selection_controller.py, speculate_attention). The
 // share is 0.2 in speedup/scripts.
-func partialCost(s Selection, m *hardware.Model) cost {
-	columns, queries := math.Floor(s.Share*keyDim(m)), float64(m.QueryHeads.Value)
-	bytes, weights := keyHeads(m)*columns*hardware.HalfBytes, float64(m.Hidden.Value)*queries*columns
-	return cost{token: bytes, read: bytes, weights: weights, held: hardware.HalfBytes * weights,
-		flop: 2 * queries * columns, query: 2 * weights, scores: keyHeads(m)}
+func partialCost(s Selection, m *hardware.Model) SelectionCost {
+	columns, queries := math.Floor(s.Share*m.KeyDim()), float64(m.QueryHeads.Value)
+	bytes, weights := m.KeyHeads()*columns*hardware.HalfBytes, float64(m.Hidden.Value)*queries*columns
+	return SelectionCost{Token: bytes, read: bytes, weights: weights, Held: hardware.HalfBytes * weights,
+		flop: 2 * queries * columns, query: 2 * weights, scores: m.KeyHeads()}
 }
 
 // productCost is that of PQCache's product quantisation (arXiv 2407.12820). A key is divided into
@@ -261,11 +265,11 @@ func partialCost(s Selection, m *hardware.Model) cost {
 // vq_method/retrieval_based/pq_search.py, decoding_attn_GQA_euc). run_llama.sh has 2 parts of 6
 // bits. Codes lie on the GPU in bits here. In the public code each layer copies them from the host
 // and makes integers of 64 bits.
-func productCost(s Selection, m *hardware.Model) cost {
-	heads, queries, centroids := keyHeads(m), float64(m.QueryHeads.Value), math.Exp2(float64(s.Bits))
+func productCost(s Selection, m *hardware.Model) SelectionCost {
+	heads, queries, centroids := m.KeyHeads(), float64(m.QueryHeads.Value), math.Exp2(float64(s.Bits))
 	codes := heads * float64(s.Parts*s.Bits) / 8
-	return cost{token: codes, read: codes, request: heads * centroids * keyDim(m) * hardware.HalfBytes,
-		flop: queries * float64(s.Parts), query: 2 * queries * keyDim(m) * centroids, scores: heads}
+	return SelectionCost{Token: codes, read: codes, Request: heads * centroids * m.KeyDim() * hardware.HalfBytes,
+		flop: queries * float64(s.Parts), query: 2 * queries * m.KeyDim() * centroids, scores: heads}
 }
 
 // hashCost is that of MagicPIG's hash tables (arXiv 2410.16179). The GPU multiplies a query with
@@ -274,13 +278,21 @@ func productCost(s Selection, m *hardware.Model) cost {
 // per token, and begin and end of 2^bits buckets. Each query head has the norm of a key in 4 B.
 // Layers share the vectors by 16. Keys are assumed to be spread evenly over buckets. The host's
 // search counts as selection, for which the GPU waits. Attention is not moved to the host.
-func hashCost(s Selection, m *hardware.Model) cost {
+func hashCost(s Selection, m *hardware.Model) SelectionCost {
 	const number, sharing = 4., 16.
-	heads, queries, tables := keyHeads(m), float64(m.QueryHeads.Value), float64(s.Parts)
-	buckets, vectors := math.Exp2(float64(s.Bits)), tables*float64(s.Bits)*keyDim(m)
-	return cost{weights: heads * vectors, held: hardware.HalfBytes * heads * vectors / sharing, query: 2 * queries * vectors,
-		host: hostIndex{token: number * (heads*tables + queries), request: 2 * number * heads * tables * buckets,
+	heads, queries, tables := m.KeyHeads(), float64(m.QueryHeads.Value), float64(s.Parts)
+	buckets, vectors := math.Exp2(float64(s.Bits)), tables*float64(s.Bits)*m.KeyDim()
+	return SelectionCost{weights: heads * vectors, Held: hardware.HalfBytes * heads * vectors / sharing, query: 2 * queries * vectors,
+		Host: HostIndex{Token: number * (heads*tables + queries), Request: 2 * number * heads * tables * buckets,
 			scan: number * queries * tables / buckets, touches: queries * tables}}
+}
+
+// TopK returns the number of tokens that a query attends to if the model's indexer selects, else 0.
+func (s Selection) TopK(m *hardware.Model) int64 {
+	if s.Method == indexer {
+		return int64(m.Indexer.TopK.Value)
+	}
+	return 0
 }
 
 // kernels returns the number of kernels of the selection whose launches count.
@@ -293,9 +305,9 @@ func (s Selection) kernels() float64 {
 
 // selecting returns the time to score the index and find the Top-K.
 func (r *Roofline) selecting(l *Load) float64 {
-	c := r.Selection.cost(r.Model)
-	gpu := r.scoring(l.Scored, l.Queries*c.query, l.Context*c.read+l.Requests*c.request+hardware.HalfBytes*c.weights)
-	return gpu + l.Scored*c.host.scan/r.host + l.Queries*c.host.touches*r.latency/float64(r.Threads)
+	c := r.Selection.Cost(r.Model)
+	gpu := r.scoring(l.Scored, l.Queries*c.query, l.Context*c.read+l.Requests*c.Request+hardware.HalfBytes*c.weights)
+	return gpu + l.Scored*c.Host.scan/r.host + l.Queries*c.Host.touches*r.latency/float64(r.Threads)
 }
 
 // scoring returns the time to score tokens × query tokens and to find the best. more is further arithmetic,
@@ -305,7 +317,7 @@ func (r *Roofline) scoring(scored, more, bytes float64) float64 {
 	if r.Selection.Method == indexer {
 		rate = r.low // its keys are FP8
 	}
-	c := r.Selection.cost(r.Model)
+	c := r.Selection.Cost(r.Model)
 	return r.at(scored*c.flop+more, rate, bytes) + r.at(0, 1, scored*c.scores*4*topkPasses)
 }
 

@@ -1,4 +1,4 @@
-package pipeline
+package operator
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ type Fitted struct {
 	estimator *kernel.Estimator
 	sampled   float64                   // logits of a query that the sampler reads
 	gap       float64                   // idle time after a kernel, in seconds
-	apart     bool                      // see Engine.Apart
+	apart     bool                      // of Engine
 	known     map[kernel.Kernel]float64 // times of earlier calls
 	layers    map[layerKey]layerKernels // of earlier calls
 	outputs   map[[2]float64]float64    // by queries and sampled, of earlier calls
@@ -38,7 +38,14 @@ type layerKey struct {
 
 // NewFitted returns the kernel model of a GPU for the roofline's model.
 func NewFitted(r *Roofline, e *kernel.Estimator) *Fitted {
-	return &Fitted{roofline: r, estimator: e, sampled: float64(r.Model.Vocabulary.Value), known: map[kernel.Kernel]float64{}, layers: map[layerKey]layerKernels{}, outputs: map[[2]float64]float64{}}
+	f := &Fitted{roofline: r, estimator: e, sampled: float64(r.Model.Vocabulary.Value), known: map[kernel.Kernel]float64{}, layers: map[layerKey]layerKernels{}, outputs: map[[2]float64]float64{}}
+	if r.Group != nil {
+		f.sampled = r.Group.Vocabulary
+	}
+	if r.Engine != nil {
+		f.gap, f.apart = r.Engine.Gap, r.Engine.Apart
+	}
+	return f
 }
 
 // Notes returns the assumptions.
@@ -77,7 +84,7 @@ func (f *Fitted) Notes() []string {
 
 // indexes reports whether the model's indexer selects the entries of a latent cache.
 func (f *Fitted) indexes() bool {
-	return f.roofline.topk() > 0 && f.roofline.Model.Latent != nil
+	return f.roofline.Selection.TopK(f.roofline.Model) > 0 && f.roofline.Model.Latent != nil
 }
 
 // once returns the time of a kernel and of the gap after it.
@@ -101,9 +108,6 @@ func (f *Fitted) seconds(k kernel.Kernel) float64 {
 	return t
 }
 
-// matrix is a matrix of weights.
-type matrix struct{ out, in float64 }
-
 // products returns the time to multiply tokens with each of some matrices of a part.
 func (f *Fitted) products(tokens float64, part hardware.Part, all []matrix) (sum float64) {
 	model := f.roofline.Model
@@ -115,7 +119,7 @@ func (f *Fitted) products(tokens float64, part hardware.Part, all []matrix) (sum
 }
 
 // Layer prices one layer's operators.
-func (f *Fitted) Layer(layer int, l *Load) (o Operators, err error) {
+func (f *Fitted) Layer(layer int, l *Load) (o Times, err error) {
 	if o, err = f.roofline.Layer(layer, l); err != nil {
 		return o, err
 	}
@@ -138,12 +142,12 @@ func (f *Fitted) Layer(layer int, l *Load) (o Operators, err error) {
 	o.AttendAll += f.unequal(l, o.AttendAll, attend)
 	if l.Remade && l.Context > 0 { // a share of the product of all positions
 		hidden := float64(m.Hidden.Value)
-		all := f.products(l.Context, hardware.Attention, []matrix{{keyValueWeights(m) / hidden, hidden}})
+		all := f.products(l.Context, hardware.Attention, []matrix{{m.KeyValueParameters() / hidden, hidden}})
 		o.Recompute = all * l.Requests / l.Context
 	}
 	o.AttendChunks = 0
 	for i, c := range l.Chunks { // one kernel, which is launched once
-		o.AttendChunks += f.prompts(f.causal(1, float64(c.Tokens), c.pairs()), c.pairs(), c.selected(f.roofline.topk()), float64(c.Tokens+c.Before))
+		o.AttendChunks += f.prompts(f.causal(1, float64(c.Tokens), c.Pairs()), c.Pairs(), c.Selected(f.roofline.Selection.TopK(f.roofline.Model)), float64(c.Tokens+c.Before))
 		if i > 0 {
 			o.AttendChunks -= f.estimator.Launch(kernel.Prefill) + f.gap
 		}
@@ -294,7 +298,7 @@ func (f *Fitted) causal(requests, tokens, pairs float64) float64 {
 // prompts is that of the roofline, with the launch of attention in the latent space.
 func (f *Fitted) prompts(dense, pairs, selected, tokens float64) float64 {
 	launch := 0.
-	if f.roofline.topk() > 0 && selected < pairs {
+	if f.roofline.Selection.TopK(f.roofline.Model) > 0 && selected < pairs {
 		launch = f.estimator.Launch(kernel.Prefill) + f.gap
 	}
 	return launch + f.roofline.prompts(dense, pairs, selected, tokens)
@@ -352,38 +356,4 @@ func rotated(m *hardware.Model) float64 {
 		return (float64(m.QueryHeads.Value) + 1) * float64(m.Latent.Rope.Value)
 	}
 	return float64(m.QueryHeads.Value+m.KVHeads.Value) * float64(m.HeadDim.Value)
-}
-
-// parameters returns the number of weights of matrices.
-func parameters(all []matrix) float64 {
-	return slice.Sum(all, func(m matrix) float64 { return m.out * m.in })
-}
-
-// projections returns the matrices that a layer's attention multiplies with before selection,
-// between selection and attention, and after. In latent attention the indexer's query, from the
-// factored one, is enough to select. The full queries and their absorption into the latent space can
-// wait. Keys are absorbed, so none is expanded (DeepSeek-V2, section 2.1). In other models selection
-// needs the queries. The indexer's own projections count if it is used. Products of each head are one
-// matrix of all heads.
-func projections(m *hardware.Model, indexes bool) (first, second, out []matrix) {
-	h, q, kv, d := float64(m.Hidden.Value), float64(m.QueryHeads.Value), float64(m.KVHeads.Value), float64(m.HeadDim.Value)
-	l := m.Latent
-	if l == nil {
-		return []matrix{{d * (q + 2*kv), h}}, nil, []matrix{{h, q * d}}
-	}
-	rank, rope, nope, value := float64(l.KVRank.Value), float64(l.Rope.Value), float64(l.NoPE.Value), float64(l.Value.Value)
-	down := rank + rope
-	second, out = []matrix{{q * rank, nope}}, []matrix{{q * value, rank}, {h, q * value}}
-	if query := float64(l.QueryRank.Value); query > 0 {
-		down += query
-		second = append(second, matrix{q * (nope + rope), query})
-	} else {
-		down += q * (nope + rope)
-	}
-	first = []matrix{{down, h}}
-	if indexes {
-		heads, dim := float64(m.Indexer.Heads.Value), float64(m.Indexer.HeadDim.Value)
-		first = append(first, matrix{heads * dim, float64(l.QueryRank.Value)}, matrix{dim + heads, h})
-	}
-	return first, second, out
 }

@@ -1,4 +1,4 @@
-package pipeline
+package operator
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
-	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // Entry is the form in which the KV of a token lies below the GPU and moves to it. The GPU makes K
@@ -38,21 +37,21 @@ type form struct {
 	// cache, nil for none.
 	held func(e Entry, m *hardware.Model) (token, request float64)
 	// early returns the seconds of the work that needs no moved bytes, and late that of the rest.
-	early, late func(e Entry, r *Roofline, a arrivals) float64
+	early, late func(e Entry, r *Roofline, a Arrivals) float64
 	kernels     int // launches of the early work in the public code, 0 if they are not counted
 }
 
-// arrivals are the entries that a layer fetches in a step, for some requests.
-type arrivals struct {
-	requests  float64
-	entries   float64 // moved entries, each of some heads
-	hits      float64 // demanded entries that the cache has
-	heads     float64 // entries of a token
-	generated float64 // new tokens, which are written back
+// Arrivals are the entries that a layer fetches in a step, for some requests.
+type Arrivals struct {
+	Requests  float64
+	Entries   float64 // moved entries, each of some heads
+	Hits      float64 // demanded entries that the cache has
+	Heads     float64 // entries of a token
+	Generated float64 // new tokens, which are written back
 }
 
 // tokens returns the fetched tokens if every entry of a token moves.
-func (a arrivals) tokens() float64 { return a.entries / a.heads }
+func (a Arrivals) tokens() float64 { return a.Entries / a.Heads }
 
 // forms is the table of entries. Every number that the GPU reads or writes is FP16.
 var forms = []*form{
@@ -130,15 +129,10 @@ func fits(name string, m *hardware.Model) error {
 		return fmt.Errorf("entry latent: %s has no latent attention: choose kv", m.Name)
 	case name == "kv" && m.Latent != nil:
 		return fmt.Errorf("entry kv: %s caches a latent vector instead of K and V: choose latent", m.Name)
-	case name != "latent" && name != "kv" && !keysAndValues(m):
+	case name != "latent" && name != "kv" && !m.CachesKeysAndValues():
 		return fmt.Errorf("entry %s: %s does not cache K and V in FP16: choose auto", name, m.Name)
 	}
 	return nil
-}
-
-// keysAndValues reports whether a model's entry is K and V in FP16.
-func keysAndValues(m *hardware.Model) bool {
-	return m.Latent == nil && float64(m.Entry.Value) == 2*hardware.HalfBytes*keyNumbers(m)
 }
 
 // keyNumbers returns the numbers of a token's K in a layer, all KV heads.
@@ -146,6 +140,9 @@ func keyNumbers(m *hardware.Model) float64 { return float64(m.KVHeads.Value * m.
 
 // Own reports whether it is the model's own entry.
 func (e Entry) Own() bool { return e.kind == nil }
+
+// AllHeads reports whether the entry of a token has all heads, so that none is fetched apart.
+func (e Entry) AllHeads() bool { return e.kind != nil && e.kind.name == "hidden" }
 
 // Lossy reports whether the GPU gets other K and V than the model's.
 func (e Entry) Lossy() bool { return e.kind != nil && e.kind.lossy }
@@ -180,10 +177,9 @@ func (e Entry) Held(m *hardware.Model) (token, request float64) {
 	return e.kind.held(e, m)
 }
 
-// restore returns the seconds in which the GPU makes K and V of arrivals. The early part needs no
-// moved bytes, so it can overlap the fetch.
-func (e Entry) restore(r *Roofline, a arrivals) (early, late float64) {
-	if e.kind == nil || a.entries == 0 {
+// restore returns the seconds of Set.Restore, without launches.
+func (e Entry) restore(r *Roofline, a Arrivals) (early, late float64) {
+	if e.kind == nil || a.Entries == 0 {
 		return 0, 0
 	}
 	if e.kind.early != nil {
@@ -203,7 +199,8 @@ func (e Entry) kernels() float64 {
 	return float64(e.kind.kernels)
 }
 
-func (e Entry) note(m *hardware.Model) string {
+// Note states the bytes of the entry next to those of the model's own.
+func (e Entry) Note(m *hardware.Model) string {
 	return fmt.Sprintf("entry: %s moves %.4g B per token and layer, K and V are %s",
 		e, e.Bytes(m), hardware.Bytes(m.Entry.Value))
 }
@@ -230,11 +227,11 @@ const rebuildKernels = 4
 // rotary embedding: it reads K, and sines and cosines of as many numbers, and writes K. The cache
 // keeps the demand in order, hits first, so K and V of all hits are read and written. V of misses
 // arrives in a buffer, from which it is read and written.
-func (e Entry) rebuild(r *Roofline, a arrivals) float64 {
-	keys, hits := a.tokens()*keyNumbers(r.Model), a.hits/a.heads*keyNumbers(r.Model)
+func (e Entry) rebuild(r *Roofline, a Arrivals) float64 {
+	keys, hits := a.tokens()*keyNumbers(r.Model), a.Hits/a.Heads*keyNumbers(r.Model)
 	_, columns := e.factors(r.Model)
-	rows := a.entries * float64(e.rank) * hardware.HalfBytes
-	product := r.at(2*keys*float64(e.rank), r.matrix, rows+a.requests*columns+keys*hardware.HalfBytes)
+	rows := a.Entries * float64(e.rank) * hardware.HalfBytes
+	product := r.at(2*keys*float64(e.rank), r.matrix, rows+a.Requests*columns+keys*hardware.HalfBytes)
 	const buffered, copied = 3, 2 * 2 // passes over V of misses, over K and V of hits
 	return product + r.rotary(keys) + r.at(0, 1, hardware.HalfBytes*(buffered*keys+copied*hits))
 }
@@ -250,9 +247,9 @@ func hiddenBytes(_ Entry, m *hardware.Model) float64 {
 // with W_K and W_V, then the rotary embedding (HCache, arXiv 2410.05004). KVPR has the same bytes and
 // product (Eq. 5 and 7). Its FLOP are 4 × hidden² per token, because K and V are as wide as the input
 // there (Eq. 8).
-func (e Entry) project(r *Roofline, a arrivals) float64 {
+func (e Entry) project(r *Roofline, a Arrivals) float64 {
 	m := r.Model
-	n, moved := keyValueWeights(m), hiddenBytes(e, m)+float64(m.Entry.Value)
+	n, moved := m.KeyValueParameters(), hiddenBytes(e, m)+float64(m.Entry.Value)
 	product := r.at(2*n*a.tokens(), r.speed(hardware.Attention), n*m.WeightBytes(hardware.Attention)+a.tokens()*moved)
 	return product + r.rotary(a.tokens()*keyNumbers(m))
 }
@@ -265,38 +262,11 @@ func (e Entry) packed(m *hardware.Model) float64 {
 }
 
 // dequantise returns the seconds of a kernel that reads packed K and V and writes them in FP16.
-func (e Entry) dequantise(r *Roofline, a arrivals) float64 {
+func (e Entry) dequantise(r *Roofline, a Arrivals) float64 {
 	return r.at(0, 1, a.tokens()*(e.packed(r.Model)+float64(r.Model.Entry.Value)))
 }
 
 // quantise returns the seconds of the reverse for new tokens.
-func (e Entry) quantise(r *Roofline, a arrivals) float64 {
-	return r.at(0, 1, a.generated*(e.packed(r.Model)+float64(r.Model.Entry.Value)))
-}
-
-// entry returns the entry of the schedule: the model's own if no misses move.
-func (o *Options) entry() Entry {
-	if o.Schedule.Traits().Moves != schedule.MovesMisses {
-		return Entry{}
-	}
-	return o.Entry
-}
-
-func (r *runner) chooseEntry() {
-	if r.Entry != r.entry() {
-		r.note("entry: auto, because the schedule moves no misses")
-	}
-	r.Entry, r.moved = r.entry(), r.Scaling.EntryBytes
-	if !r.Entry.Own() {
-		r.moved *= r.Entry.Bytes(r.Model) / float64(r.Model.Entry.Value)
-		r.note("%s", r.Entry.note(r.Model))
-	}
-}
-
-// checkEntry returns an error if heads select apart, but an entry has all heads.
-func (o *Options) checkEntry(p *Profile) error {
-	if f := o.entry().kind; f != nil && f.name == "hidden" && p.Heads > 1 {
-		return fmt.Errorf("entry hidden has all heads, but %d heads select apart: replay with --share-heads", p.Heads)
-	}
-	return nil
+func (e Entry) quantise(r *Roofline, a Arrivals) float64 {
+	return r.at(0, 1, a.Generated*(e.packed(r.Model)+float64(r.Model.Entry.Value)))
 }

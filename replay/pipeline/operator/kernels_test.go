@@ -1,4 +1,4 @@
-package pipeline
+package operator
 
 import (
 	"math"
@@ -9,22 +9,18 @@ import (
 	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
+	"github.com/kvreplay/kvreplay/replay/pipeline/pipelinetest"
 )
 
 func fittedOn(t *testing.T, machine, model string, experts int) (*Fitted, *Roofline) {
 	t.Helper()
-	lib, err := hardware.Load("")
-	fatal.If(t, err)
-	m, err := lib.Machine(machine)
-	fatal.If(t, err)
-	shape, err := lib.Model(model)
-	fatal.If(t, err)
+	m, shape := parts(t, machine, model)
 	method := "keys"
 	if shape.Indexer != nil {
 		method = "indexer"
 	}
-	r := NewRoofline(m, shape, Selection{Method: method, Tokens: 1}, experts, 1)
-	e, err := kernel.Estimate(m.GPU, lib)
+	r := NewRoofline(Config{Machine: m, Model: shape, Selection: Selection{Method: method, Tokens: 1}, Experts: experts})
+	e, err := kernel.Estimate(m.GPU, pipelinetest.Library(t))
 	fatal.If(t, err)
 	return NewFitted(r, e), r
 }

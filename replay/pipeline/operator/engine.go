@@ -1,4 +1,4 @@
-package pipeline
+package operator
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/collective"
-	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // Engine is the time that a serving engine or a research framework adds to kernels. Its numbers are
@@ -137,9 +136,12 @@ func EngineList() string {
 // Waits reports whether the GPU waits for the CPU between steps. A nil engine does not.
 func (e *Engine) Waits() bool { return e != nil && e.Step > 0 }
 
-// note states the times of the engine, "" if none counts. Gaps count if operators are kernels, and
+// Note states the times of the engine, "" if none counts or the engine is nil. Gaps count if operators are kernels, and
 // starts of all-reduces if GPUs divide layers.
-func (e *Engine) note(kernels, divided bool) string {
+func (e *Engine) Note(kernels, divided bool) string {
+	if e == nil {
+		return ""
+	}
 	var parts []string
 	if kernels && e.Gap > 0 {
 		parts = append(parts, fmt.Sprintf("%.3g us between kernels", 1e6*e.Gap))
@@ -165,46 +167,56 @@ func (e *Engine) note(kernels, divided bool) string {
 	return fmt.Sprintf("engine %s: %s", e.Name, strings.Join(parts, ", "))
 }
 
-// launchedLayer returns the time in which the CPU launches a layer, in seconds.
-func (r *runner) launchedLayer() float64 {
+// Launch returns the time in which the CPU launches a layer, in seconds. divided layers have two
+// all-reduces. A nil engine takes no time.
+func (e *Engine) Launch(divided bool) float64 {
 	switch {
-	case r.Engine == nil:
+	case e == nil:
 		return 0
-	case r.network == nil:
-		return r.Engine.Layer
+	case divided:
+		return e.Layer + 2*e.Start
 	}
-	return r.Engine.Layer + 2*r.Engine.Start
+	return e.Layer
 }
 
-// launched are operators of an engine whose CPU takes time.
+// Sums returns the program that sums hidden states over GPUs.
+func (e *Engine) Sums() collective.Method {
+	if e == nil {
+		return collective.Kernels
+	}
+	return e.Reduces
+}
+
+// launched are operators of an engine.
 type launched struct {
-	Computer
-	*runner
+	Pricer
+	Config
 }
 
 // Layer makes the last operator of a layer longer until the CPU has launched the layer with its
 // all-reduces. A layer also takes at least its part of Engine.Host. The CPU does not run ahead while the GPU waits
 // for a fetch.
-func (c *launched) Layer(layer int, l *Load) (o Operators, err error) {
-	if o, err = c.Computer.Layer(layer, l); err != nil {
+func (c *launched) Layer(layer int, l *Load) (o Times, err error) {
+	if o, err = c.Pricer.Layer(layer, l); err != nil {
 		return o, err
 	}
-	busy := o.Project + o.Pre + o.Post + o.Again + o.AttendChunks + 2*c.allReduce(l.Queries)
-	if schedule.AttendsDensely(c.Schedule) {
+	e, busy := c.Engine, o.Project+o.Pre+o.Post+o.Again+o.AttendChunks+2*c.Group.AllReduce(l.Queries)
+	if c.Dense {
 		busy += o.AttendAll
 	} else {
 		busy += o.Select + o.Attend
 	}
-	o.Post += max(0, c.launchedLayer()-busy)
-	if e := c.Engine; e.Host > 0 {
+	launch := e.Launch(c.Group != nil)
+	o.Post += max(0, launch-busy)
+	if e.Host > 0 {
 		host := (e.Host + e.HostRequest*(l.Requests+float64(len(l.Chunks)))) / float64(c.Model.Layers.Value)
-		o.Post += max(0, host-max(busy, c.launchedLayer())-o.Dispatch-o.Combine)
+		o.Post += max(0, host-max(busy, launch)-o.Dispatch-o.Combine)
 	}
 	return o, nil
 }
 
 // Output adds the time between steps.
 func (c *launched) Output(queries float64) (float64, error) {
-	seconds, err := c.Computer.Output(queries)
+	seconds, err := c.Pricer.Output(queries)
 	return seconds + c.Engine.Step + queries*c.Engine.Token, err
 }

@@ -1,77 +1,19 @@
-package pipeline
+package operator
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
-	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// Load is the input of the operators of one layer and step, summed over the requests of a batch or
-// of a part of it.
-type Load struct {
-	Requests float64
-	Queries  float64 // query tokens: positions decoded
-	Routed   float64 // tokens whose routed experts this GPU runs, 0 for Queries
-	Context  float64 // cached tokens
-	Longest  float64 // cached tokens of the request that has most, 0 if all have as many
-	Scored   float64 // cached tokens × query tokens that score them
-	Demand   float64 // demanded blocks of all heads
-	Attended float64 // tokens attended × query tokens that attend to them
-	Bytes    float64 // bytes that attention reads, all heads: the demand and pinned blocks
-	Missed   float64 // demanded blocks that are fetched, and prefetched ones
-	Resident float64 // blocks in all caches
-	Caches   float64 // one for each stream
-	Again    float64 // tokens that the layer runs again over
-	Pairs    float64 // sum over these tokens of the tokens up to and including each
-	Selected float64 // of Pairs, those that an indexer selects. Without one it is not read
-	Chunks   []Chunk // parts of prompts, whose tokens are among Queries
-	Remade   bool    // whether a schedule computes K and V of cached tokens again, so that Recompute is read
-}
-
-// routed returns the tokens whose routed experts a GPU runs. GPUs that share experts divide the pairs of
-// tokens and experts evenly, so it is the mean of their tokens.
-func (l *Load) routed() float64 {
-	if l.Routed > 0 {
-		return l.Routed
-	}
-	return l.Queries
-}
-
-// decoding returns the query tokens that are not those of parts of prompts.
-func (l *Load) decoding() float64 {
-	return l.Queries - slice.Sum(l.Chunks, func(c Chunk) float64 { return float64(c.Tokens) })
-}
-
-// Operators are the times of a layer's operators, in seconds.
-type Operators struct {
-	Project, Select, Pre, Attend, Post float64
-	LookupGPU, LookupCPU, Update       float64
-	AttendAll                          float64 // attention over the whole context
-	Recompute                          float64 // K and V of one position of all requests, if Load.Remade
-	Again                              float64 // the layer over Load.Again tokens
-	AttendChunks                       float64 // causal attention of Load.Chunks
-	// Dispatch and Combine are the exchanges of routed experts on several GPUs. Routed is the share
-	// of Post that the routed experts take.
-	Dispatch, Combine, Routed float64
-}
-
-// Computer returns the times of operators.
-type Computer interface {
-	// Layer returns the times of one layer of a model, counted from 0.
-	Layer(layer int, l *Load) (Operators, error)
-	// Output returns the time of the projection to the vocabulary, in seconds.
-	Output(queries float64) (float64, error)
-	// Notes returns the assumptions.
-	Notes() []string
-}
-
 // Shares of the datasheet's rates that a GPU reaches if its file has no measurement. Matrix
 // products reach 0.78 to 0.87 of dense BF16 on A100, H100, H200 and B200. Copies reach 0.87 on
-// H100. The values are assumed for all other GPUs, and reports state it.
+// H100. The values are assumed for all other GPUs, and reports state it. Hosts are assumed to reach
+// AssumedMatrix too.
 const (
-	assumedMatrix = 0.8
+	AssumedMatrix = 0.8
 	assumedMemory = 0.87
 )
 
@@ -87,11 +29,7 @@ const (
 // Kernel launches are not counted. Weights are read once for all query tokens of a call. Only
 // routed experts that some token of the group chooses are read, and tokens choose evenly.
 type Roofline struct {
-	Model     *hardware.Model
-	Selection Selection
-	Experts   int // GPUs that share the routed experts, each with its own batch, 0 for 1
-	Threads   int // host threads for lookups, 0 for 1
-
+	Config
 	first, second, out []matrix // of the projections
 
 	matrix, low float64 // FLOP/s of BF16, and of FP8
@@ -100,24 +38,23 @@ type Roofline struct {
 	latency     float64 // latency of host memory, s
 	host        float64 // bytes/s of host memory, for one of the GPUs
 	scan        float64 // bytes/s that the threads read from it
-	structure   *structure
-	exchange    *exchange // of routed experts, nil if it takes no time
 	notes       []string
 }
 
 // NewRoofline returns a roofline with the rates of the machine's files.
-func NewRoofline(machine *hardware.Machine, m *hardware.Model, s Selection, experts, threads int) *Roofline {
-	g := machine.GPU
-	r := &Roofline{Model: m, Selection: s, Experts: max(1, experts), Threads: max(1, threads), latency: float64(machine.Host.Latency.Value)}
-	r.first, r.second, r.out = projections(m, s.Method == indexer)
-	r.host = float64(machine.Host.StreamBandwidth.Value) / float64(max(1, machine.GPUs))
-	r.scan, r.structure = min(r.host, float64(r.Threads)*float64(machine.Host.ThreadBandwidth.Value)), structures[0]
-	r.matrix = r.rate("BF16", g.AchievedBF16.Known(), float64(g.AchievedBF16.Value), float64(g.BF16.Value), assumedMatrix)
+func NewRoofline(c Config) *Roofline {
+	m, g, host := c.Model, c.Machine.GPU, c.Machine.Host
+	c.Experts, c.Threads, c.Lookup = max(1, c.Experts), max(1, c.Threads), cmp.Or(c.Lookup, lookups[0])
+	r := &Roofline{Config: c, latency: float64(host.Latency.Value)}
+	r.first, r.second, r.out = projections(m, c.Selection.Method == indexer)
+	r.host = float64(host.StreamBandwidth.Value) / float64(max(1, c.Machine.GPUs))
+	r.scan = min(r.host, float64(r.Threads)*float64(host.ThreadBandwidth.Value))
+	r.matrix = r.rate("BF16", g.AchievedBF16.Known(), float64(g.AchievedBF16.Value), float64(g.BF16.Value), AssumedMatrix)
 	r.memory = r.rate("memory", g.AchievedMemoryBandwidth.Known(), float64(g.AchievedMemoryBandwidth.Value), float64(g.MemoryBandwidth.Value), assumedMemory)
 	r.low = r.matrix
 	if m.BytesPerParameter.Value <= 1 {
 		if g.FP8.Known() {
-			r.low = r.rate("FP8", g.AchievedFP8.Known(), float64(g.AchievedFP8.Value), float64(g.FP8.Value), assumedMatrix)
+			r.low = r.rate("FP8", g.AchievedFP8.Known(), float64(g.AchievedFP8.Value), float64(g.FP8.Value), AssumedMatrix)
 		} else {
 			r.notes = append(r.notes, fmt.Sprintf("%s has no FP8: weights of %s are computed at its BF16 rate", g.Name, m.Name))
 		}
@@ -125,7 +62,7 @@ func NewRoofline(machine *hardware.Machine, m *hardware.Model, s Selection, expe
 	r.fp4 = r.matrix
 	switch {
 	case m.NVFP4 && g.FP4.Known():
-		r.fp4 = r.rate("FP4", g.AchievedFP4.Known(), float64(g.AchievedFP4.Value), float64(g.FP4.Value), assumedMatrix)
+		r.fp4 = r.rate("FP4", g.AchievedFP4.Known(), float64(g.AchievedFP4.Value), float64(g.FP4.Value), AssumedMatrix)
 	case m.NVFP4:
 		r.notes = append(r.notes, fmt.Sprintf("%s has no FP4: weights of %s are computed at its BF16 rate", g.Name, m.Name))
 	}
@@ -191,7 +128,7 @@ func (r *Roofline) speed(p hardware.Part) float64 {
 }
 
 // Layer prices one layer's operators.
-func (r *Roofline) Layer(layer int, l *Load) (o Operators, err error) {
+func (r *Roofline) Layer(layer int, l *Load) (o Times, err error) {
 	m := r.Model
 	first, second, out := parameters(r.first), parameters(r.second), parameters(r.out)
 	o.Project = r.attending(first, l.Queries)
@@ -205,16 +142,16 @@ func (r *Roofline) Layer(layer int, l *Load) (o Operators, err error) {
 	if stored, active := m.FFNParameters(layer); stored != active {
 		flop := 2 * routed(m) * float64(m.MoE.Active.Value) * l.routed()
 		o.Routed = r.computing(hardware.Weights{hardware.Experts: flop}, hardware.Weights{hardware.Experts: routed(m) * r.touched(l.routed())}) / o.Post
-		o.Dispatch, o.Combine = r.exchange.seconds(l.routed(), len(l.Chunks) > 0)
+		o.Dispatch, o.Combine = r.Exchange.Seconds(l.routed(), len(l.Chunks) > 0)
 	}
 	o.LookupGPU, o.LookupCPU = r.lookup(l)
 	o.Update = l.Missed * updateTouches * r.latency / float64(r.Threads)
 	if l.Remade {
-		o.Recompute = r.at(2*keyValueWeights(m)*l.Requests, r.speed(hardware.Attention), 0)
+		o.Recompute = r.at(2*m.KeyValueParameters()*l.Requests, r.speed(hardware.Attention), 0)
 	}
 	for _, c := range l.Chunks {
 		tokens := float64(c.Tokens + c.Before)
-		o.AttendChunks += r.prompts(r.causal(c.pairs(), tokens), c.pairs(), c.selected(r.topk()), tokens)
+		o.AttendChunks += r.prompts(r.causal(c.Pairs(), tokens), c.Pairs(), c.Selected(r.Selection.TopK(r.Model)), tokens)
 	}
 	if l.Again > 0 {
 		o.Again = r.attending(first+second+out, l.Again) + r.prompts(r.causal(l.Pairs, l.Again), l.Pairs, l.Selected, l.Again) +
@@ -245,27 +182,19 @@ func (r *Roofline) causal(pairs, tokens float64) float64 {
 	return r.at(2*pairs*float64(m.QueryHeads.Value)*causalWidth(m), r.matrix, tokens*float64(m.Entry.Value))
 }
 
-// topk returns K of the indexer, 0 if attention does not follow one.
-func (r *Roofline) topk() int64 {
-	if r.Selection.Method == indexer {
-		return int64(r.Model.Indexer.TopK.Value)
-	}
-	return 0
-}
-
 // prompts returns the time of attention of prompts. With an indexer all pairs are scored. If that
 // selects fewer than all, attention to these is in the latent space, as in decoding. dense is the time of
 // attention to all, in heads. vLLM changes between the forms at K tokens too (use_dense_mha in
 // vllm/model_executor/layers/attention/sparse_mla_attention.py). DeepSeek-V3.2 has a masked form of the
 // latter for short prompts (arXiv 2512.02556, section 2.3), which is not modelled.
 func (r *Roofline) prompts(dense, pairs, selected, tokens float64) float64 {
-	if r.topk() == 0 {
+	if r.Selection.TopK(r.Model) == 0 {
 		return dense
 	}
 	if selected < pairs {
 		dense = r.attention(selected, tokens*float64(r.Model.Entry.Value))
 	}
-	c := r.Selection.cost(r.Model)
+	c := r.Selection.Cost(r.Model)
 	return dense + r.scoring(pairs, 0, tokens*c.read)
 }
 
@@ -308,33 +237,7 @@ func (r *Roofline) Output(queries float64) (float64, error) {
 	return r.weights(hardware.Weights{hardware.Plain: float64(r.Model.Hidden.Value) * float64(r.Model.Vocabulary.Value)}, queries), nil
 }
 
-// LayerWeights returns the bytes of a layer's weights on one GPU.
-func LayerWeights(m *hardware.Model, layer, experts int) float64 {
-	stored, _ := m.FFNParameters(layer)
-	stored[hardware.Experts] /= float64(max(1, experts))
-	return m.Bytes(m.AttentionParameters().Plus(stored))
-}
-
-// GPUWeights returns the bytes of all weights on one GPU, embeddings included.
-func GPUWeights(m *hardware.Model, experts int) float64 {
-	sum := m.Bytes(m.EmbeddingParameters())
-	for i := range int(m.Layers.Value) {
-		sum += LayerWeights(m, i, experts)
-	}
-	return sum
-}
-
 // routed returns the number of one routed expert's weights.
 func routed(m *hardware.Model) float64 {
 	return float64(m.FFNMatrices.Value) * float64(m.Hidden.Value) * float64(m.MoE.FFN.Value)
-}
-
-// keyValueWeights returns the number of weights that compute K and V of a position from its
-// activations.
-func keyValueWeights(m *hardware.Model) float64 {
-	h := float64(m.Hidden.Value)
-	if m.Latent != nil {
-		return h * float64(m.Latent.KVRank.Value+m.Latent.Rope.Value)
-	}
-	return 2 * h * float64(m.KVHeads.Value) * float64(m.HeadDim.Value)
 }
