@@ -7,6 +7,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/pipelinetest"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // By hand: dense attention of OPT-13B reads 40 layers × 16 requests × 514 positions of 20,480 B at
@@ -19,7 +20,7 @@ func TestDenseByHand(t *testing.T) {
 	// Among the biases, only those of the FFN count as computation: 5 times the hidden size.
 	weights := layers*(12*hidden*hidden+5*hidden)*2 + hidden*float64(m.Vocabulary.Value)*2
 	near(t, "step, ms", 1e3*r.Mean, 1e3*(kv+weights)/rate)
-	near(t, "compute", r.Causes.Compute, r.Mean)
+	near(t, "compute", r.Causes[schedule.Compute], r.Mean)
 	near(t, "moved", r.H2D+r.D2H, 0)
 	near(t, "cache", r.Memory.Cache, layers*16*515*4*hidden)
 	near(t, "index, staging and host", r.Memory.Index+r.Memory.Staging+r.Memory.Host, 0)
@@ -38,11 +39,11 @@ func TestDenseAndSparse(t *testing.T) {
 		o.Batch, o.Context = 32, 8192
 	}
 	s, d := priced(t, p, sparse), priced(t, p, dense)
-	if s.Causes.Selection == 0 || d.Causes.Selection != 0 || s.Memory.Index == 0 || d.Memory.Index != 0 {
-		t.Errorf("sparse selects for %g s with an index of %g B, dense for %g s with %g B", s.Causes.Selection, s.Memory.Index, d.Causes.Selection, d.Memory.Index)
+	if s.Causes[schedule.Selecting] == 0 || d.Causes[schedule.Selecting] != 0 || s.Memory.Index == 0 || d.Memory.Index != 0 {
+		t.Errorf("sparse selects for %g s with an index of %g B, dense for %g s with %g B", s.Causes[schedule.Selecting], s.Memory.Index, d.Causes[schedule.Selecting], d.Memory.Index)
 	}
-	if s.Memory.Cache != d.Memory.Cache || s.Causes.Compute >= d.Causes.Compute {
-		t.Errorf("sparse computes %g s on %g B of KV, dense %g s on %g B", s.Causes.Compute, s.Memory.Cache, d.Causes.Compute, d.Memory.Cache)
+	if s.Memory.Cache != d.Memory.Cache || s.Causes[schedule.Compute] >= d.Causes[schedule.Compute] {
+		t.Errorf("sparse computes %g s on %g B of KV, dense %g s on %g B", s.Causes[schedule.Compute], s.Memory.Cache, d.Causes[schedule.Compute], d.Memory.Cache)
 	}
 	if notes := strings.Join(d.Notes, "\n"); strings.Contains(notes, "selection:") || !strings.Contains(notes, "attention reads the whole context") {
 		t.Errorf("dense says\n%s", notes)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // All weights of a model but the embedding move in every step, and two layers stay on the GPU. KV does
@@ -21,8 +22,8 @@ func TestHostWeightsPrices(t *testing.T) {
 	near(t, "moved", got.H2D-all.H2D, streamed)
 	near(t, "weights on the GPU", got.Memory.Weights, 2*streamed/40+embedding)
 	near(t, "host", got.Memory.Host-all.Memory.Host, streamed*float64(o.Machine.GPUs))
-	if got.Causes.Weights == 0 || got.Mean < streamed/64e9 { // of PCIe 5
-		t.Errorf("%d bytes of weights take %g s of a step of %g s", int(streamed), got.Causes.Weights, got.Mean)
+	if got.Causes[schedule.Weights] == 0 || got.Mean < streamed/64e9 { // of PCIe 5
+		t.Errorf("%d bytes of weights take %g s of a step of %g s", int(streamed), got.Causes[schedule.Weights], got.Mean)
 	}
 }
 
@@ -67,9 +68,9 @@ func TestHostOnRealMisses(t *testing.T) {
 	missed := priced(t, p, o)
 	o.Schedule = scheduleOf(t, "sequential")
 	fetched := priced(t, p, o)
-	if !(missed.Causes.OnHost < demand.Causes.OnHost && missed.H2D > fetched.H2D && demand.H2D < fetched.H2D) {
-		t.Errorf("on the CPU %g s of the demand, %g s of the misses; %g, %g and %g B to the GPU", demand.Causes.OnHost,
-			missed.Causes.OnHost, demand.H2D, missed.H2D, fetched.H2D)
+	if !(missed.Causes[schedule.OnHost] < demand.Causes[schedule.OnHost] && missed.H2D > fetched.H2D && demand.H2D < fetched.H2D) {
+		t.Errorf("on the CPU %g s of the demand, %g s of the misses; %g, %g and %g B to the GPU", demand.Causes[schedule.OnHost],
+			missed.Causes[schedule.OnHost], demand.H2D, missed.H2D, fetched.H2D)
 	}
 	if demand.Memory.Cache != 0 || missed.Memory.Cache != fetched.Memory.Cache {
 		t.Errorf("caches of %g, %g and %g B", demand.Memory.Cache, missed.Memory.Cache, fetched.Memory.Cache)
@@ -77,7 +78,7 @@ func TestHostOnRealMisses(t *testing.T) {
 	machine := *o.Machine
 	machine.GPUs *= 2
 	o.Machine, o.Schedule = &machine, scheduleOf(t, "host:attend=demand")
-	if more := priced(t, p, o).Causes.OnHost; !(more > demand.Causes.OnHost) || math.IsInf(more, 0) {
-		t.Errorf("%g s with twice the GPUs, %g s before", more, demand.Causes.OnHost)
+	if more := priced(t, p, o).Causes[schedule.OnHost]; !(more > demand.Causes[schedule.OnHost]) || math.IsInf(more, 0) {
+		t.Errorf("%g s with twice the GPUs, %g s before", more, demand.Causes[schedule.OnHost])
 	}
 }

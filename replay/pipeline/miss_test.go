@@ -350,11 +350,11 @@ func TestPositions(t *testing.T) {
 	o.Accept = 2.8
 	four := priced(t, p, o)
 	near(t, "fetched", four.H2D, one.H2D)
-	near(t, "exposed fetch", four.Causes.Fetch, one.Causes.Fetch)
+	near(t, "exposed fetch", four.Causes[schedule.Fetch], one.Causes[schedule.Fetch])
 	near(t, "written back", four.D2H, 4*one.D2H)
 	near(t, "TPOT", four.TPOT, four.Mean/2.8)
-	if four.Causes.Compute <= one.Causes.Compute {
-		t.Errorf("computation takes %g s with four positions, %g with one", four.Causes.Compute, one.Causes.Compute)
+	if four.Causes[schedule.Compute] <= one.Causes[schedule.Compute] {
+		t.Errorf("computation takes %g s with four positions, %g with one", four.Causes[schedule.Compute], one.Causes[schedule.Compute])
 	}
 	if notes := strings.Join(four.Notes, "\n"); !strings.Contains(notes, "decodes 4 positions") {
 		t.Errorf("notes say nothing of positions:\n%s", notes)

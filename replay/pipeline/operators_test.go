@@ -83,7 +83,7 @@ func TestLookupGrowsWithTheCache(t *testing.T) {
 	for name, grows := range map[string]bool{"page": false, "hash": false, "sorted": true, "list": true} {
 		o := options(t, p, "sequential:lookup=cpu")
 		o.Lookup = name
-		small, much := priced(t, p, o).Causes.Lookup, priced(t, &large, o).Causes.Lookup
+		small, much := priced(t, p, o).Causes[schedule.Lookup], priced(t, &large, o).Causes[schedule.Lookup]
 		if !(small > 0) || (much > small*(1+1e-9)) != grows || math.IsInf(much, 0) {
 			t.Errorf("%s takes %g s, and %g s in a cache of 4 times the size", name, small, much)
 		}
@@ -133,7 +133,7 @@ func TestSelectionsOnRealMisses(t *testing.T) {
 	for _, name := range []string{"minmax", "mean", "centroids", "wave", "partial", "pq", "lsh", "keys"} {
 		o.Selection = selectionOf(t, name, o.Model)
 		r := priced(t, p, o)
-		if s := r.Causes.Selection; !(s > 0) || math.IsInf(s, 0) {
+		if s := r.Causes[schedule.Selecting]; !(s > 0) || math.IsInf(s, 0) {
 			t.Errorf("%s takes %g s", name, s)
 		}
 		if name != "keys" && name != "lsh" && r.Memory.Index >= keys.Memory.Index {
@@ -175,12 +175,12 @@ func TestEntriesOnRealMisses(t *testing.T) {
 			near(t, text+", D2H", r.D2H/own.D2H, share)
 			near(t, text+", host memory", r.Memory.Host/own.Memory.Host, share)
 			near(t, text+", cache", r.Memory.Cache, own.Memory.Cache)
-			if r.Causes.Compute <= own.Causes.Compute && name == "sequential" {
-				t.Errorf("%s computes %g s, K and V %g s", text, r.Causes.Compute, own.Causes.Compute)
+			if r.Causes[schedule.Compute] <= own.Causes[schedule.Compute] && name == "sequential" {
+				t.Errorf("%s computes %g s, K and V %g s", text, r.Causes[schedule.Compute], own.Causes[schedule.Compute])
 			}
-			if share < 1 && r.Causes.Fetch >= own.Causes.Fetch && own.Causes.Fetch > 0 {
+			if share < 1 && r.Causes[schedule.Fetch] >= own.Causes[schedule.Fetch] && own.Causes[schedule.Fetch] > 0 {
 				t.Errorf("%s, %s: %g s of fetches are exposed, of K and V %g s",
-					name, text, r.Causes.Fetch, own.Causes.Fetch)
+					name, text, r.Causes[schedule.Fetch], own.Causes[schedule.Fetch])
 			}
 			if lossy := slices.Contains(r.Labels, "lossy entries"); lossy != (text != "hidden") {
 				t.Errorf("%s has the labels %v", text, r.Labels)

@@ -81,19 +81,19 @@ func TestTensorParallelByHand(t *testing.T) {
 			t.Errorf("%s is %.12g, expected %.12g", what, got, want)
 		}
 	}
-	round("all-reduce", got.Causes.AllReduce, communication)
-	round("compute", got.Causes.Compute, alone.Causes.Compute)
+	round("all-reduce", got.Causes[schedule.Communication], communication)
+	round("compute", got.Causes[schedule.Compute], alone.Causes[schedule.Compute])
 	round("step", got.Mean, alone.Mean+communication)
 	round("tokens/s of a GPU", got.Tokens, 16/got.TPOT/4)
 	for name, hops := range map[string]float64{"cpp": 4e-6 + bytes, "graphs": 1e-6} {
 		o.Engine = engineOf(t, name)
-		round("all-reduce of "+name, priceParallel(t, p, o).Causes.AllReduce, (2*80+1)*(10e-6+hops+bytes)+gather)
+		round("all-reduce of "+name, priceParallel(t, p, o).Causes[schedule.Communication], (2*80+1)*(10e-6+hops+bytes)+gather)
 	}
 	o.Engine, o.Batch = engineOf(t, "eager"), 1
 	slow := priceParallel(t, p, o)
 	o.Engine = engineOf(t, "none")
 	fast := priceParallel(t, p, o)
-	outside := fast.Causes.AllReduce - 2*80*(11e-6+bytes/16) // of a step: one all-reduce and the gather
+	outside := fast.Causes[schedule.Communication] - 2*80*(11e-6+bytes/16) // of a step: one all-reduce and the gather
 	vocabulary := slow.Mean - outside - 80*(404.1666667e-6+44e-6)
 	if vocabulary <= 0 || vocabulary > 0.1*slow.Mean || slow.Mean <= fast.Mean {
 		t.Errorf("engine eager takes %g s and none %g s: %g s are left for the vocabulary", slow.Mean, fast.Mean, vocabulary)
@@ -103,9 +103,9 @@ func TestTensorParallelByHand(t *testing.T) {
 	}
 	round("weights", got.Memory.Weights, alone.Memory.Weights)
 	round("cache", got.Memory.Cache, 16*1027*1024*80) // the last step makes token 4 from a prompt of 1024 and 3 more
-	if alone.Causes.AllReduce != 0 || got.TensorParallel != 4 || alone.TensorParallel != 1 {
+	if alone.Causes[schedule.Communication] != 0 || got.TensorParallel != 4 || alone.TensorParallel != 1 {
 		t.Errorf("one GPU reduces for %g s, and results state %d and %d GPUs",
-			alone.Causes.AllReduce, got.TensorParallel, alone.TensorParallel)
+			alone.Causes[schedule.Communication], got.TensorParallel, alone.TensorParallel)
 	}
 	whole := o.Model.GPUBytes(1)
 	if share := got.Memory.Weights / whole; math.Abs(share-0.25) > 1e-9 {
@@ -165,11 +165,11 @@ func TestTensorParallelOfExperts(t *testing.T) {
 	// 16 tokens of 7168 numbers of 2 B are 229,376 B. A two-shot kernel sends 1.75 of that at 50 GB/s, after
 	// 10 µs and a hop.
 	reduce, gather := 11e-6+1.75*229376/50e9, 11e-6+0.875*16*129280*2/50e9
-	near(t, "all-reduce", got.Causes.AllReduce, (2*61+1)*reduce+gather)
-	near(t, "compute", got.Causes.Compute, alone.Causes.Compute)
+	near(t, "all-reduce", got.Causes[schedule.Communication], (2*61+1)*reduce+gather)
+	near(t, "compute", got.Causes[schedule.Compute], alone.Causes[schedule.Compute])
 	near(t, "cache", got.Memory.Cache, 16*1027*1152*61)
-	if got.Experts != 1 || got.Causes.Dispatch != 0 {
-		t.Errorf("%d GPUs share experts, and dispatch takes %g s", got.Experts, got.Causes.Dispatch)
+	if got.Experts != 1 || got.Causes[schedule.Dispatching] != 0 {
+		t.Errorf("%d GPUs share experts, and dispatch takes %g s", got.Experts, got.Causes[schedule.Dispatching])
 	}
 }
 
@@ -195,11 +195,11 @@ func TestTensorParallelOfSparseAttention(t *testing.T) {
 		one := o
 		one.TensorParallel, one.Experts, one.Model, one.Scaling = 1, 1, shard(o.Model, 2), &own
 		alone := priceParallel(t, p, one)
-		near(t, model+" compute", got.Causes.Compute, alone.Causes.Compute)
-		near(t, model+" selection", got.Causes.Selection, alone.Causes.Selection)
-		near(t, model+" step", got.Mean, alone.Mean+got.Causes.AllReduce)
+		near(t, model+" compute", got.Causes[schedule.Compute], alone.Causes[schedule.Compute])
+		near(t, model+" selection", got.Causes[schedule.Selecting], alone.Causes[schedule.Selecting])
+		near(t, model+" step", got.Mean, alone.Mean+got.Causes[schedule.Communication])
 		one.Model, one.Scaling = o.Model, o.Scaling
-		if all := priceParallel(t, p, one); (got.Causes.Selection < all.Causes.Selection) != half || got.Causes.AllReduce == 0 || got.Causes.Compute >= all.Causes.Compute {
+		if all := priceParallel(t, p, one); (got.Causes[schedule.Selecting] < all.Causes[schedule.Selecting]) != half || got.Causes[schedule.Communication] == 0 || got.Causes[schedule.Compute] >= all.Causes[schedule.Compute] {
 			t.Errorf("%s: %+v on two GPUs, %+v on one", model, got.Causes, all.Causes)
 		}
 	}
@@ -232,8 +232,8 @@ func TestExpertExchangeByHand(t *testing.T) {
 		free := priceParallel(t, p, o)
 		dispatch, combine := 58*(35e-6+share*3784704/50e9), 58*(35e-6+share*7340032/50e9)
 		for what, v := range map[string][2]float64{
-			"dispatch": {got.Causes.Dispatch, dispatch}, "combine": {got.Causes.Combine, combine},
-			"step": {got.Mean, free.Mean + dispatch + combine}, "free": {free.Causes.Dispatch + free.Causes.Combine, 0},
+			"dispatch": {got.Causes[schedule.Dispatching], dispatch}, "combine": {got.Causes[schedule.Combining], combine},
+			"step": {got.Mean, free.Mean + dispatch + combine}, "free": {free.Causes[schedule.Dispatching] + free.Causes[schedule.Combining], 0},
 		} {
 			if math.Abs(v[0]-v[1]) > 1e-9*v[1] {
 				t.Errorf("%d GPUs: %s is %.12g, expected %.12g", gpus, what, v[0], v[1])
@@ -286,8 +286,8 @@ func TestOwnExchange(t *testing.T) {
 	p, o := expertOptions(t, 16)
 	o.Operators = func(usual operator.Pricer) operator.Pricer { return ownExchange{usual} }
 	r := priceParallel(t, p, o)
-	near(t, "dispatch", r.Causes.Dispatch, 58*100e-6)
-	near(t, "combine", r.Causes.Combine, 58*200e-6)
+	near(t, "dispatch", r.Causes[schedule.Dispatching], 58*100e-6)
+	near(t, "combine", r.Causes[schedule.Combining], 58*200e-6)
 	if notes := strings.Join(r.Notes, "\n"); strings.Contains(notes, "derived from constants") {
 		t.Errorf("the study has the times, but: %s", notes)
 	}

@@ -331,9 +331,7 @@ func (r *runner) run() (*Result, error) {
 	for c := range exposed {
 		exposed[c] /= n
 	}
-	result.Causes = Causing{exposed[schedule.Compute], exposed[schedule.Selecting], exposed[schedule.Lookup], exposed[schedule.Fetch], exposed[schedule.WriteBack], exposed[schedule.Drive],
-		exposed[schedule.Weights], exposed[schedule.Communication], exposed[schedule.Dispatching], exposed[schedule.Combining], exposed[schedule.OnHost], exposed[schedule.Staging]}
-	result.Mean = exposed.Sum()
+	result.Causes, result.Mean = exposed, exposed.Sum()
 	if !(result.Mean > 0) { // no machine's file gives that, but Options.Operators can
 		return nil, fmt.Errorf("the operators give a step of %g s, expected more than 0 and a finite time", result.Mean)
 	}

@@ -79,7 +79,7 @@ func TestBytesAreTheProfiles(t *testing.T) {
 	r := priced(t, p, options(t, p, "sequential"))
 	near(t, "bytes a step", r.H2D, entries*768/steps)
 	near(t, "bytes back", r.D2H, 30*768)
-	near(t, "time by cause", r.Causes.Compute+r.Causes.Selection+r.Causes.Lookup+r.Causes.transfers()+r.Causes.OnHost, r.Mean)
+	near(t, "time by cause", r.Causes[schedule.Compute]+r.Causes[schedule.Selecting]+r.Causes[schedule.Lookup]+r.Causes.Transfers()+r.Causes[schedule.OnHost], r.Mean)
 	near(t, "OTPS", r.OTPS, 1/r.Mean)
 	if r.Steps != int(steps) || r.P50 > r.P95 || r.P95 > r.P99 {
 		t.Errorf("%d steps, p50 %g, p95 %g, p99 %g; expected %g ascending", r.Steps, r.P50, r.P95, r.P99, steps)
@@ -116,7 +116,7 @@ func TestSchedulesOnRealMisses(t *testing.T) {
 		o.Batch = 16
 		r := priced(t, p, o)
 		mean[name] = r.Mean
-		near(t, name+" by cause", r.Causes.Compute+r.Causes.Selection+r.Causes.Lookup+r.Causes.transfers()+r.Causes.OnHost, r.Mean)
+		near(t, name+" by cause", r.Causes[schedule.Compute]+r.Causes[schedule.Selecting]+r.Causes[schedule.Lookup]+r.Causes.Transfers()+r.Causes[schedule.OnHost], r.Mean)
 	}
 	order := []string{"gpu", "da", "sequential", "flexgen"}
 	for i := 1; i < len(order); i++ {
@@ -158,8 +158,8 @@ func TestTierIsTheSSD(t *testing.T) {
 	q := read(t, realProfile(t))
 	tiered, plain := priced(t, p, options(t, p, "sequential")), priced(t, q, options(t, q, "sequential"))
 	near(t, "bytes to the GPU", tiered.H2D, plain.H2D)
-	if tiered.SSD <= 0 || tiered.SSD >= tiered.H2D || tiered.Causes.SSD <= 0 || tiered.Mean <= plain.Mean {
-		t.Errorf("of %g B, %g from the SSD in %g s; a step takes %g, without SSD %g", tiered.H2D, tiered.SSD, tiered.Causes.SSD, tiered.Mean, plain.Mean)
+	if tiered.SSD <= 0 || tiered.SSD >= tiered.H2D || tiered.Causes[schedule.Drive] <= 0 || tiered.Mean <= plain.Mean {
+		t.Errorf("of %g B, %g from the SSD in %g s; a step takes %g, without SSD %g", tiered.H2D, tiered.SSD, tiered.Causes[schedule.Drive], tiered.Mean, plain.Mean)
 	}
 	if tiered.Memory.Host >= plain.Memory.Host || tiered.Memory.SSD != plain.Memory.Host {
 		t.Errorf("host %g, SSD %g; without SSD the host has %g", tiered.Memory.Host, tiered.Memory.SSD, plain.Memory.Host)

@@ -38,7 +38,7 @@ func Report(results []*Result) *table.Report {
 		if first.TTFT > 0 {
 			row = append(row, r.ttft())
 		}
-		t.AddTexts(append(row, text.Rate(r.OTPS, 4), text.Rate(r.Tokens, 4), seconds(r.Causes.transfers()), size(r.Memory.GPU), r.Memory.Verdict))
+		t.AddTexts(append(row, text.Rate(r.OTPS, 4), text.Rate(r.Tokens, 4), seconds(r.Causes.Transfers()), size(r.Memory.GPU), r.Memory.Verdict))
 	}
 	for c := 2; c < len(t.Header)-1; c++ {
 		t.Right(c)
@@ -62,7 +62,7 @@ func writeOne(w io.Writer, r *Result) error {
 		line("TTFT", "%s, of all %d requests", r.ttft(), r.Batch)
 	}
 	line("tokens/s", "%s a request, %s a GPU", text.Rate(r.OTPS, 4), text.Rate(r.Tokens, 4))
-	for i, v := range r.Causes.values() {
+	for i, v := range r.Causes {
 		if v > 0 {
 			line("of it "+schedule.CauseNames[i], "%-9s %5.1f %%", seconds(v), 100*v/r.Mean)
 		}
@@ -139,15 +139,10 @@ func shortName(results []*Result, one *Result) string {
 	return name
 }
 
-// values returns the causes in the order of CauseNames.
-func (c *Causing) values() [schedule.Causes]float64 {
-	return [schedule.Causes]float64{c.Compute, c.Selection, c.Lookup, c.Fetch, c.WriteBack, c.SSD, c.Weights, c.AllReduce, c.Dispatch, c.Combine, c.OnHost, c.Pipeline}
-}
-
 // LargestCause returns the cause with the largest part of a step, by its name in CauseNames, and its
 // share of the step.
 func (r *Result) LargestCause() (name string, share float64) {
-	for i, v := range r.Causes.values() {
+	for i, v := range r.Causes {
 		if v/r.Mean > share {
 			name, share = schedule.CauseNames[i], v/r.Mean
 		}
@@ -155,17 +150,14 @@ func (r *Result) LargestCause() (name string, share float64) {
 	return name, share
 }
 
-// transfers returns the exposed time of links and drives, in seconds.
-func (c *Causing) transfers() float64 { return c.Fetch + c.WriteBack + c.SSD + c.Weights }
-
 // WriteJSON writes the results as an array.
 func WriteJSON(w io.Writer, results []*Result) error { return text.WriteJSON(w, results) }
 
 // WriteCSV writes one line per result. Times are seconds, sizes bytes.
 func WriteCSV(w io.Writer, results []*Result) error {
 	header := []string{"machine", "model", "schedule", "policy", "capacity", "batch", "steps", "tokens_per_step", "step_mean_s", "step_p50_s", "step_p95_s", "step_p99_s", "tpot_s", "tokens_per_s_request", "tokens_per_s_gpu", "tpot_low_s", "tpot_high_s", "ttft_s", "ttft_low_s", "ttft_high_s"}
-	for _, name := range schedule.CauseNames {
-		header = append(header, "exposed_"+strings.ReplaceAll(name, "-", "_")+"_s")
+	for c := range schedule.Causes {
+		header = append(header, "exposed_"+c.Key()+"_s")
 	}
 	header = append(header, "h2d_bytes_per_step", "d2h_bytes_per_step", "ssd_bytes_per_step", "gpu_bytes", "host_bytes", "does_not_fit", "labels", "requests")
 	t := table.New(header...)
@@ -180,7 +172,7 @@ func WriteCSV(w io.Writer, results []*Result) error {
 		} else { // a replay states no prompt
 			row = append(row, "", "", "")
 		}
-		for _, v := range r.Causes.values() {
+		for _, v := range r.Causes {
 			row = append(row, text(v))
 		}
 		for _, v := range []float64{r.H2D, r.D2H, r.SSD, r.Memory.GPU, r.Memory.Host} {

@@ -1,13 +1,14 @@
 package pipeline
 
 import (
-	"reflect"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
 // TestCSVNames checks that columns have the names of JSON's fields.
@@ -19,11 +20,17 @@ func TestCSVNames(t *testing.T) {
 			t.Errorf("column %q, expected lower case with underscores", name)
 		}
 	}
-	causes := reflect.TypeFor[Causing]()
-	for i := range causes.NumField() {
-		if name := "exposed_" + causes.Field(i).Tag.Get("json") + "_s"; !strings.Contains(out.String(), ","+name+",") {
+	object, err := json.Marshal(schedule.Exposure{})
+	fatal.If(t, err)
+	causes := map[string]float64{}
+	fatal.If(t, json.Unmarshal(object, &causes))
+	for cause := range causes {
+		if name := "exposed_" + cause + "_s"; !strings.Contains(out.String(), ","+name+",") {
 			t.Errorf("no column %q in %s", name, out.String())
 		}
+	}
+	if len(causes) != int(schedule.Causes) {
+		t.Errorf("%d causes in %s, expected %d", len(causes), object, schedule.Causes)
 	}
 }
 

@@ -39,12 +39,13 @@ type Result struct {
 	Tokens float64 `json:"tokens_per_s_gpu"`     // of the whole batch, ÷ TensorParallel and PipelineParallel
 	// Interval is the range of TPOT that the errors of the model allow.
 	Interval Interval `json:"tpot_interval"`
-	Causes   Causing  `json:"exposed_s"`          // mean step by cause
-	H2D      float64  `json:"h2d_bytes_per_step"` // of the whole batch, all layers
-	D2H      float64  `json:"d2h_bytes_per_step"`
-	SSD      float64  `json:"ssd_bytes_per_step"`
-	Pieces   float64  `json:"descriptors_per_step"`
-	Reads    float64  `json:"ssd_reads_per_step"`
+	// Causes divides the mean step.
+	Causes schedule.Exposure `json:"exposed_s"`
+	H2D    float64           `json:"h2d_bytes_per_step"` // of the whole batch, all layers
+	D2H    float64           `json:"d2h_bytes_per_step"`
+	SSD    float64           `json:"ssd_bytes_per_step"`
+	Pieces float64           `json:"descriptors_per_step"`
+	Reads  float64           `json:"ssd_reads_per_step"`
 	// TTFT is the time until all requests have their first token, if their prompts arrive together. It
 	// is 0 if no prompt is priced.
 	TTFT float64 `json:"ttft_s,omitempty"`
@@ -57,22 +58,6 @@ type Result struct {
 	// Recomputed is the number of positions of a request that are recomputed, averaged over layers
 	// and steps.
 	Recomputed float64 `json:"recomputed_positions,omitempty"`
-}
-
-// Causing is an Exposure with names.
-type Causing struct {
-	Compute   float64 `json:"compute"`
-	Selection float64 `json:"selection"`
-	Lookup    float64 `json:"lookup"`
-	Fetch     float64 `json:"fetch"`
-	WriteBack float64 `json:"write_back"`
-	SSD       float64 `json:"ssd"`
-	Weights   float64 `json:"weights"`
-	AllReduce float64 `json:"all_reduce"` // and the gather of logits
-	Dispatch  float64 `json:"dispatch"`
-	Combine   float64 `json:"combine"`
-	OnHost    float64 `json:"cpu_attention"`
-	Pipeline  float64 `json:"pipeline"`
 }
 
 // Fits reports whether everything fits in memory. If not, the times are meaningless.
@@ -92,13 +77,15 @@ func (r *Result) distribution(times []float64) {
 const resultDigits = 12
 
 func (r *Result) round() {
-	c, m := &r.Causes, &r.Memory
+	m := &r.Memory
 	for _, v := range []*float64{
 		&r.Mean, &r.P50, &r.P95, &r.P99, &r.TPOT, &r.OTPS, &r.Tokens, &r.H2D, &r.D2H, &r.SSD, &r.Pieces, &r.Reads, &r.Recomputed, &r.TTFT,
-		&c.Compute, &c.Selection, &c.Lookup, &c.Fetch, &c.WriteBack, &c.SSD, &c.Weights, &c.AllReduce, &c.Dispatch, &c.Combine, &c.OnHost, &c.Pipeline,
 		&m.Weights, &m.Index, &m.Cache, &m.Staging, &m.Reserve, &m.GPU, &m.GPUHas, &m.Host, &m.HostHas, &m.SSD,
 	} {
 		*v = rounded(*v)
+	}
+	for c := range r.Causes {
+		r.Causes[c] = rounded(r.Causes[c])
 	}
 }
 

@@ -19,12 +19,12 @@ func TestPipelineParallel(t *testing.T) {
 	near(t, "cache", four.Memory.Cache/1e9, one.Memory.Cache/4e9)
 	near(t, "tokens/s", four.Tokens, 16/four.TPOT/4)
 	send := 11e-6 + 4*4096*2/50e9
-	if four.Causes.Pipeline < 4*send-1e-12 || four.Causes.Compute > one.Causes.Compute || four.PipelineParallel != 4 {
+	if four.Causes[schedule.Staging] < 4*send-1e-12 || four.Causes[schedule.Compute] > one.Causes[schedule.Compute] || four.PipelineParallel != 4 {
 		t.Errorf("4 GPUs: %g s of sends and waits, expected at least %g; %g s of computation, one GPU %g",
-			four.Causes.Pipeline, 4*send, four.Causes.Compute, one.Causes.Compute)
+			four.Causes[schedule.Staging], 4*send, four.Causes[schedule.Compute], one.Causes[schedule.Compute])
 	}
-	if one.PipelineParallel != 1 || one.Causes.Pipeline != 0 || four.Schedule != "dense" {
-		t.Errorf("one GPU has %d stages and waits for %g s; 4 GPUs run %s", one.PipelineParallel, one.Causes.Pipeline, four.Schedule)
+	if one.PipelineParallel != 1 || one.Causes[schedule.Staging] != 0 || four.Schedule != "dense" {
+		t.Errorf("one GPU has %d stages and waits for %g s; 4 GPUs run %s", one.PipelineParallel, one.Causes[schedule.Staging], four.Schedule)
 	}
 }
 

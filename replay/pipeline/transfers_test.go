@@ -49,7 +49,7 @@ func TestPathsOnRealMisses(t *testing.T) {
 	for _, name := range []string{"h100", "gh200", "gb300"} {
 		o.Machine, _ = parts(t, name, "smollm2-135m")
 		r := priced(t, p, o)
-		exposed[name] = r.Causes.Fetch
+		exposed[name] = r.Causes[schedule.Fetch]
 		near(t, name+" writes back", r.D2H, 32*30*768)
 	}
 	if max(exposed["gh200"], exposed["gb300"]) >= exposed["h100"] {

@@ -1,5 +1,7 @@
 package schedule
 
+import "strings"
+
 // Resource executes one operation at a time.
 type Resource uint8
 
@@ -42,6 +44,9 @@ const (
 var CauseNames = [Causes]string{"compute", "selection", "lookup", "fetch", "write-back", "ssd", "weights", "all-reduce", "dispatch", "combine", "cpu-attention", "pipeline"}
 
 func (c Cause) String() string { return CauseNames[c] }
+
+// Key returns the name as a key of JSON and CSV.
+func (c Cause) Key() string { return strings.ReplaceAll(c.String(), "-", "_") }
 
 // Kind is the kind of an operation. It determines resource and cause.
 type Kind uint8

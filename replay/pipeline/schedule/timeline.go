@@ -338,6 +338,23 @@ func (x *Exposure) Sum() (s float64) {
 	return s
 }
 
+// Transfers returns the time of links and drives, in seconds.
+func (x *Exposure) Transfers() float64 { return x[Fetch] + x[WriteBack] + x[Drive] + x[Weights] }
+
+// MarshalJSON writes an object with the seconds of each cause, in the order of the causes.
+func (x Exposure) MarshalJSON() ([]byte, error) {
+	object := []byte{'{'}
+	for c, v := range x {
+		seconds, err := json.Marshal(v)
+		if err != nil {
+			return nil, err
+		}
+		object = fmt.Appendf(object, "%q:%s,", Cause(c).Key(), seconds)
+	}
+	object[len(object)-1] = '}'
+	return object, nil
+}
+
 // Exposure divides the time until End by cause. While the SMs work, the cause is that of their
 // operation. While they are idle, it is that of the operation on the critical path. So a transfer
 // counts only as far as nothing hides it.

@@ -24,7 +24,7 @@ const expertGPUs = 32
 // The schedules of a step: that of ESS, which takes the better of both overlaps for each layer, one
 // without overlap, and one without fetches.
 const (
-	schedule    = "layerwise"
+	hidden      = "layerwise"
 	unhidden    = "sequential"
 	allOnTheGPU = "gpu"
 )
@@ -189,7 +189,7 @@ func (b *bench) newModel(context int) *model {
 
 // priced prices a row's batch with a computation of the given time.
 func (m *model) priced(r *row, computing step) *pipeline.Result {
-	return m.pricedWith(r, computing, schedule)
+	return m.pricedWith(r, computing, hidden)
 }
 
 func (m *model) pricedWith(r *row, computing step, schedule string) *pipeline.Result {
@@ -276,7 +276,7 @@ func (b *bench) blind(m *model) {
 			d.Set("cell", gpus*m.priced(r, computing).Tokens, r.Row)
 		}
 	}
-	own, alone, free := mean(schedule), mean(unhidden), mean(allOnTheGPU)
+	own, alone, free := mean(hidden), mean(unhidden), mean(allOnTheGPU)
 	d.Holds("without overlap", 100*own, own < alone)
 	d.Holds("without time", 100*own, own < free)
 	d.Let("without overlap", 100*alone)

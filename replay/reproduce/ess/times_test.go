@@ -3,6 +3,7 @@ package ess
 import (
 	"testing"
 
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
@@ -24,7 +25,7 @@ func TestOperatorsAddUp(t *testing.T) {
 	p := b.even(0, short)
 	r := b.price(&setting{p, allOnTheGPU, int(requests), short, mtp, 1, computing})
 	want := computing.fixed + computing.slope*requests*float64(mtp) + computing.request*requests
-	if e := r.Causes.Compute + r.Causes.Selection - want; e > 1e-6 || e < -1e-6 {
-		t.Errorf("computation takes %g s, expected %g s", r.Causes.Compute+r.Causes.Selection, want)
+	if e := r.Causes[schedule.Compute] + r.Causes[schedule.Selecting] - want; e > 1e-6 || e < -1e-6 {
+		t.Errorf("computation takes %g s, expected %g s", r.Causes[schedule.Compute]+r.Causes[schedule.Selecting], want)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
@@ -67,7 +68,7 @@ func (b *bench) chunks() {
 		for _, size := range []int{1, 4, 8} {
 			o := pipeline.Options{Batch: 1, Context: k120, Path: path}
 			r := b.price(b.profile(f, "window:2", "", "", size), "sequential:lookup=cpu", kvdrives, o)
-			fetch[size] = 1e3 * r.Causes.Fetch
+			fetch[size] = 1e3 * r.Causes[schedule.Fetch]
 		}
 		row := reproduce.Row{"path": "fastest path", "about": about(f)}
 		if path != "" {

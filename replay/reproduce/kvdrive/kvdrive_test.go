@@ -10,6 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
@@ -121,7 +122,7 @@ func TestReasonsOfMisses(t *testing.T) {
 		for _, policy := range []string{"window:2", "window:4"} {
 			o := pipeline.Options{Batch: 1, Context: k60, Lookup: structure}
 			r := b.price(b.profile(first, policy, "", "", 0), "sequential:lookup=cpu", kvdrives, o)
-			lookups = append(lookups, r.Causes.Lookup)
+			lookups = append(lookups, r.Causes[schedule.Lookup])
 		}
 		if (lookups[1] > lookups[0]) != grows {
 			t.Errorf("Fig. 16: lookup in a %s takes %g s with a window of 2 and %g s with 4", structure, lookups[0], lookups[1])

@@ -8,6 +8,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
+	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
@@ -209,7 +210,7 @@ func (b *bench) breakdown() {
 		options := []pipeline.Options{{Batch: 1, Context: k60}, {Batch: 1, Context: k120}, {Batch: 4, Context: k120}}
 		for _, o := range options {
 			r := b.decode(f, sys, o)
-			share := 100 * (r.Causes.Selection + r.Causes.Fetch) / r.Mean
+			share := 100 * (r.Causes[schedule.Selecting] + r.Causes[schedule.Fetch]) / r.Mean
 			if before > 0 {
 				row := reproduce.Row{"system": sys.name, "batch": o.Batch, "K": o.Context / 1024}
 				d.Holds("grows", share, share > before, row)
