@@ -129,8 +129,7 @@ func EngineNames() []string { return slice.Map(engines, func(e *Engine) string {
 
 // EngineList returns the engines for help, one per line.
 func EngineList() string {
-	lines := slice.Map(engines, func(e *Engine) string { return fmt.Sprintf("  %-28s%s", e.Name, e.Text) })
-	return strings.Join(lines, "\n")
+	return strings.Join(slice.Map(engines, func(e *Engine) string { return listed(e.Name, e.Text) }), "\n")
 }
 
 // Waits reports whether the GPU waits for the CPU between steps. A nil engine does not.

@@ -85,11 +85,8 @@ func quantised(bits, group int, summary string) *form {
 
 // EntryList describes the entries, one per line.
 func EntryList() string {
-	lines := []string{fmt.Sprintf("  %-27s %s", "auto", "the model's own, kv or latent")}
-	for _, f := range forms {
-		lines = append(lines, fmt.Sprintf("  %-27s %s", f.usage, f.summary))
-	}
-	return strings.Join(lines, "\n")
+	lines := slice.Map(forms, func(f *form) string { return listed(f.usage, f.summary) })
+	return listed("auto", "the model's own, kv or latent") + "\n" + strings.Join(lines, "\n")
 }
 
 // ParseEntry reads a text such as "v:rank=160" or "int4". "auto" is the model's own entry.
@@ -100,13 +97,10 @@ func ParseEntry(text string, m *hardware.Model) (e Entry, err error) {
 		return e, err
 	}
 	var list []policies.Option
-	i := slices.IndexFunc(forms, func(f *form) bool { return f.name == name })
-	if i >= 0 && !forms[i].own {
-		f := forms[i]
-		e = f.set
-		e.kind, list = f, nil
-		if f.options != nil {
-			list = f.options(&e)
+	if i := slices.IndexFunc(forms, func(f *form) bool { return f.name == name }); i >= 0 && !forms[i].own {
+		e = forms[i].set
+		if e.kind = forms[i]; e.kind.options != nil {
+			list = e.kind.options(&e)
 		}
 	}
 	if _, err = policies.ParseOptions(options, list...); err != nil {

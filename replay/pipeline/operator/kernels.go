@@ -19,11 +19,24 @@ type Fitted struct {
 	apart     bool                      // of Engine
 	known     map[kernel.Kernel]float64 // times of earlier calls
 	layers    map[layerKey]layerKernels // of earlier calls
-	outputs   map[[2]float64]float64    // by queries and sampled, of earlier calls
+	outputs   map[float64]float64       // by queries, of earlier calls
 }
 
 // mostKnown bounds the memory of earlier calls, of each kind.
 const mostKnown = 1 << 16
+
+// remembered returns the value of a key that is known, or computes it.
+func remembered[K comparable, V any](known map[K]V, key K, compute func() V) V {
+	if v, ok := known[key]; ok {
+		return v
+	}
+	if len(known) >= mostKnown {
+		clear(known)
+	}
+	v := compute()
+	known[key] = v
+	return v
+}
 
 // layerKernels are the times of the kernels of a layer that depend on the number of its tokens alone, in seconds.
 type layerKernels struct {
@@ -38,7 +51,7 @@ type layerKey struct {
 
 // NewFitted returns the kernel model of a GPU for the roofline's model.
 func NewFitted(r *Roofline, e *kernel.Estimator) *Fitted {
-	f := &Fitted{roofline: r, estimator: e, sampled: float64(r.Model.Vocabulary.Value), known: map[kernel.Kernel]float64{}, layers: map[layerKey]layerKernels{}, outputs: map[[2]float64]float64{}}
+	f := &Fitted{roofline: r, estimator: e, sampled: float64(r.Model.Vocabulary.Value), known: map[kernel.Kernel]float64{}, layers: map[layerKey]layerKernels{}, outputs: map[float64]float64{}}
 	if r.Group != nil {
 		f.sampled = r.Group.Vocabulary
 	}
@@ -97,15 +110,7 @@ func (f *Fitted) once(k kernel.Kernel) float64 {
 
 // seconds is once for kernels whose shapes return often.
 func (f *Fitted) seconds(k kernel.Kernel) float64 {
-	if t, ok := f.known[k]; ok {
-		return t
-	}
-	if len(f.known) >= mostKnown {
-		clear(f.known)
-	}
-	t := f.once(k)
-	f.known[k] = t
-	return t
+	return remembered(f.known, k, func() float64 { return f.once(k) })
 }
 
 // products returns the time to multiply tokens with each of some matrices of a part.
@@ -169,21 +174,14 @@ func (f *Fitted) launches(kernels float64) float64 {
 func (f *Fitted) kernels(layer int, tokens, expertTokens float64) layerKernels {
 	r := f.roofline
 	stored, active := r.Model.FFNParameters(layer)
-	key := layerKey{tokens, expertTokens, stored != active}
-	if p, ok := f.layers[key]; ok {
-		return p
-	}
-	around := f.seconds(kernel.NewNorm(tokens, float64(r.Model.Hidden.Value), true))
-	p := layerKernels{
-		before: around + f.products(tokens, hardware.Attention, r.first) + f.innerNorms(tokens) + f.seconds(kernel.NewRope(tokens, rotated(r.Model))),
-		second: f.products(tokens, hardware.Attention, r.second), out: f.products(tokens, hardware.Attention, r.out), around: around,
-		feedForward: f.feedForward(layer, tokens, expertTokens),
-	}
-	if len(f.layers) >= mostKnown {
-		clear(f.layers)
-	}
-	f.layers[key] = p
-	return p
+	return remembered(f.layers, layerKey{tokens, expertTokens, stored != active}, func() layerKernels {
+		around := f.seconds(kernel.NewNorm(tokens, float64(r.Model.Hidden.Value), true))
+		return layerKernels{
+			before: around + f.products(tokens, hardware.Attention, r.first) + f.innerNorms(tokens) + f.seconds(kernel.NewRope(tokens, rotated(r.Model))),
+			second: f.products(tokens, hardware.Attention, r.second), out: f.products(tokens, hardware.Attention, r.out), around: around,
+			feedForward: f.feedForward(layer, tokens, expertTokens),
+		}
+	})
 }
 
 // innerNorms returns the time of the norms between projections and attention: of queries and keys by
@@ -335,19 +333,12 @@ func upMatrices(m *hardware.Model) float64 { return float64(m.FFNMatrices.Value)
 
 // Output returns the time of the last norm, the projection to the vocabulary, and the sampler.
 func (f *Fitted) Output(queries float64) (float64, error) {
-	key := [2]float64{queries, f.sampled}
-	if seconds, ok := f.outputs[key]; ok {
-		return seconds, nil
-	}
-	m := f.roofline.Model
-	hidden, words := float64(m.Hidden.Value), float64(m.Vocabulary.Value)
-	seconds := f.seconds(kernel.NewNorm(queries, hidden, true)) + f.products(queries, hardware.Plain, []matrix{{words, hidden}}) +
-		f.seconds(kernel.NewSample(queries, f.sampled))
-	if len(f.outputs) >= mostKnown {
-		clear(f.outputs)
-	}
-	f.outputs[key] = seconds
-	return seconds, nil
+	return remembered(f.outputs, queries, func() float64 {
+		m := f.roofline.Model
+		hidden, words := float64(m.Hidden.Value), float64(m.Vocabulary.Value)
+		return f.seconds(kernel.NewNorm(queries, hidden, true)) + f.products(queries, hardware.Plain, []matrix{{words, hidden}}) +
+			f.seconds(kernel.NewSample(queries, f.sampled))
+	}), nil
 }
 
 // rotated returns the elements of a token's queries and keys that the rotary embedding turns.

@@ -2,7 +2,6 @@ package operator
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"strings"
 
@@ -83,8 +82,7 @@ func (d *lookedUp) scanned() float64 {
 
 // LookupList describes the structures of lookups, one per line.
 func LookupList() string {
-	line := func(s *Lookup) string { return fmt.Sprintf("  %-27s %s", s.name, s.summary) }
-	return strings.Join(slice.Map(lookups, line), "\n")
+	return strings.Join(slice.Map(lookups, func(s *Lookup) string { return listed(s.name, s.summary) }), "\n")
 }
 
 // ParseLookup returns the structure with a name, page if it is empty.

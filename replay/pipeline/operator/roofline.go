@@ -99,21 +99,13 @@ func (r *Roofline) attending(n, tokens float64) float64 {
 
 // computing returns the time of arithmetic with weights, of which some are read.
 func (r *Roofline) computing(flop, read hardware.Weights) float64 {
-	var low, high, four, bytes float64
+	var seconds, bytes float64
 	for p := range read {
 		part := hardware.Part(p)
-		size := r.Model.WeightBytes(part)
-		bytes += read[p] * size
-		switch {
-		case size == 1:
-			low += flop[p]
-		case r.Model.FP4(part):
-			four += flop[p]
-		default:
-			high += flop[p]
-		}
+		seconds += flop[p] / r.speed(part)
+		bytes += read[p] * r.Model.WeightBytes(part)
 	}
-	return max(low/r.low+high/r.matrix+four/r.fp4, bytes/r.memory)
+	return max(seconds, bytes/r.memory)
 }
 
 // speed returns the FLOP/s of products with weights of a part.

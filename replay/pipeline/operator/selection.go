@@ -95,11 +95,8 @@ func tokensOption(s *Selection) []policies.Option {
 
 // SelectionList describes the selections, one per line.
 func SelectionList() string {
-	lines := []string{fmt.Sprintf("  %-27s %s", "auto", "the model's indexer, or minmax")}
-	for i := range selections {
-		lines = append(lines, fmt.Sprintf("  %-27s %s", selections[i].usage, selections[i].summary))
-	}
-	return strings.Join(lines, "\n")
+	lines := slice.Map(selections, func(k method) string { return listed(k.usage, k.summary) })
+	return listed("auto", "the model's indexer, or minmax") + "\n" + strings.Join(lines, "\n")
 }
 
 // ParseSelection reads a text such as "minmax" or "mean:tokens=8". "auto" is the model's indexer,
