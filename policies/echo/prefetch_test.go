@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -109,11 +108,7 @@ func (c *counter) total(p *part, spec policies.Spec, a ahead) (sum result.Row) {
 	if o.Prefetch, err = replay.ParsePrefetch(a.prefetch); err != nil {
 		c.t.Fatal(err)
 	}
-	paths, err := filepath.Glob("../../datasets/" + p.files + ".parquet")
-	if err != nil || len(paths) == 0 {
-		c.t.Fatalf("no traces match %s (%v)", p.files, err)
-	}
-	for _, path := range paths {
+	for _, path := range c.files(p.files) {
 		key := fmt.Sprint(path, spec.Name(), a)
 		if c.rows[key] == nil {
 			c.rows[key] = c.run(path, o)

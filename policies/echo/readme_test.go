@@ -3,8 +3,10 @@ package echo_test
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -25,6 +27,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/allocate"
 	"github.com/kvreplay/kvreplay/trace"
+	"github.com/kvreplay/kvreplay/trace/derive"
 )
 
 var update = flag.Bool("update", false, "rewrite the tables of README.md, and constants.go")
@@ -64,21 +67,32 @@ type missed map[string][]float64
 // counter replays files once per policy.
 type counter struct {
 	t     *testing.T
+	root  string // folder of the traces
 	known map[string]missed
 	plans map[string]*allocate.Plan // by path
 	rows  map[string][]result.Row   // by path, policy and prefetcher
+}
+
+func newCounter(t *testing.T, root string) *counter {
+	return &counter{t, root, map[string]missed{}, map[string]*allocate.Plan{}, map[string][]result.Row{}}
+}
+
+// files returns the traces of a pattern.
+func (c *counter) files(pattern string) []string {
+	c.t.Helper()
+	paths, err := filepath.Glob(filepath.Join(c.root, pattern+".parquet"))
+	if err != nil || len(paths) == 0 {
+		c.t.Fatalf("no traces match %s (%v)", pattern, err)
+	}
+	return paths
 }
 
 // count returns the misses of a policy on the files of a pattern. Without ranks, a policy that needs
 // them has none. name states the policy and its setting.
 func (c *counter) count(pattern, name string, replay func(path string) missed) missed {
 	c.t.Helper()
-	paths, err := filepath.Glob("../../datasets/" + pattern + ".parquet")
-	if err != nil || len(paths) == 0 {
-		c.t.Fatalf("no traces match %s (%v)", pattern, err)
-	}
 	all := missed{}
-	for _, path := range paths {
+	for _, path := range c.files(pattern) {
 		key := path + " " + name
 		if c.known[key] == nil {
 			c.known[key] = replay(path)
@@ -204,28 +218,79 @@ func named(t *testing.T, name string) policies.Spec {
 	return spec
 }
 
-// The tables and the counts of the README are those of the committed traces.
+// digest has that of the README's tables and of the same tables for excerpts.
+const digest = "testdata/short.sha256"
+
+// The tables and the counts of the README are those of the committed traces. They take three minutes of a
+// processor, so only -update makes them. Otherwise tables of excerpts tell whether figures changed.
 func TestREADME(t *testing.T) {
 	if testing.Short() {
-		t.Skip("replays the corpus with each variant of the rule")
+		t.Skip("replays excerpts of the corpus with each variant of the rule")
 	}
-	c := &counter{t, map[string]missed{}, map[string]*allocate.Plan{}, map[string][]result.Row{}}
-	tables := map[string]string{"gaps": c.gaps(), "tasks": c.tasks(), "fine": c.beyond("echo:calibrate=fine"), "trees": c.beyond("echo:calibrate=trees"), "ablation": c.ablation(), "cells": c.cells(), "settings": c.settings(), "contexts": c.contexts(), "prefetch": c.prefetches(), "times": c.prefetchTimes()}
+	short := newCounter(t, excerpts(t)).tables(1, 16)
 	text, err := os.ReadFile("README.md")
 	fatal.If(t, err)
-	got := string(text)
-	for name, table := range tables {
+	got, sum := string(text), sha256.New()
+	var all map[string]string
+	if *update {
+		all = newCounter(t, committed).tables(8, 128)
+	}
+	for _, name := range slices.Sorted(maps.Keys(short)) {
 		begin, end := "<!-- "+name+": go test ./policies/echo -run README -update rewrites it -->\n", "<!-- end of "+name+" -->"
 		before, rest, ok1 := strings.Cut(got, begin)
-		_, after, ok2 := strings.Cut(rest, end)
+		table, after, ok2 := strings.Cut(rest, end)
 		if !ok1 || !ok2 {
 			t.Fatalf("README.md has lost the marks of its %s", name)
 		}
+		if *update {
+			table = all[name]
+		}
 		got = before + begin + table + end + after
+		fmt.Fprintf(sum, "%s\n%s\n%s\n", name, table, short[name])
+	}
+	now := fmt.Sprintf("%x\n", sum.Sum(nil))
+	if *update {
+		fatal.If(t, os.WriteFile(digest, []byte(now), 0o644))
+	}
+	if have, err := os.ReadFile(digest); err != nil || string(have) != now {
+		t.Fatalf("README.md has tables of another rule than excerpts (%v): go test ./policies/echo -run README -update", err)
 	}
 	if got != string(text) {
-		rewrite(t, "README.md", got, "README")
+		fatal.If(t, os.WriteFile("README.md", []byte(got), 0o644))
 	}
+}
+
+// committed is the folder of the committed traces.
+const committed = "../../datasets"
+
+// excerpts writes 16 steps, the prompt windows too, of the first and the last layer of each trace, and returns their folder.
+func excerpts(t *testing.T) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	for i := range parts {
+		paths, err := filepath.Glob(filepath.Join(committed, parts[i].files+".parquet"))
+		fatal.If(t, err)
+		for _, path := range paths {
+			f, err := trace.Open(path)
+			fatal.If(t, err)
+			streams := f.Streams()
+			o := derive.Options{Layers: []int32{streams[0].Layer, streams[len(streams)-1].Layer}, Steps: &derive.Steps{From: -32, To: 16}}
+			fatal.If(t, f.Close())
+			to := filepath.Join(folder, strings.TrimPrefix(path, committed))
+			fatal.If(t, os.MkdirAll(filepath.Dir(to), 0o755))
+			if _, err := os.Stat(to); err == nil {
+				continue // of another part too
+			}
+			_, err = derive.Derive(t.Context(), path, to, o)
+			fatal.If(t, err)
+		}
+	}
+	return folder
+}
+
+// tables returns the tables of the README by name. Synthetic traces have the given layers and steps.
+func (c *counter) tables(layers, steps int) map[string]string {
+	return map[string]string{"gaps": c.gaps(), "tasks": c.tasks(), "fine": c.beyond("echo:calibrate=fine"), "trees": c.beyond("echo:calibrate=trees"), "ablation": c.ablation(), "cells": c.cells(), "settings": c.settings(), "contexts": c.contexts(layers, steps), "prefetch": c.prefetches(), "times": c.prefetchTimes()}
 }
 
 // rewrite writes a file that is out of date. Without -update it ends the test.

@@ -110,7 +110,7 @@ func (c *counter) settings() string {
 }
 
 // contexts returns the table of the gap closed on synthetic traces with K = 2048.
-func (c *counter) contexts() string {
+func (c *counter) contexts(layers, steps int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| preset | policy | %s | pooled |\n|---|---|%s---:|\n", strings.Join(sizes, " | "), strings.Repeat("---:|", len(sizes)))
 	for _, preset := range []string{"deepseek-v3.2-32k", "deepseek-v3.2-128k"} {
@@ -118,8 +118,8 @@ func (c *counter) contexts() string {
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		d.SetLayers(8)
-		d.Steps = 128
+		d.SetLayers(layers)
+		d.Steps = steps
 		path := filepath.Join(c.t.TempDir(), preset+".parquet")
 		if err := synthetic.Write(context.Background(), path, d, synthetic.Options{}); err != nil {
 			c.t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -36,15 +35,11 @@ type split struct{ leaf, feature, above int }
 // observe returns the examples of the requests that keep selects, one of every n blocks.
 func (c *counter) observe(pattern string, n int, keep func(string) bool) (all []echo.Observed) {
 	c.t.Helper()
-	paths, err := filepath.Glob("../../datasets/" + pattern + ".parquet")
-	if err != nil || len(paths) == 0 {
-		c.t.Fatalf("no traces match %s (%v)", pattern, err)
-	}
 	capacities, err := replay.ParseCapacities(sizes[:1])
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	for _, path := range paths {
+	for _, path := range c.files(pattern) {
 		var requests []string
 		for _, row := range c.run(path, replay.Options{Policies: []policies.Spec{named(c.t, "echo")}, Capacities: capacities, Per: replay.PerRequest}) {
 			if keep(*row.RequestID) {
@@ -218,7 +213,7 @@ func TestTreesInPools(t *testing.T) {
 	fatal.If(t, err)
 	capacities, err := replay.ParseCapacities([]string{"2x"})
 	fatal.If(t, err)
-	c := &counter{t: t}
+	c := newCounter(t, committed)
 	rows := c.run("../../datasets/bundled/smollm2_multi_news_8k.parquet", replay.Options{Policies: []policies.Spec{named(t, "echo:calibrate=trees")}, Capacities: capacities, Warmup: warmup, Pool: pool})
 	if len(rows) != 1 || rows[0].Misses != 21012 {
 		t.Errorf("%d rows, misses %d, expected 21012", len(rows), rows[0].Misses)
@@ -230,7 +225,7 @@ func TestTrees(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains on 21 requests")
 	}
-	c := &counter{t: t}
+	c := newCounter(t, committed)
 	examples := slices.Concat(c.observe("corpus/wide_*", 17, isTuned), c.observe("corpus/deep_vt", 47, every))
 	got := source(grow(examples, 32))
 	want, err := os.ReadFile("constants.go")
