@@ -68,6 +68,33 @@ func TestInterruptedKeeps(t *testing.T) {
 	}
 }
 
+// A run stops after the current cell, in the middle of a unit. The unit is replayed again.
+func TestInterruptedStopsAfterACell(t *testing.T) {
+	f := manyStreams(t)
+	o := Options{Policies: specs(t, "fifo", "lookahead", "lru", "opt"), Capacities: capacities(t, "1.5x", "2x"), Workers: 1, oneByOne: true}
+	if job, err := Plan(f, o); err != nil || len(job.Units()) != 1 {
+		t.Fatalf("%d units (%v), expected one", len(job.Units()), err)
+	}
+	calm := mustRun(t, f, o)
+	var err error
+	o.Store, err = OpenStore(t.TempDir())
+	fatal.If(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	cells := 0
+	o.Progress = func(int) {
+		if cells++; cells == 3 {
+			stop()
+		}
+	}
+	var stopped *Interrupted
+	if _, err := Run(ctx, f, o); !errors.As(err, &stopped) || stopped.Done != 0 || cells != 3 {
+		t.Fatalf("%d cells are replayed, expected 3 (%v)", cells, err)
+	}
+	if again := mustRun(t, f, o); !reflect.DeepEqual(again, calm) {
+		t.Errorf("the next run has other rows")
+	}
+}
+
 // manyUnits returns a trace of three streams. Each has enough rows to be a unit of work.
 func manyUnits(t *testing.T) (f *trace.File, rows int) {
 	t.Helper()

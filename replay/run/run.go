@@ -162,8 +162,8 @@ func Run(ctx context.Context, f *trace.File, o Options) (*Result, error) {
 }
 
 // Run does the work. The rows are the same with any number of workers and after any number of
-// interruptions. A cancelled context ends in an *Interrupted after the current parts are counted
-// and kept.
+// interruptions. A cancelled context ends in an *Interrupted after the current cells. The counts of
+// finished units are kept.
 func (j *Job) Run(ctx context.Context) (*Result, error) {
 	p := j.plan
 	if p.opt.Profile != nil {
@@ -274,7 +274,11 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 			if i == len(open)-1 && p.beforeEnd != nil {
 				p.beforeEnd()
 			}
-			if stream, err := w.unit(units[open[i]]); err != nil {
+			stream, err := w.unit(ctx, units[open[i]])
+			if errors.Is(err, errStopped) {
+				break
+			}
+			if err != nil {
 				failed.note(stream, err)
 				break
 			}
@@ -316,12 +320,15 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 	return nil
 }
 
+// errStopped ends a unit whose context has ended. The unit counts as not begun.
+var errStopped = errors.New("stopped")
+
 // unit replays the caches of a unit and pools their counts. With an error it pools nothing, and returns
 // the first stream of the error.
-func (w *worker) unit(u [2]int) (stream int, err error) {
+func (w *worker) unit(ctx context.Context, u [2]int) (stream int, err error) {
 	w.pending = w.pending[:0]
 	for _, c := range w.plan.caches[u[0]:u[1]] {
-		if err := w.replay(c); err != nil {
+		if err := w.replay(ctx, c); err != nil {
 			return c.from, err
 		}
 	}

@@ -2,6 +2,7 @@ package run
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
@@ -60,9 +61,12 @@ func (p *plan) group(order []int, runners []*cache.Cell) []*group {
 
 // runGroup replays a group on the i-th selected stream. With an error it returns the cell of the
 // error. Cells that a pass cannot answer are replayed one by one (policies.Sweeper).
-func (w *worker) runGroup(i int, g *group, steps recording) (int, error) {
+func (w *worker) runGroup(ctx context.Context, i int, g *group, steps recording) (int, error) {
 	g.swept = g.swept[:0]
 	for j, c := range g.cells {
+		if ctx.Err() != nil {
+			return c, errStopped
+		}
 		st, err := w.start(i, c)
 		if err != nil {
 			return c, err

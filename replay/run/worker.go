@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -154,8 +155,8 @@ func release(p policies.Policy) {
 	}
 }
 
-// replay reads the streams of a cache, derives its demand and runs every cell.
-func (w *worker) replay(c span) (err error) {
+// replay reads the streams of a cache, derives its demand and runs every cell, until ctx ends.
+func (w *worker) replay(ctx context.Context, c span) (err error) {
 	p := w.plan
 	w.cache = c
 	if err := w.readRequest(); err != nil {
@@ -171,7 +172,7 @@ func (w *worker) replay(c span) (err error) {
 	}
 	steps := p.opt.Profile.begin(c)
 	for _, g := range w.groups {
-		if cell, err := w.runGroup(c.from, g, steps); err != nil {
+		if cell, err := w.runGroup(ctx, c.from, g, steps); err != nil {
 			name := w.stream.Key.String()
 			if p.opt.Pool != setting.PoolNone {
 				name = fmt.Sprintf("pool of %v and %d more streams", w.stream.Key, c.streams()-1)
