@@ -453,11 +453,11 @@ func (d *Dials) Decode(text []byte) error {
 	}
 	said := map[string]any{}
 	if err := yaml.Load(text, &said, yaml.WithUniqueKeys()); err != nil {
-		return fmt.Errorf("%w (expected dials, as `kvreplay datasets fit -o` writes them)", err)
+		return fmt.Errorf("%w (expected dials, as `kvreplay datasets fit -o` writes them)", names.OfYAML(err, text, said))
 	}
 	next := d.without(said)
 	if err := yaml.Load(text, &next, yaml.WithKnownFields()); err != nil {
-		return names.OfFields(err, next)
+		return names.OfYAML(err, text, next)
 	}
 	if said["by_layer"] == nil {
 		layers, heads := next.Layers, next.Heads

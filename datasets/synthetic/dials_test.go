@@ -109,7 +109,7 @@ func TestHeads(t *testing.T) {
 func TestBadFiles(t *testing.T) {
 	for text, want := range map[string]string{
 		"overlapp: 0.5":                          "did you mean overlap?",
-		"overlap: high":                          "line 1: cannot construct",
+		"overlap: high":                          "line 1: overlap is high, expected a number",
 		"overlap: 2":                             "overlap 2, expected",
 		"overlap: .nan":                          "overlap NaN",
 		"steps: 1.5":                             "1.5",
@@ -127,7 +127,7 @@ func TestBadFiles(t *testing.T) {
 		"layer_ids: [1, 2]":                      "layer_ids names 2 layers",
 		"hot: 0.99":                              "lower hot",
 		"candidates: 1":                          "less than topk",
-		"context: 99999999999999999999":          "line 1: cannot construct",
+		"context: 99999999999999999999":          "line 1: context is 9999999..., expected a whole number",
 		"layers: 99999999999\nheat: 0":           "streams",
 		"about: x\nabout: y":                     "about",
 		"topk: 0":                                "topk K = 0",

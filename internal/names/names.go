@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/agnivade/levenshtein"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/kvreplay/kvreplay/internal/slice"
 )
@@ -216,6 +217,96 @@ func OfFields(err error, v any) error {
 		name := cmp.Or(groups[1], groups[2])
 		return fmt.Sprintf("unknown field %q%s", name, Nearest(name, known))
 	}))
+}
+
+// OfYAML rewrites an error of go.yaml.in/yaml for the user who wrote text. Instead of types of Go it
+// states the line, the key and the expected kind of value. v is the decoded value. Unknown fields have
+// the nearest names, as those of OfFields.
+func OfYAML(err error, text []byte, v any) error {
+	var all *yaml.LoadErrors
+	var one *yaml.LoadError
+	switch {
+	case errors.As(err, &all):
+		return errors.New(strings.Join(slice.Map(all.Errors, func(e *yaml.LoadError) string { return lineOfYAML(e, text, v) }), "; "))
+	case errors.As(err, &one):
+		return errors.New(lineOfYAML(one, text, v))
+	}
+	return err
+}
+
+func lineOfYAML(e *yaml.LoadError, text []byte, v any) string {
+	message := e.Message
+	if found := wrongKind.FindStringSubmatch(message); found != nil {
+		value := cmp.Or(map[string]string{"!!seq": "a list", "!!map": "a mapping", "!!null": "empty"}[found[1]], found[2])
+		message = fmt.Sprintf("%s is %s, expected %s", keyBefore(text, e.Mark.Line, e.Mark.Column), value, kindOf(found[3], v))
+	}
+	return fmt.Sprintf("line %d: %v", e.Mark.Line, OfFields(errors.New(message), v))
+}
+
+// wrongKind is the message about a value that a type of Go cannot hold: its tag, its text and the type.
+var wrongKind = regexp.MustCompile("^cannot construct (\\S+)(?: `(.*)`)? into (\\S+)")
+
+// kindOf returns the kind of value that a type within v holds.
+func kindOf(name string, v any) string {
+	types := map[reflect.Type]bool{}
+	typesOf(reflect.TypeOf(v), types)
+	for t := range types {
+		if t.String() != name {
+			continue
+		}
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		switch k := t.Kind(); {
+		case k == reflect.Slice || k == reflect.Array:
+			return "a list"
+		case k == reflect.Struct || k == reflect.Map:
+			return "keys with values"
+		case k == reflect.Bool:
+			return "true or false"
+		case k == reflect.Float32 || k == reflect.Float64:
+			return "a number"
+		case k >= reflect.Int && k <= reflect.Uintptr:
+			return "a whole number"
+		}
+	}
+	return "text"
+}
+
+// typesOf adds a type and all types within it.
+func typesOf(t reflect.Type, types map[reflect.Type]bool) {
+	if types[t] {
+		return
+	}
+	types[t] = true
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		typesOf(t.Elem(), types)
+	case reflect.Map:
+		typesOf(t.Key(), types)
+		typesOf(t.Elem(), types)
+	case reflect.Struct:
+		for _, f := range reflect.VisibleFields(t) {
+			typesOf(f.Type, types)
+		}
+	}
+}
+
+// yamlKey is a key of a YAML mapping.
+var yamlKey = regexp.MustCompile(`([\w.-]+)["']?:(?:\s|$)`)
+
+// keyBefore returns the key of the value at a line and column of a YAML text, both from 1.
+func keyBefore(text []byte, line, column int) string {
+	lines := strings.Split(string(text), "\n")
+	for i := min(line, len(lines)) - 1; i >= 0; i-- {
+		keys := yamlKey.FindAllStringSubmatchIndex(lines[i], -1)
+		for _, k := range slices.Backward(keys) {
+			if k[0]+1 < column {
+				return lines[i][k[2]:k[3]]
+			}
+		}
+	}
+	return "the file"
 }
 
 // fieldsOf lists the fields of a type and of nested types by their tags.

@@ -62,6 +62,46 @@ func TestNearest(t *testing.T) {
 	}
 }
 
+// An error of a YAML file states the line, the key and the expected kind of value, and no type of Go.
+func TestOfYAML(t *testing.T) {
+	type name string
+	type inner struct {
+		Rows *int   `yaml:"rows"`
+		Wide *bool  `yaml:"wide"`
+		At   [2]int `yaml:"at"`
+	}
+	type outer struct {
+		Method  name             `yaml:"method"`
+		Share   float64          `yaml:"share"`
+		Streams []inner          `yaml:"streams"`
+		By      map[string]inner `yaml:"by"`
+	}
+	for text, want := range map[string]string{
+		"method: [a]":                   "line 1: method is a list, expected text",
+		"share: 0.5\nmethod:\n  - a\n":  "line 3: method is a list, expected text",
+		"share: half":                   "line 1: share is half, expected a number",
+		"streams: 3":                    "line 1: streams is 3, expected a list",
+		"streams:\n  - rows: x\n":       "line 2: rows is x, expected a whole number",
+		"streams: [{rows: 1, wide: 7}]": "line 1: wide is 7, expected true or false",
+		"by: {a: {rows: 1}, b: [1]}":    "line 1: b is a list, expected keys with values",
+		"streams: [{at: {x: 1}}]":       "line 1: at is a mapping, expected a list",
+		"only text":                     "line 1: the file is only text, expected keys with values",
+		"share: x\nstreams: 1\n":        "line 1: share is x, expected a number; line 2: streams is 1, expected a list",
+		"methud: a":                     `line 1: unknown field "methud", did you mean method?`,
+		"method: a\nmethod: b":          `line 2: mapping key "method" already defined at line 1`,
+		"share: 1\n\tmethod: a":         "line 2: found a tab character that violates indentation",
+	} {
+		var o outer
+		err := yaml.Load([]byte(text), &o, yaml.WithKnownFields(), yaml.WithUniqueKeys())
+		if err = OfYAML(err, []byte(text), o); err == nil || err.Error() != want {
+			t.Errorf("%q: %v, expected %s", text, err, want)
+		}
+	}
+	if other := errors.New("other"); OfYAML(other, nil, outer{}) != other || OfYAML(nil, nil, outer{}) != nil {
+		t.Error("other errors are changed")
+	}
+}
+
 // The error for an unknown field offers the fields of the type and of nested types.
 func TestOfFields(t *testing.T) {
 	type inner struct {

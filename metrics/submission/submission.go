@@ -14,6 +14,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/datasets/corpus"
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/board"
@@ -85,7 +86,7 @@ func ReadCard(folder string) (*Card, error) {
 	}
 	var c Card
 	if err := yaml.Load(text, &c, yaml.WithKnownFields(), yaml.WithUniqueKeys()); err != nil {
-		return nil, fmt.Errorf("card: %s: %w. A card is\n%s", path, err, example)
+		return nil, fmt.Errorf("card: %s: %w. A card is\n%s", path, names.OfYAML(err, text, c), example)
 	}
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("card: %s: %w", path, err)

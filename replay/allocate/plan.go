@@ -224,7 +224,7 @@ func Decode(text []byte) (*Plan, error) {
 	}
 	var f planFile
 	if err := yaml.Load(text, &f, yaml.WithKnownFields(), yaml.WithUniqueKeys()); err != nil {
-		return nil, fmt.Errorf("%w: expected a plan of `kvreplay allocate -o`", names.OfFields(err, f))
+		return nil, fmt.Errorf("%w: expected a plan of `kvreplay allocate -o`", names.OfYAML(err, text, f))
 	}
 	if f.Schema != PlanSchema {
 		return nil, fmt.Errorf("plan schema %d, this program reads schema %d: allocate again", f.Schema, PlanSchema)

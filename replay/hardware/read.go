@@ -32,13 +32,13 @@ func decode(file string, text []byte) (*yaml.Node, error) {
 	var doc, more yaml.Node
 	documents := yaml.NewDecoder(bytes.NewReader(text))
 	if err := documents.Decode(&doc); err != nil && err != io.EOF {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, fmt.Errorf("%s: %w", file, names.OfYAML(err, text, doc))
 	}
 	switch err := documents.Decode(&more); {
 	case err == nil:
 		return nil, fmt.Errorf("%s:%d: a second document begins, expected one item per file", file, more.Line)
 	case err != io.EOF:
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, fmt.Errorf("%s: %w", file, names.OfYAML(err, text, doc))
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
 		return nil, fmt.Errorf("%s:1: expected a mapping that begins with kind: gpu, link, drive, host, model or machine", file)

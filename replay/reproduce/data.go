@@ -106,7 +106,7 @@ func parse(file, text string) (*document, error) {
 		err = loader.Load(d)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, names.OfFields(err, d))
+		return nil, fmt.Errorf("%s: %w", file, names.OfYAML(err, []byte(text), d))
 	}
 	d.file = file
 	seen := map[string]bool{}

@@ -178,7 +178,7 @@ func strictly(text []byte, v any) error {
 	if err := d.Decode(v); errors.Is(err, io.EOF) {
 		return errors.New("the file is empty, expected a system with name, source and schedule")
 	} else if err != nil {
-		return err
+		return names.OfYAML(err, text, v)
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return errors.New("a second document begins, expected one system per file")
