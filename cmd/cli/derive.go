@@ -57,7 +57,7 @@ func (f *deriveFlags) run(c *call) error {
 	}
 	r, err := derive.Derive(c.Context(), c.args[0], f.out, f.options)
 	var unknown *derive.UnknownError
-	if errors.As(err, &unknown) {
+	if errors.As(err, &unknown) && unknown.Kind == "request" {
 		return fmt.Errorf("%w%s", err, names.Nearest(unknown.Name, unknown.Known))
 	}
 	if err != nil {

@@ -51,7 +51,7 @@ func TestDeriveCommand(t *testing.T) {
 	}{
 		{0, "2 streams, 128 rows", []string{"--layers", "0,20", "--steps", "-32:32", "--topk", "64", "--candidates", "80"}},
 		{1, "did you mean", []string{"--requests", "multi_news-9be57ba"}},
-		{1, "no layer 3 (the trace has 0, 5, 10", []string{"--layers", "3"}},
+		{1, "no layer 3 (the trace has 6 layers: 0, 5, 10, 15, 20, 25)\n", []string{"--layers", "3"}},
 		{1, "Drop them: --topk 256 --candidates 256", []string{"--block-tokens", "8"}},
 		{2, "expected FROM:TO", []string{"--steps", "5"}},
 		{2, "expected numbers or union", []string{"--heads", "all"}},

@@ -248,15 +248,34 @@ type UnknownError struct {
 	Known []string // in the source, in its order
 }
 
-// Error lists the names in the source, at most 20 of them.
+// Error counts the names in the source and lists at most 20 of them. Consecutive numbers are one range.
 func (e *UnknownError) Error() string {
 	const most = 20
-	known := e.Known
-	more := ""
-	if len(known) > most {
-		known, more = known[:most], fmt.Sprintf(" and %d more", len(e.Known)-most)
+	if len(e.Known) == 1 {
+		return fmt.Sprintf("no %s %s (the trace has %s)", e.Kind, e.Name, e.Known[0])
 	}
-	return fmt.Sprintf("no %s %s (the trace has %s%s)", e.Kind, e.Name, strings.Join(known, ", "), more)
+	known, more := ranges(e.Known), ""
+	if len(known) > most {
+		known, more = known[:most], fmt.Sprintf(" and %d more", len(known)-most)
+	}
+	return fmt.Sprintf("no %s %s (the trace has %d %ss: %s%s)", e.Kind, e.Name, len(e.Known), e.Kind, strings.Join(known, ", "), more)
+}
+
+// ranges writes runs of at least three consecutive numbers as "0-29". It keeps other names.
+func ranges(names []string) (list []string) {
+	for i := 0; i < len(names); {
+		first, err := strconv.Atoi(names[i])
+		to := i + 1
+		for err == nil && to < len(names) && names[to] == strconv.Itoa(first+to-i) {
+			to++
+		}
+		if to-i < 3 {
+			list, i = append(list, names[i]), i+1
+			continue
+		}
+		list, i = append(list, names[i]+"-"+names[to-1]), to
+	}
+	return list
 }
 
 // headName returns a head as messages show it.

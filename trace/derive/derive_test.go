@@ -395,9 +395,9 @@ func TestErrors(t *testing.T) {
 		{rank, Options{TopK: -1}, "expected positive numbers"},
 		{rank, Options{BlockTokens: 4}, "Drop them: --topk 8 --candidates 8"},
 		{index, Options{BlockTokens: 6}, "expected a multiple of the source's 4"},
-		{rank, Options{Layers: []int32{7}}, "no layer 7 (the trace has 0, 1"},
-		{rank, Options{Requests: []string{"c"}}, "no request c (the trace has a, b"},
-		{rank, Options{Heads: []int32{2}}, "no head 2 (the trace has 0, 1"},
+		{rank, Options{Layers: []int32{7}}, "no layer 7 (the trace has 2 layers: 0, 1)"},
+		{rank, Options{Requests: []string{"c"}}, "no request c (the trace has 2 requests: a, b)"},
+		{rank, Options{Heads: []int32{2}}, "no head 2 (the trace has 2 heads: 0, 1)"},
 		{rank, Options{Steps: &Steps{10, 20}}, "no stream has a step in 10:20, the trace has steps -4 to 5"},
 		{rank, Options{Union: true, Candidates: 10}, "no ranks and no candidates"},
 		{shared, Options{Union: true}, "share its selection already"},
@@ -418,6 +418,19 @@ func TestErrors(t *testing.T) {
 	}
 	if _, err := Derive(t.Context(), rank, rank, Options{}); err == nil || !strings.Contains(err.Error(), "also an input") {
 		t.Errorf("onto itself: %v", err)
+	}
+}
+
+// Ranges keep an error about one of many layers short.
+func TestUnknownErrorCounts(t *testing.T) {
+	for want, known := range map[string][]string{
+		"no layer 99 (the trace has 4 layers: 0-3)":                                                                    {"0", "1", "2", "3"},
+		"no layer 99 (the trace has 5 layers: 0, 5, 7-9)":                                                              {"0", "5", "7", "8", "9"},
+		"no layer 99 (the trace has 21 layers: 0, 9, 1, 9, 1, 9, 1, 9, 1, 9, 1, 9, 1, 9, 1, 9, 1, 9, 1, 9 and 1 more)": slices.Concat([]string{"0"}, slices.Repeat([]string{"9", "1"}, 10)),
+	} {
+		if got := (&UnknownError{"layer", "99", known}).Error(); got != want {
+			t.Errorf("%s, expected %s", got, want)
+		}
 	}
 }
 
