@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // mark is the byte order mark that spreadsheets write before the first byte of UTF-8.
@@ -40,7 +42,11 @@ func Read[T any](r io.Reader, name string, columns []string, parse func(record [
 // ReadBy is Read for files whose header decides how to parse the records. expected describes the
 // header in errors.
 func ReadBy[T any](r io.Reader, name, expected string, parser func(header []string) (func(record []string, line int) (T, error), error)) (all []T, err error) {
-	in := csv.NewReader(r)
+	buffered := bufio.NewReader(r)
+	if begin, _ := buffered.Peek(beginning); !isText(begin) {
+		return nil, fmt.Errorf("%s is not a CSV file: name a text file with %s", name, expected)
+	}
+	in := csv.NewReader(buffered)
 	in.Comment = '#'
 	header, err := in.Read()
 	switch {
@@ -71,6 +77,25 @@ func ReadBy[T any](r io.Reader, name, expected string, parser func(header []stri
 		}
 		all = append(all, value)
 	}
+}
+
+// beginning is the number of bytes that tell whether a file is a text.
+const beginning = 512
+
+// isText reports whether the beginning of a file is UTF-8 without control characters. Its last character may
+// be cut.
+func isText(begin []byte) bool {
+	for len(begin) > 0 {
+		c, n := utf8.DecodeRune(begin)
+		if c == utf8.RuneError && n == 1 {
+			return !utf8.FullRune(begin)
+		}
+		if unicode.IsControl(c) && !unicode.IsSpace(c) {
+			return false
+		}
+		begin = begin[n:]
+	}
+	return true
 }
 
 // Whole reads a whole number of a column.
