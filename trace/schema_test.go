@@ -102,7 +102,7 @@ func TestNotATrace(t *testing.T) {
 	}
 	expectRule(t, empty, trace.RuleFile, "is empty")
 	expectRule(t, text, trace.RuleFile, "is not a Parquet file")
-	expectRule(t, dir, trace.RuleFile, "is a directory")
+	expectRule(t, dir, trace.RuleFile, "is a folder")
 	if _, err := trace.Open(filepath.Join(dir, "missing.parquet")); !os.IsNotExist(unwrapAll(err)) {
 		t.Errorf("a missing file: %v", err)
 	}

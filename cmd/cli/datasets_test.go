@@ -309,7 +309,7 @@ func TestDatasetsCardRefused(t *testing.T) {
 		"no *.parquet in folder .":                {1, []string{".", "-o", "CARD.md"}},
 		"no such file":                            {1, []string{"nowhere.parquet", "-o", "CARD.md"}},
 		"have the same file name":                 {1, []string{trace, trace, "-o", "CARD.md"}},
-		folder + " is a directory, expected":      {2, []string{trace, "-o", folder}},
+		folder + " is a folder, expected":         {2, []string{trace, "-o", folder}},
 	} {
 		says(t, c.code, want, append([]string{"datasets", "card"}, c.args...)...)
 	}

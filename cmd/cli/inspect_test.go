@@ -54,7 +54,7 @@ func TestInspectRequestsErrors(t *testing.T) {
 		{1, []string{bad}, `bad.csv:2: GeneratedTokens "-3"`},
 		{1, []string{"inspect_test.go"}, "kvreplay import"},
 		{1, []string{"nowhere.csv"}, "no such file"},
-		{1, []string{t.TempDir()}, "is a directory"},
+		{1, []string{t.TempDir()}, "is a folder"},
 	} {
 		_, stderr := kvreplay(t, c.code, append([]string{"inspect"}, c.args...)...)
 		if !strings.Contains(stderr, c.want) {

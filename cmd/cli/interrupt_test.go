@@ -383,7 +383,7 @@ func TestRowsPlaceIsTaken(t *testing.T) {
 	kvreplay(t, 0, args...)
 	rows := rowsPath(t, out)
 	fatal.If(t, errors.Join(os.Remove(rows), os.Mkdir(rows, 0o755), os.RemoveAll(filepath.Join(out, "cells"))))
-	if _, stderr := kvreplay(t, 2, args...); !strings.Contains(stderr, "output "+rows+" is a directory") {
+	if _, stderr := kvreplay(t, 2, args...); !strings.Contains(stderr, "output "+rows+" is a folder") {
 		t.Error(stderr)
 	}
 	if cells, _ := filepath.Glob(filepath.Join(out, "cells", "*")); len(cells) > 0 {
@@ -451,7 +451,7 @@ func TestStopped(t *testing.T) {
 		args   []string
 		want   string
 	}{
-		{syscall.SIGTERM, 143, []string{"replay", tracePath, "--policy", "all"}, "No counts of this trace are kept (--out DIR keeps finished work)"},
+		{syscall.SIGTERM, 143, []string{"replay", tracePath, "--policy", "all"}, "No counts of this trace are kept (--out FOLDER keeps finished work)"},
 		{syscall.SIGHUP, 129, []string{"replay", tracePath, "--policy", "all", "--profile", "--out", "OUT"}, "No counts of this trace are kept: profiles are written only for whole traces"},
 		{syscall.SIGINT, 130, []string{"datasets", "fit", tracePath, "-o", "OUT/dials.yaml"}, "interrupted; no unfinished file is left"},
 		{syscall.SIGINT, 130, []string{"datasets", "make", "ruler", "--samples", "500", "-o", "OUT/p.jsonl"}, "kvreplay: interrupted; no unfinished file is left"},

@@ -155,7 +155,7 @@ func newSketch(known policies.Table, name, dir string) (*sketch, error) {
 		return s, err
 	}
 	if module, err := moduleAt(".", ""); err != nil || module != moduleOf {
-		return nil, usagef("policies new %s: the working directory is not the root of %s; go there, or write a module of your own with --dir FOLDER", name, moduleOf)
+		return nil, usagef("policies new %s: the current folder is not the root of %s; go there, or write a module of your own with --dir FOLDER", name, moduleOf)
 	}
 	s.dir, s.Import = filepath.Join("policies", s.Package), moduleOf+"/policies/"+s.Package
 	return s, nil

@@ -206,7 +206,7 @@ func (f *replayFlags) run(c *call) error {
 			c.bar.close()
 			redone.write(c.stderr)
 			if i := (*replay.Interrupted)(nil); errors.As(err, &i) && f.out == "" {
-				err = fmt.Errorf("%w (--out DIR keeps finished work)", err)
+				err = fmt.Errorf("%w (--out FOLDER keeps finished work)", err)
 			}
 			return err
 		}

@@ -103,7 +103,7 @@ func TestBadInput(t *testing.T) {
 	}{
 		"no trace":              {[]string{}, 2, []string{"kvreplay: replay: trace missing", "usage"}},
 		"no such file":          {[]string{"nowhere.parquet"}, 1, []string{"nowhere.parquet", "no such file"}},
-		"directory":             {[]string{t.TempDir()}, 1, []string{"is a directory"}},
+		"folder":                {[]string{t.TempDir()}, 1, []string{"is a folder"}},
 		"empty":                 {[]string{alter(t, good, func([]byte) []byte { return nil })}, 1, []string{"is empty"}},
 		"not Parquet":           {[]string{alter(t, good, func([]byte) []byte { return []byte("request_id,layer\n") })}, 1, []string{"not a Parquet file", "kvreplay import"}},
 		"truncated":             {[]string{alter(t, good, func(b []byte) []byte { return b[:len(b)*2/3] })}, 1, []string{"truncated or corrupt Parquet file, copy or make it again: "}},

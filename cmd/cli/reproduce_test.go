@@ -161,7 +161,7 @@ func TestReproduceOut(t *testing.T) {
 	dir := t.TempDir()
 	file, report := filepath.Join(dir, "file"), filepath.Join(dir, "taken", "REPRODUCTION.md")
 	fatal.If(t, errors.Join(os.WriteFile(file, nil, 0o600), os.MkdirAll(report, 0o755)))
-	for out, want := range map[string]string{file: "file is a file, expected a folder", filepath.Join(dir, "taken"): "output " + report + " is a directory"} {
+	for out, want := range map[string]string{file: "file is a file, expected a folder", filepath.Join(dir, "taken"): "output " + report + " is a folder"} {
 		code, stdout, stderr := run("reproduce", "links", "--out", out)
 		if code == 0 || stdout != "" || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, %q, expected %q", out, code, stderr, want)

@@ -60,7 +60,7 @@ type submitted struct {
 
 func submit(c *call, known policies.Table) (err error) {
 	if module, err := moduleAt(".", ""); err != nil || module != moduleOf {
-		return usagef("submit: the working directory is not the root of a clone of %s: go there first", moduleOf)
+		return usagef("submit: the current folder is not the root of a clone of %s: go there first", moduleOf)
 	}
 	s, err := newSubmitted(c.args[0], known)
 	if err != nil {

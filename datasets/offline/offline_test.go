@@ -338,7 +338,7 @@ func TestNoPython(t *testing.T) {
 	}
 	t.Setenv("GOROOT", "")
 	o.Tasks, o.Places = []string{"lcc_go"}, Places{}
-	if _, _, err := collect(o); err == nil || !strings.Contains(err.Error(), "--goroot DIR") {
+	if _, _, err := collect(o); err == nil || !strings.Contains(err.Error(), "--goroot FOLDER") {
 		t.Errorf("without Go: %v", err)
 	}
 }

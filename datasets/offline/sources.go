@@ -90,10 +90,10 @@ func (p Places) goRoot() (string, error) {
 		root, from = said("go", "env", "GOROOT"), "that go names"
 	}
 	if root == "" {
-		return "", errors.New("no Go distribution: neither $GOROOT nor a go command exists. Name one with its sources: --goroot DIR")
+		return "", errors.New("no Go distribution: neither $GOROOT nor a go command exists. Name one with its sources: --goroot FOLDER")
 	}
 	if _, err := os.Stat(filepath.Join(root, "src", "fmt", "print.go")); err != nil {
-		return "", fmt.Errorf("the Go distribution %s has no sources: %w. Name one with its sources: --goroot DIR", from, err)
+		return "", fmt.Errorf("the Go distribution %s has no sources: %w. Name one with its sources: --goroot FOLDER", from, err)
 	}
 	return root, nil
 }
@@ -104,13 +104,13 @@ func (p Places) pythonLibrary() (string, error) {
 		folder = said("python3", "-c", "import sysconfig; print(sysconfig.get_path('stdlib'))")
 	}
 	if folder == "" {
-		return "", fmt.Errorf("%w: no python3 command. Name the folder with --python DIR", errNoPython)
+		return "", fmt.Errorf("%w: no python3 command. Name the folder with --python FOLDER", errNoPython)
 	}
 	if _, err := os.Stat(filepath.Join(folder, "os.py")); err != nil {
 		if p.Python != "" {
 			return "", fmt.Errorf("--python: no standard library of Python: %w", err)
 		}
-		return "", fmt.Errorf("%w: %w. Name the folder with --python DIR", errNoPython, err)
+		return "", fmt.Errorf("%w: %w. Name the folder with --python FOLDER", errNoPython, err)
 	}
 	return folder, nil
 }

@@ -100,7 +100,7 @@ func TestManifestOfAnother(t *testing.T) {
 	w.Abort()
 	fatal.If(t, os.Remove(manifest))
 	fatal.If(t, os.Mkdir(manifest, 0o755))
-	if _, err := prompts.Create(filepath.Join(dir, "a.jsonl")); err == nil || !strings.Contains(err.Error(), "a directory") {
+	if _, err := prompts.Create(filepath.Join(dir, "a.jsonl")); err == nil || !strings.Contains(err.Error(), "a folder") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -120,7 +120,7 @@ func openText(path string) (*os.File, *bufio.Reader, error) {
 	case err != nil:
 		return nil, nil, err
 	case info.IsDir():
-		return nil, nil, fmt.Errorf("%s is a directory, expected a file: name the files in it", path)
+		return nil, nil, fmt.Errorf("%s is a folder, expected a file: name the files in it", path)
 	case !info.Mode().IsRegular():
 		return nil, nil, fmt.Errorf("%s %s", path, files.NotRegular)
 	}

@@ -187,7 +187,7 @@ func checkFolder(target string) error {
 func kind(m fs.FileMode) string {
 	switch {
 	case m.IsDir():
-		return "a directory"
+		return "a folder"
 	case m&fs.ModeNamedPipe != 0:
 		return "a pipe"
 	case m&fs.ModeSocket != 0:

@@ -22,7 +22,7 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for target, want := range map[string]string{
-		at("pipe"): "is a pipe", at("link"): "is a pipe", dir: "is a directory", at("dangling"): "a symbolic link to nothing",
+		at("pipe"): "is a pipe", at("link"): "is a pipe", dir: "is a folder", at("dangling"): "a symbolic link to nothing",
 		at("input"): "also an input", at("same"): "also an input", "": "an empty name", filepath.Join(dir, "no", "x"): "no such file",
 	} {
 		err := Check(target, at("missing"), at("input"))

@@ -35,7 +35,7 @@ func Board(b *board.Board, view View) *table.Report {
 	}
 	r := view.report(b.Incomplete.Titled("Leaderboard"))
 	r.Tables = v.tables
-	r.Footnotes = view.footnotes(footnotes, "--wide (all columns), --notes (all notes), --per-trace, --out DIR (files, pictures)")
+	r.Footnotes = view.footnotes(footnotes, "--wide (all columns), --notes (all notes), --per-trace, --out FOLDER (files, pictures)")
 	return r
 }
 

@@ -272,5 +272,5 @@ func (s *summary) rest(rows []result.Row, shown []*result.Row) string {
 	default:
 		text += fmt.Sprintf(", with %d more policies", n)
 	}
-	return text + ": --format table; for a leaderboard: --out DIR\n"
+	return text + ": --format table; for a leaderboard: --out FOLDER\n"
 }

@@ -256,7 +256,7 @@ func TestNoSource(t *testing.T) {
 		path := write(t, dir, strings.ReplaceAll(name, " ", "_"), []byte(c.content))
 		mustFail(t, Options{}, append(c.words, path), path)
 	}
-	mustFail(t, Options{}, []string{"is a directory"}, dir)
+	mustFail(t, Options{}, []string{"is a folder"}, dir)
 	mustFail(t, Options{}, []string{"no such file"}, filepath.Join(dir, "missing"))
 	secret := write(t, dir, "secret", []byte("x"))
 	fatal.If(t, os.Chmod(secret, 0))
@@ -323,10 +323,10 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// The output must not be a source or a directory.
+// The output must not be a source or a folder.
 func TestOutput(t *testing.T) {
 	path := write(t, t.TempDir(), "src", bytes.Repeat([]byte(line(0, 11, "1", "")), 1))
-	for out, word := range map[string]string{path: "also an input", filepath.Dir(path): "is a directory", filepath.Join(path, "x"): "cannot write"} {
+	for out, word := range map[string]string{path: "also an input", filepath.Dir(path): "is a folder", filepath.Join(path, "x"): "cannot write"} {
 		if err := checkOutput(out, []string{path}); err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("%s: %v, expected %q", out, err, word)
 		}

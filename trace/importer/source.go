@@ -49,7 +49,7 @@ func openSource(path string, o *Options) (*source, error) {
 	case err != nil:
 		return nil, fmt.Errorf("open source: %w", err)
 	case info.IsDir():
-		return nil, fmt.Errorf("%s: is a directory, expected a file: name the files in it", path)
+		return nil, fmt.Errorf("%s: is a folder, expected a file: name the files in it", path)
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s: %s", path, files.NotRegular)
 	case info.Size() == 0:
