@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/policytest"
@@ -32,7 +33,7 @@ smallest stream on which it happens. Policies in other programs are checked over
 		args:    atLeast(1, "policy"),
 		flags: func(fl *flagSet) {
 			fl.StringSliceVar(&f.o.Names, "check", nil, "run only the checks of these `NAMES`, separated by commas")
-			fl.BoolVar(&f.list, "list", false, "print the names of the checks and run none")
+			fl.BoolVar(&f.list, "list", false, "print the names and the claims of the checks, and run none")
 			fl.BoolVar(&f.o.Short, "short", false, "draw fewer streams")
 			fl.Uint64Var(&f.o.Seed, "seed", 0, "draw only the stream of this seed, which a failure prints (default: all)")
 			fl.format(&f.format, "", "table", "json")
@@ -48,6 +49,8 @@ type checkLine struct {
 	Check  string `json:"check"`
 	// Failure is empty if the policy passes.
 	Failure string `json:"failure"`
+	// About is the claim in words, with --list only.
+	About string `json:"about,omitempty"`
 }
 
 func (f *policyChecks) run(c *call) error {
@@ -58,15 +61,16 @@ func (f *policyChecks) run(c *call) error {
 		if err != nil {
 			return errUsage{err}
 		}
-		known := policytest.Names(spec.Entry.Traits.Lossy)
+		claims := policytest.Claims(spec.Entry.Traits.Lossy)
+		known := slice.Map(claims, func(c policytest.Claim) names.Name { return names.Name{Name: c.Name} })
 		for i := range f.o.Names {
-			if f.o.Names[i], err = names.Find("check", f.o.Names[i], names.Of(known...)); err != nil {
+			if f.o.Names[i], err = names.Find("check", f.o.Names[i], known); err != nil {
 				return errUsage{err}
 			}
 		}
 		if f.list {
-			for _, check := range known {
-				lines = append(lines, checkLine{Policy: name, Check: check})
+			for _, claim := range claims {
+				lines = append(lines, checkLine{Policy: name, Check: claim.Name, About: claim.About})
 			}
 			continue
 		}
@@ -85,7 +89,7 @@ func (f *policyChecks) run(c *call) error {
 		}
 	} else if f.list {
 		for _, l := range lines {
-			fmt.Fprintln(c.stdout, l.Check)
+			fmt.Fprintf(c.stdout, "%-13s  %s\n", l.Check, l.About)
 		}
 	}
 	if failed != nil {

@@ -12,8 +12,14 @@ func TestPoliciesCheck(t *testing.T) {
 		t.Errorf("exit code %d, %s%s", code, out, errs)
 	}
 	code, out, _ = run("policies", "check", "lru", "--list")
-	if names := strings.Fields(out); code != 0 || len(names) != 21 || names[0] != "Entry" || strings.Contains(out, "Reference") {
-		t.Errorf("exit code %d, names %q", code, names)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if code != 0 || len(lines) != 21 || lines[1] != "Legal          The engine accepts every answer, without a panic." || strings.Contains(out, "Reference ") {
+		t.Errorf("exit code %d, checks:\n%s", code, out)
+	}
+	for _, line := range lines {
+		if name, about, _ := strings.Cut(line, " "); len(line) > 100 || len(about) < 20 {
+			t.Errorf("%s: %q, expected a sentence in a line of at most 100 characters", name, line)
+		}
 	}
 	if code, _, errs := run("policies", "check", "lru", "--check", "Legall"); code != 2 || !strings.Contains(errs, "Legal") {
 		t.Errorf("exit code %d, %s", code, errs)

@@ -7,41 +7,8 @@
 //	}
 //
 // RunLossy does the same for a lossy policy (policies.Lossy). Both kinds of policy pass one kit,
-// with the miss rule as a value. Each check is a subtest. Checks of both kinds:
-//
-//	Entry          the line of the table: names, options that parse back, traits that fit the methods
-//	Legal          every answer is one that the engine accepts, without a panic
-//	Deterministic  two instances agree, and seeds matter only if Traits.Random says so
-//	Borrows        nothing that was lent is changed or kept, and answers are appended
-//	Forgets        an instance that has seen other streams answers as a new one does
-//	Allocates      nothing in the goroutine of the call, once an instance has seen a stream
-//	Memory         no more per block of the context than Traits.Memory states
-//	Online         with a stream cut short, the steps before the cut stay as they were
-//	Apart          two instances whose calls are made in turn answer as they do alone
-//
-// Checks of exact policies only:
-//
-//	Reference      every step agrees with a literal transcription of the definition
-//	Optimum        never fewer misses than opt, or opt-bypass for a bypasser
-//	Stack          a larger capacity misses nothing else, if Traits.Stack claims it
-//	Sized          Scope.Capacity means nothing to a policy that does not claim Traits.Sized
-//	Resize         the same holds at a capacity that grows and shrinks, for a Resizer and for a
-//	               policy that does not read the capacity
-//	Single         victims named one by one are those named at once, unless Traits.Sized
-//	               is claimed
-//	Sweep          at every step a Sweeper's pass agrees with runs at single sizes
-//	Peek           a Peeker names its next victim and forgets nothing by it
-//	Shift          streams with all blocks renumbered by a constant give the same counts
-//	Long           a stream of more steps than 16 bits can number agrees with the reference
-//	Pool           in a pool (--pool) the number of streams that demand nothing changes nothing
-//	Follow         a Follower has the same counts in a pool whether it follows the changes or not
-//	Files          workers, files cut in two, entries of twice the bytes, many capacities in one
-//	               run: the same rows
-//
-// Checks of lossy policies only:
-//
-//	Divides        a Divider's budgets: one per stream, at least one block, in sum no more than
-//	               the capacities. They are the same from any instance, and the input is unchanged
+// with the miss rule as a value. Each check is a subtest. Claims returns them in words, and
+// `kvreplay policies check NAME --list` prints them.
 //
 // Histories that are worked out by hand (History, LossyHistory) check that a policy follows its paper.
 //
@@ -88,35 +55,36 @@ type check struct {
 	run   func(*suite) error
 	rules missRule // the kinds of policy that it checks
 	gate  bool     // if it fails, the later checks make no sense
+	about string   // the claim, for people
 }
 
 // needsReference is the check that needs a Reference.
 const needsReference = "Reference"
 
 var checks = []check{
-	{"Entry", (*suite).entryHolds, fetch | lose, true},
-	{"Legal", (*suite).legal, fetch | lose, true},
-	{"Deterministic", (*suite).deterministic, fetch | lose, true},
-	{"Borrows", (*suite).borrows, fetch | lose, true},
-	{"Forgets", (*suite).forgets, fetch | lose, true},
-	{"Allocates", (*suite).allocates, fetch | lose, false},
-	{"Memory", (*suite).remembers, fetch | lose, false},
-	{needsReference, (*suite).refereed, fetch, false},
-	{"Optimum", (*suite).bounded, fetch, false},
-	{"Stack", (*suite).stacked, fetch, false},
-	{"Sized", (*suite).sized, fetch, false},
-	{"Resize", (*suite).resized, fetch, false},
-	{"Single", (*suite).single, fetch, false},
-	{"Sweep", (*suite).swept, fetch, false},
-	{"Peek", (*suite).peeked, fetch, false},
-	{"Online", (*suite).online, fetch | lose, false},
-	{"Apart", (*suite).apart, fetch | lose, false},
-	{"Shift", (*suite).shifted, fetch, false},
-	{"Long", (*suite).long, fetch, false},
-	{"Pool", (*suite).pooled, fetch, false},
-	{"Follow", (*suite).followed, fetch, false},
-	{"Files", (*suite).filed, fetch, false},
-	{"Divides", (*suite).divides, lose, false},
+	{"Entry", (*suite).entryHolds, fetch | lose, true, "The line of the table fits the policy: names, options that parse back, traits."},
+	{"Legal", (*suite).legal, fetch | lose, true, "The engine accepts every answer, without a panic."},
+	{"Deterministic", (*suite).deterministic, fetch | lose, true, "Two instances agree, and seeds matter only if Traits.Random says so."},
+	{"Borrows", (*suite).borrows, fetch | lose, true, "Nothing that was lent is changed or kept, and answers are appended."},
+	{"Forgets", (*suite).forgets, fetch | lose, true, "An instance that has seen other streams answers as a new one."},
+	{"Allocates", (*suite).allocates, fetch | lose, false, "After its first stream, an instance allocates nothing in the goroutine of the call."},
+	{"Memory", (*suite).remembers, fetch | lose, false, "The memory per block of the context is at most that of Traits.Memory."},
+	{needsReference, (*suite).refereed, fetch, false, "Every step agrees with a literal transcription of the definition."},
+	{"Optimum", (*suite).bounded, fetch, false, "The policy never misses less than opt, or opt-bypass for a bypasser."},
+	{"Stack", (*suite).stacked, fetch, false, "A larger capacity has no other misses, if Traits.Stack claims so."},
+	{"Sized", (*suite).sized, fetch, false, "Scope.Capacity changes nothing, unless the policy claims Traits.Sized."},
+	{"Resize", (*suite).resized, fetch, false, "The reference also agrees at a capacity that grows and shrinks."},
+	{"Single", (*suite).single, fetch, false, "Victims named one by one are those named at once, unless the policy is Sized."},
+	{"Sweep", (*suite).swept, fetch, false, "At every step the pass of a Sweeper agrees with runs at single sizes."},
+	{"Peek", (*suite).peeked, fetch, false, "A Peeker names its next victim and forgets nothing by it."},
+	{"Online", (*suite).online, fetch | lose, false, "If a stream is cut short, the steps before the cut stay."},
+	{"Apart", (*suite).apart, fetch | lose, false, "Two instances whose calls take turns answer as alone."},
+	{"Shift", (*suite).shifted, fetch, false, "If all blocks are renumbered by a constant, the counts stay."},
+	{"Long", (*suite).long, fetch, false, "A stream of more than 65,536 steps agrees with the reference."},
+	{"Pool", (*suite).pooled, fetch, false, "In a pool, streams that demand nothing change nothing."},
+	{"Follow", (*suite).followed, fetch, false, "In a pool, a Follower has the same counts if it follows the changes and if not."},
+	{"Files", (*suite).filed, fetch, false, "Workers, cut files, larger entries and many capacities in one run give the same rows."},
+	{"Divides", (*suite).divides, lose, false, "Budgets of a Divider are one per stream, at least one block, within the capacities."},
 }
 
 // Run checks a policy with the given options. newReference makes transcriptions of its definition.
@@ -161,14 +129,17 @@ func (s *suite) alone(c check) error {
 	return c.run(s)
 }
 
-// Names returns the names of the checks that Check runs for exact or lossy policies, in their order.
-func Names(lossy bool) (names []string) {
+// Claim is a check in words.
+type Claim struct{ Name, About string }
+
+// Claims returns the checks that Check runs for exact or lossy policies, in their order.
+func Claims(lossy bool) (all []Claim) {
 	for _, c := range checks {
 		if c.rules&ruleOf(lossy) != 0 && c.name != needsReference {
-			names = append(names, c.name)
+			all = append(all, Claim{c.name, c.about})
 		}
 	}
-	return names
+	return all
 }
 
 // Options of Check.
@@ -186,7 +157,9 @@ type Options struct {
 func Check(entry policies.Entry, options string, o Options) iter.Seq2[string, error] {
 	s := &suite{entry: entry, options: options, rule: ruleOf(entry.Traits.Lossy), short: o.Short, seed: o.Seed, seedFlag: "--seed"}
 	if o.Names == nil {
-		o.Names = Names(entry.Traits.Lossy)
+		for _, c := range Claims(entry.Traits.Lossy) {
+			o.Names = append(o.Names, c.Name)
+		}
 	}
 	return s.results(func(c check) bool { return slices.Contains(o.Names, c.name) })
 }
