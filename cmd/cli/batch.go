@@ -52,7 +52,7 @@ func defaultParallel() int {
 }
 
 func (f *shardFlags) definePacks(fl *flagSet) {
-	fl.StringVar(&f.packs, "packs", "", "keep packs in this `FOLDER` or s3://BUCKET/KEY (default: the batch file's name and .packs)")
+	fl.StringVar(&f.packs, "packs", "", "keep packs in this `FOLDER` or s3://BUCKET/KEY (default: that of batch plan, or else the batch file's name and .packs)")
 }
 
 func (f *shardFlags) defineParallel(fl *flagSet) {
@@ -69,8 +69,10 @@ func (f *shardFlags) submission(path string, cores int, image string) batch.Subm
 	return s
 }
 
-// packsOf returns the folder of the packs.
-func (f *shardFlags) packsOf(path string) string { return cmp.Or(f.packs, path+".packs") }
+// packsOf returns the folder of the packs of the batch file at path.
+func (f *shardFlags) packsOf(b *batch.Batch, path string) string {
+	return cmp.Or(f.packs, b.PackFolder(path))
+}
 
 type batchPlanFlags struct {
 	replayFlags
@@ -91,7 +93,7 @@ func batchPlanCommand(table policies.Table) command {
 		long: `Divide a replay into shards of at most --hours core-hours, the largest first.
 The flags are those of kvreplay replay. Eight units of the work are replayed to estimate the
 core-hours, unless --rate states the speed. -o writes the batch file. It pins the digest of each
-trace and the engine version. For a batch file, plan prints its lines again.`,
+trace, the engine version and --packs. For a batch file, plan prints its lines again.`,
 		example: `  kvreplay batch plan traces/*.parquet --policy all --capacity sweep:20 -o grid.batch
   kvreplay batch plan traces/*.parquet --policy all --simulate workers=1000
   kvreplay batch plan grid.batch --kubernetes`,
@@ -188,7 +190,7 @@ func (f *batchPlanFlags) run(c *call) error {
 // farFolders returns the folders of files that the pods of a Job cannot open: packs, files of
 // mechanisms, and traces.
 func farFolders(p *batch.Plan, s batch.Submission) (far []string) {
-	paths := []string{s.Packs}
+	paths := []string{cmp.Or(s.Packs, p.Packs)}
 	for _, name := range []string{"--allocation", "--clusters"} {
 		if i := slices.Index(p.Arguments, name); i >= 0 {
 			if path, _, _ := strings.Cut(p.Arguments[i+1], ",page="); filepath.IsAbs(path) { // lists of a trace are no file
@@ -229,7 +231,7 @@ func (f *batchPlanFlags) plan(c *call, in batch.Planning) (*batch.Plan, error) {
 	}
 	o.Workers, o.Checkpoint = f.shardFlags.parallel, 0
 	var traces []planned
-	in.Options, in.Arguments = o, c.given("replay", outFlag, "parallel", "explain", "profile", "referee", "fresh")
+	in.Options, in.Packs, in.Arguments = o, f.packs, c.given("replay", outFlag, "parallel", "explain", "profile", "referee", "fresh")
 	in.Opened = func(path string, job *replay.Job) {
 		traces = append(traces, planned{path, job.Notes(), job.LeftOut()})
 	}
@@ -238,6 +240,7 @@ func (f *batchPlanFlags) plan(c *call, in batch.Planning) (*batch.Plan, error) {
 		return nil, err
 	}
 	f.printNotes(c.stderr, traces)
+	f.packs = "" // the batch file has them, and the printed lines need not
 	if f.batchFile != "" {
 		return p, p.Write(f.batchFile)
 	}
@@ -321,8 +324,8 @@ func (f *batchPlanFlags) print(c *call, p *batch.Plan, s batch.Submission) {
 	}
 	manifest := []string{"batch", "plan", f.batchFile, "--kubernetes"}
 	for _, name := range []string{"packs", "cpus", "image"} {
-		if c.changed(name) {
-			manifest = append(manifest, "--"+name, c.Flags().Lookup(name).Value.String())
+		if value := c.Flags().Lookup(name).Value.String(); c.changed(name) && value != "" {
+			manifest = append(manifest, "--"+name, value)
 		}
 	}
 	fmt.Fprintf(c.stdout, "Kubernetes:\n  %s | kubectl apply -f -\n  kubectl wait --for=condition=SuccessCriteriaMet --timeout=-1s job/%s\n", commandLine(manifest...), s.JobName())
@@ -405,7 +408,7 @@ func (f *batchRunFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	a := batch.Attempt{Packs: f.packsOf(c.args[0]), Shard: shard, Options: o, Every: f.checkpoint, Program: cmp.Or(version, "unknown")}
+	a := batch.Attempt{Packs: f.packsOf(b, c.args[0]), Shard: shard, Options: o, Every: f.checkpoint, Program: cmp.Or(version, "unknown")}
 	out, err := b.Run(c.Context(), a)
 	switch {
 	case err != nil:
@@ -468,7 +471,7 @@ The exit code is 1 while a shard is missing. A damaged pack counts as missing.`,
 			if err != nil {
 				return err
 			}
-			status, err := b.Status(f.packsOf(c.args[0]))
+			status, err := b.Status(f.packsOf(b, c.args[0]))
 			if err != nil {
 				return err
 			}
@@ -516,7 +519,7 @@ func (f *batchMergeFlags) run(c *call) error {
 	rows, redone := 0, changes{}
 	counts := c.bar.counts("merge", "traces")
 	counts(0, len(b.Traces))
-	err = b.Merge(c.Context(), batch.Merging{Packs: f.packsOf(c.args[0]), Results: f.out, Options: o, Progress: counts,
+	err = b.Merge(c.Context(), batch.Merging{Packs: f.packsOf(b, c.args[0]), Results: f.out, Options: o, Progress: counts,
 		Note: func(path string, r *batch.Merged) {
 			rows += len(r.Rows)
 			redone.add(r.Result)

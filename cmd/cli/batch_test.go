@@ -261,10 +261,26 @@ func TestShardNumber(t *testing.T) {
 	kvreplay(t, 0, "batch", "run", path, "--shard", "0")
 }
 
-// Every printed line that starts shards or makes their manifest names the packs, if they have a place of their own.
-func TestPlannedLinesNameThePacks(t *testing.T) {
+// A batch file states where its packs are, so no later command needs --packs. Lines that plan prints for other
+// packs name them.
+func TestBatchFileNamesThePacks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "b.batch")
-	stdout, _ := kvreplay(t, 0, "batch", "plan", newsTrace, "--policy", "lru", "--rate", "3us", "-o", path, "--packs", "s3://b/my packs", "--image", "kvreplay:1", "--cpus", "2")
+	packs := filepath.Join(t.TempDir(), "packs")
+	stdout, _ := kvreplay(t, 0, "batch", "plan", newsTrace, "--policy", "lru", "--rate", "3us", "-o", path, "--packs", packs)
+	if strings.Contains(stdout, packs) {
+		t.Errorf("%s\nnames packs that the batch file names", stdout)
+	}
+	_, notes := kvreplay(t, 0, "batch", "plan", path, "--kubernetes")
+	if !strings.Contains(notes, packs) {
+		t.Errorf("%s\ndoes not ask for a volume for %s", notes, packs)
+	}
+	must(t, "batch", "run", path, "--shard", "0")
+	must(t, "batch", "status", path)
+	must(t, "batch", "merge", path, "--out", t.TempDir())
+	if !exists(filepath.Join(packs, "shard-000000.jsonl.zst")) {
+		t.Errorf("%s has no pack", packs)
+	}
+	stdout, _ = kvreplay(t, 0, "batch", "plan", path, "--rate", "3us", "--packs", "s3://b/my packs", "--image", "kvreplay:1", "--cpus", "2")
 	for _, line := range []string{
 		"--cpus-per-task=2 ",
 		"exec kvreplay batch run " + path + " --packs ",
@@ -275,7 +291,7 @@ func TestPlannedLinesNameThePacks(t *testing.T) {
 			t.Errorf("%s\nlacks %q", stdout, line)
 		}
 	}
-	_, notes := kvreplay(t, 0, "batch", "plan", path, "--kubernetes", "--packs", "/elsewhere/packs")
+	_, notes = kvreplay(t, 0, "batch", "plan", path, "--kubernetes", "--packs", "/elsewhere/packs")
 	if want := "the Job mounts only the folder of " + path + ": add volumes for files in /elsewhere/packs"; !strings.Contains(notes, want) {
 		t.Errorf("%s\nlacks %q", notes, want)
 	}

@@ -33,6 +33,7 @@ type Batch struct {
 	Engine    string   // version of the replay semantics
 	Traces    []Trace
 	Shards    []Shard // the largest first
+	Packs     string  // folder or URL of the packs, as paths of traces. Empty: see PackFolder
 
 	folder string // of the batch file, or its URL, where relative paths of traces begin
 	digest string
@@ -98,6 +99,7 @@ type header struct {
 	Arguments []string `json:"arguments"`
 	Traces    int      `json:"traces"`
 	Shards    int      `json:"shards"`
+	Packs     string   `json:"packs,omitempty"`
 }
 
 // sealName is the name in the seal of a batch file, which may be renamed.
@@ -113,7 +115,7 @@ func (b *Batch) encode() []byte {
 			panic(err) // cannot happen: v holds only texts and numbers
 		}
 	}
-	write(header{Schema, b.Engine, b.Arguments, len(b.Traces), len(b.Shards)})
+	write(header{Schema, b.Engine, b.Arguments, len(b.Traces), len(b.Shards), b.Packs})
 	for _, t := range b.Traces {
 		write(t)
 	}
@@ -156,6 +158,15 @@ func Read(path string) (*Batch, error) {
 	return b, nil
 }
 
+// PackFolder returns the folder or URL of the packs, for the batch file at path. Its default is the name of
+// the file and ".packs".
+func (b *Batch) PackFolder(path string) string {
+	if b.Packs == "" {
+		return path + ".packs"
+	}
+	return b.place(b.Packs)
+}
+
 // decode reads the bytes of a batch file.
 func decode(text []byte) (*Batch, error) {
 	text, ok := files.Unseal(sealName, text)
@@ -175,6 +186,7 @@ func decode(text []byte) (*Batch, error) {
 		return nil, fmt.Errorf("states %d traces and %d shards, and has fewer lines", h.Traces, h.Shards)
 	}
 	b.Arguments, b.Engine, b.Traces, b.Shards = h.Arguments, h.Engine, make([]Trace, h.Traces), make([]Shard, h.Shards)
+	b.Packs = h.Packs
 	for i := range b.Traces {
 		if err := line.Decode(&b.Traces[i]); err != nil {
 			return nil, err
@@ -229,7 +241,7 @@ func (b *Batch) checkEngine() error {
 // open opens a trace of the batch and plans its replay. An error is Permanent if the trace or the
 // program is not the one of the plan.
 func (b *Batch) open(t *Trace, o replay.Options) (*trace.File, *replay.Job, error) {
-	f, err := trace.Open(b.path(t))
+	f, err := trace.Open(b.place(t.Path))
 	if err != nil {
 		return nil, nil, lasting(err)
 	}
@@ -256,12 +268,12 @@ func (b *Batch) plan(t *Trace, f *trace.File, o replay.Options) (*replay.Job, er
 	return job, nil
 }
 
-// path returns the path of a trace.
-func (b *Batch) path(t *Trace) string {
-	if path := filepath.FromSlash(t.Path); storage.IsURL(t.Path) || filepath.IsAbs(path) {
-		return path
+// place returns the path or URL that the batch file states. Relative ones begin at its folder.
+func (b *Batch) place(path string) string {
+	if storage.IsURL(path) || filepath.IsAbs(filepath.FromSlash(path)) {
+		return filepath.FromSlash(path)
 	}
-	return join(b.folder, t.Path)
+	return join(b.folder, path)
 }
 
 // lasting marks errors that lie in a trace or in the options as Permanent. Errors of the file system

@@ -104,7 +104,7 @@ func (b *Batch) Merge(ctx context.Context, m Merging) error {
 					m.Progress(done, len(b.Traces))
 				}
 				if m.Note != nil {
-					m.Note(b.path(&b.Traces[t]), r)
+					m.Note(b.place(b.Traces[t].Path), r)
 				}
 				return nil
 			})

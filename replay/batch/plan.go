@@ -21,6 +21,7 @@ import (
 type Planning struct {
 	Path      string   // of the batch file. Empty: none is written
 	Traces    []string // paths. Relative paths stay relative, to the folder of the batch file
+	Packs     string   // folder or URL of the packs, as Traces. Empty: the default
 	Arguments []string // of `kvreplay replay`, without traces
 	Options   replay.Options
 	Opened    func(path string, job *replay.Job) // receives each planned trace, in the order of Traces
@@ -43,6 +44,12 @@ type Plan struct {
 func Make(ctx context.Context, in Planning) (*Plan, error) {
 	b := &Batch{Arguments: in.Arguments, Engine: replay.EngineVersion}
 	b.folder, _ = split(in.Path)
+	if in.Packs != "" {
+		var err error
+		if b.Packs, err = b.relative(in.Packs); err != nil {
+			return nil, err
+		}
+	}
 	units, err := b.addTraces(ctx, &in)
 	if err != nil {
 		return nil, err
@@ -125,7 +132,7 @@ func (b *Batch) addTrace(t *Trace, path string, o replay.Options) (*replay.Job, 
 	return job, units, err
 }
 
-// relative returns the path of a trace as the batch file states it.
+// relative returns the path of a trace or of the packs as the batch file states it.
 func (b *Batch) relative(path string) (string, error) {
 	switch {
 	case storage.IsURL(path):
