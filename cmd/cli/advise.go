@@ -11,6 +11,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/datasets/corpus"
 	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
@@ -137,7 +138,7 @@ func (f *adviseFlags) run(c *call) error {
 	}
 	answer.Choose()
 	if f.format == "json" {
-		return answer.WriteJSON(c.stdout)
+		return text.WriteJSON(c.stdout, answer)
 	}
 	return answer.WriteText(c.stdout)
 }

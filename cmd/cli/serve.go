@@ -304,7 +304,7 @@ func (f *serveFlags) print(c *call, results []*serving.Result, report *table.Rep
 	var figures []render.PageFigure
 	switch f.format {
 	case "json":
-		return serving.WriteJSON(c.stdout, results)
+		return text.WriteJSON(c.stdout, results)
 	case "csv":
 		return serving.WriteCSV(c.stdout, results)
 	case "html":

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/systems"
@@ -144,7 +145,7 @@ func (f *systemsFlags) run(c *call) error {
 	}
 	switch f.format {
 	case "json":
-		err = systems.WriteJSON(c.stdout, rows)
+		err = text.WriteJSON(c.stdout, rows)
 	case "csv":
 		err = systems.WriteCSV(c.stdout, rows)
 	case "html":

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/external"
 	"github.com/kvreplay/kvreplay/replay/allocate"
@@ -77,11 +78,12 @@ func (f *verifyFlags) run(c *call) error {
 		return fmt.Errorf("leaderboard verify: %w", err)
 	}
 	c.bar.close()
-	render := report.RenderTable
 	if f.format == "json" {
-		render = report.RenderJSON
+		err = text.WriteJSON(c.stdout, report)
+	} else {
+		err = report.RenderTable(c.stdout)
 	}
-	if err := render(c.stdout); err != nil {
+	if err != nil {
 		return err
 	}
 	switch r := report; {

@@ -107,10 +107,37 @@ func cut(s string, most int) string {
 	return string(begin) + "…" + string(end)
 }
 
-// Add adds a row. Cells are texts, or values that fmt.Sprint turns into texts.
-func (t *Table) Add(cells ...any) {
-	row := slice.Map(cells, func(c any) string { return fmt.Sprint(c) })
-	t.rows = append(t.rows, row)
+// Add adds a row. Cells are texts, or values that fmt.Sprint turns into texts. A pointer to a number
+// stands for the number. A nil pointer, and nil, is an empty cell.
+func (t *Table) Add(cells ...any) { t.rows = append(t.rows, slice.Map(cells, textOf)) }
+
+func textOf(cell any) string {
+	switch v := cell.(type) {
+	case nil:
+		return ""
+	case *float64:
+		return orEmpty(v)
+	case *int64:
+		return orEmpty(v)
+	case *int:
+		return orEmpty(v)
+	}
+	return fmt.Sprint(cell)
+}
+
+func orEmpty[N int | int64 | float64](v *N) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprint(*v)
+}
+
+// NonZero is a cell that is empty for 0.
+func NonZero[N int | float64](v N) any {
+	if v == 0 {
+		return nil
+	}
+	return v
 }
 
 // Figures lays out rows whose first column is text and whose others are figures.

@@ -7,6 +7,18 @@ import (
 	"github.com/kvreplay/kvreplay/internal/fatal"
 )
 
+// Values have the same texts as in other programs' CSV, and absent ones none.
+func TestAdd(t *testing.T) {
+	var csv strings.Builder
+	tab := New("a", "b", "c", "d", "e", "f")
+	tab.Add(0.1, new(1e-9), new(int64(3)), (*float64)(nil), nil, true)
+	tab.Add(NonZero(0), NonZero(0.0), NonZero(2), (*int64)(nil), (*int)(nil), new(4))
+	fatal.If(t, tab.CSV(&csv))
+	if want := "a,b,c,d,e,f\n0.1,1e-09,3,,,true\n,,2,,,4\n"; csv.String() != want {
+		t.Errorf("%q, expected %q", csv.String(), want)
+	}
+}
+
 func TestRenderings(t *testing.T) {
 	tab := New("name", "what", "n").Right(2)
 	tab.Add("a|b", "two words, three", 1)

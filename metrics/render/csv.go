@@ -5,7 +5,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
@@ -44,8 +43,8 @@ func CSV(w io.Writer, b *board.Board) error {
 	}
 	c.cells(b.Cells)
 	for _, l := range b.Windows {
-		c.add(l.Figures, map[string]string{"scope": "window", "policy": l.Policy, "trace": l.Trace, "notes": c.notes(l.Notes),
-			"resident_mean": floatText(&l.ResidentMean), "resident_peak": fmt.Sprint(l.ResidentPeak)})
+		c.add(l.Figures, map[string]any{"scope": "window", "policy": l.Policy, "trace": l.Trace, "notes": c.notes(l.Notes),
+			"resident_mean": l.ResidentMean, "resident_peak": l.ResidentPeak})
 	}
 	for _, l := range b.Tiers {
 		exact := &board.ExactFigures{Misses: l.Misses, BytesPerStep: l.ReadPerStep}
@@ -53,7 +52,7 @@ func CSV(w io.Writer, b *board.Board) error {
 		if l.HitRate != nil {
 			f.HitRate = &board.Figure{Value: *l.HitRate}
 		}
-		c.add(f, map[string]string{"scope": "tier", "policy": l.Above + " > " + l.Name, "trace": l.Trace, "capacity": l.Capacity})
+		c.add(f, map[string]any{"scope": "tier", "policy": l.Above + " > " + l.Name, "trace": l.Trace, "capacity": l.Capacity})
 	}
 	if b.Lossy != nil {
 		c.ranking(b.Lossy)
@@ -70,11 +69,11 @@ type boardCSV struct {
 
 // ranking adds the lines of a ranking, each pooled and by capacity.
 func (c *boardCSV) ranking(t *board.Ranking) {
-	recall := floatText(leastRecall(c.Board, t.Common))
+	recall := leastRecall(c.Board, t.Common)
 	for i, l := range t.Lines() {
 		line := func(f *board.Figures, scope, capacity, rank, letters string) {
-			bound := fmt.Sprint(i >= len(t.Ranked)+len(t.Unranked))
-			c.add(f, map[string]string{"scope": scope, "kind": t.Key.Kind, "bound": bound, "rank": rank, "letters": letters,
+			bound := i >= len(t.Ranked)+len(t.Unranked)
+			c.add(f, map[string]any{"scope": scope, "kind": t.Key.Kind, "bound": bound, "rank": rank, "letters": letters,
 				"policy": l.Policy, "capacity": capacity, "selector_recall": recall, "notes": c.notes(l.Notes)})
 		}
 		line(l.Pooled, "pooled", "", l.Rank, l.Letters)
@@ -86,10 +85,10 @@ func (c *boardCSV) ranking(t *board.Ranking) {
 
 func (c *boardCSV) cells(cells []board.CellLine) {
 	for _, l := range cells {
-		line := map[string]string{"scope": "cell", "kind": board.LossyKind, "bound": "false",
+		line := map[string]any{"scope": "cell", "kind": board.LossyKind, "bound": false,
 			"policy": l.Policy, "trace": l.Trace, "capacity": l.Capacity, "notes": c.notes(l.Notes)}
 		if l.ExactCell != nil {
-			line["kind"], line["bound"], line["capacity_over_k"] = l.Kind, fmt.Sprint(l.Bound), floatText(l.CapacityOverK)
+			line["kind"], line["bound"], line["capacity_over_k"] = l.Kind, l.Bound, l.CapacityOverK
 		}
 		c.add(l.Figures, line)
 	}
@@ -97,19 +96,19 @@ func (c *boardCSV) cells(cells []board.CellLine) {
 
 // add adds a line with figures. Its labels are those of its trace, or of the board if the line is
 // of several traces, and those of its modelled time.
-func (c *boardCSV) add(f *board.Figures, cells map[string]string) {
+func (c *boardCSV) add(f *board.Figures, cells map[string]any) {
 	labels := c.Labels
-	if trace := cells["trace"]; trace != "" {
+	if trace, ok := cells["trace"].(string); ok {
 		labels = c.LabelsOn(trace)
-		cells["selector_recall"] = floatText(leastRecall(c.Board, []board.CellRef{{Trace: trace}}))
+		cells["selector_recall"] = leastRecall(c.Board, []board.CellRef{{Trace: trace}})
 	}
 	if f != nil {
-		cells["cells"], cells["demand"], cells["steps"] = fmt.Sprint(f.Cells), fmt.Sprint(f.Demand), fmt.Sprint(f.Steps)
+		cells["cells"], cells["demand"], cells["steps"] = f.Cells, f.Demand, f.Steps
 	}
 	if f != nil && f.ExactFigures != nil {
-		cells["misses"] = fmt.Sprint(f.Misses)
-		cells["opt_misses"], cells["lru_misses"] = intText(f.OptMisses, ""), intText(f.LRUMisses, "")
-		cells["bytes_per_step"], cells["tpot_s"] = floatText(f.BytesPerStep), floatText(f.TPOT)
+		cells["misses"] = f.Misses
+		cells["opt_misses"], cells["lru_misses"] = f.OptMisses, f.LRUMisses
+		cells["bytes_per_step"], cells["tpot_s"] = f.BytesPerStep, f.TPOT
 		addFigure(cells, "x_opt", f.XOpt)
 		addFigure(cells, "x_lru", f.XLRU)
 		addFigure(cells, "gap_closed", f.GapClosed)
@@ -120,39 +119,32 @@ func (c *boardCSV) add(f *board.Figures, cells map[string]string) {
 	}
 	if f != nil && f.LossyFigures != nil {
 		addFigure(cells, "recall", f.Recall)
-		cells["lost"], cells["mass_kept"] = fmt.Sprint(f.Lost), floatText(f.MassKept)
-		cells["mass_least"], cells["mass_most"] = floatText(f.MassLeast), floatText(f.MassMost)
-		cells["covered_mass"], cells["resident_mean"] = floatText(f.CoveredMass), floatText(&f.ResidentMean)
+		cells["lost"], cells["mass_kept"] = f.Lost, f.MassKept
+		cells["mass_least"], cells["mass_most"] = f.MassLeast, f.MassMost
+		cells["covered_mass"], cells["resident_mean"] = f.CoveredMass, f.ResidentMean
 	}
 	cells["incomplete"], cells["labels"] = c.Incomplete.Shares(), labels.String()
-	line, placed := make([]string, len(boardColumns)), 0
+	line, placed := make([]any, len(boardColumns)), 0
 	for i, name := range boardColumns {
-		if text, ok := cells[name]; ok {
-			line[i] = text
+		if value, ok := cells[name]; ok {
+			line[i] = value
 			placed++
 		}
 	}
 	if placed != len(cells) {
 		panic(fmt.Sprintf("render: a value of %v has no column in boardColumns", slices.Sorted(maps.Keys(cells))))
 	}
-	c.table.AddTexts(line)
+	c.table.Add(line...)
 }
 
-func addFigure(cells map[string]string, name string, f *board.Figure) {
+func addFigure(cells map[string]any, name string, f *board.Figure) {
 	if f != nil {
-		cells[name] = floatText(&f.Value)
-		cells[name+"_low"], cells[name+"_high"] = floatText(f.Low), floatText(f.High)
+		cells[name] = f.Value
+		cells[name+"_low"], cells[name+"_high"] = f.Low, f.High
 	}
 }
 
 // notes returns footnotes as a JSON list.
 func (c *boardCSV) notes(notes []int) string {
 	return result.JSONList(slice.Map(notes, func(n int) string { return c.Footnotes[n-1] }))
-}
-
-func floatText(x *float64) string {
-	if x == nil {
-		return ""
-	}
-	return strconv.FormatFloat(*x, 'g', -1, 64)
 }

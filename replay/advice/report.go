@@ -13,7 +13,6 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/internal/table"
-	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/pipeline/plan"
@@ -87,9 +86,6 @@ func (a *Advice) overlaps(b *Advice) bool {
 	}
 	return low(a) <= high(b) && low(b) <= high(a)
 }
-
-// WriteJSON writes the answer as JSON.
-func (r *Answer) WriteJSON(w io.Writer) error { return text.WriteJSON(w, r) }
 
 // WriteText writes a line for each of several machines. A paragraph about the advised one follows, then
 // the options of the engines and the confidence.

@@ -69,7 +69,7 @@ func seconds(ns int64) string { return hardware.Seconds(float64(ns) / 1e9).Strin
 // tpot formats times of tokens after the first, which requests of one token lack.
 func tpot(s Spread) (p50, p90, p99 string) {
 	if s == (Spread{}) {
-		return "–", "–", "–"
+		return text.None, text.None, text.None
 	}
 	return seconds(s.P50), seconds(s.P90), seconds(s.P99)
 }
@@ -80,9 +80,9 @@ func Report(title string, results []*Result) *table.Report {
 	t := table.New(header...).RightFrom(1)
 	t.Title = title
 	for _, r := range results {
-		meets, goodput := "–", "–"
+		meets, goodput := text.None, text.None
 		if r.judged() {
-			meets = percent(r.Attainment)
+			meets = text.Percent(&r.Attainment)
 		}
 		if r.Goodput != nil {
 			goodput = text.Rate(*r.Goodput, 3)
@@ -140,7 +140,8 @@ func Finding(results []*Result) string {
 		value = func(r *Result) float64 { return *r.Goodput }
 		show = func(v float64) string { return text.Rate(v, 3) + " requests/s" }
 	default:
-		of, figure, show = "share of requests within the limits", len(SeedFigures)-1, percent
+		of, figure = "share of requests within the limits", len(SeedFigures)-1
+		show = func(v float64) string { return text.Percent(&v) }
 		value = func(r *Result) float64 { return r.Attainment }
 	}
 	begin := "The"
@@ -186,9 +187,9 @@ func classes(results []*Result) *table.Table {
 	t.Title = "Classes"
 	for _, r := range results {
 		for _, c := range r.Classes {
-			meets := "–"
+			meets := text.None
 			if c.slo != (SLO{}) {
-				meets = percent(c.Attainment)
+				meets = text.Percent(&c.Attainment)
 			}
 			p50, _, p99 := tpot(c.TPOT)
 			t.Add(r.System, c.Class, c.Requests, seconds(c.Queue.P99), seconds(c.TTFT.P50), seconds(c.TTFT.P99), p50, p99, meets)
@@ -203,28 +204,10 @@ func classes(results []*Result) *table.Table {
 // number formats a figure that may be undefined.
 func number(v *float64) string {
 	if v == nil {
-		return "–"
+		return text.None
 	}
 	return fmt.Sprintf("%.4g", *v)
 }
-
-// exact is a figure for CSV, empty if it is undefined.
-func exact(v *float64) any {
-	if v == nil {
-		return ""
-	}
-	return *v
-}
-
-// above is a figure for CSV, empty if it is 0.
-func above(v float64) any {
-	if v == 0 {
-		return ""
-	}
-	return v
-}
-
-func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
 func differences(r *Result) *table.Table {
 	t := table.New("figure", "unit", "recorded", r.System, "error").Right(2, 3, 4)
@@ -238,9 +221,6 @@ func differences(r *Result) *table.Table {
 	}
 	return t
 }
-
-// WriteJSON writes results as an array.
-func WriteJSON(w io.Writer, results []*Result) error { return text.WriteJSON(w, results) }
 
 // WriteCSV writes a line for each result. Times are in ns. With classes, a line for each follows
 // those of all requests, without the figures of a whole system.
@@ -263,25 +243,25 @@ func WriteCSV(w io.Writer, results []*Result) error {
 	t := table.New(header...)
 	for _, r := range results {
 		line := []any{r.System, r.Requests, r.InputTokens, r.OutputTokens, r.ReusedTokens, r.Preemptions, r.Steps, r.Duration, r.Busy,
-			r.Throughput, above(r.Rate)}
+			r.Throughput, table.NonZero(r.Rate)}
 		start := len(line)
 		line = append(append(line, r.Latency.figures()...),
-			r.Running, r.MostRunning, r.Waiting, r.KV, r.MostKV, r.Blocks, r.Memory, r.Uncached, r.ToGPU, r.ToHost, exact(r.Goodput))
+			r.Running, r.MostRunning, r.Waiting, r.KV, r.MostKV, r.Blocks, r.Memory, r.Uncached, r.ToGPU, r.ToHost, r.Goodput)
 		for i := range SeedFigures {
 			switch {
 			case r.Compared != nil:
 				c := &r.Compared[i]
-				line = append(line, exact(c.Ratio), exact(c.Low), exact(c.High), exact(c.P))
+				line = append(line, c.Ratio, c.Low, c.High, c.P)
 			case seeded:
-				line = append(line, "", "", "", "")
+				line = append(line, nil, nil, nil, nil)
 			}
 		}
 		if classy {
-			line = append(line, "")
+			line = append(line, nil)
 		}
 		t.Add(line...)
 		for _, c := range r.Classes {
-			own := slices.Repeat([]any{""}, len(line))
+			own := make([]any, len(line))
 			own[0], own[1], own[len(own)-1] = r.System, c.Requests, c.Class
 			copy(own[start:], c.figures())
 			t.Add(own...)

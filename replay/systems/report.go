@@ -356,10 +356,7 @@ func shared(rows []*Row) (notes []string) {
 	return notes
 }
 
-// WriteJSON writes the rows as an array.
-func WriteJSON(w io.Writer, rows []*Row) error { return text.WriteJSON(w, rows) }
-
-// ReadJSON reads the rows that WriteJSON wrote to a file. Rows without a name, or with times or memory
+// ReadJSON reads the rows of a JSON file that kvreplay systems printed. Rows without a name, or with times or memory
 // that cannot be, are errors.
 func ReadJSON(file string, text []byte) (rows []*Row, err error) {
 	if err := json.Unmarshal(text, &rows); err != nil {
@@ -381,30 +378,11 @@ func WriteCSV(w io.Writer, rows []*Row) error {
 	t := table.New("system", "kind", "traces", "policy", "topk", "capacity_tokens", "selector_recall", "selector_mass", "kept", "hit_rate", "times_opt",
 		"running", "tpot_s", "tpot_low_s", "tpot_high_s", "tpot_p50_s", "tpot_p99_s", "tokens_per_s_gpu", "gain", "pareto", "misses_slo", "h2d_bytes_per_step",
 		"weights_bytes", "index_bytes", "cache_bytes", "staging_bytes", "reserve_bytes", "gpu_bytes", "host_bytes", "ssd_bytes", "verdict", "approximates")
-	number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
-	optional := func(v *float64) string {
-		if v == nil {
-			return ""
-		}
-		return number(*v)
-	}
-	timed := func(v float64) string { // no time of a row is 0
-		if v == 0 {
-			return ""
-		}
-		return number(v)
-	}
-	count := func(n int) string {
-		if n == 0 {
-			return ""
-		}
-		return strconv.Itoa(n)
-	}
 	for _, r := range rows {
 		m := &r.Memory
-		t.Add(r.Name, r.Kind, strings.Join(r.Traces, " "), r.Policy, count(r.K), optional(r.Capacity), optional(r.Recall), optional(r.Mass), optional(r.Kept), optional(r.HitRate), optional(r.TimesOPT),
-			count(r.Running), timed(r.TPOT), timed(r.Interval.Low), timed(r.Interval.High), timed(r.P50), timed(r.P99), timed(r.Tokens), optional(r.Gain), r.Pareto, r.MissesSLO, optional(r.H2D),
-			number(m.Weights), number(m.Index), number(m.Cache), number(m.Staging), number(m.Reserve), number(m.GPU), number(m.Host), number(m.SSD), r.Verdict, strings.Join(r.Approximates, "; "))
+		t.Add(r.Name, r.Kind, strings.Join(r.Traces, " "), r.Policy, table.NonZero(r.K), r.Capacity, r.Recall, r.Mass, r.Kept, r.HitRate, r.TimesOPT,
+			table.NonZero(r.Running), table.NonZero(r.TPOT), table.NonZero(r.Interval.Low), table.NonZero(r.Interval.High), table.NonZero(r.P50), table.NonZero(r.P99), table.NonZero(r.Tokens), r.Gain, r.Pareto, r.MissesSLO, r.H2D,
+			m.Weights, m.Index, m.Cache, m.Staging, m.Reserve, m.GPU, m.Host, m.SSD, r.Verdict, strings.Join(r.Approximates, "; "))
 	}
 	return t.CSV(w)
 }

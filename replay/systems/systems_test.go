@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
@@ -341,7 +342,7 @@ func TestForms(t *testing.T) {
 	var table, lines, object bytes.Buffer
 	fatal.If(t, q.WriteTable(&table, rows))
 	fatal.If(t, WriteCSV(&lines, rows))
-	fatal.If(t, WriteJSON(&object, rows))
+	fatal.If(t, text.WriteJSON(&object, rows))
 	for _, want := range []string{"dense attention\n", "sparse attention, ", "misses the SLO", "ess ", "K = 512 tokens"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, table.String())

@@ -6,12 +6,8 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/table"
-	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
-
-// RenderJSON writes the report as indented JSON.
-func (r *Report) RenderJSON(w io.Writer) error { return text.WriteJSON(w, r) }
 
 // RenderTable writes the report for a terminal: one line per row, then the faults of rows that do
 // not hold, and the missing parts.

@@ -137,15 +137,7 @@ func (e errors) cells() []string {
 		return []string{text.None, text.None, text.None}
 	}
 	far := slice.Count(e, func(v float64) bool { return v > beyond })
-	return []string{percent((e[(n-1)/2] + e[n/2]) / 2), percent(e[n-1]), fmt.Sprint(far)}
-}
-
-// number returns at least 4 digits.
-func number(v float64) string {
-	if v >= 1000 {
-		return fmt.Sprintf("%.0f", v)
-	}
-	return fmt.Sprintf("%.4g", v)
+	return []string{text.Percent(new((e[(n-1)/2] + e[n/2]) / 2)), text.Percent(&e[n-1]), fmt.Sprint(far)}
 }
 
 // printed returns the digits that the source prints. A ratio of printed numbers has 4.
@@ -153,10 +145,8 @@ func printed(v reproduce.Number) string {
 	if all := v.String(); len(all) < 10 {
 		return all
 	}
-	return number(float64(v))
+	return text.Rate(float64(v), 4)
 }
-
-func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
 // page is the text of the page, in Markdown or for a terminal.
 type page struct {
@@ -299,7 +289,7 @@ func details(s *reproduce.Section) *table.Table {
 			if math.IsNaN(float64(l.Error)) {
 				cells = append(cells, text.None, text.None)
 			} else {
-				cells = append(cells, number(float64(l.Ours)), fmt.Sprintf("%+.1f %%", 100*float64(l.Error)))
+				cells = append(cells, text.Rate(float64(l.Ours), 4), fmt.Sprintf("%+.1f %%", 100*float64(l.Error)))
 			}
 		}
 		t.AddTexts(append(cells, r.note()))
