@@ -3,7 +3,6 @@ package board
 import (
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
@@ -119,11 +118,7 @@ func rounded(x float64, digits int) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
 	}
-	y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64)
-	if err != nil {
-		panic(err) // ParseFloat reads the output of FormatFloat
-	}
-	return &y
+	return new(text.Round(x, digits))
 }
 
 // estimate returns a figure of the cells with its interval, whose ends are values of resamples. There is

@@ -15,7 +15,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/kvreplay/kvreplay/internal/files"
-	"github.com/kvreplay/kvreplay/replay/cache"
 )
 
 // DefaultCheckpoint is the interval at which a worker saves its counts. A kill costs at most this
@@ -24,28 +23,17 @@ const DefaultCheckpoint = 2 * time.Second
 
 // Checkpoint is a part of an unfinished pass: its finished units and their pooled counts.
 type Checkpoint struct {
-	Policies string        `json:"policies"` // digest of the behaviours of all cells
-	Units    []int         `json:"units"`    // finished units, by position in Job.Units
-	Cells    []int         `json:"cells"`    // counted cells, by position in the plan
-	Tallies  []keptTallies `json:"tallies"`
+	Policies string      `json:"policies"` // digest of the behaviours of all cells
+	Units    []int       `json:"units"`    // finished units, by position in Job.Units
+	Cells    []int       `json:"cells"`    // counted cells, by position in the plan
+	Tallies  []keptTally `json:"tallies"`
 }
 
-// keptTallies is one non-empty tally.
-type keptTallies struct {
-	Cell   int          `json:"cell"`
-	Part   int          `json:"part"`
-	Counts cache.Counts `json:"counts"`
-	Min    int64        `json:"min"`
-	Max    int64        `json:"max"`
-	Whole  int64        `json:"whole"`
-}
-
-func (k *keptTallies) tally() *tally {
-	return &tally{counts: k.Counts, minEntries: k.Min, maxEntries: k.Max, whole: k.Whole}
-}
-
-func (t *tally) kept(cell, part int) keptTallies {
-	return keptTallies{cell, part, t.counts, t.minEntries, t.maxEntries, t.whole}
+// keptTally is one non-empty tally.
+type keptTally struct {
+	Cell int `json:"cell"`
+	Part int `json:"part"`
+	tally
 }
 
 // pass is one pass over a trace, or over some of its units.
@@ -145,7 +133,7 @@ func (ps *pass) pool(c *Checkpoint, total [][]tally) error {
 	}
 	for _, k := range c.Tallies {
 		if k.Cell < len(total) && k.Part < len(total[k.Cell]) { // false for a cell that is finished
-			total[k.Cell][k.Part].merge(k.tally())
+			total[k.Cell][k.Part].merge(&k.tally)
 		}
 	}
 	return nil
@@ -155,8 +143,8 @@ func (ps *pass) checkpoint(units []int, tallies [][]tally) *Checkpoint {
 	c := &Checkpoint{Policies: ps.of, Units: units, Cells: ps.todo}
 	for i := range tallies {
 		for j, t := range tallies[i] {
-			if t.counts.Streams > 0 {
-				c.Tallies = append(c.Tallies, t.kept(i, j))
+			if t.Counts.Streams > 0 {
+				c.Tallies = append(c.Tallies, keptTally{i, j, t})
 			}
 		}
 	}

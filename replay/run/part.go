@@ -119,16 +119,13 @@ func (c *Checkpoint) Add(o *Checkpoint) error {
 		at[place{k.Cell, k.Part}] = i
 	}
 	for _, k := range o.Tallies {
-		i, ok := at[place{k.Cell, k.Part}]
-		if !ok {
+		if i, ok := at[place{k.Cell, k.Part}]; ok {
+			c.Tallies[i].merge(&k.tally)
+		} else {
 			c.Tallies = append(c.Tallies, k)
-			continue
 		}
-		t := c.Tallies[i].tally()
-		t.merge(k.tally())
-		c.Tallies[i] = t.kept(k.Cell, k.Part)
 	}
-	slices.SortFunc(c.Tallies, func(a, b keptTallies) int { return cmp.Or(a.Cell-b.Cell, a.Part-b.Part) })
+	slices.SortFunc(c.Tallies, func(a, b keptTally) int { return cmp.Or(a.Cell-b.Cell, a.Part-b.Part) })
 	c.Units = append(c.Units, o.Units...)
 	slices.Sort(c.Units)
 	return nil

@@ -72,7 +72,7 @@ func (p *plan) traceLabels() (labels result.Labels) {
 
 // row returns the row of a part of a cell. r has the settings of the cell.
 func (p *plan) row(r result.Row, c *cellPlan, at *part, t *tally) result.Row {
-	n := &t.counts
+	n := &t.Counts
 	r.RequestID, r.LayerID, r.Head = at.request, at.layer, at.head
 	r.Streams, r.Steps, r.Demand, r.Hits, r.Misses = n.Streams, n.Steps, n.Demand, n.Demand-n.Misses, n.Misses
 	r.Evictions, r.Births, r.Overflow, r.ResidentPeak = n.Evictions, n.Births, n.Overflow, n.ResidentPeak
@@ -81,8 +81,8 @@ func (p *plan) row(r result.Row, c *cellPlan, at *part, t *tally) result.Row {
 		r.DemandMean = float64(n.Demand) / float64(n.Steps)
 		r.ResidentMean = float64(n.ResidentSum) / float64(n.Steps)
 	}
-	if c.capacity != nil && t.minEntries == t.maxEntries {
-		r.CapacityEntries = new(t.minEntries)
+	if c.capacity != nil && t.Least == t.Most {
+		r.CapacityEntries = new(t.Least)
 	}
 	if p.entryBytes != nil {
 		in := n.Moved * int64(*p.entryBytes)
@@ -110,12 +110,12 @@ func (p *plan) sizeWarnings(c *cellPlan, t *tally) (warnings []string) {
 	if c.capacity == nil || c.tier > 0 {
 		return nil
 	}
-	if t.whole > 0 {
-		warnings = append(warnings, fmt.Sprintf("capacity %v is larger than the context in %d of %d streams: they need no evictions", c.capacity, t.whole, t.counts.Streams))
+	if t.Whole > 0 {
+		warnings = append(warnings, fmt.Sprintf("capacity %v is larger than the context in %d of %d streams: they need no evictions", c.capacity, t.Whole, t.Counts.Streams))
 	}
-	least := t.minEntries
+	least := t.Least
 	if c.spec.Entry.Traits.Lossy {
-		least = t.maxEntries // a Divider may give some streams less than the capacity
+		least = t.Most // a Divider may give some streams less than the capacity
 	}
 	if k := int64(p.topk * p.meta.BlockTokens); least < k && c.capacity.Peak() == "" {
 		warnings = append(warnings, fmt.Sprintf("capacity %v is below K: a stream keeps %d entries, and a full demand has %d", c.capacity, least, k))

@@ -108,7 +108,7 @@ func TestDamagedPass(t *testing.T) {
 		flipped := bytes.Clone(good)
 		flipped[bit/8] ^= 1 << (bit % 8)
 		fatal.If(t, os.WriteFile(path, flipped, 0o644))
-		if done, total := resume(); done != 0 || total[0][0].counts.Streams != 0 {
+		if done, total := resume(); done != 0 || total[0][0].Counts.Streams != 0 {
 			t.Fatalf("bit %d of byte %d: %d units resumed, %+v", bit%8, bit/8, done, total)
 		}
 	}
