@@ -91,7 +91,7 @@ func batchPlanCommand(table policies.Table) command {
 		use:   "plan TRACE... | BATCH",
 		short: "Divide the replay of traces into shards and print the lines to submit",
 		long: `Divide a replay into shards of at most --hours core-hours, the largest first.
-The flags are those of kvreplay replay. Eight units of the work are replayed to estimate the
+The flags are those of kvreplay replay. Eight chunks of the work are replayed to estimate the
 core-hours, unless --rate states the speed. -o writes the batch file. It pins the digest of each
 trace, the engine version and --packs. For a batch file, plan prints its lines again.`,
 		example: `  kvreplay batch plan traces/*.parquet --policy all --capacity sweep:20 -o grid.batch
@@ -157,7 +157,7 @@ func (f *batchPlanFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	in := batch.Planning{Path: f.batchFile, Traces: c.args, Hours: f.hours, Rate: f.rate, Progress: c.bar.counts("replay a sample", "units")}
+	in := batch.Planning{Path: f.batchFile, Traces: c.args, Hours: f.hours, Rate: f.rate, Progress: c.bar.counts("replay a sample", "chunks")}
 	make := f.plan
 	if len(c.args) == 1 && filepath.Ext(c.args[0]) != ".parquet" {
 		make = f.existing
@@ -295,12 +295,12 @@ func absolute(path string) string {
 
 // print prints the size of the batch and the lines that submit it.
 func (f *batchPlanFlags) print(c *call, p *batch.Plan, s batch.Submission) {
-	speed := "± 40 %, assumed: one unit was measured"
+	speed := "± 40 %, assumed: one chunk was measured"
 	switch {
 	case p.Samples == 0:
 		speed = "at the stated rate"
 	case p.Error > 0:
-		speed = fmt.Sprintf("± %.0f %%, from %s on this machine", 100*p.Error, count(p.Samples, "unit"))
+		speed = fmt.Sprintf("± %.0f %%, from %s on this machine", 100*p.Error, count(p.Samples, "chunk"))
 	}
 	most := int64(0)
 	for _, shard := range p.Shards {
@@ -375,7 +375,7 @@ func batchRunCommand(table policies.Table) command {
 		short: "Count one shard and write its pack",
 		long: `Count one shard of a batch and write its pack.
 The shard is --shard, or else $KVREPLAY_SHARD, $SLURM_ARRAY_TASK_ID or $JOB_COMPLETION_INDEX.
-SIGTERM ends the work after the current units and keeps the counts for the next attempt.
+SIGTERM ends the work after the current chunks and keeps the counts for the next attempt.
 Exit codes: 0 the shard is finished, 2 another attempt would fail too, 143 stopped by SIGTERM,
 other codes: repeat it. Several attempts may run at the same time.`,
 		example: `  kvreplay batch run grid.batch --shard 0`,
@@ -416,9 +416,9 @@ func (f *batchRunFlags) run(c *call) error {
 	case out.Before:
 		fmt.Fprintf(c.stderr, "kvreplay: shard %d was finished before: %s\n", shard, out.Pack)
 	case out.Resumed > 0:
-		fmt.Fprintf(c.stderr, "kvreplay: shard %d is finished (%d of %s counted before): %s\n", shard, out.Resumed, count(out.Units, "unit"), out.Pack)
+		fmt.Fprintf(c.stderr, "kvreplay: shard %d is finished (%d of %s counted before): %s\n", shard, out.Resumed, count(out.Chunks, "chunk"), out.Pack)
 	default:
-		fmt.Fprintf(c.stderr, "kvreplay: shard %d is finished (%s): %s\n", shard, count(out.Units, "unit"), out.Pack)
+		fmt.Fprintf(c.stderr, "kvreplay: shard %d is finished (%s): %s\n", shard, count(out.Chunks, "chunk"), out.Pack)
 	}
 	return nil
 }

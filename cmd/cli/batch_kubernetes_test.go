@@ -43,7 +43,7 @@ func TestKubernetesReadsTheManifest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles the types of Kubernetes")
 	}
-	path, shards := planBatch(t, everyUnit, deepTrace, "--policy", "lru", "--capacity", "2x")
+	path, shards := planBatch(t, everyChunk, deepTrace, "--policy", "lru", "--capacity", "2x")
 	manifest := must(t, "batch", "plan", path, "--kubernetes", "--image", "registry.example/kvreplay:1", "--cpus", "2")
 	decode := func(manifest string) (string, error) {
 		var stderr bytes.Buffer
@@ -80,7 +80,7 @@ func TestKubernetesContainerCommand(t *testing.T) {
 	bin := program(t)
 	args := []string{deepTrace, "--policy", "lru,opt", "--capacity", "2x"}
 	path := filepath.Join(t.TempDir(), "My Grid.batch")
-	manifest := must(t, append([]string{"batch", "plan", "-o", path, "--kubernetes", "--rate", "3us", "--hours", everyUnit}, args...)...)
+	manifest := must(t, append([]string{"batch", "plan", "-o", path, "--kubernetes", "--rate", "3us", "--hours", everyChunk}, args...)...)
 	var job kubernetesJob
 	fatal.If(t, yaml.Unmarshal([]byte(manifest), &job))
 	if want := "kvreplay-my-grid"; job.Metadata.Name != want {

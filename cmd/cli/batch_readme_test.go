@@ -28,7 +28,7 @@ func codeBlock(t *testing.T, heading, language string) string {
 // the folder bin.
 func readmeRun(t *testing.T, bin string, words func(shards int) *exec.Cmd) {
 	t.Helper()
-	path, shards := planBatch(t, everyUnit, deepTrace, "--policy", "lru", "--capacity", "2x")
+	path, shards := planBatch(t, everyChunk, deepTrace, "--policy", "lru", "--capacity", "2x")
 	dir := filepath.Dir(path)
 	fatal.If(t, os.Rename(path, filepath.Join(dir, "grid.batch")))
 	cmd := words(shards)

@@ -373,5 +373,5 @@ func TestBatchOnSlurm(t *testing.T) {
 			return
 		}
 	}
-	t.Log("the requeued task ended before it got SIGTERM, or before its first unit")
+	t.Log("the requeued task ended before it got SIGTERM, or before its first chunk")
 }

@@ -34,8 +34,8 @@ func planBatch(t *testing.T, hours string, args ...string) (path string, shards 
 	return path, strings.Count(content(t, path), `{"shard":`)
 }
 
-// everyUnit makes each unit a shard.
-const everyUnit = "1e-9"
+// everyChunk makes each chunk a shard.
+const everyChunk = "1e-9"
 
 // sameTree compares all files below two folders.
 func sameTree(t *testing.T, want, got string) {
@@ -64,7 +64,7 @@ func sameTree(t *testing.T, want, got string) {
 }
 
 // Shards in random order, some of them twice, have the files of one machine. Each combination of
-// mechanisms is cut into units and, but for the first, into fewer shards.
+// mechanisms is cut into chunks and, but for the first, into fewer shards.
 func TestBatchGivesTheBytesOfOneMachine(t *testing.T) {
 	dir := t.TempDir()
 	must(t, "replay", deepTrace, "--policy", "lru", "--capacity", "sweep:8", "--per", "stream", "--out", filepath.Join(dir, "curves"))
@@ -95,9 +95,9 @@ func TestBatchGivesTheBytesOfOneMachine(t *testing.T) {
 			}
 			one := filepath.Join(t.TempDir(), "one")
 			must(t, append([]string{"replay", "--out", one}, args...)...)
-			for _, hours := range []string{everyUnit, "5e-5"} {
+			for _, hours := range []string{everyChunk, "5e-5"} {
 				path, shards := planBatch(t, hours, args...)
-				if hours == everyUnit && shards < 2 {
+				if hours == everyChunk && shards < 2 {
 					t.Errorf("%d shards, expected several", shards)
 				}
 				r := rand.New(rand.NewPCG(uint64(i), 3))
@@ -115,7 +115,7 @@ func TestBatchGivesTheBytesOfOneMachine(t *testing.T) {
 	}
 }
 
-// shardTrace writes a trace of twelve units.
+// shardTrace writes a trace of twelve chunks.
 func shardTrace(t *testing.T, name string, seed uint64) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -151,7 +151,7 @@ func TestKilledShardsContinue(t *testing.T) {
 	}
 	typical := time.Since(began) // of an attempt that is not killed
 	for killed < kills {
-		path, shards := planBatch(t, []string{"2e-5", "4e-5", everyUnit}[merges%3], args...)
+		path, shards := planBatch(t, []string{"2e-5", "4e-5", everyChunk}[merges%3], args...)
 		most := killed + kills/batches // then it ends in peace
 		for open := r.Perm(shards); len(open) > 0; {
 			pair := []int{open[0], open[r.IntN(min(2, len(open)))]} // often two attempts at one shard
@@ -329,7 +329,7 @@ func TestBatchRefuses(t *testing.T) {
 	fails(t, 2, "expected workers=N", "batch", "plan", newsTrace, "--simulate", "machines=3")
 	fails(t, 2, "--kubernetes needs the batch file", "batch", "plan", newsTrace, "--kubernetes")
 
-	path, shards := planBatch(t, everyUnit, deepTrace, "--policy", "lru,fifo", "--capacity", "2x")
+	path, shards := planBatch(t, everyChunk, deepTrace, "--policy", "lru,fifo", "--capacity", "2x")
 	fails(t, 2, "--policy does not change the batch file", "batch", "plan", path, "--policy", "opt")
 	merged := filepath.Join(t.TempDir(), "merged")
 	refusesMerge := func(want string) {
@@ -355,7 +355,7 @@ func TestBatchRefuses(t *testing.T) {
 	}
 	write(t, pack, content(t, filepath.Join(path+".packs", "shard-000002.jsonl.zst")))
 	refusesMerge("--array=1")
-	otherBatch, _ := planBatch(t, everyUnit, deepTrace, "--policy", "lru", "--capacity", "2x")
+	otherBatch, _ := planBatch(t, everyChunk, deepTrace, "--policy", "lru", "--capacity", "2x")
 	must(t, "batch", "run", otherBatch, "--shard", "1", "--packs", path+".packs")
 	stdout, _ = kvreplay(t, 1, "batch", "status", path)
 	if !strings.Contains(stdout, "is a pack of another batch") {

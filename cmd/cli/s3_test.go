@@ -280,7 +280,7 @@ func TestS3Batch(t *testing.T) {
 		next.ServeHTTP(w, r)
 	}
 	const packs = "s3://packs/grid"
-	path, shards := planBatch(t, everyUnit, append([]string{s3Niah, s3News, "--packs", packs}, settings...)...)
+	path, shards := planBatch(t, everyChunk, append([]string{s3Niah, s3News, "--packs", packs}, settings...)...)
 	if shards < 2 {
 		t.Fatalf("%d shards, expected several", shards)
 	}

@@ -2,7 +2,7 @@
 // shards, and a merge makes the rows of one machine from the counts. An engine such as Slurm or
 // Kubernetes starts, repeats and watches the shards. A batch has no scheduler of its own.
 //
-// A batch file lists the traces and the shards. A shard is some units of some traces, with every
+// A batch file lists the traces and the shards. A shard is some chunks of some traces, with every
 // policy and capacity of the replay. An attempt at a shard writes one pack, a file with its counts.
 // Counts are integers, so the rows do not depend on the cut, on the order, or on the number of
 // attempts. FORMAT.md describes both files.
@@ -47,7 +47,7 @@ type Trace struct {
 	Pass    string `json:"pass"`    // see replay.Job.Pass
 	Streams int    `json:"streams"` // in the trace
 	Cells   int    `json:"cells"`
-	Units   int    `json:"units"`
+	Chunks  int    `json:"units"`
 	Work    int64  `json:"work"` // indices × cells
 }
 
@@ -59,11 +59,11 @@ type Shard struct {
 	Parts  []Part `json:"parts"`
 }
 
-// Part is a run of units of a trace.
+// Part is a run of chunks of a trace.
 type Part struct {
 	Trace int `json:"trace"` // index in Batch.Traces
-	From  int `json:"from"`  // first unit
-	To    int `json:"to"`    // unit after the last
+	From  int `json:"from"`  // first chunk
+	To    int `json:"to"`    // chunk after the last
 }
 
 // Permanent marks an error that another attempt meets again.
@@ -200,7 +200,7 @@ func decode(text []byte) (*Batch, error) {
 	return b, b.check()
 }
 
-// check reports whether the shards cover every unit of every trace once.
+// check reports whether the shards cover every chunk of every trace once.
 func (b *Batch) check() error {
 	parts := make([][]Part, len(b.Traces))
 	for i, s := range b.Shards {
@@ -219,12 +219,12 @@ func (b *Batch) check() error {
 		at := 0
 		for _, p := range parts[i] {
 			if p.From != at {
-				return fmt.Errorf("the shards count unit %d of %s twice or never", min(at, p.From), t.Path)
+				return fmt.Errorf("the shards count chunk %d of %s twice or never", min(at, p.From), t.Path)
 			}
 			at = p.To
 		}
-		if at != t.Units || at == 0 {
-			return fmt.Errorf("the shards count %d of %d units of %s", at, t.Units, t.Path)
+		if at != t.Chunks || at == 0 {
+			return fmt.Errorf("the shards count %d of %d chunks of %s", at, t.Chunks, t.Path)
 		}
 	}
 	return nil

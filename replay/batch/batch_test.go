@@ -19,27 +19,27 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 )
 
-// drawn returns traces with random units.
-func drawn(r *rand.Rand) (traces []Trace, units [][]int64) {
+// drawn returns traces with random chunks.
+func drawn(r *rand.Rand) (traces []Trace, chunks [][]int64) {
 	for i := range 1 + r.IntN(30) {
 		list := make([]int64, 1+r.IntN(1<<r.IntN(9)))
 		for u := range list {
 			list[u] = r.Int64N(1 << r.IntN(20))
 		}
-		units = append(units, list)
-		traces = append(traces, Trace{Path: fmt.Sprintf("t%d.parquet", i), Bytes: 1 + r.Int64N(1<<30), Digest: fmt.Sprint(i), Units: len(list), Work: sumOf(list)})
+		chunks = append(chunks, list)
+		traces = append(traces, Trace{Path: fmt.Sprintf("t%d.parquet", i), Bytes: 1 + r.Int64N(1<<30), Digest: fmt.Sprint(i), Chunks: len(list), Work: sumOf(list)})
 	}
-	return traces, units
+	return traces, chunks
 }
 
-// The shards have every unit of every trace once, the largest shard first. None is above the limit,
-// unless it is one unit. They are a few times as many as the work needs, because the last ones are small.
+// The shards have every chunk of every trace once, the largest shard first. None is above the limit,
+// unless it is one chunk. They are a few times as many as the work needs, because the last ones are small.
 func TestCut(t *testing.T) {
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		traces, units := drawn(r)
+		traces, chunks := drawn(r)
 		most := 1 + r.Int64N(1<<(10+r.IntN(14)))
-		shards := cut(traces, units, most)
+		shards := cut(traces, chunks, most)
 		b := &Batch{Traces: traces, Shards: shards}
 		if err := b.check(); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -51,20 +51,20 @@ func TestCut(t *testing.T) {
 		for _, s := range shards {
 			work := int64(0)
 			for _, p := range s.Parts {
-				work += sumOf(units[p.Trace][p.From:p.To])
+				work += sumOf(chunks[p.Trace][p.From:p.To])
 			}
-			if work != s.Work || work > most && s.units() > 1 {
-				t.Errorf("seed %d: a shard of %d units has %d work and states %d, the limit is %d", seed, s.units(), work, s.Work, most)
+			if work != s.Work || work > most && s.chunks() > 1 {
+				t.Errorf("seed %d: a shard of %d chunks has %d work and states %d, the limit is %d", seed, s.chunks(), work, s.Work, most)
 			}
 			total += work
 		}
-		for _, list := range units {
+		for _, list := range chunks {
 			largest = max(largest, slices.Max(list))
 		}
 		if bound := 6 + 4*total/most; largest < most/4 && int64(len(shards)) > bound+int64(len(traces))/4 {
 			t.Errorf("seed %d: %d shards, expected at most %d", seed, len(shards), bound)
 		}
-		if again := cut(traces, units, most); !reflect.DeepEqual(again, shards) {
+		if again := cut(traces, chunks, most); !reflect.DeepEqual(again, shards) {
 			t.Errorf("seed %d: another cut the second time", seed)
 		}
 	}
@@ -72,8 +72,8 @@ func TestCut(t *testing.T) {
 
 // A batch file reads back. A flipped bit anywhere makes it unreadable.
 func TestBatchFile(t *testing.T) {
-	traces, units := drawn(rand.New(rand.NewPCG(1, 2)))
-	b := &Batch{Arguments: []string{"--policy", "lru,<opt>"}, Engine: replay.EngineVersion, Traces: traces, Shards: cut(traces, units, 1<<16)}
+	traces, chunks := drawn(rand.New(rand.NewPCG(1, 2)))
+	b := &Batch{Arguments: []string{"--policy", "lru,<opt>"}, Engine: replay.EngineVersion, Traces: traces, Shards: cut(traces, chunks, 1<<16)}
 	path := filepath.Join(t.TempDir(), "b.batch")
 	fatal.If(t, b.Write(path))
 	back, err := Read(path)
@@ -92,14 +92,14 @@ func TestBatchFile(t *testing.T) {
 
 // Files that are sealed, but whose shards do not fit the traces, are refused.
 func TestBatchFileIsChecked(t *testing.T) {
-	traces := []Trace{{Path: "a", Units: 4}, {Path: "b", Units: 2}}
+	traces := []Trace{{Path: "a", Chunks: 4}, {Path: "b", Chunks: 2}}
 	part := func(trace, from, to int) Shard { return Shard{Parts: []Part{{trace, from, to}}} }
 	for want, shards := range map[string][]Shard{
-		"count unit 2 of a twice or never": {part(0, 0, 2), part(0, 3, 4), part(1, 0, 2)},
-		"count unit 1 of a twice or never": {part(0, 0, 2), part(0, 1, 4), part(1, 0, 2)},
-		"count 0 of 2 units of b":          {part(0, 0, 4)},
-		"count 3 of 2 units of b":          {part(0, 0, 4), part(1, 0, 3)},
-		"has the part":                     {part(0, 0, 4), part(2, 0, 2)},
+		"count chunk 2 of a twice or never": {part(0, 0, 2), part(0, 3, 4), part(1, 0, 2)},
+		"count chunk 1 of a twice or never": {part(0, 0, 2), part(0, 1, 4), part(1, 0, 2)},
+		"count 0 of 2 chunks of b":          {part(0, 0, 4)},
+		"count 3 of 2 chunks of b":          {part(0, 0, 4), part(1, 0, 3)},
+		"has the part":                      {part(0, 0, 4), part(2, 0, 2)},
 	} {
 		for i := range shards {
 			shards[i].Number = i
@@ -112,8 +112,8 @@ func TestBatchFileIsChecked(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	traces, units := drawn(rand.New(rand.NewPCG(3, 2)))
-	b := &Batch{Traces: traces, Shards: cut(traces, units, 1<<14)}
+	traces, chunks := drawn(rand.New(rand.NewPCG(3, 2)))
+	b := &Batch{Traces: traces, Shards: cut(traces, chunks, 1<<14)}
 	text := b.encode()
 	f.Add(bytes.TrimSuffix(text, files.Seal(sealName, text)))
 	f.Add([]byte(`{"schema":1,"traces":-1,"shards":9223372036854775807}`))
@@ -127,19 +127,19 @@ func FuzzDecode(f *testing.F) {
 
 func FuzzDecodePack(f *testing.F) {
 	const name = "shard-000000.jsonl.zst"
-	p := &pack{packHeader: packHeader{Schema: Schema}, counts: []partCounts{{Counts: &replay.Checkpoint{Units: []int{0, 1}}}}}
+	p := &pack{packHeader: packHeader{Schema: Schema}, counts: []partCounts{{Counts: &replay.Checkpoint{Chunks: []int{0, 1}}}}}
 	packed, err := encodePack(name, p)
 	fatal.If(f, err)
 	f.Add(packed, true)
 	text, _ := decompressor.DecodeAll(packed, nil)
 	f.Add(text[:bytes.LastIndexByte(text[:len(text)-1], '\n')+1], false)
-	b := &Batch{Traces: []Trace{{Units: 2}}, Shards: []Shard{{Parts: []Part{{0, 0, 2}}}}}
+	b := &Batch{Traces: []Trace{{Chunks: 2}}, Shards: []Shard{{Parts: []Part{{0, 0, 2}}}}}
 	f.Fuzz(func(t *testing.T, text []byte, whole bool) {
 		if !whole {
 			text = compressor.EncodeAll(append(text, files.Seal(name, text)...), nil)
 		}
-		if p, err := decodePack(name, text); err == nil && b.checkParts(p, 0) == nil && p.units() > 2 {
-			t.Errorf("%d units of 2", p.units())
+		if p, err := decodePack(name, text); err == nil && b.checkParts(p, 0) == nil && p.chunks() > 2 {
+			t.Errorf("%d chunks of 2", p.chunks())
 		}
 	})
 }

@@ -128,29 +128,29 @@ func (b *Batch) readPack(at place, name string, shard int) (*pack, error) {
 	return p, nil
 }
 
-// checkParts checks that the counts are of units of the shard's parts.
+// checkParts checks that the counts are of chunks of the shard's parts.
 func (b *Batch) checkParts(p *pack, shard int) error {
 	parts := b.Shards[shard].Parts
 	for i, c := range p.counts {
 		if c.Part < 0 || c.Part >= len(parts) || i > 0 && c.Part <= p.counts[i-1].Part {
 			return fmt.Errorf("has a part %d of %d", c.Part, len(parts))
 		}
-		for n, u := range c.Counts.Units {
-			if u < parts[c.Part].From || u >= parts[c.Part].To || n > 0 && u <= c.Counts.Units[n-1] {
-				return fmt.Errorf("has unit %d in part %d", u, c.Part)
+		for n, u := range c.Counts.Chunks {
+			if u < parts[c.Part].From || u >= parts[c.Part].To || n > 0 && u <= c.Counts.Chunks[n-1] {
+				return fmt.Errorf("has chunk %d in part %d", u, c.Part)
 			}
 		}
 	}
 	return nil
 }
 
-// units returns the number of counted units.
-func (p *pack) units() (n int) {
-	return slice.Sum(p.counts, func(c partCounts) int { return len(c.Counts.Units) })
+// chunks returns the number of counted chunks.
+func (p *pack) chunks() (n int) {
+	return slice.Sum(p.counts, func(c partCounts) int { return len(c.Counts.Chunks) })
 }
 
-// units returns the number of units of a shard.
-func (s *Shard) units() (n int) {
+// chunks returns the number of chunks of a shard.
+func (s *Shard) chunks() (n int) {
 	return slice.Sum(s.Parts, func(p Part) int { return p.To - p.From })
 }
 
@@ -161,8 +161,8 @@ func (b *Batch) readFinished(at place, shard int) (*pack, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n, want := p.units(), b.Shards[shard].units(); n != want {
-		return nil, fmt.Errorf("%s has %d of %d units", at.name(name), n, want)
+	if n, want := p.chunks(), b.Shards[shard].chunks(); n != want {
+		return nil, fmt.Errorf("%s has %d of %d chunks", at.name(name), n, want)
 	}
 	if _, err := at.get(differsName(shard)); !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s differs from %s: one of their hosts computes wrongly. Remove both", at.name(name), differsName(shard))

@@ -27,7 +27,7 @@ type Planning struct {
 	Opened    func(path string, job *replay.Job) // receives each planned trace, in the order of Traces
 
 	Hours    float64       // most core-hours of a shard
-	Rate     time.Duration // of 1,000 indices × cells on one core. Zero: measured on a few units
+	Rate     time.Duration // of 1,000 indices × cells on one core. Zero: measured on a few chunks
 	Progress func(done, total int)
 }
 
@@ -35,11 +35,11 @@ type Planning struct {
 type Plan struct {
 	*Batch
 	Rate    float64 // nanoseconds of one core for an index and a cell
-	Samples int     // units that were replayed to measure Rate. 0: the user gave it
+	Samples int     // chunks that were replayed to measure Rate. 0: the user gave it
 	Error   float64 // half of the 95 % interval of Rate, relative. 0 if Samples is below 2
 }
 
-// Make plans a batch: it opens every trace, measures the speed of the replay on a few units, and
+// Make plans a batch: it opens every trace, measures the speed of the replay on a few chunks, and
 // cuts the traces into shards. Write writes the batch file.
 func Make(ctx context.Context, in Planning) (*Plan, error) {
 	b := &Batch{Arguments: in.Arguments, Engine: replay.EngineVersion}
@@ -50,7 +50,7 @@ func Make(ctx context.Context, in Planning) (*Plan, error) {
 			return nil, err
 		}
 	}
-	units, err := b.addTraces(ctx, &in)
+	chunks, err := b.addTraces(ctx, &in)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func Make(ctx context.Context, in Planning) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.Shards = cut(b.Traces, units, int64(min(in.Hours*3600e9/p.Rate, 1<<62)))
+	b.Shards = cut(b.Traces, chunks, int64(min(in.Hours*3600e9/p.Rate, 1<<62)))
 	b.encode() // sets the digest
 	return p, b.check()
 }
@@ -72,22 +72,22 @@ func (b *Batch) Measure(ctx context.Context, in Planning) (*Plan, error) {
 	return p, p.measure(ctx, in)
 }
 
-// Over returns the number of shards above a limit in core-hours. They have a unit above it.
+// Over returns the number of shards above a limit in core-hours. They have a chunk above it.
 func (p *Plan) Over(hours float64) (n int) {
 	return slice.Count(p.Shards, func(s Shard) bool { return p.CoreHours(s.Work) > 1.001*hours })
 }
 
-// addTraces opens the traces and returns the work of their units.
-func (b *Batch) addTraces(ctx context.Context, in *Planning) (units [][]int64, err error) {
+// addTraces opens the traces and returns the work of their chunks.
+func (b *Batch) addTraces(ctx context.Context, in *Planning) (chunks [][]int64, err error) {
 	n := len(in.Traces)
-	b.Traces, units = make([]Trace, n), make([][]int64, n)
+	b.Traces, chunks = make([]Trace, n), make([][]int64, n)
 	jobs := make([]*replay.Job, n)
 	var g errgroup.Group
 	g.SetLimit(max(1, in.Options.Workers))
 	for i := range in.Traces {
 		g.Go(func() (err error) {
 			if err = ctx.Err(); err == nil {
-				jobs[i], units[i], err = b.addTrace(&b.Traces[i], in.Traces[i], in.Options)
+				jobs[i], chunks[i], err = b.addTrace(&b.Traces[i], in.Traces[i], in.Options)
 			}
 			return err
 		})
@@ -107,7 +107,7 @@ func (b *Batch) addTraces(ctx context.Context, in *Planning) (units [][]int64, e
 		}
 		digests[t.Digest] = in.Traces[i]
 	}
-	return units, nil
+	return chunks, nil
 }
 
 func (b *Batch) addTrace(t *Trace, path string, o replay.Options) (*replay.Job, []int64, error) {
@@ -123,13 +123,13 @@ func (b *Batch) addTrace(t *Trace, path string, o replay.Options) (*replay.Job, 
 	if err != nil {
 		return nil, nil, err
 	}
-	units := job.Units()
-	*t = Trace{Digest: f.StoredDigest(), Pass: job.Pass(), Streams: len(f.Streams()), Cells: job.AllCells(), Units: len(units), Work: sumOf(units)}
+	chunks := job.Chunks()
+	*t = Trace{Digest: f.StoredDigest(), Pass: job.Pass(), Streams: len(f.Streams()), Cells: job.AllCells(), Chunks: len(chunks), Work: sumOf(chunks)}
 	if t.Bytes, err = sizeOf(path); err != nil {
 		return nil, nil, err
 	}
 	t.Path, err = b.relative(path)
-	return job, units, err
+	return job, chunks, err
 }
 
 // relative returns the path of a trace or of the packs as the batch file states it.
@@ -160,24 +160,24 @@ func (b *Batch) relative(path string) (string, error) {
 var tail = []struct{ until, limit float64 }{{0.75, 1}, {0.875, 0.5}, {1, 0.25}}
 
 // cut divides traces into shards of at most most work, the largest first. Large traces are divided
-// into parts of equal work. Small ones fill shards in the order of their work. A unit is never
+// into parts of equal work. Small ones fill shards in the order of their work. A chunk is never
 // divided, so a shard may exceed the limit by one.
-func cut(traces []Trace, units [][]int64, most int64) []Shard {
+func cut(traces []Trace, chunks [][]int64, most int64) []Shard {
 	type item struct {
 		Part
 		work, bytes, limit int64
 	}
 	order := make([]int, len(traces))
 	sums, total := make([]int64, len(traces)), int64(0)
-	for t := range units {
-		order[t], sums[t] = t, sumOf(units[t])
+	for t := range chunks {
+		order[t], sums[t] = t, sumOf(chunks[t])
 		total += sums[t]
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sums[b], sums[a]) })
 	var items []item
 	at, phase := int64(0), 0
 	for _, t := range order {
-		list := units[t]
+		list := chunks[t]
 		for from := 0; from < len(list); {
 			to, limit := from, max(1, int64(float64(most)*tail[phase].limit))
 			for to < len(list) && (to == from || phase == len(tail)-1 || float64(at) < tail[phase].until*float64(total)) {
@@ -258,10 +258,10 @@ func atMost(list []int64, run [2]int, most int64) (runs [][2]int) {
 // CoreHours returns the core-hours of some work in indices × cells.
 func (p *Plan) CoreHours(work int64) float64 { return float64(work) * p.Rate / 3600e9 }
 
-// samples is the number of units that measure the speed.
+// samples is the number of chunks that measure the speed.
 const samples = 8
 
-// measure replays a few units on one core. It draws them in equal distances over the work of the
+// measure replays a few chunks on one core. It draws them in equal distances over the work of the
 // batch, so the mean of their speeds estimates the speed of the batch.
 func (p *Plan) measure(ctx context.Context, in Planning) error {
 	total := int64(0)
@@ -285,12 +285,12 @@ func (p *Plan) measure(ctx context.Context, in Planning) error {
 			before += p.Traces[t].Work
 			t++
 		}
-		rate, unit, err := p.time(ctx, &p.Traces[t], at-before, o, func(unit int) bool { return drawn[[2]int{t, unit}] })
+		rate, chunk, err := p.time(ctx, &p.Traces[t], at-before, o, func(chunk int) bool { return drawn[[2]int{t, chunk}] })
 		if err != nil {
 			return err
 		}
 		if rate > 0 {
-			drawn[[2]int{t, unit}] = true
+			drawn[[2]int{t, chunk}] = true
 			rates = append(rates, rate)
 		}
 	}
@@ -299,23 +299,23 @@ func (p *Plan) measure(ctx context.Context, in Planning) error {
 	return nil
 }
 
-// time replays the unit of a trace that has some work before it. It returns the nanoseconds for an
-// index and a cell, or 0 if the unit is known.
-func (p *Plan) time(ctx context.Context, t *Trace, before int64, o replay.Options, known func(unit int) bool) (rate float64, unit int, err error) {
+// time replays the chunk of a trace that has some work before it. It returns the nanoseconds for an
+// index and a cell, or 0 if the chunk is known.
+func (p *Plan) time(ctx context.Context, t *Trace, before int64, o replay.Options, known func(chunk int) bool) (rate float64, chunk int, err error) {
 	f, job, err := p.open(t, o)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer f.Close()
-	units := job.Units()
-	for unit < len(units)-1 && before >= units[unit] {
-		before -= units[unit]
-		unit++
+	chunks := job.Chunks()
+	for chunk < len(chunks)-1 && before >= chunks[chunk] {
+		before -= chunks[chunk]
+		chunk++
 	}
-	if known(unit) {
-		return 0, unit, nil
+	if known(chunk) {
+		return 0, chunk, nil
 	}
 	begun := time.Now()
-	_, err = job.Count(ctx, replay.Counting{From: unit, To: unit + 1})
-	return float64(time.Since(begun)) / float64(max(1, units[unit])), unit, err
+	_, err = job.Count(ctx, replay.Counting{From: chunk, To: chunk + 1})
+	return float64(time.Since(begun)) / float64(max(1, chunks[chunk])), chunk, err
 }

@@ -30,8 +30,8 @@ type Attempt struct {
 type Outcome struct {
 	Pack    string // path of the pack
 	Before  bool   // an earlier attempt had finished the shard
-	Resumed int    // units that earlier attempts had counted
-	Units   int    // units of the shard
+	Resumed int    // chunks that earlier attempts had counted
+	Chunks  int    // chunks of the shard
 }
 
 // Run counts a shard and writes its pack. It continues from the counts of an earlier attempt. Other
@@ -49,7 +49,7 @@ func (b *Batch) Run(ctx context.Context, a Attempt) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Outcome{Pack: at.name(packName(a.Shard)), Units: b.Shards[a.Shard].units()}
+	out := &Outcome{Pack: at.name(packName(a.Shard)), Chunks: b.Shards[a.Shard].chunks()}
 	_, unfinished := b.readFinished(at, a.Shard)
 	if unfinished == nil {
 		out.Before = true
@@ -66,7 +66,7 @@ func (b *Batch) Run(ctx context.Context, a Attempt) (*Outcome, error) {
 		return nil, fmt.Errorf("the counts of earlier attempts cannot be read: %w", unread)
 	}
 	w := b.newAttempt(a, at, begun)
-	out.Resumed = w.pack.units()
+	out.Resumed = w.pack.chunks()
 	for i := range b.Shards[a.Shard].Parts {
 		if err := w.count(ctx, i); err != nil {
 			return nil, lasting(err)
@@ -98,11 +98,11 @@ func (b *Batch) newAttempt(a Attempt, at place, earlier *pack) *attempt {
 	return w
 }
 
-// count counts the units of a part that remain.
+// count counts the chunks of a part that remain.
 func (w *attempt) count(ctx context.Context, part int) error {
 	p := w.batch.Shards[w.Shard].Parts[part]
 	before := w.counted(part)
-	if before != nil && len(before.Units) == p.To-p.From {
+	if before != nil && len(before.Chunks) == p.To-p.From {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
@@ -118,7 +118,7 @@ func (w *attempt) count(ctx context.Context, part int) error {
 			w.set(part, c)
 			return w.save()
 		}})
-	if counts != nil && len(counts.Units) > 0 {
+	if counts != nil && len(counts.Chunks) > 0 {
 		w.set(part, counts)
 	}
 	if err != nil {
@@ -151,7 +151,7 @@ func (w *attempt) set(part int, counts *replay.Checkpoint) {
 
 // save writes the counts so far, unless another attempt has finished the shard.
 func (w *attempt) save() error {
-	if _, err := w.at.get(packName(w.Shard)); err == nil || w.pack.units() == 0 {
+	if _, err := w.at.get(packName(w.Shard)); err == nil || w.pack.chunks() == 0 {
 		return nil
 	}
 	return w.put(begunName(w.Shard))

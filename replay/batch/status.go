@@ -20,7 +20,7 @@ import (
 // State is the progress of a shard.
 type State struct {
 	Finished bool
-	Units    int     // counted units
+	Chunks   int     // counted chunks
 	Seconds  float64 // of all attempts that kept their counts
 	Workers  int     // of the last attempt
 	Problem  string  // the reason that a pack of the shard cannot be used, or empty
@@ -70,14 +70,14 @@ func (b *Batch) owns(name string) bool {
 func (b *Batch) state(at place, shard int) State {
 	p, err := b.readFinished(at, shard)
 	if err == nil {
-		return State{Finished: true, Units: p.units(), Seconds: p.Seconds, Workers: p.Workers}
+		return State{Finished: true, Chunks: p.chunks(), Seconds: p.Seconds, Workers: p.Workers}
 	}
 	var s State
 	if !errors.Is(err, fs.ErrNotExist) {
 		s.Problem = err.Error()
 	}
 	if p, err := b.readPack(at, begunName(shard), shard); err == nil {
-		s.Units, s.Seconds, s.Workers = p.units(), p.Seconds, p.Workers
+		s.Chunks, s.Seconds, s.Workers = p.chunks(), p.Seconds, p.Workers
 	}
 	return s
 }
@@ -120,22 +120,22 @@ func (s *Status) Err() error {
 
 // Write prints the progress, and the lines that submit what is missing.
 func (s *Status) Write(w io.Writer, submit Submission) error {
-	finished, units, counted, hours := 0, 0, 0, 0.0
+	finished, chunks, counted, hours := 0, 0, 0, 0.0
 	var begun []int
 	for i, state := range s.Shards {
-		units, counted = units+s.Batch.Shards[i].units(), counted+state.Units
+		chunks, counted = chunks+s.Batch.Shards[i].chunks(), counted+state.Chunks
 		hours += state.Seconds * float64(state.Workers) / 3600
 		switch {
 		case state.Finished:
 			finished++
-		case state.Units > 0:
+		case state.Chunks > 0:
 			begun = append(begun, i)
 		}
 	}
-	_, err := fmt.Fprintf(w, "%s of %s finished, %s of %s units counted in %.1f core-hours\n", humanize.Comma(int64(finished)), text.Count(len(s.Shards), "shard"),
-		humanize.Comma(int64(counted)), humanize.Comma(int64(units)), hours)
+	_, err := fmt.Fprintf(w, "%s of %s finished, %s of %s chunks counted in %.1f core-hours\n", humanize.Comma(int64(finished)), text.Count(len(s.Shards), "shard"),
+		humanize.Comma(int64(counted)), humanize.Comma(int64(chunks)), hours)
 	for _, i := range begun[:min(10, len(begun))] {
-		fmt.Fprintf(w, "shard %d is begun: %d of %d units\n", i, s.Shards[i].Units, s.Batch.Shards[i].units())
+		fmt.Fprintf(w, "shard %d is begun: %d of %d chunks\n", i, s.Shards[i].Chunks, s.Batch.Shards[i].chunks())
 	}
 	if len(begun) > 10 {
 		fmt.Fprintf(w, "and %s\n", text.Count(len(begun)-10, "more begun shard"))

@@ -27,17 +27,17 @@ func studyPlan(hours float64) *Plan {
 		sum += sizes[i]
 	}
 	p := &Plan{Batch: &Batch{}, Rate: rate}
-	var units [][]int64
+	var chunks [][]int64
 	for i, size := range sizes {
 		size *= mean * traces / sum
 		list := make([]int64, int(size/bytesPerIndex)>>20+1)
 		for u := range list {
 			list[u] = cells << 20
 		}
-		units = append(units, list)
-		p.Traces = append(p.Traces, Trace{Path: fmt.Sprint(i), Bytes: int64(size), Units: len(list), Cells: cells, Work: sumOf(list)})
+		chunks = append(chunks, list)
+		p.Traces = append(p.Traces, Trace{Path: fmt.Sprint(i), Bytes: int64(size), Chunks: len(list), Cells: cells, Work: sumOf(list)})
 	}
-	p.Shards = cut(p.Traces, units, int64(hours*3600e9/p.Rate))
+	p.Shards = cut(p.Traces, chunks, int64(hours*3600e9/p.Rate))
 	return p
 }
 

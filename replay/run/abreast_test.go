@@ -90,7 +90,7 @@ func TestAbreast(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rows := func(spec policies.Spec) []result.Row {
-				o := Options{Policies: []policies.Spec{spec, specs(t, "opt")[0]}, Capacities: capacities(t, "1x", "2x", "0.2ctx"), Per: PerStream, unit: 1}
+				o := Options{Policies: []policies.Spec{spec, specs(t, "opt")[0]}, Capacities: capacities(t, "1x", "2x", "0.2ctx"), Per: PerStream, chunk: 1}
 				change(&o)
 				if o.Referee { // it has no policy of this name
 					spec.Entry.Name = "lru"
@@ -121,7 +121,7 @@ func TestAbreastBreaks(t *testing.T) {
 	f := manyStreams(t)
 	for _, workers := range []int{1, 3} {
 		spec, _ := sharedSpec(t, 40)
-		_, err := Run(t.Context(), f, Options{Policies: []policies.Spec{spec}, Capacities: capacities(t, "1x"), Workers: workers, unit: 1})
+		_, err := Run(t.Context(), f, Options{Policies: []policies.Spec{spec}, Capacities: capacities(t, "1x"), Workers: workers, chunk: 1})
 		if err == nil || !strings.Contains(err.Error(), "the program broke") {
 			t.Errorf("%d workers: %v", workers, err)
 		}

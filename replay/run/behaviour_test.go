@@ -117,7 +117,7 @@ func TestEditedPolicyIsReplayed(t *testing.T) {
 
 // Counts of a trace from before and after an edit of a policy are not pooled.
 func TestEditedPolicyBeginsAgain(t *testing.T) {
-	f, _ := manyUnits(t)
+	f, _ := manyChunks(t)
 	store, err := OpenStore(t.TempDir())
 	fatal.If(t, err)
 	o := Options{Capacities: capacities(t, "2x"), Workers: 1, Checkpoint: time.Hour, Store: store}

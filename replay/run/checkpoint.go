@@ -21,10 +21,10 @@ import (
 // much work. Results do not depend on it.
 const DefaultCheckpoint = 2 * time.Second
 
-// Checkpoint is a part of an unfinished pass: its finished units and their pooled counts.
+// Checkpoint is a part of an unfinished pass: its finished chunks and their pooled counts.
 type Checkpoint struct {
 	Policies string      `json:"policies"` // digest of the behaviours of all cells
-	Units    []int       `json:"units"`    // finished units, by position in Job.Units
+	Chunks   []int       `json:"units"`    // finished chunks, by position in Job.Chunks
 	Cells    []int       `json:"cells"`    // counted cells, by position in the plan
 	Tallies  []keptTally `json:"tallies"`
 }
@@ -36,9 +36,9 @@ type keptTally struct {
 	tally
 }
 
-// pass is one pass over a trace, or over some of its units.
+// pass is one pass over a trace, or over some of its chunks.
 type pass struct {
-	from, to int    // the units of the pass
+	from, to int    // the chunks of the pass
 	of       string // digest of the behaviours of all cells
 	todo     []int  // cells of the pass
 	every    time.Duration
@@ -48,29 +48,29 @@ type pass struct {
 	unchanged func() error // an error if the trace has changed since it was opened
 }
 
-// newPass returns a pass over the units [from, to) that keeps nothing.
+// newPass returns a pass over the chunks [from, to) that keeps nothing.
 func (p *plan) newPass(from, to int) *pass {
 	return &pass{from: from, to: to, of: p.behaviourDigest(), todo: p.todo, every: cmp.Or(p.opt.Checkpoint, DefaultCheckpoint),
 		done: map[int]bool{}, unchanged: func() error { return p.file.Unchanged(p.digest) }}
 }
 
-// open lists the units that remain.
-func (ps *pass) open() (units []int) {
+// open lists the chunks that remain.
+func (ps *pass) open() (chunks []int) {
 	for u := ps.from; u < ps.to; u++ {
 		if !ps.done[u] {
-			units = append(units, u)
+			chunks = append(chunks, u)
 		}
 	}
-	return units
+	return chunks
 }
 
 // openPass finds the counts of earlier runs of the same pass and pools them into total.
-func (p *plan) openPass(units [][2]int, total [][]tally) (*pass, error) {
-	ps := p.newPass(0, len(units))
-	if p.opt.Store == nil || len(units) < 2 || p.opt.Profile != nil || p.opt.Referee {
+func (p *plan) openPass(chunks [][2]int, total [][]tally) (*pass, error) {
+	ps := p.newPass(0, len(chunks))
+	if p.opt.Store == nil || len(chunks) < 2 || p.opt.Profile != nil || p.opt.Referee {
 		return ps, nil
 	}
-	dir := p.passDir(units)
+	dir := p.passDir(chunks)
 	ps.save = func(name string, c *Checkpoint) error { return saveCheckpoint(filepath.Join(dir, name+".json"), c) }
 	if p.opt.Fresh {
 		p.tidy()
@@ -90,8 +90,8 @@ func (p *plan) openPass(units [][2]int, total [][]tally) (*pass, error) {
 
 // passDir returns the folder of the pass in the store. Its name depends on all cells of the run, not
 // only on the cells to replay. A run that was killed while it saved cells then finds the folder again.
-func (p *plan) passDir(units [][2]int) string {
-	return filepath.Join(p.opt.Store.dir, "partial", hashOf([]any{units, p.keys()}))
+func (p *plan) passDir(chunks [][2]int) string {
+	return filepath.Join(p.opt.Store.dir, "partial", hashOf([]any{chunks, p.keys()}))
 }
 
 // resume pools one saved file. It skips a file that is damaged or that the pass cannot use.
@@ -102,20 +102,20 @@ func (ps *pass) resume(path string, total [][]tally) {
 	}
 	var c Checkpoint
 	if text, ok := files.Unseal(filepath.Base(path), text); ok && json.Unmarshal(text, &c) == nil {
-		_ = ps.pool(&c, total) // without it, the run counts these units again
+		_ = ps.pool(&c, total) // without it, the run counts these chunks again
 	}
 }
 
-// pool adds the counts of c to total, and its units to the finished ones. It changes
+// pool adds the counts of c to total, and its chunks to the finished ones. It changes
 // nothing and returns an error if a policy has changed since, or if c lacks a cell. It does so too if
-// two runs worked on the same pass and c has units that are pooled already.
+// two runs worked on the same pass and c has chunks that are pooled already.
 func (ps *pass) pool(c *Checkpoint, total [][]tally) error {
 	if c.Policies != ps.of {
 		return errors.New("the counts are of policies that decide differently")
 	}
-	for i, u := range c.Units {
-		if u < ps.from || u >= ps.to || ps.done[u] || i > 0 && u == c.Units[i-1] {
-			return fmt.Errorf("unit %d is counted twice, or is not one of %d to %d", u, ps.from, ps.to-1)
+	for i, u := range c.Chunks {
+		if u < ps.from || u >= ps.to || ps.done[u] || i > 0 && u == c.Chunks[i-1] {
+			return fmt.Errorf("chunk %d is counted twice, or is not one of %d to %d", u, ps.from, ps.to-1)
 		}
 	}
 	for _, cell := range ps.todo {
@@ -128,7 +128,7 @@ func (ps *pass) pool(c *Checkpoint, total [][]tally) error {
 			return fmt.Errorf("counts of part %d of cell %d", k.Part, k.Cell)
 		}
 	}
-	for _, u := range c.Units {
+	for _, u := range c.Chunks {
 		ps.done[u] = true
 	}
 	for _, k := range c.Tallies {
@@ -139,8 +139,8 @@ func (ps *pass) pool(c *Checkpoint, total [][]tally) error {
 	return nil
 }
 
-func (ps *pass) checkpoint(units []int, tallies [][]tally) *Checkpoint {
-	c := &Checkpoint{Policies: ps.of, Units: units, Cells: ps.todo}
+func (ps *pass) checkpoint(chunks []int, tallies [][]tally) *Checkpoint {
+	c := &Checkpoint{Policies: ps.of, Chunks: chunks, Cells: ps.todo}
 	for i := range tallies {
 		for j, t := range tallies[i] {
 			if t.Counts.Streams > 0 {
@@ -153,19 +153,19 @@ func (ps *pass) checkpoint(units []int, tallies [][]tally) *Checkpoint {
 
 // keeper saves the progress of one worker.
 type keeper struct {
-	pass  *pass
-	name  string
-	units []int
-	last  time.Time
+	pass   *pass
+	name   string
+	chunks []int
+	last   time.Time
 }
 
 func (ps *pass) keeper() *keeper {
 	return &keeper{pass: ps, name: uuid.NewString(), last: time.Now()}
 }
 
-// finished records a unit, and saves all counts if the checkpoint interval has passed.
-func (k *keeper) finished(unit int, tallies [][]tally) error {
-	k.units = append(k.units, unit)
+// finished records a chunk, and saves all counts if the checkpoint interval has passed.
+func (k *keeper) finished(chunk int, tallies [][]tally) error {
+	k.chunks = append(k.chunks, chunk)
 	if k.pass.save == nil || time.Since(k.last) < k.pass.every {
 		return nil
 	}
@@ -174,14 +174,14 @@ func (k *keeper) finished(unit int, tallies [][]tally) error {
 
 // keep saves the worker's counts and replaces those that it saved before.
 func (k *keeper) keep(tallies [][]tally) error {
-	if k.pass.save == nil || len(k.units) == 0 {
+	if k.pass.save == nil || len(k.chunks) == 0 {
 		return nil
 	}
 	if err := k.pass.unchanged(); err != nil {
 		return err
 	}
 	k.last = time.Now()
-	return k.pass.save(k.name, k.pass.checkpoint(slices.Clone(k.units), tallies))
+	return k.pass.save(k.name, k.pass.checkpoint(slices.Clone(k.chunks), tallies))
 }
 
 // saveCheckpoint writes a file that resume reads.
@@ -200,7 +200,7 @@ func saveCheckpoint(path string, c *Checkpoint) error {
 // them, or one that was killed before it could remove the files.
 func (p *plan) tidy() {
 	if p.opt.Store != nil {
-		dir := p.passDir(p.units())
+		dir := p.passDir(p.chunks())
 		_ = os.RemoveAll(dir)            // a remaining file is harmless: a finished pass is never resumed
 		_ = os.Remove(filepath.Dir(dir)) // fails if the folder holds another pass
 	}
@@ -227,11 +227,11 @@ type Interrupted struct {
 }
 
 // interrupted returns the error of a cancelled run with its progress.
-func (p *plan) interrupted(units [][2]int, ps *pass, err error) error {
+func (p *plan) interrupted(chunks [][2]int, ps *pass, err error) error {
 	e := &Interrupted{Trace: p.file.Path(), Kept: ps.save != nil && len(ps.done) > 0, Err: err}
 	for u := ps.from; u < ps.to; u++ {
-		unit := units[u]
-		for _, c := range p.caches[unit[0]:unit[1]] {
+		chunk := chunks[u]
+		for _, c := range p.caches[chunk[0]:chunk[1]] {
 			streams := c.streams() * p.layout.Heads
 			if e.Streams += streams; ps.done[u] {
 				e.Done += streams

@@ -7,7 +7,7 @@
 //   - Everything is checked before the work. A plan has every default filled in (resolve.go).
 //     It knows what the trace can serve, and which mechanisms combine (mechanisms.go). It lists
 //     the cells, and the parts of which each has a row (plan.go).
-//   - Results are sums of integers. Workers take units of streams in any order and add up
+//   - Results are sums of integers. Workers take chunks of streams in any order and add up
 //     tallies (run.go, tally.go), so rows do not depend on the number of workers. A Profile has
 //     ordered steps, so it waits for previous streams (profile.go).
 //   - All inputs of finished work name it. The key of a cell is a digest of its

@@ -40,10 +40,10 @@ func TestInterruptedSays(t *testing.T) {
 	}
 }
 
-// An interrupted run keeps its finished units, even if no checkpoint was due. The next run replays
-// only the other units.
+// An interrupted run keeps its finished chunks, even if no checkpoint was due. The next run replays
+// only the other chunks.
 func TestInterruptedKeeps(t *testing.T) {
-	f, rows := manyUnits(t)
+	f, rows := manyChunks(t)
 	streams := len(f.Streams())
 	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Workers: 1, Checkpoint: time.Hour}
 	calm := mustRun(t, f, o)
@@ -68,12 +68,12 @@ func TestInterruptedKeeps(t *testing.T) {
 	}
 }
 
-// A run stops after the current cell, in the middle of a unit. The unit is replayed again.
+// A run stops after the current cell, in the middle of a chunk. The chunk is replayed again.
 func TestInterruptedStopsAfterACell(t *testing.T) {
 	f := manyStreams(t)
 	o := Options{Policies: specs(t, "fifo", "lookahead", "lru", "opt"), Capacities: capacities(t, "1.5x", "2x"), Workers: 1, oneByOne: true}
-	if job, err := Plan(f, o); err != nil || len(job.Units()) != 1 {
-		t.Fatalf("%d units (%v), expected one", len(job.Units()), err)
+	if job, err := Plan(f, o); err != nil || len(job.Chunks()) != 1 {
+		t.Fatalf("%d chunks (%v), expected one", len(job.Chunks()), err)
 	}
 	calm := mustRun(t, f, o)
 	var err error
@@ -95,14 +95,14 @@ func TestInterruptedStopsAfterACell(t *testing.T) {
 	}
 }
 
-// manyUnits returns a trace of three streams. Each has enough rows to be a unit of work.
-func manyUnits(t *testing.T) (f *trace.File, rows int) {
+// manyChunks returns a trace of three streams. Each has enough rows to be a chunk of work.
+func manyChunks(t *testing.T) (f *trace.File, rows int) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "t.parquet")
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 64, BlockTokens: 1})
 	fatal.If(t, err)
 	const streams = 3
-	rows = unitIndices/1024 + 1
+	rows = chunkIndices/1024 + 1
 	for layer := range int32(streams) {
 		s := replaytest.Overlapping(uint64(layer), 4096, 64, 1024, rows, 0.9)
 		s.Layer = layer

@@ -67,7 +67,7 @@ type Options struct {
 	Progress func(rows int)
 
 	oneByOne bool // no sweeps. Tests compare runs with and without
-	unit     int  // replaces unitIndices in tests. 0: none
+	chunk    int  // replaces chunkIndices in tests. 0: none
 }
 
 // check rejects unknown or incomplete options, which rows cannot state.

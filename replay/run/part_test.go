@@ -56,22 +56,22 @@ func mechanismOptions(t *testing.T, f *trace.File) map[string]Options {
 	}
 }
 
-// Units that are counted apart, in random order and with interruptions, have the rows of one run.
+// Chunks that are counted apart, in random order and with interruptions, have the rows of one run.
 func TestPartsMakeTheRowsOfOneRun(t *testing.T) {
 	f := manyStreams(t)
 	for name, o := range mechanismOptions(t, f) {
 		t.Run(name, func(t *testing.T) {
 			want := mustRun(t, f, o)
-			o.unit = 1 // each cache is a unit
+			o.chunk = 1 // each cache is a chunk
 			for seed := range uint64(3) {
 				r := rand.New(rand.NewPCG(seed, 5))
 				o.Workers = 1 + r.IntN(3)
 				job, err := Plan(f, o)
 				fatal.If(t, err)
-				units := len(job.Units())
+				chunks := len(job.Chunks())
 				all := new(Checkpoint)
-				for from := 0; from < units; {
-					to := from + 1 + r.IntN(units-from)
+				for from := 0; from < chunks; {
+					to := from + 1 + r.IntN(chunks-from)
 					fatal.If(t, all.Add(throughJSON(t, countWithStops(t, r, job, from, to))))
 					from = to
 				}
@@ -84,7 +84,7 @@ func TestPartsMakeTheRowsOfOneRun(t *testing.T) {
 	}
 }
 
-// countWithStops counts units. It stops at random moments and continues from the saved counts.
+// countWithStops counts chunks. It stops at random moments and continues from the saved counts.
 func countWithStops(t *testing.T, r *rand.Rand, job *Job, from, to int) *Checkpoint {
 	t.Helper()
 	var begun *Checkpoint
@@ -121,10 +121,10 @@ func throughJSON(t *testing.T, c *Checkpoint) *Checkpoint {
 	return back
 }
 
-// Merge refuses counts that lack units, have some twice, or are of other policies or cells.
+// Merge refuses counts that lack chunks, have some twice, or are of other policies or cells.
 func TestMergeRefuses(t *testing.T) {
 	f := manyStreams(t)
-	o := Options{Policies: specs(t, "lru", "opt"), Capacities: capacities(t, "2x"), unit: 1}
+	o := Options{Policies: specs(t, "lru", "opt"), Capacities: capacities(t, "2x"), chunk: 1}
 	count := func(o Options, from, to int) *Checkpoint {
 		job, err := Plan(f, o)
 		fatal.If(t, err)
@@ -134,7 +134,7 @@ func TestMergeRefuses(t *testing.T) {
 	}
 	job, err := Plan(f, o)
 	fatal.If(t, err)
-	n := len(job.Units())
+	n := len(job.Chunks())
 	twice := count(o, 0, n)
 	fatal.If(t, twice.Add(count(o, 3, 4)))
 	other := o
@@ -142,10 +142,10 @@ func TestMergeRefuses(t *testing.T) {
 	fewer := count(o, 0, n)
 	fewer.Cells = fewer.Cells[1:]
 	for want, c := range map[string]*Checkpoint{
-		"lack 1 of 24 units, the first is 23": count(o, 0, n-1),
-		"unit 3 is counted twice":             twice,
-		"policies that decide differently":    count(other, 0, n),
-		"lack cell 0":                         fewer,
+		"lack 1 of 24 chunks, the first is 23": count(o, 0, n-1),
+		"chunk 3 is counted twice":             twice,
+		"policies that decide differently":     count(other, 0, n),
+		"lack cell 0":                          fewer,
 	} {
 		if _, err := job.Merge(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %q", err, want)
@@ -156,7 +156,7 @@ func TestMergeRefuses(t *testing.T) {
 	}
 	for _, c := range []Counting{{From: -1, To: 1}, {From: 2, To: 2}, {From: 0, To: n + 1}} {
 		if _, err := job.Count(t.Context(), c); err == nil {
-			t.Errorf("units %d to %d were counted", c.From, c.To)
+			t.Errorf("chunks %d to %d were counted", c.From, c.To)
 		}
 	}
 	again := Plan
@@ -179,7 +179,7 @@ func (p *failing) Reset(s *policies.Scope) error {
 	return p.Policy.Reset(s)
 }
 
-// A run that fails within a unit keeps no counts of it. The next run has the rows of a calm one.
+// A run that fails within a chunk keeps no counts of it. The next run has the rows of a calm one.
 func TestFailedUnitIsNotKept(t *testing.T) {
 	f := manyStreams(t)
 	calm := mustRun(t, f, Options{Policies: specs(t, "lru", "fifo"), Capacities: capacities(t, "2x"), Per: PerCell})
@@ -188,7 +188,7 @@ func TestFailedUnitIsNotKept(t *testing.T) {
 		fatal.If(t, err)
 		resets := 0
 		o := Options{Policies: specs(t, "lru", "fifo"), Capacities: capacities(t, "2x"), Per: PerCell, Store: store, Checkpoint: time.Nanosecond}
-		o.unit = 2 * 2 * 48 * 32 // a few streams
+		o.chunk = 2 * 2 * 48 * 32 // a few streams
 		o.Policies[1].Make = func() policies.Policy { return &failing{resets: &resets, at: 2 + at} }
 		bad, err := Plan(f, o)
 		fatal.If(t, err)
@@ -209,9 +209,9 @@ func TestFailedUnitIsNotKept(t *testing.T) {
 	}
 }
 
-// A worker that fails keeps the units that it has finished, even if no checkpoint was due.
-func TestFailureKeepsFinishedUnits(t *testing.T) {
-	f, _ := manyUnits(t)
+// A worker that fails keeps the chunks that it has finished, even if no checkpoint was due.
+func TestFailureKeepsFinishedChunks(t *testing.T) {
+	f, _ := manyChunks(t)
 	resets := -1 << 20 // the policy does not fail while its fingerprint is computed
 	o := Options{Policies: specs(t, "fifo"), Capacities: capacities(t, "2x"), Workers: 1, Checkpoint: time.Hour}
 	o.Policies[0].Make = func() policies.Policy { return &failing{resets: &resets, at: 3} }
@@ -220,8 +220,8 @@ func TestFailureKeepsFinishedUnits(t *testing.T) {
 	job.Pass()
 	resets = 0
 	c, err := job.Count(t.Context(), Counting{From: 0, To: 3})
-	if err == nil || c == nil || !reflect.DeepEqual(c.Units, []int{0, 1}) || c.Tallies[0].Counts.Streams != 2 {
-		t.Errorf("Count failed in the third unit (%v) and returned %+v, expected the first two", err, c)
+	if err == nil || c == nil || !reflect.DeepEqual(c.Chunks, []int{0, 1}) || c.Tallies[0].Counts.Streams != 2 {
+		t.Errorf("Count failed in the third chunk (%v) and returned %+v, expected the first two", err, c)
 	}
 	o.Store, err = OpenStore(t.TempDir())
 	fatal.If(t, err)
@@ -231,7 +231,7 @@ func TestFailureKeepsFinishedUnits(t *testing.T) {
 	_, err = job.Run(t.Context())
 	kept, _ := filepath.Glob(filepath.Join(o.Store.dir, "partial", "*", "*.json"))
 	if err == nil || len(kept) != 1 {
-		t.Fatalf("Run failed in the third unit (%v) and kept %v, expected one file", err, kept)
+		t.Fatalf("Run failed in the third chunk (%v) and kept %v, expected one file", err, kept)
 	}
 	replayed := 0
 	o.Progress = func(int) { replayed++ }

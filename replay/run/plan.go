@@ -41,7 +41,7 @@ type plan struct {
 	notes      []string
 	leftOut    []LeftOut
 	warnings   []string // in every row
-	beforeEnd  func()   // is called when the last unit begins, nil for nothing
+	beforeEnd  func()   // is called when the last chunk begins, nil for nothing
 }
 
 // cellPlan is a policy at a capacity.

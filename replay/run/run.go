@@ -127,11 +127,11 @@ func (j *Job) Digest() string { return j.plan.digest }
 // store is then requested at once. Expect has no effect on files, or if no cell remains.
 func (j *Job) Expect() {
 	if len(j.plan.todo) > 0 {
-		j.plan.expect(j.plan.units())
+		j.plan.expect(j.plan.chunks())
 	}
 }
 
-// BeforeEnd makes Run call f once, from any goroutine, when it begins the last unit of its work. With a trace
+// BeforeEnd makes Run call f once, from any goroutine, when it begins the last chunk of its work. With a trace
 // in an object store it calls f earlier, before the last lists arrive. Nothing is called if no work remains.
 func (j *Job) BeforeEnd(f func()) { j.plan.beforeEnd = sync.OnceFunc(f) }
 
@@ -171,12 +171,12 @@ func (j *Job) Run(ctx context.Context) (*Result, error) {
 	}
 	r, total := j.newResult(), p.newTallies()
 	if len(p.todo) > 0 {
-		units := p.units()
-		ps, err := p.openPass(units, total)
+		chunks := p.chunks()
+		ps, err := p.openPass(chunks, total)
 		if err != nil {
 			return nil, err
 		}
-		if err := p.execute(ctx, units, ps, total); err != nil {
+		if err := p.execute(ctx, chunks, ps, total); err != nil {
 			return nil, err
 		}
 		if err := p.file.Unchanged(p.digest); err != nil {
@@ -204,27 +204,27 @@ func (j *Job) keepRows(r *Result, total [][]tally) (err error) {
 	return err
 }
 
-// unitIndices is the size of a unit of work in indices. A unit is a run of streams within a row
+// chunkIndices is the size of a chunk of work in indices. A chunk is a run of streams within a row
 // group, so that reading stays sequential.
-const unitIndices = 1 << 20
+const chunkIndices = 1 << 20
 
-// units cuts the caches into runs [from, to).
-func (p *plan) units() [][2]int {
-	var units [][2]int
-	from, size, most := 0, 0, unitIndices
+// chunks cuts the caches into runs [from, to).
+func (p *plan) chunks() [][2]int {
+	var chunks [][2]int
+	from, size, most := 0, 0, chunkIndices
 	if p.lanes() > 1 {
-		most = unitIndices / 32 // also a small trace occupies the lanes
+		most = chunkIndices / 32 // also a small trace occupies the lanes
 	}
-	most = cmp.Or(p.opt.unit, most)
+	most = cmp.Or(p.opt.chunk, most)
 	for n, c := range p.caches {
 		s := p.selected(c.from)
 		if n > from && (size >= most || s.RowGroup != p.selected(c.from-1).RowGroup) {
-			units = append(units, [2]int{from, n})
+			chunks = append(chunks, [2]int{from, n})
 			from, size = n, 0
 		}
 		size += p.indices(c)
 	}
-	return append(units, [2]int{from, len(p.caches)})
+	return append(chunks, [2]int{from, len(p.caches)})
 }
 
 // indices returns the number of indices in the lists of a cache, which its first stream stands for.
@@ -250,10 +250,10 @@ func (f *failure) note(stream int, err error) {
 	}
 }
 
-// execute replays the unfinished units of the pass and adds their counts to total.
-func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]tally) error {
+// execute replays the unfinished chunks of the pass and adds their counts to total.
+func (p *plan) execute(ctx context.Context, chunks [][2]int, ps *pass, total [][]tally) error {
 	open := ps.open()
-	p.expect(slice.Map(open, func(u int) [2]int { return units[u] }))
+	p.expect(slice.Map(open, func(u int) [2]int { return chunks[u] }))
 	if p.beforeEnd != nil && len(open) > 0 {
 		p.file.Then(p.beforeEnd)
 	}
@@ -266,7 +266,7 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 		ab.join(w)
 		defer w.close()
 		keep := ps.keeper()
-		for err == nil && ctx.Err() == nil && !failed.any.Load() { // a failure stops no begun unit, so the first error is unique
+		for err == nil && ctx.Err() == nil && !failed.any.Load() { // a failure stops no begun chunk, so the first error is unique
 			i := int(next.Add(1)) - 1
 			if i >= len(open) {
 				break
@@ -274,7 +274,7 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 			if i == len(open)-1 && p.beforeEnd != nil {
 				p.beforeEnd()
 			}
-			stream, err := w.unit(ctx, units[open[i]])
+			stream, err := w.chunk(ctx, chunks[open[i]])
 			if errors.Is(err, errStopped) {
 				break
 			}
@@ -300,7 +300,7 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 		p.opt.Profile.stop()
 		return keep.keep(w.tallies)
 	}
-	workers := min(max(1, p.opt.Workers), len(open)) // 0 if kept counts have all units
+	workers := min(max(1, p.opt.Workers), len(open)) // 0 if kept counts have all chunks
 	lanes := min(p.lanes(), (len(open)+workers-1)/max(1, workers))
 	if p.opt.Profile != nil {
 		lanes = 1 // a worker may wait for others to write earlier steps
@@ -315,17 +315,17 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 		return failed.err
 	}
 	if err := ctx.Err(); err != nil && len(ps.done) < ps.to-ps.from {
-		return p.interrupted(units, ps, err)
+		return p.interrupted(chunks, ps, err)
 	}
 	return nil
 }
 
-// errStopped ends a unit whose context has ended. The unit counts as not begun.
+// errStopped ends a chunk whose context has ended. The chunk counts as not begun.
 var errStopped = errors.New("stopped")
 
-// unit replays the caches of a unit and pools their counts. With an error it pools nothing, and returns
+// chunk replays the caches of a chunk and pools their counts. With an error it pools nothing, and returns
 // the first stream of the error.
-func (w *worker) unit(ctx context.Context, u [2]int) (stream int, err error) {
+func (w *worker) chunk(ctx context.Context, u [2]int) (stream int, err error) {
 	w.pending = w.pending[:0]
 	for _, c := range w.plan.caches[u[0]:u[1]] {
 		if err := w.replay(ctx, c); err != nil {

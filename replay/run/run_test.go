@@ -382,7 +382,7 @@ func TestBeforeEnd(t *testing.T) {
 	store, err := OpenStore(t.TempDir())
 	fatal.If(t, err)
 	for _, want := range []int64{1, 0} { // the second time, the store has the cell
-		j, err := Plan(f, Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Workers: 3, Store: store, unit: 1})
+		j, err := Plan(f, Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Workers: 3, Store: store, chunk: 1})
 		fatal.If(t, err)
 		var calls atomic.Int64
 		j.BeforeEnd(func() { calls.Add(1); j.Expect() })

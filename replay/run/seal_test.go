@@ -89,7 +89,7 @@ func TestDamagedPass(t *testing.T) {
 	kept.save = func(name string, c *Checkpoint) error { return saveCheckpoint(filepath.Join(dir, name), c) }
 	k := kept.keeper()
 	path := filepath.Join(dir, k.name)
-	k.units = []int{1}
+	k.chunks = []int{1}
 	tallies := [][]tally{make([]tally, 1)}
 	tallies[0][0] = tally{cache.Counts{Streams: 3, Steps: 9, Demand: 70, Misses: 12}, 4, 4, 2}
 	fatal.If(t, k.keep(tallies))
@@ -100,7 +100,7 @@ func TestDamagedPass(t *testing.T) {
 		return len(ps.done), total
 	}
 	if done, total := resume(); done != 1 || !reflect.DeepEqual(total, tallies) {
-		t.Fatalf("%d units resumed, %+v", done, total)
+		t.Fatalf("%d chunks resumed, %+v", done, total)
 	}
 	good, err := os.ReadFile(path)
 	fatal.If(t, err)
@@ -109,7 +109,7 @@ func TestDamagedPass(t *testing.T) {
 		flipped[bit/8] ^= 1 << (bit % 8)
 		fatal.If(t, os.WriteFile(path, flipped, 0o644))
 		if done, total := resume(); done != 0 || total[0][0].Counts.Streams != 0 {
-			t.Fatalf("bit %d of byte %d: %d units resumed, %+v", bit%8, bit/8, done, total)
+			t.Fatalf("bit %d of byte %d: %d chunks resumed, %+v", bit%8, bit/8, done, total)
 		}
 	}
 }

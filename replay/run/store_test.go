@@ -71,7 +71,7 @@ func TestStoreKey(t *testing.T) {
 	}
 	add("another trace", otherTrace(t, f, "other.parquet"), base)
 	add("another content", otherTrace(t, nil, filepath.Base(f.Path())), base)
-	for _, same := range []string{"Workers", "SkipUnable", "Referee", "Profile", "Store", "Fresh", "Checkpoint", "Progress", "oneByOne", "unit", "Engine", "Schema"} {
+	for _, same := range []string{"Workers", "SkipUnable", "Referee", "Profile", "Store", "Fresh", "Checkpoint", "Progress", "oneByOne", "chunk", "Engine", "Schema"} {
 		changed[same] = true // no row depends on it, or it is a constant
 	}
 	for _, about := range []string{"Model", "Selector", "SelectorRecall"} {

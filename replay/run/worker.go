@@ -30,8 +30,8 @@ type worker struct {
 	request requestFacts
 	runners []*cache.Cell // one per policy, for all of its capacities
 	groups  []*group      // cells that are replayed together, windowed policies first
-	tallies [][]tally     // of finished units
-	pending []streamTally // of the unit that is replayed
+	tallies [][]tally     // of finished chunks
+	pending []streamTally // of the chunk that is replayed
 	peaks   map[string]int64
 	windows map[int]*cache.Cell // by N, for plans that set windows
 }
@@ -106,10 +106,10 @@ func (p *plan) readColumns() (columns trace.Columns) {
 	return columns
 }
 
-// expect announces the streams of units to the trace.
-func (p *plan) expect(units [][2]int) {
+// expect announces the streams of chunks to the trace.
+func (p *plan) expect(chunks [][2]int) {
 	var streams []int
-	for _, u := range units {
+	for _, u := range chunks {
 		for _, c := range p.caches[u[0]:u[1]] {
 			for _, first := range p.streams[c.from:c.to] {
 				for h := range p.layout.Heads {
