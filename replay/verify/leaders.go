@@ -43,19 +43,11 @@ func rankedFirst(rows []result.Row) (names []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	rank := func(policy, rank string, ranked, unranked int) {
-		if strings.TrimSuffix(rank, "=") == "1" || ranked == 0 && unranked == 1 { // first in a tie, or the only line
-			names = append(names, policy)
-		}
-	}
-	for _, t := range b.Tables {
+	for _, t := range b.Rankings() {
 		for _, l := range append(t.Ranked, t.Unranked...) {
-			rank(l.Policy, l.Rank, len(t.Ranked), len(t.Unranked))
-		}
-	}
-	if t := b.Lossy; t != nil {
-		for _, l := range append(t.Ranked, t.Unranked...) {
-			rank(l.Policy, l.Rank, len(t.Ranked), len(t.Unranked))
+			if strings.TrimSuffix(l.Rank, "=") == "1" || len(t.Ranked) == 0 && len(t.Unranked) == 1 { // first in a tie, or the only line
+				names = append(names, l.Policy)
+			}
 		}
 	}
 	return names, nil
