@@ -166,15 +166,16 @@ func (t *Table) columns() int {
 func (t *Table) Text() string { return t.text(Columns) }
 
 // text renders the table at most as wide as most, as far as words and figures allow it. Columns
-// that do not fit follow below, next to the first columns again.
+// that do not fit follow below, next to the columns that name a row again. These are the columns
+// before the first figure, or else two.
 func (t *Table) text(most int) string {
 	all := make([]int, t.columns())
 	for c := range all {
 		all[c] = c
 	}
 	first := all[:min(len(all), 2)]
-	if t.right[1] {
-		first = all[:1]
+	if figure := slices.IndexFunc(all, func(c int) bool { return t.right[c] }); figure > 0 {
+		first = all[:figure]
 	}
 	var parts []string
 	for rest := all; ; {
