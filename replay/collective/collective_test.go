@@ -75,6 +75,25 @@ func TestByHand(t *testing.T) {
 	near(t, "send over PCIe", n.Send(4e6), 10e-6+1e-5/6+80e-6)
 }
 
+// All-gathers and reduce-scatters of NCCL between eight H100: the mean time of the transfer in us, by MiB of the
+// buffer. Source: Megatron-LM, pull request 5596, columns "off", https://github.com/NVIDIA/Megatron-LM/pull/5596.
+func TestReduceScatter(t *testing.T) {
+	n := network(t, "h100")
+	for mib, measured := range map[float64][]float64{2: {20.2, 18.6}, 8: {43.4, 47}, 32: {118.9, 112.6}, 128: {385.3}} {
+		have := 1e6 * n.ReduceScatter(8, mib*(1<<20))
+		for _, want := range measured {
+			if math.Abs(have/want-1) > 0.25 {
+				t.Errorf("%g MiB: %.1f us, measured %.1f", mib, have, want)
+			}
+		}
+	}
+	hand := byHand()
+	near(t, "an all-reduce in two calls", 2*hand.ReduceScatter(8, 4e6), hand.AllReduce(NCCL, 8, 4e6)+hand.NCCL.Call)
+	if none := hand.ReduceScatter(1, 4e6) + hand.ReduceScatter(8, 0); none != 0 {
+		t.Errorf("%g s without GPUs or bytes", none)
+	}
+}
+
 // By hand, with the same constants: 16 GPUs on two hosts send 4 MB. 7/16 of it pass the link in 35 us,
 // and 8/16 the network of 20 GB/s in 100 us. 12 GPUs are 6 a host, and half of their bytes pass the
 // network. A fast network leaves the link as the limit.

@@ -160,6 +160,16 @@ func (n *Network) AllGather(gpus int, bytes float64) float64 {
 	return n.Send(float64(gpus-1) / float64(gpus) * bytes)
 }
 
+// ReduceScatter returns the seconds of NCCL's reduce-scatter of a buffer of some bytes on each GPU, or of an
+// all-gather to such buffers. An all-reduce is one after the other in a single call. So each takes half of its
+// time and half a call.
+func (n *Network) ReduceScatter(gpus int, bytes float64) float64 {
+	if gpus < 2 || bytes <= 0 {
+		return 0
+	}
+	return (n.AllReduce(NCCL, gpus, bytes) + n.NCCL.Call) / 2
+}
+
 // Send returns the seconds to send some bytes to another GPU, as between stages of a pipeline. It
 // is derived: one call of NCCL, one hop, and the bytes at the rings' rate.
 func (n *Network) Send(bytes float64) float64 {
