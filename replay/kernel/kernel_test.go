@@ -163,6 +163,39 @@ func TestWaits(t *testing.T) {
 	}
 }
 
+// Routed experts with NVFP4 weights do not wait for loads. us are measured times of TensorRT-LLM's kernels by tokens. The
+// first are experts of DeepSeek-V3 on one of eight B300. The others are those of Qwen3 235B on one of two B200 that divide
+// each expert. Sources: FlashInfer, pull request 5301, column TRTLLM NVFP4,
+// https://github.com/flashinfer-ai/flashinfer/pull/5301, and aiconfigurator, campaign_checkpoints/b200_sxm/moe_perf.txt,
+// commit 77a06bf6, https://github.com/ai-dynamo/aiconfigurator.
+func TestFP4Experts(t *testing.T) {
+	shared, err := Shared()
+	fatal.If(t, err)
+	var errors []float64
+	for _, c := range []struct {
+		gpu                         string
+		experts, all, hidden, width float64
+		pairs                       float64 // on this GPU for each token
+		us                          map[float64]float64
+	}{
+		{"b300", 32, 256, 7168, 2048, 1, map[float64]float64{8: 65.1, 16: 75, 32: 106, 64: 140.2, 128: 143.6, 256: 154, 512: 163.7}},
+		{"b200", 128, 128, 4096, 768, 8, map[float64]float64{64: 115.7, 128: 135.2, 256: 170.1, 512: 184.6, 1024: 215.2, 2048: 267.5, 4096: 375.7}},
+	} {
+		item, err := library().Item(hardware.KindGPU, c.gpu)
+		fatal.If(t, err)
+		for tokens, us := range c.us {
+			chosen := c.experts * (1 - math.Pow(1-8/c.all, tokens))
+			k := NewExperts(tokens, tokens*c.pairs, chosen, c.hidden, c.width, 3, hardware.NVFP4Bytes)
+			k.FP4 = true
+			errors = append(errors, math.Abs(1e6*shared.Seconds(NewDevice(item.(*hardware.GPU)), &k)/us-1))
+		}
+	}
+	slices.Sort(errors)
+	if median, worst := slice.Quantile(errors, 0.5), errors[len(errors)-1]; median > 0.15 || worst > 0.35 {
+		t.Errorf("median |error| %.3f and worst %.3f", median, worst)
+	}
+}
+
 // By hand: 8 sequences score 4096 tokens with keys of 100 bytes, which takes longer than 64 heads of 128.
 // Rows of 4096 scores cost half of the Top-K if index_half is 4096. Fewer tokens than the Top-K have none.
 // Attention of 4 sequences to 2048 entries, 128 heads of 544, is 4 · 4 · 2048 · 128 · 544 FLOP.

@@ -267,11 +267,15 @@ func (p *Parameters) sparse(d *Device, k *Kernel) float64 {
 const expertRows = 128
 
 // experts returns the time of a layer's routed experts. Loads of an expert's weights hide little of its
-// arithmetic, which the sharpness says. Activation and sum move rows.
+// arithmetic, which the sharpness says. Kernels with FP4 operands, which are those of CUTLASS and TensorRT-LLM, do not
+// wait for loads. Activation and sum move rows.
 func (p *Parameters) experts(d *Device, k *Kernel) float64 {
 	weights := k.In * k.Out * k.Bytes / (p.reached(d) * p[expertsMemory])
 	arithmetic := 2 * k.Pairs * k.Out / (d.peak(k) * p[expertsShare])
-	waits := k.In * k.Out * k.Bytes / (expertRows * stepBytes * d.SMs) * p[matrixLatency] / d.Clock
+	waits := 0.
+	if !k.FP4 {
+		waits = k.In * k.Out * k.Bytes / (expertRows * stepBytes * d.SMs) * p[matrixLatency] / d.Clock
+	}
 	moved := half * (k.Pairs*(3*k.Width+k.Hidden) + k.Tokens*k.Hidden)
 	return p[expertsLaunch] + smooth(p[expertsSharpness], weights, arithmetic, waits) + p.moved(d, moved, moved)
 }
