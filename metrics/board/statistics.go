@@ -151,12 +151,43 @@ func interval(series []float64, tail float64) (low, high *float64) {
 // interpolate, so the interval of 1/x is the reciprocal of that of x. ±Inf are ordinary
 // values. NaN are dropped. If more than mostUndefined are NaN, both ends are NaN.
 func bounds(series []float64, tail float64) (low, high float64) {
-	defined := slices.DeleteFunc(slices.Clone(series), math.IsNaN)
-	if lost := len(series) - len(defined); len(defined) == 0 || float64(lost) > mostUndefined*float64(len(series)) {
+	var below, above [512]float64 // the values beyond two limits
+	nBelow, nAbove, defined := 0, 0, 0
+	least, most := limits(series, tail)
+	for _, x := range series {
+		if x <= least {
+			below[nBelow%len(below)] = x
+			nBelow++
+		}
+		if x >= most {
+			above[nAbove%len(above)] = x
+			nAbove++
+		}
+		if !math.IsNaN(x) {
+			defined++
+		}
+	}
+	if lost := len(series) - defined; defined == 0 || float64(lost) > mostUndefined*float64(len(series)) {
 		return math.NaN(), math.NaN()
 	}
-	out := int(tail * float64(len(defined)))
-	return nth(defined, out), nth(defined, len(defined)-1-out)
+	out := int(tail * float64(defined))
+	if min(nBelow, nAbove) > out && max(nBelow, nAbove) <= len(below) {
+		return nth(below[:nBelow], out), nth(above[:nAbove], nAbove-1-out)
+	}
+	all := slices.DeleteFunc(slices.Clone(series), math.IsNaN)
+	return nth(all, out), nth(all, len(all)-1-out)
+}
+
+// limits guesses two limits from the first values. A little more than a tail of the series is beyond each.
+func limits(series []float64, tail float64) (least, most float64) {
+	var first [128]float64
+	n := copy(first[:], series)
+	mean := tail * float64(n)
+	k := int(mean + 3*math.Sqrt(mean) + 1)
+	if k >= n {
+		return math.NaN(), math.NaN()
+	}
+	return nth(first[:n], k), nth(first[:n], n-1-k)
 }
 
 // nth returns the element that sorted values have at index n. It changes their order (Hoare,
