@@ -59,17 +59,18 @@ func (d *draws) all(series [][]int64) [][]float64 {
 	alone := slice.Filter(slice.Indices(len(series)), func(i int) bool { return !drawsFit(series[i]) })
 	fit := slice.Filter(slice.Indices(len(series)), func(i int) bool { return drawsFit(series[i]) })
 	fours := slices.Collect(slices.Chunk(fit, 4))
-	packed := slice.Map(fours, func(of []int) []four {
-		return pack(slice.Map(of, func(i int) []int64 { return series[i] }))
-	})
+	var t timesTables
 	for first, drawn := range d.each() {
-		for b := range len(drawn) / d.requests {
-			times := drawn[b*d.requests:][:d.requests]
-			for _, i := range alone {
-				sums[i][first+b] = sumOf(times, series[i])
+		for _, i := range alone {
+			for b := range len(drawn) / d.requests {
+				sums[i][first+b] = sumOf(drawn[b*d.requests:][:d.requests], series[i])
 			}
-			for g, of := range fours {
-				four := fourSum(times, packed[g])
+		}
+		t.encode(drawn, d.requests)
+		for _, of := range fours {
+			packed := pack(slice.Map(of, func(i int) []int64 { return series[i] }))
+			for b, x := range t.sums(packed) {
+				four := x.split()
 				for k, i := range of {
 					sums[i][first+b] = four[k]
 				}
@@ -79,15 +80,78 @@ func (d *draws) all(series [][]int64) [][]float64 {
 	return sums
 }
 
-// fourSum is sumOf of four series at once.
-func fourSum(times []uint16, values []four) [4]float64 {
-	var s four
-	values = values[:len(times)]
-	for i, n := range times {
-		s[0] += int64(n) * values[i][0]
-		s[1] += int64(n) * values[i][1]
+// timesTables sums series over the drawn requests of some resamples. Four requests share a byte, with how
+// often each was drawn, 3 at most. So a table of 256 sums replaces four products. The requests
+// that were drawn more often are added one by one.
+type timesTables struct {
+	resamples int
+	bytes     [][]byte // of each four requests, by resample
+	more      []moreTimes
+	fours     []four // the sums
+}
+
+// moreTimes is the number of times above 3 that a request was drawn in a resample.
+type moreTimes struct{ resample, request, times int32 }
+
+// encode sets the resamples. drawn has how often each request was drawn in each.
+func (t *timesTables) encode(drawn []uint16, requests int) {
+	t.resamples = len(drawn) / requests
+	t.more = t.more[:0]
+	t.bytes = t.bytes[:0]
+	for range 4 * ((requests + 15) / 16) { // a multiple of 4
+		t.bytes = append(t.bytes, make([]byte, t.resamples))
 	}
-	return s.split()
+	for b := range t.resamples {
+		for r, n := range drawn[b*requests:][:requests] {
+			if n > 3 {
+				t.more = append(t.more, moreTimes{int32(b), int32(r), int32(n) - 3})
+				n = 3
+			}
+			t.bytes[r/4][b] |= byte(n << (2 * (r % 4)))
+		}
+	}
+}
+
+// sums returns the sums of four series by resample. They are valid until the next call.
+func (t *timesTables) sums(values []four) []four {
+	sums := slices.Grow(t.fours[:0], t.resamples)[:t.resamples]
+	clear(sums)
+	t.fours = sums
+	for _, m := range t.more {
+		x := values[m.request]
+		sums[m.resample][0] += int64(m.times) * x[0]
+		sums[m.resample][1] += int64(m.times) * x[1]
+	}
+	var tables [4][256]four
+	for g := 0; g < len(t.bytes); g += len(tables) {
+		for i := range tables {
+			values = timesOf(&tables[i], values)
+		}
+		a, b, c, d := t.bytes[g][:len(sums)], t.bytes[g+1][:len(sums)], t.bytes[g+2][:len(sums)], t.bytes[g+3][:len(sums)]
+		for k := range sums {
+			w, x, y, z := &tables[0][a[k]], &tables[1][b[k]], &tables[2][c[k]], &tables[3][d[k]]
+			s := &sums[k]
+			s[0] += w[0] + x[0] + y[0] + z[0]
+			s[1] += w[1] + x[1] + y[1] + z[1]
+		}
+	}
+	return sums
+}
+
+// timesOf sums the values of the first four requests, each as often as two bits say. It returns the
+// values of the others.
+func timesOf(sums *[256]four, values []four) (rest []four) {
+	for bits := 0; bits < 8; bits += 2 {
+		var x four // of bits without request
+		if i := bits / 2; i < len(values) {
+			x = values[i]
+		}
+		n := 1 << bits
+		for k := n; k < 4*n; k++ {
+			sums[k] = four{sums[k-n][0] + x[0], sums[k-n][1] + x[1]}
+		}
+	}
+	return values[min(4, len(values)):]
 }
 
 // addLeads adds leads of four series at once.

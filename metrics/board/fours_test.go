@@ -18,6 +18,17 @@ func (d *draws) sums(values []int64) []float64 {
 	return sums
 }
 
+// checkSums compares the sums of several series with those of each alone.
+func checkSums(t *testing.T, d *draws, series [][]int64) {
+	t.Helper()
+	got := d.all(series)
+	for i, values := range series {
+		if want := d.sums(values); !slices.Equal(got[i], want) {
+			t.Fatalf("%d requests, kept %v: series %d has the sums %v, expected %v", d.requests, d.kept != nil, i, got[i], want)
+		}
+	}
+}
+
 // The sums of four series at once are those of each alone, with draws that are kept and with those that
 // are drawn again. Some values do not fit 32 bits.
 func TestFourSums(t *testing.T) {
@@ -44,16 +55,27 @@ func TestFourSums(t *testing.T) {
 		}
 		again, kept := newDraws(1, "a", n, 30), newDraws(1, "a", n, 30)
 		kept.keep()
-		var want [][]float64
-		for _, values := range series {
-			want = append(want, kept.sums(values))
-		}
-		for name, d := range map[string]*draws{"again": again, "kept": kept} {
-			if got := d.all(series); !slices.EqualFunc(got, want, slices.Equal) {
-				t.Errorf("%d requests, drawn %s: other sums", n, name)
+		checkSums(t, again, series)
+		checkSums(t, kept, series)
+	}
+}
+
+// FuzzFourSums compares sums of any values and numbers of requests and resamples.
+func FuzzFourSums(f *testing.F) {
+	f.Add(uint64(1), uint16(60), uint16(300), int64(1000))
+	f.Add(uint64(2), uint16(5), uint16(1), int64(math.MaxInt32))
+	f.Fuzz(func(t *testing.T, seed uint64, requests, resamples uint16, most int64) {
+		n, most := 1+int(requests)%3000, max(1, most)
+		rng := rand.New(rand.NewPCG(seed, 1))
+		series := make([][]int64, 1+seed%6)
+		for i := range series {
+			series[i] = make([]int64, n)
+			for r := range series[i] {
+				series[i][r] = rng.Int64N(most) / int64(n)
 			}
 		}
-	}
+		checkSums(t, newDraws(seed, "a", n, 1+int(resamples)%600), series)
+	})
 }
 
 // The leads of four series at once are those of each alone, and are added to sums.

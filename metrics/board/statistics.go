@@ -40,7 +40,9 @@ const (
 	mostKept = 16 << 20
 	// timesAtOnce is about the number of times that are drawn at once. They fit into the second cache
 	// of a processor.
-	timesAtOnce = 1 << 15
+	timesAtOnce = 1 << 18
+	// leastAtOnce is the least number of resamples that are drawn at once, so that they repay their tables.
+	leastAtOnce = 256
 )
 
 // sampler draws the resamples of traces. All grids of one comparison share them.
@@ -90,7 +92,7 @@ func (d *draws) keep() {
 func (d *draws) each() iter.Seq2[int, []uint16] {
 	return func(yield func(int, []uint16) bool) {
 		rng := rand.New(rand.NewPCG(d.seed, d.trace))
-		n := max(1, timesAtOnce/d.requests)
+		n := max(leastAtOnce, timesAtOnce/d.requests)
 		var room []uint16
 		for first := 0; first < d.resamples; first += n {
 			n := min(n, d.resamples-first)
