@@ -118,6 +118,10 @@ func newBoard(cells, below []*cell, o Options) (*Board, error) {
 	}
 	b.Lossy, b.Cells, b.Windows = g.ranking(RecallKey), g.cellLines(key), g.windows()
 	b.Time = g.clock.model()
+	s.makeIntervals()
+	for _, t := range b.Rankings() {
+		g.addNotes(t)
+	}
 	b.Notes = slices.Concat(o.Incomplete.Notes(), g.notes(b), g.clock.notes())
 	if b.Corpus != "" {
 		b.Notes = append(b.Notes, "Corpus "+b.Corpus+", see datasets/corpus/VERSIONS.md")

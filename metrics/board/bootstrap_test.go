@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -131,32 +130,6 @@ func TestNth(t *testing.T) {
 			if got := nth(values, n); got != want {
 				t.Fatalf("seed %d: element %d of %v is %v", seed, n, sorted, got)
 			}
-		}
-	}
-}
-
-// TestRatioOrder: the interval of a ratio is that of meanRatio in every resample. Some cells have no
-// miss in some resamples.
-func TestRatioOrder(t *testing.T) {
-	for seed := range uint64(200) {
-		rng := rand.New(rand.NewPCG(seed, 5))
-		cells := make([]cellSamples, 1+rng.IntN(3*mostFactors))
-		largest := []int{3, 40, 1e6, 1e15}[seed%4]
-		for i := range cells {
-			for range 300 {
-				cells[i].misses = append(cells[i].misses, float64(rng.IntN(largest)))
-				cells[i].opt = append(cells[i].opt, float64(rng.IntN(largest)))
-			}
-		}
-		every := make([]float64, 300)
-		for b := range every {
-			every[b] = meanRatio(cells, ofOpt, b)
-		}
-		counted := []cellSamples{{misses: []float64{2}, opt: []float64{1}}}
-		got := estimateRatio(counted, cells, ofOpt, nominalTail)
-		low, high := bounds(every, nominalTail)
-		if want := (Figure{2, Number(low), Number(high), Number(low) == nil}); !reflect.DeepEqual(*got, want) {
-			t.Errorf("seed %d, %d cells: %v to %v, expected %v to %v", seed, len(cells), got.Low, got.High, want.Low, want.High)
 		}
 	}
 }

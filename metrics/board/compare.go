@@ -161,6 +161,7 @@ func (c *comparer) comparison(a, b string) (*Comparison, error) {
 		}
 		d.Groups = append(d.Groups, g)
 	}
+	c.sampler.makeIntervals()
 	fillLists(reflect.ValueOf(d).Elem())
 	return d, d.check()
 }
@@ -354,24 +355,15 @@ func sidesOf(pairs []pair) (cells []sides) {
 	return cells
 }
 
-// ratioOf returns A's misses ÷ B's with its interval. B has the place of OPT on a board. Both take
-// the same resamples. There is no interval if a trace has none.
+// ratioOf returns A's misses ÷ B's. Both take the same resamples.
 func ratioOf(g *grid, pairs []pair) *Figure {
 	pairs = withRatio(pairs)
-	cells, refs := make([]cellSamples, len(pairs)), make([]CellRef, len(pairs))
-	var resamples []cellSamples
-	sampled := true
-	for i, p := range pairs {
-		refs[i] = p.at
-		cells[i] = cellSamples{misses: misses(p.a), opt: misses(p.b)}
-		a, b := g.resampled(p.at.Trace, p.a), g.resampled(p.at.Trace, p.b)
-		if sampled = sampled && a != nil && b != nil; !sampled {
-			resamples = nil
-			continue
-		}
-		resamples = append(resamples, cellSamples{misses: a, opt: b})
+	p := g.over(slice.Map(pairs, func(p pair) CellRef { return p.at }))
+	a, b := &series{}, &series{}
+	for _, p := range pairs {
+		a.cells, b.cells = append(a.cells, p.a), append(b.cells, p.b)
 	}
-	return estimateRatio(cells, resamples, ofOpt, g.tail(refs))
+	return p.entry(a, b).ratio(b)
 }
 
 // byPart is misses by part of a cell: by request, or by stream.

@@ -91,6 +91,7 @@ func (c *comparer) all(b string) (*Comparisons, error) {
 			left = append(left, a)
 		}
 	}
+	c.sampler.makeIntervals()
 	for start, of := range tests {
 		for i, p := range of.ps(c.sampler.seed) {
 			groups[start].Policies[i].P = p

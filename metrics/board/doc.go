@@ -11,7 +11,8 @@
 //     (common.go). Notes state the cells that are left out, and why (coverage.go). A count below
 //     the optimum is an error (optimum.go).
 //   - Requests are the sample. Every policy uses the same draws of requests, so ratios are
-//     paired (statistics.go). The bootstrap gives intervals, and tests of pairs give letters.
+//     paired (statistics.go). The bootstrap gives intervals (intervals.go), and tests of pairs
+//     give letters (swaps.go).
 //
 // A Comparison tests two policies (compare.go), and Comparisons all policies against one.
 package board

@@ -2,7 +2,6 @@ package board
 
 import (
 	"math"
-	"slices"
 
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
@@ -77,38 +76,6 @@ type LossyFigures struct {
 	Lost int64 `json:"lost"`
 }
 
-// meanRatio returns the geometric mean over cells of misses ÷ those of a yardstick, in resample b. It is
-// infinite if the yardstick alone has no miss in a cell, and NaN if neither has one.
-func meanRatio(cells []cellSamples, yardstick yardstick, b int) float64 {
-	logs := 0.0
-	for i := range cells {
-		logs += math.Log(cells[i].misses[b] / yardstick(&cells[i])[b])
-	}
-	return math.Exp(logs / float64(len(cells)))
-}
-
-// gapsClosed returns the share of the distance from LRU to OPT that a policy covers, by summed
-// misses. It is negative if the policy misses more than LRU.
-func gapsClosed(cells []cellSamples) []float64 {
-	gaps := sumsOver(cells, func(c *cellSamples) []float64 { return c.misses })
-	opt, lru := sumsOver(cells, ofOpt), sumsOver(cells, ofLRU)
-	for b, misses := range gaps {
-		gaps[b] = (lru[b] - misses) / (lru[b] - opt[b])
-		if lru[b] == opt[b] {
-			gaps[b] = math.NaN()
-		}
-	}
-	return gaps
-}
-
-func hitRates(cells []cellSamples) []float64 {
-	rates := sumsOver(cells, func(c *cellSamples) []float64 { return c.misses })
-	for b, demand := range sumsOver(cells, func(c *cellSamples) []float64 { return c.demand }) {
-		rates[b] = (demand - rates[b]) / demand // NaN without demand
-	}
-	return rates
-}
-
 // Number returns x rounded to nine digits, so that the bytes of a board do not depend on a
 // machine's last bit. It returns nil for NaN and infinities.
 func Number(x float64) *float64 { return rounded(x, 9) }
@@ -121,67 +88,71 @@ func rounded(x float64, digits int) *float64 {
 	return new(text.Round(x, digits))
 }
 
-// estimate returns a figure of the cells with its interval, whose ends are values of resamples. There is
-// no interval without resamples. It returns nil if the value is NaN: a yardstick has no rows, or no miss.
-func estimate(value float64, resamples []cellSamples, ends func() (low, high float64)) *Figure {
-	rounded := Number(value)
-	if rounded == nil {
-		return nil
-	}
-	f := &Figure{Value: *rounded}
-	if len(resamples) > 0 {
-		low, high := ends()
-		f.Low, f.High = Number(low), Number(high)
-		f.undefined = f.Low == nil
-	}
-	return f
-}
-
-// estimateRatio returns the meanRatio of cells. Its resamples are ordered by values that take fewer
-// logarithms.
-func estimateRatio(cells, resamples []cellSamples, yardstick yardstick, tail float64) *Figure {
-	return estimate(meanRatio(cells, yardstick, 0), resamples, func() (low, high float64) {
-		order := ratioOrder(resamples, yardstick)
-		low, high = bounds(order, tail)
-		if math.IsNaN(low) {
-			return low, high
+// meanRatio returns the geometric mean over cells of misses ÷ those of a yardstick. It is infinite if the
+// yardstick alone has no miss in a cell. It is NaN if neither has one, or if the yardstick lacks a cell.
+func meanRatio(misses, yardstick []*cell) float64 {
+	logs := 0.0
+	for i, c := range misses {
+		if yardstick[i] == nil {
+			return math.NaN()
 		}
-		return meanRatio(resamples, yardstick, slices.Index(order, low)), meanRatio(resamples, yardstick, slices.Index(order, high))
-	})
+		logs += math.Log(float64(c.total.misses) / float64(yardstick[i].total.misses))
+	}
+	return math.Exp(logs / float64(len(misses)))
 }
 
-// measure computes an exact policy's figures over the cells. It returns nil if there are no cells,
-// or if the policy has no row in one of them.
-func (g *grid) measure(policy string, refs []CellRef) *Figures {
-	cells := g.counted(policy, refs)
-	if len(cells) == 0 {
+// gapClosed returns the share of the distance from LRU to OPT that a policy covers. It is negative if
+// the policy misses more than LRU.
+func gapClosed(misses, opt, lru float64) float64 {
+	if lru == opt {
+		return math.NaN()
+	}
+	return (lru - misses) / (lru - opt)
+}
+
+// hitRate is NaN without demand.
+func hitRate(misses, demand float64) float64 { return (demand - misses) / demand }
+
+func lostShare(lost, demand float64) float64 { return lost / math.Max(1, demand) }
+
+// measure computes an exact policy's figures over the pool. It returns nil if the pool is empty, or
+// if the policy has no row in one of its cells.
+func (p *pool) measure(policy string) *Figures {
+	own := p.series(policy)
+	if !own.complete() {
 		return nil
 	}
-	tail, total, resamples := g.tail(refs), sum(g.tallies(policy, refs)), g.resampledCells(policy, refs)
-	figure := func(of func([]cellSamples) []float64) *Figure {
-		return estimate(of(cells)[0], resamples, func() (low, high float64) { return bounds(of(resamples), tail) })
-	}
+	total, e := own.tally(), p.entry(own, p.opt, p.lru, p.demand)
 	f := &ExactFigures{
-		XOpt:      estimateRatio(cells, resamples, ofOpt, tail),
-		XLRU:      estimateRatio(cells, resamples, ofLRU, tail),
-		GapClosed: figure(gapsClosed),
-		HitRate:   figure(hitRates),
-		TPOT:      g.tpot(policy, refs),
-		Misses:    total.misses, OptMisses: g.missesOf(OptPolicy, refs), LRUMisses: g.missesOf(LRUPolicy, refs),
+		XOpt: e.ratio(p.opt), XLRU: e.ratio(p.lru), TPOT: p.grid.tpot(own.cells),
+		Misses: total.misses, OptMisses: p.opt.misses(), LRUMisses: p.lru.misses(),
 	}
+	if f.OptMisses != nil && f.LRUMisses != nil {
+		gap := gapClosed(float64(f.Misses), float64(*f.OptMisses), float64(*f.LRUMisses))
+		f.GapClosed = e.figure(gap, func(gaps []float64) {
+			for b := range gaps {
+				gaps[b] = gapClosed(own.sums[b], p.opt.sums[b], p.lru.sums[b])
+			}
+		})
+	}
+	f.HitRate = e.figure(hitRate(float64(total.misses), float64(total.demand)), func(rates []float64) {
+		for b := range rates {
+			rates[b] = hitRate(own.sums[b], p.demand.sums[b])
+		}
+	})
 	if total.bytes != nil {
 		f.BytesPerStep = Number(text.Ratio(*total.bytes, total.steps))
 	}
-	return &Figures{Cells: len(refs), ExactFigures: f, Demand: total.demand, Steps: total.steps}
+	return &Figures{Cells: len(p.refs), ExactFigures: f, Demand: total.demand, Steps: total.steps}
 }
 
 // measureLossy is measure for a lossy policy.
-func (g *grid) measureLossy(policy string, refs []CellRef) *Figures {
-	tallies := g.tallies(policy, refs)
-	if len(tallies) == 0 {
+func (p *pool) measureLossy(policy string) *Figures {
+	own := p.series(policy)
+	if !own.complete() {
 		return nil
 	}
-	total := sum(tallies)
+	total := own.tally()
 	f := &LossyFigures{Lost: total.lost, Recall: &Figure{Value: *Number(result.RecallOf(total.demand, total.lost))}}
 	if steps := float64(total.steps); steps > 0 {
 		f.ResidentMean = *Number(total.residentSum / steps)
@@ -193,52 +164,18 @@ func (g *grid) measureLossy(policy string, refs []CellRef) *Figures {
 			f.MassKept, f.MassLeast, f.MassMost = Number(kept/covered), Number(kept), Number(kept+1-covered)
 		}
 	}
-	if series := g.lostShares(policy, refs); series != nil {
-		if low, high := interval(series, g.tail(refs)); low != nil && high != nil {
-			f.Recall.Low, f.Recall.High = Number(1-*high), Number(1-*low)
-		}
-	}
-	return &Figures{Cells: len(refs), LossyFigures: f, Demand: total.demand, Steps: total.steps}
-}
-
-// lostShares returns the resamples of lost ÷ demand, nil if a trace has too few requests.
-func (g *grid) lostShares(policy string, refs []CellRef) []float64 {
-	var lost, demand []float64
-	for _, r := range refs {
-		c, d := g.at(r, policy), g.draws[r.Trace]
-		if d == nil || c.requests == nil {
-			return nil
-		}
-		if lost == nil {
-			lost, demand = make([]float64, d.resamples), make([]float64, d.resamples)
-		}
-		for b, n := range g.sampled[c] {
-			lost[b], demand[b] = lost[b]+n, demand[b]+g.demand[r.Trace][b]
-		}
-	}
-	for b := range lost {
-		lost[b] /= math.Max(1, demand[b])
-	}
-	return lost
-}
-
-// tallies returns a policy's counts, nil if a cell is missing.
-func (g *grid) tallies(policy string, refs []CellRef) []tally {
-	tallies := make([]tally, len(refs))
-	for i, r := range refs {
-		c := g.at(r, policy)
-		if c == nil {
-			return nil
-		}
-		tallies[i] = c.total
-	}
-	return tallies
-}
-
-func (g *grid) missesOf(policy string, refs []CellRef) *int64 {
-	tallies := g.tallies(policy, refs)
-	if tallies == nil {
-		return nil
-	}
-	return new(sum(tallies).misses)
+	e := p.entry(own, p.demand)
+	e.intervals = append(e.intervals, &bootstrap{
+		values: func(shares []float64) {
+			for b := range shares {
+				shares[b] = lostShare(own.sums[b], p.demand.sums[b])
+			}
+		},
+		set: func(low, high float64) {
+			if low, high := Number(low), Number(high); low != nil && high != nil {
+				f.Recall.Low, f.Recall.High = Number(1-*high), Number(1-*low)
+			}
+		},
+	})
+	return &Figures{Cells: len(p.refs), LossyFigures: f, Demand: total.demand, Steps: total.steps}
 }

@@ -50,12 +50,8 @@ func drawsFit(values []int64) bool {
 	return true
 }
 
-// all returns the sums of several series, one per resample.
-func (d *draws) all(series [][]int64) [][]float64 {
-	sums := make([][]float64, len(series))
-	for i := range sums {
-		sums[i] = make([]float64, d.resamples)
-	}
+// all fills in the sums of several series, one per resample.
+func (d *draws) all(series [][]int64, sums [][]float64) {
 	alone := slice.Filter(slice.Indices(len(series)), func(i int) bool { return !drawsFit(series[i]) })
 	fit := slice.Filter(slice.Indices(len(series)), func(i int) bool { return drawsFit(series[i]) })
 	fours := slices.Collect(slices.Chunk(fit, 4))
@@ -77,7 +73,6 @@ func (d *draws) all(series [][]int64) [][]float64 {
 			}
 		}
 	}
-	return sums
 }
 
 // timesTables sums series over the drawn requests of some resamples. Four requests share a byte, with how

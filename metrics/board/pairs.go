@@ -20,7 +20,8 @@ type Pair struct {
 func Pairs(baseline []float64, candidates [][]float64, seed uint64) []Pair {
 	n := len(baseline)
 	series := append([][]int64{scaled(baseline)}, slice.Map(candidates, scaled)...)
-	sums := newDraws(seed, "repeats", n, DefaultResamples).all(series)
+	sums := slice.Map(series, func([]int64) []float64 { return make([]float64, DefaultResamples) })
+	newDraws(seed, "repeats", n, DefaultResamples).all(series, sums)
 	all, ps := make([]Pair, len(candidates)), make([]float64, len(candidates))
 	for i, c := range candidates {
 		ratios, a, b := sums[1+i], 0., 0.

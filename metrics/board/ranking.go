@@ -76,12 +76,12 @@ func (k *Key) includes(c *cell) bool {
 	return c.onBoard()
 }
 
-// measure computes a policy's figures over the cells, nil if it lacks one.
-func (k *Key) measure(g *grid, policy string, refs []CellRef) *Figures {
+// measure computes a policy's figures over the pool, nil if it lacks a cell.
+func (k *Key) measure(p *pool, policy string) *Figures {
 	if k.Kind == LossyKind {
-		return g.measureLossy(policy, refs)
+		return p.measureLossy(policy)
 	}
-	return g.measure(policy, refs)
+	return p.measure(policy)
 }
 
 // Ranking orders the policies of one kind by a key. Exact and lossy policies are never ranked
@@ -116,6 +116,9 @@ type Ranking struct {
 	untimed []string             // policies with all common cells that lack a time in one
 	unbound []string             // reasons that OPT does not bound some of the cells
 	alone   string               // the only policy that could be ranked
+
+	covered     *coverage
+	letterNotes []string
 }
 
 // Alone reports whether the ranking has one policy that could be ranked, or bounds only.
@@ -213,7 +216,7 @@ func (g *grid) ranking(key *Key) *Ranking {
 	if len(contenders) == 0 {
 		t.Common = t.usable
 	}
-	pool := &coverage{contenders, cellsOf, t.Common, ranked, lacking(haveMoreThan(0, ranked, cellsOf), t.Common)}
+	t.covered = &coverage{contenders, cellsOf, t.Common, ranked, lacking(haveMoreThan(0, ranked, cellsOf), t.Common)}
 	if t.unranked() {
 		ranked, unranked = nil, contenders
 	}
@@ -221,12 +224,13 @@ func (g *grid) ranking(key *Key) *Ranking {
 		t.Traces = slices.Compact(slice.Map(t.usable, func(r CellRef) string { return r.Trace }))
 		t.onTrace = commonOnTraces(t.Traces, ran, cellsOf)
 	}
-	for _, line := range g.lines(ranked, t) {
+	pools := g.poolsOf(t)
+	for _, line := range g.lines(ranked, t, pools) {
 		if key.Of(line.Pooled) == nil {
 			t.untimed = append(t.untimed, line.Policy)
 			continue
 		}
-		if pool.shrinksPool(line.Policy) {
+		if t.covered.shrinksPool(line.Policy) {
 			line.texts = text.Union(line.texts, shrinksNote)
 		}
 		t.Ranked = append(t.Ranked, line)
@@ -236,18 +240,22 @@ func (g *grid) ranking(key *Key) *Ranking {
 		unranked = text.Union(unranked, t.alone)
 	}
 	t.sort()
-	t.Unranked = g.lines(text.Union(unranked, t.untimed...), t)
-	t.Bounds = append(t.Bounds, g.lines(bounds, t)...)
-	letterNotes := g.addLetters(t)
-	t.Notes = append(g.rankingNotes(t, pool), letterNotes...)
-	if key == TimeKey && len(t.Ranked) > 0 {
+	t.Unranked = g.lines(text.Union(unranked, t.untimed...), t, pools)
+	t.Bounds = append(t.Bounds, g.lines(bounds, t, pools)...)
+	t.letterNotes = g.addLetters(t)
+	return t
+}
+
+// addNotes adds the notes of a ranking, whose intervals are made.
+func (g *grid) addNotes(t *Ranking) {
+	t.Notes = append(g.rankingNotes(t, t.covered), t.letterNotes...)
+	if t.Key == TimeKey && len(t.Ranked) > 0 {
 		t.Notes = append(t.Notes, "A board's times are within 3 % of those of `kvreplay time` on a sequential schedule. It may order closer policies differently")
 	}
 	tied := func(l Line) bool { return strings.HasSuffix(l.Rank, "=") }
-	if key.Kind == ExactKind && slices.ContainsFunc(t.Ranked, tied) {
-		t.Notes = append(t.Notes, "=: equal "+key.Column)
+	if t.Key.Kind == ExactKind && slices.ContainsFunc(t.Ranked, tied) {
+		t.Notes = append(t.Notes, "=: equal "+t.Key.Column)
 	}
-	return t
 }
 
 // sort orders the ranked lines by the key, best first, and numbers them: 1, 2=, 2=, 4. Keys are
@@ -338,26 +346,40 @@ func (g *grid) missless(policies []string, refs []CellRef) []string {
 	})
 }
 
+// linePools are the pools of a line's figures.
+type linePools struct {
+	common             *pool
+	capacities, traces []*pool
+}
+
+func (g *grid) poolsOf(t *Ranking) linePools {
+	pools := linePools{common: g.over(t.Common)}
+	for _, capacity := range t.Capacities {
+		at := slice.Filter(t.Common, func(r CellRef) bool { return r.Capacity == capacity })
+		pools.capacities = append(pools.capacities, g.over(at))
+	}
+	for _, trace := range t.Traces {
+		pools.traces = append(pools.traces, g.over(t.onTrace[trace]))
+	}
+	return pools
+}
+
 // lines computes the figures of policies: over the common cells, all and by capacity, and by trace.
-func (g *grid) lines(policies []string, t *Ranking) []Line {
+func (g *grid) lines(policies []string, t *Ranking, pools linePools) []Line {
+	texts := map[string][]string{}
+	for _, c := range g.list {
+		if t.Key.includes(c) {
+			texts[c.policy] = append(texts[c.policy], c.footnotes()...)
+		}
+	}
 	var lines []Line
 	for _, policy := range policies {
-		line := Line{Policy: policy, Pooled: t.Key.measure(g, policy, t.Common)}
-		for _, capacity := range t.Capacities {
-			at := slice.Filter(t.Common, func(r CellRef) bool { return r.Capacity == capacity })
-			line.Capacities = append(line.Capacities, t.Key.measure(g, policy, at))
-		}
+		figures := func(p *pool) *Figures { return t.Key.measure(p, policy) }
+		line := Line{Policy: policy, Pooled: figures(pools.common), Capacities: slice.Map(pools.capacities, figures)}
 		if t.Kind == ExactKind {
-			line.Traces = []*Figures{}
+			line.Traces = slice.Map(pools.traces, figures)
 		}
-		for _, trace := range t.Traces {
-			line.Traces = append(line.Traces, t.Key.measure(g, policy, t.onTrace[trace]))
-		}
-		for _, c := range g.list {
-			if c.policy == policy && t.Key.includes(c) {
-				line.texts = text.Union(line.texts, c.footnotes()...)
-			}
-		}
+		line.texts = text.Union(texts[policy])
 		lines = append(lines, line)
 	}
 	return lines
@@ -366,12 +388,17 @@ func (g *grid) lines(policies []string, t *Ranking) []Line {
 // cellLines lists every cell of the key's ranking.
 func (g *grid) cellLines(key *Key) []CellLine {
 	lines := []CellLine{}
+	pools := map[CellRef]*pool{}
 	for _, c := range g.list {
 		if !key.includes(c) {
 			continue
 		}
-		line := CellLine{CellRef: c.ref(), Policy: c.policy, Remarks: Remarks{texts: c.footnotes()}}
-		line.Figures = key.measure(g, c.policy, []CellRef{c.ref()})
+		at := c.ref()
+		if pools[at] == nil {
+			pools[at] = g.over([]CellRef{at})
+		}
+		line := CellLine{CellRef: at, Policy: c.policy, Remarks: Remarks{texts: c.footnotes()}}
+		line.Figures = key.measure(pools[at], c.policy)
 		if key.Kind == ExactKind {
 			line.ExactCell = &ExactCell{Kind: ExactKind, Bound: c.sample.Offline, CapacityOverK: c.overK(), Entries: c.entries()}
 		}
@@ -411,7 +438,7 @@ func (g *grid) addLetters(t *Ranking) (notes []string) {
 	for k, r := range t.Common {
 		cells[k] = sides{trace: r.Trace, a: amounts[0][k]}
 	}
-	swaps := newSwaps(g.seed, cells)
+	swaps := newSwaps(g.sampler.seed, cells)
 	n, tests := slice.Sum(swaps.traces, func(t *traceSwaps) int { return t.requests }), len(t.Ranked)*(len(t.Ranked)-1)/2
 	if !decidable(n, tests) {
 		return []string{fmt.Sprintf("No letters: %s need %d requests for a significant difference, n = %d. Test one pair: kvreplay compare A B", text.Count(tests, "pair"), fewestDecidable(tests), n)}

@@ -45,31 +45,6 @@ const (
 	leastAtOnce = 256
 )
 
-// sampler draws the resamples of traces. All grids of one comparison share them.
-type sampler struct {
-	seed  uint64
-	count int
-	drawn map[string]*draws
-	room  int // for times that are kept
-}
-
-func newSampler(o Options) *sampler {
-	return &sampler{o.Seed, cmp.Or(o.Resamples, DefaultResamples), map[string]*draws{}, mostKept}
-}
-
-// draws returns the resamples of a trace with a number of requests.
-func (s *sampler) draws(trace string, requests int) *draws {
-	if d := s.drawn[trace]; d == nil || d.requests != requests {
-		d = newDraws(s.seed, trace, requests, s.count)
-		if n := requests * s.count; n <= s.room {
-			s.room -= n
-			d.keep()
-		}
-		s.drawn[trace] = d
-	}
-	return s.drawn[trace]
-}
-
 // newDraws returns draws of the given number of requests with replacement, resamples times. The random numbers
 // depend only on the seed and the trace's name.
 func newDraws(seed uint64, trace string, requests, resamples int) *draws {

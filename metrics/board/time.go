@@ -68,11 +68,11 @@ func (c *cell) row() *result.Row {
 }
 
 // tpot returns the geometric mean of the cells' times to six digits, nil if one has none.
-func (g *grid) tpot(policy string, refs []CellRef) *float64 {
+func (g *grid) tpot(cells []*cell) *float64 {
 	if g.clock == nil {
 		return nil
 	}
-	times := slice.Map(refs, func(r CellRef) float64 { return g.clock.time(g.at(r, policy)) })
+	times := slice.Map(cells, g.clock.time)
 	return rounded(stat.GeometricMean(times, nil), 6)
 }
 

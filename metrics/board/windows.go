@@ -36,7 +36,7 @@ func (g *grid) windows() []WindowLine {
 		mean := Number(c.total.residentSum / max(1, float64(c.total.steps)))
 		lines = append(lines, WindowLine{
 			Trace: c.trace, Policy: c.policy, ResidentMean: *mean, ResidentPeak: c.total.residentPeak,
-			Figures: g.measure(c.policy, []CellRef{at}), Remarks: Remarks{texts: c.footnotes()},
+			Figures: g.over([]CellRef{at}).measure(c.policy), Remarks: Remarks{texts: c.footnotes()},
 		})
 	}
 	slices.SortStableFunc(lines, func(a, b WindowLine) int {

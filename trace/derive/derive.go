@@ -27,7 +27,6 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/files"
-	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -249,7 +248,6 @@ type UnknownError struct {
 	Known []string // in the source, in its order
 }
 
-<<<<<<< HEAD
 // Error counts the names in the source and lists at most 20 of them. Consecutive numbers are one range.
 func (e *UnknownError) Error() string {
 	const most = 20
@@ -278,11 +276,6 @@ func ranges(names []string) (list []string) {
 		list, i = append(list, names[i]+"-"+names[to-1]), to
 	}
 	return list
-=======
-// Error lists the first names in the source.
-func (e *UnknownError) Error() string {
-	return fmt.Sprintf("no %s %s (the trace has %s)", e.Kind, e.Name, names.Some(e.Known))
->>>>>>> b451e9b7 (derive: list known names as other messages do)
 }
 
 // headName returns a head as messages show it.
