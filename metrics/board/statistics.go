@@ -129,9 +129,12 @@ func interval(series []float64, tail float64) (low, high *float64) {
 // values. NaN are dropped. If more than mostUndefined are NaN, both ends are NaN.
 func bounds(series []float64, tail float64) (low, high float64) {
 	var below, above [512]float64 // the values beyond two limits
-	nBelow, nAbove, defined := 0, 0, 0
+	nBelow, nAbove, lost := 0, 0, 0
 	least, most := limits(series, tail)
 	for _, x := range series {
+		if least < x && x < most {
+			continue
+		}
 		if x <= least {
 			below[nBelow%len(below)] = x
 			nBelow++
@@ -140,11 +143,12 @@ func bounds(series []float64, tail float64) (low, high float64) {
 			above[nAbove%len(above)] = x
 			nAbove++
 		}
-		if !math.IsNaN(x) {
-			defined++
+		if math.IsNaN(x) {
+			lost++
 		}
 	}
-	if lost := len(series) - defined; defined == 0 || float64(lost) > mostUndefined*float64(len(series)) {
+	defined := len(series) - lost
+	if defined == 0 || float64(lost) > mostUndefined*float64(len(series)) {
 		return math.NaN(), math.NaN()
 	}
 	out := int(tail * float64(defined))
@@ -155,7 +159,8 @@ func bounds(series []float64, tail float64) (low, high float64) {
 	return nth(all, out), nth(all, len(all)-1-out)
 }
 
-// limits guesses two limits from the first values. A little more than a tail of the series is beyond each.
+// limits guesses two limits from the first values, which may be NaN. A little more than a tail of the
+// series is beyond each.
 func limits(series []float64, tail float64) (least, most float64) {
 	var first [128]float64
 	n := copy(first[:], series)
@@ -168,7 +173,7 @@ func limits(series []float64, tail float64) (least, most float64) {
 }
 
 // nth returns the element that sorted values have at index n. It changes their order (Hoare,
-// Algorithm 65: FIND, 1961). No value is NaN.
+// Algorithm 65: FIND, 1961). If a value is NaN, the element may be another.
 func nth(values []float64, n int) float64 {
 	low, high := 0, len(values)-1
 	for low < high {
