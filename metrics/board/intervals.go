@@ -22,7 +22,6 @@ type sampler struct {
 	seed   uint64
 	count  int
 	traces map[traceSize]*sampledTrace
-	room   int         // for times that are kept
 	free   [][]float64 // series by resample that are not in use
 }
 
@@ -53,7 +52,7 @@ type count struct {
 }
 
 func newSampler(o Options) *sampler {
-	return &sampler{seed: o.Seed, count: cmp.Or(o.Resamples, DefaultResamples), traces: map[traceSize]*sampledTrace{}, room: mostKept}
+	return &sampler{seed: o.Seed, count: cmp.Or(o.Resamples, DefaultResamples), traces: map[traceSize]*sampledTrace{}}
 }
 
 // of returns the resamples of a trace with a number of requests.
@@ -62,10 +61,6 @@ func (s *sampler) of(trace string, requests int) *sampledTrace {
 	t := s.traces[size]
 	if t == nil {
 		t = &sampledTrace{name: trace, draws: newDraws(s.seed, trace, requests, s.count), counts: map[countOf]*count{}}
-		if n := requests * s.count; n <= s.room {
-			s.room -= n
-			t.keep()
-		}
 		s.traces[size] = t
 	}
 	return t

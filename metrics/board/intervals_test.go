@@ -81,9 +81,6 @@ func TestIntervals(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		cells := randomCells(rng, 1+rng.IntN(4), 1+rng.IntN(2*mostFactors), []int{3, 40, 1e6, 1e13}[seed%4])
 		s := newSampler(Options{Seed: seed, Resamples: 150 + rng.IntN(500)})
-		if seed%3 == 0 {
-			s.room = 0 // nothing is kept
-		}
 		g, err := newGrid(cells, s)
 		fatal.If(t, err)
 		var all []CellRef

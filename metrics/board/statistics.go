@@ -32,12 +32,9 @@ const (
 type draws struct {
 	seed, trace         uint64 // of the random numbers. trace is a hash of the name
 	requests, resamples int
-	kept                []uint16 // the times of all resamples, nil if they are drawn again for each use
 }
 
 const (
-	// mostKept is the number of times that the draws of all traces keep: 32 MB.
-	mostKept = 16 << 20
 	// timesAtOnce is about the number of times that are drawn at once. They fit into the second cache
 	// of a processor.
 	timesAtOnce = 1 << 18
@@ -53,17 +50,8 @@ func newDraws(seed uint64, trace string, requests, resamples int) *draws {
 	return &draws{seed: seed, trace: h.Sum64(), requests: requests, resamples: resamples}
 }
 
-// keep draws the times and keeps them.
-func (d *draws) keep() {
-	kept := make([]uint16, d.requests*d.resamples)
-	for first, times := range d.each() {
-		copy(kept[first*d.requests:], times)
-	}
-	d.kept = kept
-}
-
-// each returns the times of some resamples at once, and the first of these resamples. Resample b,
-// request i is at (b − first) × requests + i.
+// each draws the times of some resamples at once, and yields them with the first of these resamples.
+// Resample b, request i is at (b − first) × requests + i.
 func (d *draws) each() iter.Seq2[int, []uint16] {
 	return func(yield func(int, []uint16) bool) {
 		rng := rand.New(rand.NewPCG(d.seed, d.trace))
@@ -71,18 +59,13 @@ func (d *draws) each() iter.Seq2[int, []uint16] {
 		var room []uint16
 		for first := 0; first < d.resamples; first += n {
 			n := min(n, d.resamples-first)
-			times := d.kept
-			if times != nil {
-				times = times[first*d.requests : (first+n)*d.requests]
-			} else {
-				room = slices.Grow(room[:0], n*d.requests)
-				times = room[:n*d.requests]
-				clear(times)
-				for b := range n {
-					drawn := times[b*d.requests:][:d.requests]
-					for range d.requests {
-						drawn[rng.IntN(d.requests)]++
-					}
+			room = slices.Grow(room[:0], n*d.requests)
+			times := room[:n*d.requests]
+			clear(times)
+			for b := range n {
+				drawn := times[b*d.requests:][:d.requests]
+				for range d.requests {
+					drawn[rng.IntN(d.requests)]++
 				}
 			}
 			if !yield(first, times) {
