@@ -95,6 +95,21 @@ func TestInterruptedStopsAfterACell(t *testing.T) {
 	}
 }
 
+// Counts that cannot be saved end the run at once.
+func TestCountEndsIfASaveFails(t *testing.T) {
+	f, _ := manyChunks(t)
+	job, err := Plan(f, Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Workers: 1})
+	fatal.If(t, err)
+	full, saves := errors.New("disk full"), 0
+	_, err = job.Count(t.Context(), Counting{To: len(job.Chunks()), Every: time.Nanosecond, Save: func(*Checkpoint) error {
+		saves++
+		return full
+	}})
+	if !errors.Is(err, full) || saves != 1 {
+		t.Errorf("%d saves, %v, expected one and its error", saves, err)
+	}
+}
+
 // manyChunks returns a trace of three streams. Each has enough rows to be a chunk of work.
 func manyChunks(t *testing.T) (f *trace.File, rows int) {
 	t.Helper()

@@ -274,12 +274,12 @@ func (p *plan) execute(ctx context.Context, chunks [][2]int, ps *pass, total [][
 			if i == len(open)-1 && p.beforeEnd != nil {
 				p.beforeEnd()
 			}
-			stream, err := w.chunk(ctx, chunks[open[i]])
-			if errors.Is(err, errStopped) {
+			stream, ended := w.chunk(ctx, chunks[open[i]])
+			if errors.Is(ended, errStopped) {
 				break
 			}
-			if err != nil {
-				failed.note(stream, err)
+			if ended != nil {
+				failed.note(stream, ended)
 				break
 			}
 			merge.Lock()
