@@ -217,7 +217,7 @@ func (g *grid) ranking(key *Key) *Ranking {
 		t.Common = t.usable
 	}
 	t.covered = &coverage{contenders, cellsOf, t.Common, ranked, lacking(haveMoreThan(0, ranked, cellsOf), t.Common)}
-	if t.unranked() {
+	if t.BoundsNothing() {
 		ranked, unranked = nil, contenders
 	}
 	if key.Kind == ExactKind {
@@ -336,8 +336,10 @@ func (g *grid) exclude(t *Ranking, policies []string) {
 	}
 }
 
-// unranked reports whether OPT bounds no cell of a ranking by × OPT.
-func (t *Ranking) unranked() bool { return t.Key == MissesKey && t.unbound != nil && t.Unbound == nil }
+// BoundsNothing reports whether OPT bounds no cell of a ranking by × OPT.
+func (t *Ranking) BoundsNothing() bool {
+	return t.Key == MissesKey && t.unbound != nil && len(t.Unbound) == 0
+}
 
 // missless lists the policies without a miss in some of the cells.
 func (g *grid) missless(policies []string, refs []CellRef) []string {
@@ -486,7 +488,7 @@ func (g *grid) rankingNotes(t *Ranking, c *coverage) []string {
 			"Replay keeps the recorded selections, which is an approximation. Exact policies have recall 1 and are ranked apart%s", mass)
 	}
 	switch {
-	case t.unranked():
+	case t.BoundsNothing():
 		note("Not ranked: the rows %s, so opt bounds neither their misses nor their bytes. "+
 			"Judge both together (kvreplay compare A B, or --by time)", strings.Join(t.unbound, " or "))
 		note("Pooled over %s. Cells: %s", text.Count(len(t.Common), "cell"), refsText(t.Common))

@@ -288,11 +288,11 @@ func tableOf(columns []column, lines []board.Line, figures, rule int) *table.Tab
 	return t
 }
 
-// rankText is "bound" for a bound. For a policy without a rank it is – if the policy has
-// figures, and n/a if it has none.
+// rankText is "bound" for a policy that bounds the others. For a policy without a rank it is – if the policy
+// has figures, and n/a if it has none.
 func rankText(t *board.Ranking, l *board.Line) string {
 	switch {
-	case slices.ContainsFunc(t.Bounds, func(bound board.Line) bool { return bound.Policy == l.Policy }):
+	case !t.BoundsNothing() && slices.ContainsFunc(t.Bounds, func(bound board.Line) bool { return bound.Policy == l.Policy }):
 		return "bound"
 	case l.Rank != "":
 		return l.Rank

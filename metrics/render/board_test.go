@@ -59,6 +59,19 @@ func renderAll(t *testing.T, b *board.Board) string {
 	return out.String()
 }
 
+// With prefetches, OPT bounds nothing, so its line does not call it a bound.
+func TestOPTOfPrefetchesIsNoBound(t *testing.T) {
+	rows := slices.DeleteFunc(rowstest.HandRows(), func(r result.Row) bool { return r.Trace != "b" })
+	for i := range rows {
+		rows[i].Prefetch = "candidates:8"
+	}
+	var out bytes.Buffer
+	fatal.If(t, Board(mustBoard(t, rows), Whole).Text(&out))
+	if got := rowstest.LineOf(t, out.String(), "opt"); got[0] != "–" {
+		t.Errorf("line %q, expected no bound", got)
+	}
+}
+
 // TestNoRankAmongOne: a policy that shares no cell with another is shown and not ranked, whether
 // there are other policies or not.
 func TestNoRankAmongOne(t *testing.T) {
