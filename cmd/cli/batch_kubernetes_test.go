@@ -43,6 +43,7 @@ func TestKubernetesReadsTheManifest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles the types of Kubernetes")
 	}
+	t.Parallel()
 	path, shards := planBatch(t, everyChunk, deepTrace, "--policy", "lru", "--capacity", "2x")
 	manifest := must(t, "batch", "plan", path, "--kubernetes", "--image", "registry.example/kvreplay:1", "--cpus", "2")
 	decode := func(manifest string) (string, error) {

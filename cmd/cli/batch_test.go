@@ -133,6 +133,7 @@ func shardTrace(t *testing.T, name string, seed uint64) string {
 // Attempts at shards are killed (SIGKILL) at random moments, in random order, often two at one
 // shard. The shards of a second batch are cut differently. Both merge to the bytes of one machine.
 func TestKilledShardsContinue(t *testing.T) {
+	t.Parallel()
 	bin := program(t)
 	a, b := shardTrace(t, "a.parquet", 1), shardTrace(t, "b.parquet", 100)
 	args := []string{a, b, "--policy", "lru,fifo,opt,window:2", "--capacity", "1.5x,2x", "--per", "layer"}

@@ -90,17 +90,16 @@ func TestPythonError(t *testing.T) {
 
 // The tests of the package pass, and mypy finds no fault in it.
 func TestPythonPackage(t *testing.T) {
-	python := withPackage(t)
 	if testing.Short() {
 		t.Skip("compiles kvreplay, runs pytest and mypy")
 	}
-	program := filepath.Join(t.TempDir(), "kvreplay")
-	if out, err := exec.Command("go", "build", "-trimpath", "-o", program, "../../cmd/kvreplay").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	t.Parallel()
+	python := tracetest.Python(t, tracetest.PythonPackage("../.."))
+	path, err := filepath.Abs(pythonPackage)
+	fatal.If(t, err)
 	for _, args := range [][]string{{"-m", "pytest"}, {"-m", "mypy", "--cache-dir", os.DevNull}} {
 		c := exec.Command(python, args...)
-		c.Dir, c.Env = pythonPackage, append(os.Environ(), "KVREPLAY="+program, "PYTHONDONTWRITEBYTECODE=1")
+		c.Dir, c.Env = pythonPackage, append(os.Environ(), "PYTHONPATH="+path, "KVREPLAY="+program(t), "PYTHONDONTWRITEBYTECODE=1")
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Errorf("python %v: %v\n%s", args, err, out)
 		}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ import (
 
 // buildProgram builds the real binary in a folder of its own, which TestMain removes.
 var buildProgram = sync.OnceValues(func() (bin string, err error) {
+	programBuilt.Store(true)
 	dir, err := os.MkdirTemp("", "kvreplay-test-")
 	if err != nil {
 		return "", err
@@ -39,7 +41,7 @@ var buildProgram = sync.OnceValues(func() (bin string, err error) {
 
 var (
 	packageFolder string // because tests change the working directory
-	programBuilt  bool
+	programBuilt  atomic.Bool
 )
 
 func TestMain(m *testing.M) {
@@ -50,7 +52,7 @@ func TestMain(m *testing.M) {
 	}
 	packageFolder = dir
 	code := m.Run()
-	if programBuilt {
+	if programBuilt.Load() {
 		if bin, _ := buildProgram(); bin != "" {
 			_ = os.RemoveAll(filepath.Dir(bin))
 		}
@@ -61,7 +63,6 @@ func TestMain(m *testing.M) {
 // program is the real binary, built once for all tests that start or kill it.
 func program(t *testing.T) string {
 	t.Helper()
-	programBuilt = true
 	bin, err := buildProgram()
 	fatal.If(t, err)
 	return bin
@@ -97,7 +98,7 @@ func longTrace(t *testing.T) string {
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 512, BlockTokens: 1, EntryBytes: 656})
 	fatal.If(t, err)
 	for layer := range 10 {
-		s := replaytest.Overlapping(uint64(layer), 8192, 512, 640, 1200, 0.8)
+		s := replaytest.Overlapping(uint64(layer), 8192, 512, 640, 600, 0.8)
 		s.Layer = int32(layer)
 		fatal.If(t, w.Write(s))
 	}
@@ -128,6 +129,7 @@ func rowsOf(t *testing.T, out string) []byte {
 // A run is killed (SIGKILL) at a hundred random moments and restarted each time. It ends with the
 // bytes of an undisturbed run, for any number of workers, and leaves no incomplete file.
 func TestKilledRunsContinue(t *testing.T) {
+	t.Parallel()
 	bin, tracePath := program(t), longTrace(t)
 	calm := filepath.Join(t.TempDir(), "calm")
 	began := time.Now()

@@ -18,6 +18,7 @@ var tutorialPart = regexp.MustCompile("(?s)(?:`(policies/mine/[a-z_]+\\.go)`:\n\
 // TestTutorial follows the tutorial in a copy of the repository: it writes each named Go
 // file and runs each shell block. The last block must find the policy better than LRU.
 func TestTutorial(t *testing.T) {
+	t.Parallel()
 	root := repository(t)
 	text, err := os.ReadFile(filepath.Join(root, "policies", "TUTORIAL.md"))
 	fatal.If(t, err)
