@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -166,12 +165,6 @@ func (it *Iterations) Fetch(blocks, block int64) float64 {
 	return float64(it.r.Model.Layers.Value) * it.r.paged(it.r.fetch, it.r.stored(), blocks, block)
 }
 
-// stored returns the bytes of a token in a layer: its entry, and its key of an indexer.
-func (r *runner) stored() float64 {
-	index, _ := r.held(r.Batch)
-	return float64(r.Model.Entry.Value) + index
-}
-
 // Restore returns the seconds of ByHidden.
 func (it *Iterations) Restore(tokens, block int64) (float64, error) {
 	h, err := it.r.hidden(tokens, block)
@@ -181,31 +174,8 @@ func (it *Iterations) Restore(tokens, block int64) (float64, error) {
 	return h.seconds(&asModelled), nil
 }
 
-// paged returns the time to move a layer's entries of some blocks.
-func (r *runner) paged(path transfer.Path, entry float64, blocks, block int64) float64 {
-	return path.Time(transfer.Request{Descriptors: blocks * max(1, r.Fragments), Bytes: int64(entry) * blocks * block, Launches: 1})
-}
-
-// hidden is the work of ByHidden: the times of a layer's fetch and projection, and the bytes of all
-// layers.
-type hidden struct{ layers, fetch, project, bytes float64 }
-
-// seconds returns the time of all layers. The first overlaps nothing.
-func (h *hidden) seconds(by *Uncertainty) float64 {
-	fetch, project := h.fetch*by[LinkModel], h.project*by[KernelModel]
-	return h.layers*max(fetch, project) + min(fetch, project)
-}
-
-// hidden returns the work of ByHidden for a request.
-func (r *runner) hidden(tokens, block int64) (*hidden, error) {
-	if !r.Model.CachesKeysAndValues() {
-		return nil, fmt.Errorf("resume by hidden states: %s does not cache K and V in FP16: choose swap", r.Model.Name)
-	}
-	e, err := operator.ParseEntry("hidden", r.Model)
-	if err != nil {
-		return nil, err
-	}
-	layers, bytes := float64(r.Model.Layers.Value), e.Bytes(r.Model)
-	_, project := r.operators.Restore(e, operator.Arrivals{Requests: 1, Entries: float64(tokens), Heads: 1})
-	return &hidden{layers, r.paged(r.fetch, bytes, (tokens+block-1)/block, block), project, layers * float64(tokens) * bytes}, nil
+// stored returns the bytes of a token in a layer: its entry, and its key of an indexer.
+func (r *runner) stored() float64 {
+	index, _ := r.held(r.Batch)
+	return float64(r.Model.Entry.Value) + index
 }

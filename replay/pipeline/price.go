@@ -133,6 +133,27 @@ func (r *runner) prepare() error {
 	r.kvpr, _ = r.Schedule.(*schedule.KVPR)
 	r.host, _ = r.Schedule.(*schedule.Host)
 	r.notes = append(r.notes, r.Scaling.Notes...)
+	r.noteWork()
+	if !schedule.Selects(r.Schedule) {
+		r.Selection = operator.Selection{}
+	}
+	r.chooseEntry()
+	r.divideExperts()
+	if err := r.parallelize(); err != nil {
+		return err
+	}
+	if err := r.divideStages(); err != nil {
+		return err
+	}
+	r.noteStated()
+	if err := r.chooseOperators(); err != nil {
+		return err
+	}
+	return r.choosePaths()
+}
+
+// noteWork notes the basis of the model, and the work that the schedule leaves out.
+func (r *runner) noteWork() {
 	if m := r.Model; m.FromConfig() {
 		r.note("model %s is derived from its config.json: %.3g B parameters of %s (%s), entries of %s (%s)", m.Name,
 			float64(m.Parameters.Value)/1e9, m.BytesPerParameter.Value, m.BytesPerParameter.Note, m.Entry.Value, m.Entry.Note)
@@ -152,20 +173,13 @@ func (r *runner) prepare() error {
 	if r.host != nil {
 		r.noteHost()
 	}
-	if !schedule.Selects(r.Schedule) {
-		r.Selection = operator.Selection{}
-	}
 	if a := r.Ahead.Accuracy; a > 0 {
 		r.note("read-ahead: a share of %g of the SSD's reads is assumed known when a layer begins", a)
 	}
-	r.chooseEntry()
-	r.divideExperts()
-	if err := r.parallelize(); err != nil {
-		return err
-	}
-	if err := r.divideStages(); err != nil {
-		return err
-	}
+}
+
+// noteStated notes the remark of the machine's file, and options that differ from the model or the profile.
+func (r *runner) noteStated() {
 	if r.Machine.Note != "" {
 		r.note("%s", r.Machine.Note)
 	}
@@ -178,7 +192,10 @@ func (r *runner) prepare() error {
 	if r.Positions > 0 {
 		r.note("a step decodes %d positions of every request, but has the misses of the profile", r.Positions)
 	}
-	var err error
+}
+
+// chooseOperators sets the prices of operators and the errors of all submodels.
+func (r *runner) chooseOperators() (err error) {
 	if r.lookup, err = operator.ParseLookup(r.Lookup); err != nil {
 		return err
 	}
@@ -189,10 +206,9 @@ func (r *runner) prepare() error {
 	if err != nil {
 		return err
 	}
-	if r.operators, err = operator.New(operator.Config{
-		Machine: r.Machine, Model: r.Model, Selection: r.Selection, Lookup: r.lookup, Threads: r.threads(), Experts: r.Experts,
-		Exchange: r.exchange, Group: r.group, Engine: r.Engine, Dense: schedule.AttendsDensely(r.Schedule),
-	}, r.Kernels); err != nil {
+	config := operator.Config{Machine: r.Machine, Model: r.Model, Selection: r.Selection, Lookup: r.lookup, Threads: r.threads(),
+		Experts: r.Experts, Exchange: r.exchange, Group: r.group, Engine: r.Engine, Dense: schedule.AttendsDensely(r.Schedule)}
+	if r.operators, err = operator.New(config, r.Kernels); err != nil {
 		return err
 	}
 	if note := r.Engine.Note(r.operators.Basis != operator.ByRoofline, r.group != nil); note != "" {
@@ -203,9 +219,10 @@ func (r *runner) prepare() error {
 	}
 	r.factors = r.uncertainty()
 	r.noteExchange(missing)
-	return r.choosePaths()
+	return nil
 }
 
+// chooseEntry sets the form in which misses move.
 func (r *runner) chooseEntry() {
 	if r.Entry != r.entry() {
 		r.note("entry: auto, because the schedule moves no misses")
@@ -293,6 +310,7 @@ func (r *runner) run() (*Result, error) {
 	result := &Result{Machine: r.Machine.Name, Model: r.Model.Name, Cell: r.profile.Cell, Requests: r.profile.Described, Batch: r.Batch, Steps: r.batch.Steps, Experts: r.Experts, TensorParallel: r.TensorParallel, PipelineParallel: r.PipelineParallel, Accept: r.Accept}
 	var times []float64
 	var exposed schedule.Exposure
+	var moved Traffic
 	spent := 0.
 	for step := range r.batch.Steps {
 		if r.Priced != nil {
@@ -315,19 +333,14 @@ func (r *runner) run() (*Result, error) {
 		for c := range x {
 			exposed[c] += x[c]
 		}
-		result.H2D += r.traffic.H2D
-		result.D2H += r.traffic.D2H
-		result.SSD += r.traffic.SSD
-		result.Pieces += r.traffic.Descriptors
-		result.Reads += r.traffic.SSDRequests
+		moved.add(r.traffic)
 		if r.kvpr != nil {
 			result.Recomputed += r.again.Mean
 		}
 	}
 	n := float64(len(times))
-	for _, v := range []*float64{&result.H2D, &result.D2H, &result.SSD, &result.Pieces, &result.Reads, &result.Recomputed} {
-		*v /= n
-	}
+	result.H2D, result.D2H, result.SSD = moved.H2D/n, moved.D2H/n, moved.SSD/n
+	result.Pieces, result.Reads, result.Recomputed = moved.Descriptors/n, moved.SSDRequests/n, result.Recomputed/n
 	for c := range exposed {
 		exposed[c] /= n
 	}

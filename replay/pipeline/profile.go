@@ -475,6 +475,32 @@ func (g *gatherer) layer(id string, layer int32, heads []int32) (sum []Counts, e
 	return sum, nil
 }
 
+// JoinProfiles returns a profile with the requests of several profiles of one policy. They must agree in K,
+// blocks, pins, layers and heads. Requests are numbered by their profile, as in "1:ID".
+func JoinProfiles(profiles []*Profile) (*Profile, error) {
+	if len(profiles) == 0 {
+		return nil, fmt.Errorf("no profiles, expected at least one")
+	}
+	joined := *profiles[0]
+	if len(profiles) == 1 {
+		return &joined, nil
+	}
+	joined.Requests = nil
+	for i, p := range profiles {
+		a, b := &joined.Meta, &p.Meta
+		switch {
+		case a.TopK != b.TopK || a.BlockTokens != b.BlockTokens || a.ListTokens != b.ListTokens || a.Sink != b.Sink || a.Local != b.Local || a.SharedHeads != b.SharedHeads || a.StepTokens != b.StepTokens:
+			return nil, fmt.Errorf("profiles of %s and %s differ in K, blocks, pins or positions: price them apart", a.Trace, b.Trace)
+		case joined.Heads != p.Heads || !slices.Equal(joined.Layers, p.Layers) || joined.Tiered != p.Tiered || joined.Placed != p.Placed:
+			return nil, fmt.Errorf("profiles of %s and %s differ in layers, heads or tiers: price them apart", a.Trace, b.Trace)
+		}
+		for _, r := range p.Requests {
+			joined.Requests = append(joined.Requests, Request{ID: fmt.Sprintf("%d:%s", i, r.ID), Steps: r.Steps})
+		}
+	}
+	return &joined, nil
+}
+
 // Replay runs a job and returns its result with the profiles of its cells, in the order of the cells.
 // They pass through a file in a temporary folder, which is removed.
 func Replay(ctx context.Context, job *replay.Job) (*replay.Result, []*Profile, error) {

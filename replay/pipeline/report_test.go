@@ -20,17 +20,21 @@ func TestCSVNames(t *testing.T) {
 			t.Errorf("column %q, expected lower case with underscores", name)
 		}
 	}
-	object, err := json.Marshal(schedule.Exposure{})
-	fatal.If(t, err)
-	causes := map[string]float64{}
-	fatal.If(t, json.Unmarshal(object, &causes))
-	for cause := range causes {
-		if name := "exposed_" + cause + "_s"; !strings.Contains(out.String(), ","+name+",") {
+	var causes schedule.Exposure
+	for c := range schedule.Causes {
+		if name := "exposed_" + c.Key() + "_s"; !strings.Contains(out.String(), ","+name+",") {
 			t.Errorf("no column %q in %s", name, out.String())
 		}
+		causes[c] = float64(c) + 0.5
 	}
-	if len(causes) != int(schedule.Causes) {
-		t.Errorf("%d causes in %s, expected %d", len(causes), object, schedule.Causes)
+	object, err := json.Marshal(causes)
+	fatal.If(t, err)
+	if !strings.HasPrefix(string(object), `{"compute":0.5,"selection":1.5,`) || !strings.Contains(string(object), `"write_back":4.5,`) {
+		t.Errorf("JSON %s", object)
+	}
+	var again schedule.Exposure
+	if err := json.Unmarshal(object, &again); err != nil || again != causes {
+		t.Errorf("%s reads back as %v: %v", object, again, err)
 	}
 }
 

@@ -3,36 +3,11 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"slices"
 
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
+	"github.com/kvreplay/kvreplay/replay/transfer"
 )
-
-// JoinProfiles returns a profile with the requests of several profiles of one policy. They must agree in K,
-// blocks, pins, layers and heads. Requests are numbered by their profile, as in "1:ID".
-func JoinProfiles(profiles []*Profile) (*Profile, error) {
-	if len(profiles) == 0 {
-		return nil, fmt.Errorf("no profiles, expected at least one")
-	}
-	joined := *profiles[0]
-	if len(profiles) == 1 {
-		return &joined, nil
-	}
-	joined.Requests = nil
-	for i, p := range profiles {
-		a, b := &joined.Meta, &p.Meta
-		switch {
-		case a.TopK != b.TopK || a.BlockTokens != b.BlockTokens || a.ListTokens != b.ListTokens || a.Sink != b.Sink || a.Local != b.Local || a.SharedHeads != b.SharedHeads || a.StepTokens != b.StepTokens:
-			return nil, fmt.Errorf("profiles of %s and %s differ in K, blocks, pins or positions: price them apart", a.Trace, b.Trace)
-		case joined.Heads != p.Heads || !slices.Equal(joined.Layers, p.Layers) || joined.Tiered != p.Tiered || joined.Placed != p.Placed:
-			return nil, fmt.Errorf("profiles of %s and %s differ in layers, heads or tiers: price them apart", a.Trace, b.Trace)
-		}
-		for _, r := range p.Requests {
-			joined.Requests = append(joined.Requests, Request{ID: fmt.Sprintf("%d:%s", i, r.ID), Steps: r.Steps})
-		}
-	}
-	return &joined, nil
-}
 
 // Resumption is the way in which a request comes back to the GPU after its KV left it.
 type Resumption string
@@ -102,4 +77,33 @@ func Resume(ctx context.Context, way Resumption, tokens, block int64, o Options)
 		return resumed(h.bytes, h.seconds)
 	}
 	return nil, fmt.Errorf("resume by %q: expected recompute, swap or hidden", way)
+}
+
+// paged returns the time to move a layer's entries of some blocks.
+func (r *runner) paged(path transfer.Path, entry float64, blocks, block int64) float64 {
+	return path.Time(transfer.Request{Descriptors: blocks * max(1, r.Fragments), Bytes: int64(entry) * blocks * block, Launches: 1})
+}
+
+// hidden is the work of ByHidden: the times of a layer's fetch and projection, and the bytes of all
+// layers.
+type hidden struct{ layers, fetch, project, bytes float64 }
+
+// seconds returns the time of all layers. The first overlaps nothing.
+func (h *hidden) seconds(by *Uncertainty) float64 {
+	fetch, project := h.fetch*by[LinkModel], h.project*by[KernelModel]
+	return h.layers*max(fetch, project) + min(fetch, project)
+}
+
+// hidden returns the work of ByHidden for a request.
+func (r *runner) hidden(tokens, block int64) (*hidden, error) {
+	if !r.Model.CachesKeysAndValues() {
+		return nil, fmt.Errorf("resume by hidden states: %s does not cache K and V in FP16: choose swap", r.Model.Name)
+	}
+	e, err := operator.ParseEntry("hidden", r.Model)
+	if err != nil {
+		return nil, err
+	}
+	layers, bytes := float64(r.Model.Layers.Value), e.Bytes(r.Model)
+	_, project := r.operators.Restore(e, operator.Arrivals{Requests: 1, Entries: float64(tokens), Heads: 1})
+	return &hidden{layers, r.paged(r.fetch, bytes, (tokens+block-1)/block, block), project, layers * float64(tokens) * bytes}, nil
 }

@@ -317,18 +317,3 @@ func (r *Roofline) scoring(scored, more, bytes float64) float64 {
 	c := r.Selection.Cost(r.Model)
 	return r.at(scored*c.flop+more, rate, bytes) + r.at(0, 1, scored*c.scores*4*topkPasses)
 }
-
-// keyHeads returns the number of key heads, 1 if all heads share a latent vector.
-func keyHeads(m *hardware.Model) float64 {
-	if m.Latent != nil {
-		return 1
-	}
-	return float64(m.KVHeads.Value)
-}
-
-func keyDim(m *hardware.Model) float64 {
-	if m.Latent != nil {
-		return float64(m.Latent.KVRank.Value + m.Latent.Rope.Value)
-	}
-	return float64(m.HeadDim.Value)
-}

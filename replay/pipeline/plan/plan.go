@@ -91,7 +91,36 @@ func Search(ctx context.Context, profiles []*pipeline.Profile, o Options) (*Plan
 	if len(o.Schedules) == 0 || len(profiles) == 0 {
 		return nil, errors.New("no schedule or no profile: expected at least one of each")
 	}
-	var pairs []pair
+	pairs, err := o.pairs(profiles)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.search(ctx, pairs); err != nil {
+		return nil, err
+	}
+	var found []Candidate
+	dropped := []Dropped{}
+	var nearest *pair
+	for i := range pairs {
+		p := &pairs[i]
+		if p.found != nil {
+			found = append(found, *p.found)
+			continue
+		}
+		dropped = append(dropped, p.dropped())
+		if nearest == nil || p.refused.tpot < nearest.refused.tpot || nearest.refused.binding == BindsModel {
+			nearest = p
+		}
+	}
+	if len(found) == 0 {
+		return nil, o.nothing(nearest)
+	}
+	return o.planned(found, dropped), nil
+}
+
+// pairs returns the cells and schedules to search. A schedule whose result does not depend on the cell has
+// one of them.
+func (o *Options) pairs(profiles []*pipeline.Profile) (pairs []pair, err error) {
 	for _, s := range o.Schedules {
 		for _, p := range profiles {
 			if !pipeline.Decodes(s, p) {
@@ -99,16 +128,21 @@ func Search(ctx context.Context, profiles []*pipeline.Profile, o Options) (*Plan
 			}
 			pairs = append(pairs, pair{profile: p, schedule: s})
 			if !schedule.HasCell(s) {
-				break // all cells give the same result
+				break
 			}
 		}
 	}
-	if len(pairs) == 0 {
-		if profiles[0].Lossy() {
-			return nil, fmt.Errorf("no schedule decodes with %s: add kept, which serves lossy policies", profiles[0].Cell)
-		}
-		return nil, fmt.Errorf("schedule kept serves lossy policies, and %s keeps all entries: add another schedule", profiles[0].Cell)
+	switch {
+	case len(pairs) > 0:
+		return pairs, nil
+	case profiles[0].Lossy():
+		return nil, fmt.Errorf("no schedule decodes with %s: add kept, which serves lossy policies", profiles[0].Cell)
 	}
+	return nil, fmt.Errorf("schedule kept serves lossy policies, and %s keeps all entries: add another schedule", profiles[0].Cell)
+}
+
+// search finds the best batch of each pair.
+func (o *Options) search(ctx context.Context, pairs []pair) error {
 	var done atomic.Int64
 	progress := func(n int64) {
 		if o.Progress != nil {
@@ -129,38 +163,22 @@ func Search(ctx context.Context, profiles []*pipeline.Profile, o Options) (*Plan
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
+	return group.Wait()
+}
+
+// nothing returns the error of a search in which no pair fits. It names the pair that is nearest to fitting.
+func (o *Options) nothing(nearest *pair) error {
+	if nearest.refused.binding == BindsModel {
+		return fmt.Errorf("schedule %s: %s", nearest.schedule.Name(), nearest.refused.why)
 	}
-	var found []Candidate
-	dropped := []Dropped{}
-	var nearest *pair
-	for i := range pairs {
-		p := &pairs[i]
-		if p.found != nil {
-			found = append(found, *p.found)
-			continue
-		}
-		dropped = append(dropped, p.dropped())
-		if nearest == nil || p.refused.tpot < nearest.refused.tpot || nearest.refused.binding == BindsModel {
-			nearest = p
-		}
+	and, remedy := "", "shorten the context, give more memory, or split the model over GPUs"
+	if o.SLO > 0 {
+		and = " and meets the SLO"
 	}
-	switch {
-	case len(found) > 0:
-	case nearest.refused.binding == BindsModel:
-		return nil, fmt.Errorf("schedule %s: %s", nearest.schedule.Name(), nearest.refused.why)
-	default:
-		and, remedy := "", "shorten the context, give more memory, or split the model over GPUs"
-		if o.SLO > 0 {
-			and = " and meets the SLO"
-		}
-		if nearest.refused.binding == BindsSLO {
-			remedy = "raise the SLO, shorten the context, or take a faster GPU"
-		}
-		return nil, fmt.Errorf("nothing fits%s at the smallest batch; nearest: %s, %s: %s; %s", and, nearest.profile.Cell, nearest.schedule.Name(), nearest.refused.why, remedy)
+	if nearest.refused.binding == BindsSLO {
+		remedy = "raise the SLO, shorten the context, or take a faster GPU"
 	}
-	return o.planned(found, dropped), nil
+	return fmt.Errorf("nothing fits%s at the smallest batch; nearest: %s, %s: %s; %s", and, nearest.profile.Cell, nearest.schedule.Name(), nearest.refused.why, remedy)
 }
 
 // pair is a cell and a schedule with the result of its search.

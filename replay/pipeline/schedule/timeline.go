@@ -355,6 +355,18 @@ func (x Exposure) MarshalJSON() ([]byte, error) {
 	return object, nil
 }
 
+// UnmarshalJSON reads the object that MarshalJSON writes.
+func (x *Exposure) UnmarshalJSON(object []byte) error {
+	seconds := map[string]float64{}
+	if err := json.Unmarshal(object, &seconds); err != nil {
+		return err
+	}
+	for c := range x {
+		x[c] = seconds[Cause(c).Key()]
+	}
+	return nil
+}
+
 // Exposure divides the time until End by cause. While the SMs work, the cause is that of their
 // operation. While they are idle, it is that of the operation on the critical path. So a transfer
 // counts only as far as nothing hides it.
