@@ -194,10 +194,11 @@ func (b *bench) engine(row reproduce.Row, engine, weights, parallel string) serv
 // does not know latent attention. If each GPU has requests of its own, both are numbers of each.
 func tuned(e *serving.Engine, gpus, prompt, output int) (requests, tokens int) {
 	m, n, weight := e.Model, float64(gpus), float64(e.Model.BytesPerParameter.Value)
-	if m.NVFP4 {
-		weight = 0.5 // without scales
+	stored := float64(m.Parameters.Value)
+	if m.NVFP4 { // a stored number has two weights, or is one scale
+		stored, weight = stored*hardware.NVFP4Bytes, 0.5
 	}
-	free := float64(e.Machine.GPU.Memory.Value)*n - float64(m.Parameters.Value)*weight
+	free := float64(e.Machine.GPU.Memory.Value)*n - stored*weight
 	entry := float64(m.Entry.Value)
 	if m.Latent != nil {
 		entry = 2 * float64(m.Hidden.Value) * float64(m.KVHeads.Value/m.QueryHeads.Value)

@@ -136,4 +136,10 @@ func TestTuned(t *testing.T) {
 			t.Errorf("%d + %d tokens: %d requests and %d tokens, expected %d and %d", c[0], c[1], requests, tokens, c[2], c[3])
 		}
 	}
+	// A stored number of NVFP4 is two weights or a scale. So 2e9 weights count 1.125e9 numbers of half a byte, and KV has
+	// 8,965,625 tokens.
+	m.NVFP4 = true
+	if requests, _ := tuned(&e, 1, 30000, 30000); requests != 160 {
+		t.Errorf("%d requests with NVFP4, expected 160", requests)
+	}
 }
