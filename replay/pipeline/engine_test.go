@@ -86,6 +86,30 @@ func TestHostTimesV1(t *testing.T) {
 	}
 }
 
+// A layer next to a part of a prompt takes at least the time to launch its kernels, and others do not. The
+// kernels are those of TestLaunches in package operator.
+func TestEagerLaunches(t *testing.T) {
+	for model, launches := range map[string]float64{"llama-3.1-8b": 32 * 9, "qwen3-30b-a3b": 48 * 16, "deepseek-v3": 3*14 + 58*23} {
+		machine, m := parts(t, "b200", model)
+		e := engineOf(t, "trtllm-pytorch")
+		it, err := NewIterations(t.Context(), Options{Machine: machine, Model: m, Batch: 4, Engine: e, Kernels: fittedKernels(t), Prefill: Prefill{Chunk: 8}}, false)
+		fatal.If(t, err)
+		decoding := Iteration{Decodes: 1, Context: 64, Selected: 64, Outputs: 1}
+		next := decoding
+		next.Chunks = []operator.Chunk{{Tokens: 8}}
+		with, err := it.Seconds(&next)
+		fatal.If(t, err)
+		without, err := it.Seconds(&decoding)
+		fatal.If(t, err)
+		output, err := it.r.operators.Output(1)
+		fatal.If(t, err)
+		near(t, "step of "+model+" next to a prompt", with, launches*e.Eager+output)
+		if without > with {
+			t.Errorf("%s: %g s without a prompt, %g with one", model, without, with)
+		}
+	}
+}
+
 // The CPU takes 1.23 ms for each of 32 layers, which is longer than a layer's computation. The
 // logits come after them.
 func TestEngineLayers(t *testing.T) {

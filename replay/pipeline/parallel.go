@@ -113,7 +113,7 @@ func (r *runner) exchangeExperts() (missing string, err error) {
 	if err != nil {
 		return "", err
 	}
-	r.exchange = operator.NewExchange(r.Model, n, r.Experts, float64(wire.Value))
+	r.exchange = operator.NewExchange(r.Model, n, r.Experts, float64(wire.Value), r.Engine != nil && r.Engine.Gathers)
 	return "", nil
 }
 
@@ -130,7 +130,7 @@ func (r *runner) noteExchange(missing string) {
 	if r.Experts > collective.Most {
 		between = fmt.Sprintf(" and %s between hosts", r.Machine.NetworkBandwidth.Value)
 	}
-	r.note("dispatch and combine of experts on %d GPUs: derived from constants of %s%s", r.Experts,
+	r.note("%s of experts on %d GPUs: derived from constants of %s%s", r.exchange.Program(), r.Experts,
 		strings.Join(r.exchange.Basis(), " and "), between)
 }
 

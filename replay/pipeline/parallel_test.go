@@ -242,6 +242,31 @@ func TestExpertExchangeByHand(t *testing.T) {
 	}
 }
 
+// With trtllm-pytorch each of 8 GPUs gets the tokens of all by an all-gather, and experts of the busiest take longer.
+// On one GPU neither counts.
+func TestGatheredExperts(t *testing.T) {
+	p, o := expertOptions(t, 8)
+	o.Engine, o.Kernels = engineOf(t, "trtllm-pytorch"), fittedKernels(t)
+	r, err := newRunner(t.Context(), p, o)
+	fatal.If(t, err)
+	dispatch, combine := r.exchange.Seconds(16, false)
+	n, err := o.Network(o.Machine, 8)
+	fatal.If(t, err)
+	numbers := 8 * 16 * float64(o.Model.Hidden.Value)
+	near(t, "all-gather of FP8 with scales", dispatch, n.ReduceScatter(8, numbers*(1+4./128)))
+	near(t, "reduce-scatter of BF16", combine, n.ReduceScatter(8, numbers*2))
+	notes := strings.Join(r.notes, "\n")
+	for _, want := range []string{"all-gather and reduce-scatter of experts on 8 GPUs", "the busiest of 8 GPUs has 1.37 times"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("notes lack %q: %s", want, notes)
+		}
+	}
+	o.Experts = 1
+	if r, err = newRunner(t.Context(), p, o); err != nil || strings.Contains(strings.Join(r.notes, "\n"), "the busiest of") {
+		t.Errorf("one GPU has the notes %q (%v)", r.notes, err)
+	}
+}
+
 // Notes name the constants of an exchange, or the missing number.
 func TestExpertExchangeNotes(t *testing.T) {
 	for want, change := range map[string]func(o *Options){

@@ -211,6 +211,9 @@ func (r *runner) chooseOperators() (err error) {
 	if r.operators, err = operator.New(config, r.Kernels); err != nil {
 		return err
 	}
+	if busiest := config.Busiest(); busiest > 1 && r.operators.Basis != operator.ByRoofline {
+		r.note("routed experts: the busiest of %d GPUs has %.2f times their mean tokens", r.Experts, busiest)
+	}
 	if note := r.Engine.Note(r.operators.Basis != operator.ByRoofline, r.group != nil); note != "" {
 		r.note("%s", note)
 	}

@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"math"
+
 	"github.com/kvreplay/kvreplay/replay/collective"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
@@ -40,6 +42,7 @@ func (g *Group) GatherLogits(queries float64) float64 {
 type Exchange struct {
 	network           *collective.Network
 	gpus, active      int     // active: experts of a token
+	gathers           bool    // see Engine.Gathers
 	wire              float64 // rate to GPUs of other hosts, bytes/s
 	dispatch, combine float64 // bytes of a query token
 }
@@ -49,9 +52,10 @@ const scaleBlock = 128
 
 // NewExchange returns the exchange of a model's experts. Models with weights of one byte dispatch
 // FP8 with scales, those with NVFP4 weights NVFP4, others BF16. All combine BF16, as DeepEP does.
-func NewExchange(m *hardware.Model, n *collective.Network, gpus int, wire float64) *Exchange {
+// gathers is Engine.Gathers.
+func NewExchange(m *hardware.Model, n *collective.Network, gpus int, wire float64, gathers bool) *Exchange {
 	numbers := float64(m.MoE.Active.Value) * float64(m.Hidden.Value)
-	x := &Exchange{n, gpus, int(m.MoE.Active.Value), wire, numbers * hardware.HalfBytes, numbers * hardware.HalfBytes}
+	x := &Exchange{n, gpus, int(m.MoE.Active.Value), gathers, wire, numbers * hardware.HalfBytes, numbers * hardware.HalfBytes}
 	switch {
 	case m.NVFP4:
 		x.dispatch = numbers * hardware.NVFP4Bytes
@@ -67,10 +71,40 @@ func (x *Exchange) Seconds(queries float64, prompts bool) (dispatch, combine flo
 	switch {
 	case x == nil:
 		return 0, 0
+	case x.gathers: // each GPU gets the tokens of all, once
+		all := queries * float64(x.gpus) / float64(x.active)
+		return x.network.ReduceScatter(x.gpus, all*x.dispatch), x.network.ReduceScatter(x.gpus, all*x.combine)
 	case prompts:
 		return x.network.Forward(x.gpus, x.active, queries*x.dispatch, x.wire), x.network.Forward(x.gpus, x.active, queries*x.combine, x.wire)
 	}
 	return x.network.Exchange(x.gpus, queries*x.dispatch, x.wire), x.network.Exchange(x.gpus, queries*x.combine, x.wire)
+}
+
+// Program names the programs of the exchange.
+func (x *Exchange) Program() string {
+	if x.gathers {
+		return "all-gather and reduce-scatter"
+	}
+	return "dispatch and combine"
+}
+
+// Busiest returns the tokens of the busiest of the GPUs that share routed experts, divided by their mean. It
+// is 1 on one GPU, and without Engine.Skew.
+func (c *Config) Busiest() float64 {
+	if c.Engine == nil || c.Experts < 2 {
+		return 1
+	}
+	return busiest(c.Engine.Skew, c.Experts, float64(c.Model.MoE.Experts.Value))
+}
+
+// busiest is Busiest of some GPUs and experts. Tokens of a GPU are log-normal, as measured
+// (https://github.com/deepseek-ai/DeepEP/pull/393). skew is Engine.Skew. The greatest of several values is
+// the median one of that rank (Blom, Statistical Estimates, 1958).
+func busiest(skew float64, gpus int, experts float64) float64 {
+	n := float64(gpus)
+	variance := math.Log1p(skew * skew * n / experts)
+	rank := (n - 0.375) / (n + 0.25)
+	return math.Exp(math.Sqrt(2*variance)*math.Erfinv(2*rank-1) - variance/2)
 }
 
 // Basis names the sources of the constants of the network.

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"math"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
@@ -12,12 +13,12 @@ import (
 // An exchange of a model with 6 experts a token and 2048 numbers of 2 B.
 func TestExchangedBytes(t *testing.T) {
 	m := pipelinetest.Model(t, "deepseek-v2-lite")
-	x := NewExchange(m, nil, 2, 0)
+	x := NewExchange(m, nil, 2, 0, false)
 	near(t, "BF16 weights", x.dispatch, 6*2048*2)
 	near(t, "combine", x.combine, x.dispatch)
 	four := *m
 	four.NVFP4, four.BytesPerParameter.Value = true, hardware.NVFP4Bytes
-	x = NewExchange(&four, nil, 2, 0)
+	x = NewExchange(&four, nil, 2, 0, false)
 	near(t, "NVFP4 weights", x.dispatch, 6*2048*0.5625)
 	near(t, "combine of NVFP4 weights", x.combine, 6*2048*2)
 }
@@ -40,4 +41,17 @@ func TestSampledLogits(t *testing.T) {
 	if !(few < divided && divided < whole) {
 		t.Errorf("output takes %g s on one GPU, %g s on 8, %g s with an eighth of the logits", whole, divided, few)
 	}
+}
+
+// TensorRT-LLM measured its tokens of 32 GPUs, and of 36 with a load balancer. The greatest is 2.56 and 1.115 times
+// the mean. The second ones have 288 experts, some of them twice. Source: examples/wide_ep/ep_load_balancer/README.md,
+// https://github.com/NVIDIA/TensorRT-LLM.
+func TestBusiest(t *testing.T) {
+	if have := busiest(engineOf(t, "trtllm-pytorch").Skew, 32, 256); math.Abs(have/2.564-1) > 0.12 {
+		t.Errorf("%g, measured 2.564", have)
+	}
+	if have := busiest(53.976442/1024*math.Sqrt(8), 36, 288); math.Abs(have/1.115-1) > 0.01 {
+		t.Errorf("%g with a load balancer, measured 1.115", have)
+	}
+	near(t, "even experts", busiest(0, 8, 128), 1)
 }

@@ -2,11 +2,13 @@ package operator
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/collective"
+	"github.com/kvreplay/kvreplay/replay/kernel"
 )
 
 // Engine is the time that a serving engine or a research framework adds to kernels. Its numbers are
@@ -37,6 +39,14 @@ type Engine struct {
 	Apart bool
 	// Start is the time of the CPU to start an all-reduce, in seconds. It adds to Layer, twice a layer.
 	Start float64
+	// Eager is the time in which the CPU launches a kernel of a step with parts of prompts, in seconds. CUDA graphs
+	// then do not count.
+	Eager float64
+	// Gathers is set if GPUs that share routed experts exchange tokens by an all-gather and a reduce-scatter.
+	Gathers bool
+	// Skew is the standard deviation of the tokens that routed experts get, divided by their mean. It counts if
+	// several GPUs share them.
+	Skew float64
 }
 
 // Two runs of the PyTorch backend of TensorRT-LLM that the CPU limits. Their sources stand at engines.
@@ -44,6 +54,20 @@ const (
 	pyTorchFew, pyTorchMany         = 64., 1536.                   // requests
 	pyTorchFewStep, pyTorchManyStep = pyTorchFew / 13806, 45.11e-3 // seconds
 	pyTorchRequest                  = (pyTorchManyStep - pyTorchFewStep) / (pyTorchMany - pyTorchFew)
+)
+
+// A step of DeepSeek-R1 on eight B200, and its time without CUDA graphs divided by that with them. The CPU then
+// launches the kernels of launches. The sources stand at engines.
+const (
+	graphsStep, eagerSteps = 1 / 11.9263, 1.22
+	deepSeekLaunches       = 3*14 + 58*23
+)
+
+// Tokens of 32 GPUs with 8 experts of DeepSeek-R1 each, measured with TensorRT-LLM without its load balancer.
+// Those of an expert follow if experts are independent. The source stands at engines.
+const (
+	gpuTokens, gpuDeviation = 1024, 491.651199 // mean and standard deviation of a GPU's tokens
+	gpuExperts              = 8
 )
 
 // engines are in the order of help.
@@ -91,6 +115,17 @@ const (
 // GB200 with 1536 requests. Sources: TensorRT-LLM, issue 13957 and pull request 10273,
 // https://github.com/NVIDIA/TensorRT-LLM/pull/10273.
 //
+// The backend captures graphs of steps without prompts. DeepSeek-R1 in NVFP4 decodes 11.93 tokens/s for each of 3072
+// requests on eight B200. Graphs raise that by 22 %. Sources: TensorRT-LLM, docs/source/blogs,
+// Best_perf_practice_on_DeepSeek-R1_in_TensorRT-LLM.md, commit 01c4ece9, and
+// tech_blog/blog3_Optimizing_DeepSeek_R1_Throughput_on_NVIDIA_Blackwell_GPUs.md, commit 02643c1f,
+// https://github.com/NVIDIA/TensorRT-LLM.
+//
+// GPUs with requests of their own gather
+// tokens by NCCL and scatter the sums (allgather and reducescatter of fused_moe_cutlass.py). The tokens of GPUs
+// differ. Sources: TensorRT-LLM, tensorrt_llm/_torch/modules/fused_moe/fused_moe_cutlass.py, commit 000a01de, and
+// examples/wide_ep/ep_load_balancer/README.md, commit 2a595f81, https://github.com/NVIDIA/TensorRT-LLM.
+//
 // vLLM has its own all-reduce kernels since v0.3 (pull request 2192). SGLang has such kernels too, and gpt-fast
 // those of PyTorch (ENABLE_INTRA_NODE_COMM in its README). TensorRT-LLM has its own. The builds of v0.6.1 in
 // docs/source/performance.md leave them out (--use_custom_all_reduce), and those of NeMo's export too
@@ -105,7 +140,8 @@ var engines = []*Engine{
 	{Name: "graphs", Text: "CUDA graphs, CPU work hidden (vLLM since 0.14, SGLang)", Gap: 0.5e-6, Reduces: collective.Kernels},
 	{Name: "trtllm", Text: "as graphs, with a kernel of its own for decoding next to prompts (TensorRT-LLM)", Gap: 0.5e-6, Reduces: collective.Kernels, Apart: true},
 	{Name: "trtllm-pytorch", Text: "TensorRT-LLM's PyTorch backend (0.19 to 1.1), whose CPU may take longer than the GPU", Gap: 0.5e-6, Reduces: collective.Kernels, Apart: true,
-		Host: pyTorchFewStep - pyTorchFew*pyTorchRequest, HostRequest: pyTorchRequest},
+		Host: pyTorchFewStep - pyTorchFew*pyTorchRequest, HostRequest: pyTorchRequest,
+		Eager: eagerSteps * graphsStep / deepSeekLaunches, Gathers: true, Skew: gpuDeviation / gpuTokens * math.Sqrt(gpuExperts)},
 	{Name: "cpp", Text: "C++ without CUDA graphs (FasterTransformer, LMDeploy 0.1, TensorRT-LLM 0.6)", Gap: 0.9e-6, Layer: 9 * 3.8e-6, Start: 4.2e-6},
 	{Name: "vllm-0.8", Text: "vLLM 0.8 to 0.13 (V1), whose GPU waits for the CPU between steps", Gap: 0.5e-6, Step: 0.784e-3, Token: 18.4e-6, Reduces: collective.Kernels},
 	{Name: "vllm-0.6", Text: "vLLM 0.6 and 0.7, whose GPU waits longer", Gap: 0.5e-6, Step: 0.975e-3, Token: 42.5e-6, Reduces: collective.Kernels, Apart: true},
@@ -157,6 +193,9 @@ func (e *Engine) Note(kernels, divided bool) string {
 	if e.Host > 0 {
 		parts = append(parts, fmt.Sprintf("the layers take at least %.3g ms a step and %.3g us a request", 1e3*e.Host, 1e6*e.HostRequest))
 	}
+	if e.Eager > 0 {
+		parts = append(parts, fmt.Sprintf("at least %.3g us a kernel next to prompts", 1e6*e.Eager))
+	}
 	if e.Token > 0 {
 		parts = append(parts, fmt.Sprintf("%.3g us more a token", 1e6*e.Token))
 	}
@@ -186,14 +225,33 @@ func (e *Engine) Sums() collective.Method {
 	return e.Reduces
 }
 
-// launched are operators of an engine.
+// launches returns the number of kernels of a layer: norms, products, rotary embedding, attention and the FFN.
+func (r *Roofline) launches(layer int) float64 {
+	m := r.Model
+	sum := 4 + len(r.first) + len(r.second) + len(r.out)
+	if m.Latent != nil || m.QKNorm {
+		sum += 2
+	}
+	const dense = 3 // two products and an activation
+	stored, active := m.FFNParameters(layer)
+	if stored == active {
+		return float64(sum + dense)
+	}
+	if sum += 2 + kernel.ExpertKernels; m.MoE.Shared.Value > 0 {
+		sum += dense + 1
+	}
+	return float64(sum)
+}
+
+// launched are operators of an engine whose CPU takes time.
 type launched struct {
 	Pricer
 	Config
+	roofline *Roofline
 }
 
 // Layer makes the last operator of a layer longer until the CPU has launched the layer with its
-// all-reduces. A layer also takes at least its part of Engine.Host. The CPU does not run ahead while the GPU waits
+// all-reduces, or its kernels next to prompts. A layer also takes at least its part of Engine.Host. The CPU does not run ahead while the GPU waits
 // for a fetch.
 func (c *launched) Layer(layer int, l *Load) (o Times, err error) {
 	if o, err = c.Pricer.Layer(layer, l); err != nil {
@@ -206,6 +264,9 @@ func (c *launched) Layer(layer int, l *Load) (o Times, err error) {
 		busy += o.Select + o.Attend
 	}
 	launch := e.Launch(c.Group != nil)
+	if len(l.Chunks) > 0 {
+		launch = max(launch, e.Eager*c.roofline.launches(layer)-o.Dispatch-o.Combine)
+	}
 	o.Post += max(0, launch-busy)
 	if e.Host > 0 {
 		host := (e.Host + e.HostRequest*(l.Requests+float64(len(l.Chunks)))) / float64(c.Model.Layers.Value)

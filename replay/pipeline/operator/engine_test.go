@@ -47,6 +47,27 @@ func TestHostTimes(t *testing.T) {
 	}
 }
 
+// By hand: layers of Llama have 9 kernels. Those of Qwen3 30B A3B have two norms more, and 8 kernels of experts in
+// place of three. DeepSeek-V3 has three layers of 14 and 58 of 23.
+func TestLaunches(t *testing.T) {
+	for model, want := range map[string]float64{"llama-3.1-8b": 32 * 9, "qwen3-30b-a3b": 48 * 16, "deepseek-v3": deepSeekLaunches} {
+		machine, m := parts(t, "b200", model)
+		r, sum := NewRoofline(Config{Machine: machine, Model: m}), 0.
+		for layer := range int(m.Layers.Value) {
+			sum += r.launches(layer)
+		}
+		near(t, "kernels of "+model, sum, want)
+	}
+	near(t, "DeepSeek-R1 without graphs", deepSeekLaunches*engineOf(t, "trtllm-pytorch").Eager, 1.22/11.9263)
+}
+
+func engineOf(t *testing.T, name string) *Engine {
+	t.Helper()
+	e, err := ParseEngine(name)
+	fatal.If(t, err)
+	return e
+}
+
 func TestParseEngine(t *testing.T) {
 	if e, err := ParseEngine(DefaultEngine); err != nil || e.Name != "graphs" {
 		t.Errorf("%v, %v", e, err)

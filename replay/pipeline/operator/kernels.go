@@ -17,6 +17,7 @@ type Fitted struct {
 	sampled   float64                   // logits of a query that the sampler reads
 	gap       float64                   // idle time after a kernel, in seconds
 	apart     bool                      // of Engine
+	busiest   float64                   // tokens of the busiest GPU of routed experts ÷ mean
 	known     map[kernel.Kernel]float64 // times of earlier calls
 	layers    map[layerKey]layerKernels // of earlier calls
 	outputs   map[float64]float64       // by queries, of earlier calls
@@ -51,7 +52,7 @@ type layerKey struct {
 
 // NewFitted returns the kernel model of a GPU for the roofline's model.
 func NewFitted(r *Roofline, e *kernel.Estimator) *Fitted {
-	f := &Fitted{roofline: r, estimator: e, sampled: float64(r.Model.Vocabulary.Value), known: map[kernel.Kernel]float64{}, layers: map[layerKey]layerKernels{}, outputs: map[float64]float64{}}
+	f := &Fitted{roofline: r, estimator: e, busiest: r.Busiest(), sampled: float64(r.Model.Vocabulary.Value), known: map[kernel.Kernel]float64{}, layers: map[layerKey]layerKernels{}, outputs: map[float64]float64{}}
 	if r.Group != nil {
 		f.sampled = r.Group.Vocabulary
 	}
@@ -315,7 +316,7 @@ func (f *Fitted) feedForward(layer int, tokens, expertTokens float64) float64 {
 	if shared := float64(e.Shared.Value); shared > 0 {
 		sum += f.dense(tokens, shared*wide) + f.seconds(kernel.NewAdd(tokens, hidden))
 	}
-	experts := kernel.NewExperts(expertTokens, expertTokens*float64(e.Active.Value), f.roofline.touched(expertTokens), hidden, wide,
+	experts := kernel.NewExperts(expertTokens, f.busiest*expertTokens*float64(e.Active.Value), f.roofline.touched(expertTokens), hidden, wide,
 		float64(m.FFNMatrices.Value), m.WeightBytes(hardware.Experts))
 	experts.FP4 = m.FP4(hardware.Experts)
 	return sum + f.seconds(experts) + (kernel.ExpertKernels-1)*f.gap

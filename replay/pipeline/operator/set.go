@@ -57,7 +57,7 @@ func New(c Config, kernels kernel.Source) (*Set, error) {
 		}
 	}
 	if c.Engine != nil {
-		s.Pricer = &launched{s.Pricer, c}
+		s.Pricer = &launched{s.Pricer, c, s.roofline}
 	}
 	return s, nil
 }
