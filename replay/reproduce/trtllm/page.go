@@ -30,7 +30,9 @@ The first errors of each version were blind: they came before any change that th
 
 - Before those of 0.17, kvreplay had no system without preemption, so the system was ` + "`vllm-recompute`" + `. At most 2,048 requests and 8,192 tokens were in an iteration. Afterwards kvreplay got NVIDIA's policy and limits, from NVIDIA's page and code.
 - Before those of later versions, NVFP4 weights became 16 bits before a product, and the CPU took no time. Afterwards kvreplay got FP4 products, at rates that [DeepGEMM](https://github.com/deepseek-ai/DeepGEMM/pull/348) measured on a B200 and [CUTLASS](https://github.com/NVIDIA/cutlass/pull/3272) on an RTX PRO 6000. The engine ` + "`trtllm-pytorch`" + ` got the time of its CPU from two other runs. The machine ` + "`gb200`" + ` was added before, with rates of its data sheet alone. Now it has the share of them that a B200 reaches.
-- Some errors grew, because two had cancelled: those of qwen3-235b-a22b on RTX PRO 6000 and GB200, of qwen3-30b-a3b on GB200, and the signed median of version 0.20.
+- After the errors of version 1.1 were known, the limits of NVFP4 models count stored numbers, as NVIDIA's rule does. Experts of version 1.0 on several GPUs now have requests of their own, as an option there says. Version 1.1 states that too, and the three throughputs in both versions differ by less than 4 %.
+- Then the engine ` + "`trtllm-pytorch`" + ` got launches without CUDA graphs, collectives of experts and uneven loads of experts. Experts load [NVFP4 weights](../kernel/README.md#routed-experts-without-waits) without waits. The [sources](../pipeline/OPERATORS.md#pytorch-backend-of-tensorrt-llm) are other measurements.
+- Some errors grew, because two had cancelled: those of qwen3-235b-a22b, those of qwen3-30b-a3b on two RTX PRO 6000, and the signed median of version 0.20.
 
 ## Large errors
 
@@ -38,9 +40,9 @@ The first errors of each version were blind: they came before any change that th
 - GPUs exchange over PCIe. Several L40S are modelled too slow, and one L40S too fast. The causes are unknown.
 - The load is near the most that the GPUs can serve, as with llama-3.1-70b at 32 requests/s. There a small error of the throughput is a large one of the latency.
 - ITL of version 0.14 is too short in most runs. The CPU and the HTTP server take time that engine ` + "`trtllm`" + ` does not count, which is a part of the cause.
-- The CPU limits qwen3-30b-a3b on B200 and GB200. NVIDIA's figures of short requests are smaller on GB200, so its CPU is slower than those of which the engine has the time.
-- Experts on several GPUs: kvreplay spreads tokens evenly over experts, and GPUs do not wait for each other's prompts. In version 1.1 that makes most rows too fast. The causes for deepseek-v3 are unknown.
-- Version 1.0 states tensor parallelism for experts, but also an option that divides requests. kvreplay divides the experts' width. If each GPU had its own requests, the 56 throughputs of experts on several GPUs would be too large, with a median |error| of 35 %. Now they are too small, with 24 %.
+- The CPU limits qwen3-30b-a3b on B200 and GB200. Prompts of 2,048 tokens and more are too fast there, for reasons unknown. NVIDIA's figures of short requests are smaller on GB200, so its CPU is slower than those of which the engine has the time.
+- Experts on several GPUs: steps of Qwen3 are too short by 0.1 to 0.2 ms a layer. Rates are then too high, by about 20 % on two GPUs, 30 % on four and 45 % on eight. The cause is unknown.
+- Prompts and attention of deepseek-v3 on H200 are too fast, for reasons unknown.
 
 `
 
