@@ -48,7 +48,7 @@ var allowed = []struct {
 	{"replay/collective", []string{"replay/hardware"}},
 	{"replay/transfer", []string{"replay/hardware", "trace"}},
 	{"replay/transfer/fit", []string{"replay/hardware", "replay/transfer"}},
-	{"replay/pipeline", []string{"metrics/result", "policies", "replay", "replay/collective", "replay/hardware", "replay/kernel", "replay/pipeline/operator", "replay/pipeline/schedule", "replay/transfer"}},
+	{"replay/pipeline", []string{"metrics/result", "policies", "replay", "replay/collective", "replay/hardware", "replay/kernel", "replay/pipeline/operator", "replay/pipeline/schedule", "replay/setting", "replay/transfer"}},
 	{"replay/pipeline/operator", []string{"policies", "replay/collective", "replay/hardware", "replay/kernel"}},
 	{"replay/pipeline/pipelinetest", []string{"policies/all", "replay", "replay/hardware", "replay/pipeline/schedule", "trace"}},
 	{"replay/pipeline/plan", []string{"metrics/result", "replay/hardware", "replay/pipeline", "replay/pipeline/schedule"}},
