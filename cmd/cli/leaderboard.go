@@ -398,7 +398,7 @@ func (t *rowTimer) Model() board.TimeModel {
 		notes = append(notes, fmt.Sprintf("a TPOT is within %s %%. The errors move all policies alike, so they do not change their order", within))
 	}
 	for _, n := range slices.Sorted(slices.Values(t.assumed)) {
-		notes = append(notes, strings.TrimSuffix(n, ", but the misses of the profile"))
+		notes = append(notes, strings.TrimSuffix(n, ", with the misses of the profile"))
 	}
 	return board.TimeModel{Hardware: o.Machine.Name, Model: strings.Join(slices.Sorted(slices.Values(t.shapes)), ", "), Schedule: o.Schedule.Name(), Batch: o.Batch, Labels: t.labels, Assumptions: notes}
 }

@@ -187,7 +187,7 @@ func (r *runner) noteStated() {
 		r.note("a context of %d tokens exceeds the %d of %s", r.Context, limit, r.Model.Name)
 	}
 	if r.Context > 0 {
-		r.note("every request has a context of %d tokens, but the misses of the profile", r.Context)
+		r.note("every request has a context of %d tokens, with the misses of the profile", r.Context)
 	}
 	if r.Positions > 0 {
 		r.note("a step decodes %d positions of every request, but has the misses of the profile", r.Positions)
