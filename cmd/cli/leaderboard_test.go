@@ -156,7 +156,7 @@ func TestLeaderboardColdAndWarmed(t *testing.T) {
 		t.Errorf("exit %d, stderr %q:\n%s", code, errs, out)
 	}
 	code, out, errs = runBoard(coldRows(t, `"policy":"s3fifo"`))
-	for _, want := range []string{"cold starts (40 of 270 rows) have a board of their own, and one of the two boards fails: cold starts: leaderboard: no rows of policy opt", "choose with --where warmup=cold or --where warmup!=cold"} {
+	for _, want := range []string{"cold starts (40 of 270 rows) have a board of their own, and one of the two boards fails: cold starts: no rows of policy opt", "choose with --where warmup=cold or --where warmup!=cold"} {
 		if code != exitFailed || out != "" || !strings.Contains(errs, want) {
 			t.Errorf("exit %d, stdout %q, stderr %q; want %q", code, out, errs, want)
 		}
