@@ -115,6 +115,9 @@ func (t Table) spellings() []names.Name {
 // name is an error that offers the nearest names.
 func (t Table) Parse(text string) (Spec, error) {
 	name, options, _ := strings.Cut(text, ":")
+	if strings.HasSuffix(name, ".py") {
+		return Spec{}, fmt.Errorf("policy %.60q is a file, expected a name. --policy \"exec:python3 FILE\" runs a file", text)
+	}
 	name, err := names.Find("policy", name, t.spellings())
 	if err != nil {
 		return Spec{}, err

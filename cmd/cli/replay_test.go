@@ -140,6 +140,7 @@ func TestBadInput(t *testing.T) {
 		"warm-up nonsense":      {[]string{good, "--warmup", "hot"}, 2, []string{`warm-up "hot"`, "staging"}},
 		"options of a group":    {[]string{good, "--policy", "all:kin=0.1"}, 2, []string{`policy "all:kin=0.1"`, "all takes no options"}},
 		"unknown group":         {[]string{good, "--policy", "lossi"}, 2, []string{"unknown policy", "among the groups, did you mean lossy?"}},
+		"file as a policy":      {[]string{good, "--policy", "mine.py:Mine"}, 2, []string{`"mine.py:Mine" is a file`, "exec:python3 FILE"}},
 		"unknown policy":        {[]string{good, "--policy", "lookahed"}, 2, []string{"unknown policy", "did you mean lookahead?", "known: "}},
 		"policy options":        {[]string{good, "--policy", "window:many"}, 2, []string{"window:N"}},
 		"policy misspelt":       {[]string{good, "--policy", "LRUU"}, 2, []string{`unknown policy "LRUU", did you mean lrfu or lru?`}},

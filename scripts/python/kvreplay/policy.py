@@ -208,6 +208,8 @@ def _new_step() -> Step:
 
 
 def _answer(policy: Policy, source: BinaryIO, answers: BinaryIO) -> None:
+    if isinstance(policy.needs, str):
+        raise TypeError(f'needs is the text "{policy.needs}", expected a tuple, as in ("scores",)')
     optional = [name for name, asked in _COLUMNS if set(asked) & set(policy.needs)]
     with_scores = "scores" in policy.needs
     streams = [policy] + [copy.deepcopy(policy) for _ in range(policy.streams - 1)]

@@ -30,6 +30,14 @@ def test_replay_is_a_data_frame():
     assert (misses["lru"] == misses[f"{LRU}:LRU"]).all() and (misses["opt"] < misses["lru"]).all()
 
 
+def test_needs_is_no_text():
+    class Forgotten(Recorder):
+        needs = "scores"
+
+    with pytest.raises(TypeError, match="expected a tuple"):
+        _answer(Forgotten(), io.BytesIO(), io.BytesIO())
+
+
 def test_board_time_and_comparison(tmp_path):
     trace = ROOT / "datasets/bundled/smollm2_multi_news_8k.parquet"
     rows = tmp_path / "rows"
