@@ -51,11 +51,11 @@ func TestTableTellsTiersApart(t *testing.T) {
  a      lru@2x                dram  lru     2x        all      100     0     100     0.0 %
  a      lru@2x > dram=lru@2x  ssd   lru     2x        all      100    40      60    40.0 %
 
- trace  above                 bytes/step
-─────────────────────────────────────────
- a                                   n/a
- a      lru@2x                       n/a
- a      lru@2x > dram=lru@2x         n/a
+ trace  above                 tier  policy  capacity  part  bytes/step
+───────────────────────────────────────────────────────────────────────
+ a                            gpu   lru     2x        all          n/a
+ a      lru@2x                dram  lru     2x        all          n/a
+ a      lru@2x > dram=lru@2x  ssd   lru     2x        all          n/a
 `
 	if got := tableText(t, rows...); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
