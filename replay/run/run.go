@@ -163,7 +163,7 @@ func Run(ctx context.Context, f *trace.File, o Options) (*Result, error) {
 
 // Run does the work. The rows are the same with any number of workers and after any number of
 // interruptions. A cancelled context ends in an *Interrupted after the current cells. The counts of
-// finished units are kept.
+// finished chunks are kept.
 func (j *Job) Run(ctx context.Context) (*Result, error) {
 	p := j.plan
 	if p.opt.Profile != nil {
