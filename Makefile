@@ -118,7 +118,7 @@ portable: ## what documents state to the digit, from a build that rounds sums of
 # the tests of commands that share files and memory run. Of the others, tests are left out that try many
 # settings, damages or programs with the same goroutines as the rest.
 SIDE := Batch|Shard|S3|ServeRepeats|AddUp|Stopped|CtrlC|DiskFull|TwoRuns|Progress|LeaderboardOut|SyntheticOverlap|Plan
-ALONE := AgreeWithReferee|RunOf|RunGrows|FlippedBits|FormatExamples|PythonReads|ReadPython|PythonHalves
+ALONE := RatiosAreMultiplied|TestIntervals|TestCoverage|TestLevel|BoundsKeepP|AgreeWithReferee|RunOf|RunGrows|FlippedBits|FormatExamples|PythonReads|ReadPython|PythonHalves
 race: ## the race detector. Two parts run side by side, because the tests of a package use one processor
 	@$(MAKE) --no-print-directory --output-sync -j 2 race-commands race-packages
 
