@@ -179,10 +179,11 @@ func decode(text []byte) (*Batch, error) {
 	if err := line.Decode(&h); err != nil {
 		return nil, err
 	}
+	lines := bytes.Count(text, []byte("\n")) - 1
 	switch {
 	case h.Schema != Schema:
 		return nil, fmt.Errorf("has schema %d, this program reads %d: use the program that made it", h.Schema, Schema)
-	case h.Traces < 0 || h.Shards < 0 || h.Traces+h.Shards > bytes.Count(text, []byte("\n"))-1:
+	case h.Traces < 0 || h.Shards < 0 || h.Traces > lines || h.Shards > lines-h.Traces:
 		return nil, fmt.Errorf("states %d traces and %d shards, and has fewer lines", h.Traces, h.Shards)
 	}
 	b.Arguments, b.Engine, b.Traces, b.Shards = h.Arguments, h.Engine, make([]Trace, h.Traces), make([]Shard, h.Shards)
