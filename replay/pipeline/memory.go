@@ -207,14 +207,16 @@ func mosts(p *Profile) [][]most {
 				all[i][l].resident, all[i][l].lower = layers[l][above].Resident, layers[l][lower].Below
 			}
 		}
-		for l, steps := range layers {
-			all[i][l].resident = max(all[i][l].resident, p.allocated(&steps[0]))
+		size := p.allocated(&layers[0][0])
+		for l := range layers {
+			all[i][l].resident = max(all[i][l].resident, size)
 		}
 	}
 	return all
 }
 
-// allocated returns the blocks of a layer's caches of fixed size, at their largest if they grow. It
+// allocated returns the blocks of a layer's caches of fixed size, at their largest if they grow. All
+// layers of a request have the prompt that first states. It
 // returns 0 for a policy without capacity. It also returns 0 for a size that the text does not state:
 // memory that streams divide, the peak of another policy, or a plan.
 func (p *Profile) allocated(first *Counts) int64 {
@@ -222,9 +224,7 @@ func (p *Profile) allocated(first *Counts) int64 {
 	if err != nil {
 		return 0
 	}
-	if later := capacity.Later(); len(later) > 0 {
-		capacity = later[len(later)-1].Capacity
-	}
+	capacity = capacity.Last()
 	switch capacity.Form() {
 	case setting.TimesK, setting.OfContext, setting.InEntries:
 		m := &p.Meta

@@ -146,16 +146,16 @@ func parseGrowing(text string) (Capacity, error) {
 		if err != nil {
 			return c, fmt.Errorf("capacity %q: %w", text, err)
 		}
-		if later.form != first.form || later.form == OfPeak || later.value.Compare(c.last().value) <= 0 {
-			return c, fmt.Errorf("capacity %q: %s follows %s, expected a larger size in the same unit", text, size, c.last().text)
+		if later.form != first.form || later.form == OfPeak || later.value.Compare(c.Last().value) <= 0 {
+			return c, fmt.Errorf("capacity %q: %s follows %s, expected a larger size in the same unit", text, size, c.Last().text)
 		}
 		c.later = append(c.later, Growth{int32(from), later})
 	}
 	return c, nil
 }
 
-// last returns the largest part.
-func (c Capacity) last() Capacity {
+// Last returns the last part of a growing capacity, which is the largest, or the capacity itself.
+func (c Capacity) Last() Capacity {
 	if len(c.later) == 0 {
 		return c
 	}
