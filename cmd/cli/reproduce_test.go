@@ -62,6 +62,9 @@ func TestBlindIsCurrent(t *testing.T) {
 // Figures of BLIND.md are the output of kvreplay time: the printed 128 output tokens take 128 steps,
 // because prefill counts as one.
 func TestBlindIsTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("prices all blind results again")
+	}
 	stdout := must(t, "reproduce", "blind", "--section", "vllm", "--format", "csv")
 	lines := records(t, stdout)
 	if len(lines) != 4 || lines[0]["printed"] != "833.421" || lines[1]["printed"] != "833.421" {

@@ -170,6 +170,9 @@ func TestDecodingRefuses(t *testing.T) {
 func kvprSteps(t *testing.T, machines, models []string, batches, prompts []int, check func(what string, k *schedule.KVPR, s *schedule.Step)) {
 	t.Helper()
 	const generate, groups = 9, 3
+	if testing.Short() {
+		machines, batches = machines[:1], batches[:1]
+	}
 	for _, machineName := range machines {
 		for _, modelName := range models {
 			machine, m := parts(t, machineName, modelName)

@@ -85,12 +85,11 @@ func study(s *reproduce.Study) {
 	for _, g := range groups {
 		all = append(all, g.sections...)
 	}
-	s.Compute(func() { compare(s) }, all...)
+	s.Compute(func() { priceAll(s).compare() }, all...)
 }
 
 // compare states the results of all sections, because an interval depends on the errors of all.
-func compare(s *reproduce.Study) {
-	b := priceAll(s)
+func (b *bench) compare() {
 	factors := b.factors()
 	for _, g := range groups {
 		for _, name := range g.sections {

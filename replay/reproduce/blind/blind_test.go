@@ -14,16 +14,28 @@ import (
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
-var made = sync.OnceValues(func() (*reproduce.Report, error) {
-	return reproduce.Make(context.Background(), []reproduce.Paper{Paper()}, reproduce.Inputs{})
+// made is the report of all results, and the bench that priced them.
+type made struct {
+	*reproduce.Report
+	bench *bench
+}
+
+var once = sync.OnceValues(func() (m made, err error) {
+	p := Paper()
+	p.Study = func(s *reproduce.Study) {
+		m.bench = priceAll(s)
+		m.bench.compare()
+	}
+	m.Report, err = reproduce.Make(context.Background(), []reproduce.Paper{p}, reproduce.Inputs{})
+	return m, err
 })
 
 // report returns all results, which are computed once.
-func report(t *testing.T) *reproduce.Report {
+func report(t *testing.T) made {
 	t.Helper()
-	r, err := made()
+	m, err := once()
 	fatal.If(t, err)
-	return r
+	return m
 }
 
 // figures are worked by hand for steps of 10 ms.
@@ -91,8 +103,7 @@ func TestInterval(t *testing.T) {
 
 // No result leaves out the exchanges of its experts, because a machine lacks a rate.
 func TestExchangesArePriced(t *testing.T) {
-	b := begin(t)
-	for name, all := range b.of {
+	for name, all := range report(t).bench.of {
 		for _, p := range all {
 			for line, r := range p.by {
 				if notes := strings.Join(r.Notes, "\n"); strings.Contains(notes, "dispatch and combine of experts are not counted") {
@@ -245,18 +256,9 @@ func TestSections(t *testing.T) {
 	}
 }
 
-// begin prices all results, which the test may look into.
-func begin(t *testing.T) *bench {
-	t.Helper()
-	s, err := reproduce.Begin(context.Background(), Paper(), reproduce.Inputs{})
-	fatal.If(t, err)
-	t.Cleanup(s.Close)
-	return priceAll(s)
-}
-
 // The factors of the whole step are those by which nine of ten results of a kind lie in their intervals.
 func TestStepFactors(t *testing.T) {
-	for kind, n := range begin(t).factors() {
+	for kind, n := range report(t).bench.factors() {
 		if have, want := kind.Factor(), n.without(""); math.Abs(have-want) > 1e-9 && len(n) > 0 {
 			t.Errorf("kind %d has the factor %g, the results give %g", kind, have, want)
 		}
