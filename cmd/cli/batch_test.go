@@ -141,7 +141,7 @@ func TestKilledShardsContinue(t *testing.T) {
 	must(t, append([]string{"replay", "--out", one}, args...)...)
 	kills, batches := 300, 6
 	if testing.Short() {
-		kills, batches = 10, 1
+		kills, batches = 20, 1
 	}
 	r := rand.New(rand.NewPCG(4, 2))
 	killed, resumed, doubled, merges := 0, 0, 0, 0

@@ -140,7 +140,7 @@ func TestKilledRunsContinue(t *testing.T) {
 	want := rowsOf(t, calm)
 	kills := 100
 	if testing.Short() {
-		kills = 8
+		kills = 15
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	out := filepath.Join(t.TempDir(), "killed")
