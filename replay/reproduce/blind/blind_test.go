@@ -20,7 +20,7 @@ type made struct {
 	bench *bench
 }
 
-var once = sync.OnceValues(func() (m made, err error) {
+var makeAll = sync.OnceValues(func() (m made, err error) {
 	p := Paper()
 	p.Study = func(s *reproduce.Study) {
 		m.bench = priceAll(s)
@@ -33,7 +33,7 @@ var once = sync.OnceValues(func() (m made, err error) {
 // report returns all results, which are computed once.
 func report(t *testing.T) made {
 	t.Helper()
-	m, err := once()
+	m, err := makeAll()
 	fatal.If(t, err)
 	return m
 }
