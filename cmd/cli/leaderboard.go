@@ -389,13 +389,13 @@ func (t *rowTimer) TPOT(r *result.Row) (float64, error) {
 // Model returns what the times assume.
 func (t *rowTimer) Model() board.TimeModel {
 	o := &t.pricer.Options
-	notes := []string{"every step of each layer and selecting head has the misses of the mean recorded stream ('kvreplay time' prices each step)"}
+	notes := []string{"each step, layer and head has the mean misses of the recorded streams. 'kvreplay time' prices each step"}
 	if t.widest > 0 {
 		within := fmt.Sprintf("±%.0f", 100*t.widest)
 		if least := fmt.Sprintf("±%.0f", 100*t.narrowest); least != within {
 			within = least + " to " + within
 		}
-		notes = append(notes, fmt.Sprintf("a TPOT is within %s %%. The errors move all policies alike, so they do not change their order", within))
+		notes = append(notes, fmt.Sprintf("the error is within %s %%. It moves all policies alike, so it does not change their order", within))
 	}
 	for _, n := range slices.Sorted(slices.Values(t.assumed)) {
 		notes = append(notes, strings.TrimSuffix(n, ", with the misses of the profile"))

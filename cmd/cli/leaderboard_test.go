@@ -76,7 +76,7 @@ func TestLeaderboardByTime(t *testing.T) {
 		t.Fatal(errs)
 	}
 	unbroken := strings.Join(strings.Fields(out), " ")
-	for _, want := range []string{"modelled time per output token", "llama-3.1-8b on rtx4090, batch 2, sequential", "mean recorded stream", "context of 4096 tokens", " 1 admit ¹ "} {
+	for _, want := range []string{"modelled time per output token", "llama-3.1-8b on rtx4090, batch 2, sequential", "mean misses of the recorded", "context of 4096 tokens", " 1 admit ¹ "} {
 		if !strings.Contains(unbroken, want) {
 			t.Errorf("the board lacks %q:\n%s", want, out)
 		}

@@ -29,17 +29,17 @@ func timed(t *board.Ranking) bool {
 	return slices.ContainsFunc(t.Lines(), func(l board.Line) bool { return l.Pooled != nil && l.Pooled.TPOT != nil })
 }
 
-// timeNotes state the assumptions of a table with times.
+// timeNotes state the assumptions of a table with times, one a note.
 func timeNotes(m *board.TimeModel) []string {
 	if m == nil {
 		return nil
 	}
-	note := fmt.Sprintf("TPOT is modelled: %s on %s, batch %d, %s. It is the geometric mean over the cells. "+
-		"Change it with --model, --hardware, --batch and --schedule", m.Model, m.Hardware, m.Batch, m.Schedule)
-	if len(m.Assumptions) > 0 {
-		note += ". TPOT assumes: " + strings.Join(m.Assumptions, "; ")
+	notes := []string{fmt.Sprintf("TPOT is modelled: %s on %s, batch %d, %s. It is the geometric mean over the cells. It leaves out the time that policies themselves take. "+
+		"Change it with --model, --hardware, --batch and --schedule", m.Model, m.Hardware, m.Batch, m.Schedule)}
+	for _, assumption := range m.Assumptions {
+		notes = append(notes, labelledTPOT+assumption)
 	}
-	return []string{note}
+	return notes
 }
 
 // exactSelectors define the demand of their model, so they approximate nothing. A trace that does

@@ -37,9 +37,9 @@ func timedBoard(t *testing.T, h handTimer, by string) *board.Board {
 // Views by misses and by time show the times, in milliseconds, with their assumptions.
 func TestTimesAreShown(t *testing.T) {
 	for by, want := range map[string][]string{
-		board.ByMisses: {"H2D/step      TPOT", "68", "TPOT is modelled: tiny on abacus, batch 4, sequential", "TPOT assumes: hits take a second"},
+		board.ByMisses: {"H2D/step      TPOT", "68", "TPOT is modelled: tiny on abacus, batch 4, sequential", "TPOT: hits take a second"},
 		// lru: 59.9 s, at batch 4 a fifteenth of a token a second; OPT takes 61, 81 and 91 s: 76.6.
-		board.ByTime: {"modelled time per output token", "÷ OPT's", " 1      lru     59900 ms", "0.782", "0.0668", "TPOT assumes: hits take a second"},
+		board.ByTime: {"modelled time per output token", "÷ OPT's", " 1      lru     59900 ms", "0.782", "0.0668", "TPOT: hits take a second"},
 	} {
 		var out bytes.Buffer
 		fatal.If(t, Board(timedBoard(t, handTimer{}, by), Whole).Text(&out))

@@ -290,7 +290,7 @@ func excerpts(t *testing.T) (folder string) {
 
 // tables returns the tables of the README by name. Synthetic traces have the given layers and steps.
 func (c *counter) tables(layers, steps int) map[string]string {
-	return map[string]string{"gaps": c.gaps(), "tasks": c.tasks(), "fine": c.beyond("echo:calibrate=fine"), "trees": c.beyond("echo:calibrate=trees"), "ablation": c.ablation(), "cells": c.cells(), "settings": c.settings(), "contexts": c.contexts(layers, steps), "prefetch": c.prefetches(), "times": c.prefetchTimes()}
+	return map[string]string{"gaps": c.gaps(), "tasks": c.tasks(), "fine": c.beyond("echo:calibrate=fine"), "trees": c.beyond("echo:calibrate=trees"), "ablation": c.ablation(), "cells": c.cells(), "settings": c.settings(), "contexts": c.contexts(layers, steps), "prefetch": c.prefetches(), "times": c.prefetchTimes(), "server": c.server()}
 }
 
 // rewrite writes a file that is out of date. Without -update it ends the test.
