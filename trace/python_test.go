@@ -12,12 +12,10 @@ import (
 
 const interopDir = "../scripts/interop"
 
-var interop = tracetest.Environment{Name: "interop", Requirements: interopDir + "/requirements.txt", Imports: "duckdb, numpy, pandas, pyarrow"}
-
 // python runs a script in the interop environment and returns its standard output.
 func python(t *testing.T, args ...string) []byte {
 	t.Helper()
-	interpreter := tracetest.Python(t, interop)
+	interpreter := tracetest.Python(t, tracetest.Interop(".."))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, interpreter, args...)

@@ -14,10 +14,10 @@ import (
 // pythonPackage is the folder of the package kvreplay for Python.
 const pythonPackage = "../../scripts/python"
 
-// withPackage returns a Python that has the package and its requirements.
+// withPackage returns a Python that has the package and the modules that it imports.
 func withPackage(t *testing.T) string {
 	t.Helper()
-	interpreter := tracetest.Python(t, tracetest.PythonPackage("../.."))
+	interpreter := tracetest.Python(t, tracetest.Interop("../.."))
 	path, err := filepath.Abs(pythonPackage)
 	fatal.If(t, err)
 	t.Setenv("PYTHONPATH", path)

@@ -19,7 +19,7 @@ const interopDir = "../../scripts/interop"
 // python runs a script in the environment of DuckDB and pandas and returns its output.
 func python(t *testing.T, args ...string) []byte {
 	t.Helper()
-	interpreter := tracetest.Python(t, tracetest.Environment{Name: "interop", Requirements: interopDir + "/requirements.txt", Imports: "duckdb, numpy, pandas, pyarrow"})
+	interpreter := tracetest.Python(t, tracetest.Interop("../.."))
 	cmd := exec.CommandContext(t.Context(), interpreter, args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

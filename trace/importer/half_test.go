@@ -71,10 +71,9 @@ func TestPyarrowHalves(t *testing.T) {
 
 // Every finite half-precision value is read exactly from every encoding that pyarrow writes.
 func TestPythonHalves(t *testing.T) {
-	const scripts, pins = "../../scripts/interop", "../../scripts/interop/requirements.txt"
-	python := tracetest.Python(t, tracetest.Environment{Name: "interop", Requirements: pins, Imports: "duckdb, numpy, pandas, pyarrow"})
+	python := tracetest.Python(t, tracetest.Interop("../.."))
 	folder := t.TempDir()
-	out, err := exec.CommandContext(t.Context(), python, filepath.Join(scripts, "halves.py"), folder).Output()
+	out, err := exec.CommandContext(t.Context(), python, "../../scripts/interop/halves.py", folder).Output()
 	fatal.If(t, err)
 	var want struct {
 		Files   []string    `json:"files"`

@@ -31,6 +31,12 @@ func PythonPackage(root string) Environment {
 		Imports: "mypy, nbclient, numpy, pandas, polars, pyarrow, pytest, setuptools, sklearn"}
 }
 
+// Interop is the environment of the programs that read files of kvreplay, for the root folder of the
+// module. The Python package runs in it too, without its tests and examples.
+func Interop(root string) Environment {
+	return Environment{Name: "interop", Requirements: filepath.Join(root, "scripts/interop/requirements.txt"), Imports: "duckdb, numpy, pandas, pyarrow"}
+}
+
 // made holds the result of making each environment, once per process.
 var made sync.Map
 
@@ -96,7 +102,7 @@ func (e Environment) install(dir string) error {
 	defer cancel()
 	for _, args := range [][]string{
 		{"python3", "-m", "venv", dir},
-		{filepath.Join(dir, "bin", "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", e.Requirements},
+		{filepath.Join(dir, "bin", "python"), "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check", "-r", e.Requirements},
 	} {
 		if out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w\n%s", args[0], err, out)
