@@ -3,6 +3,7 @@
 //
 // On a terminal a table, a title and a note are at most Columns wide. Headers break between words
 // first, and then the texts of the widest columns. Figures, in columns aligned right, do not break.
+// No text is shortened: a line is longer if a name leaves no other way.
 package table
 
 import (
@@ -54,57 +55,6 @@ func (t *Table) RightFrom(n int) *Table {
 		t.right[c] = true
 	}
 	return t
-}
-
-// Fit cuts the texts of a column in the middle, with "…", so that the table is not wider than
-// most. Texts that differ still differ, even if the table is then too wide.
-func (t *Table) Fit(most, column int) *Table {
-	total, widest := 2*t.columns(), 0
-	for c := range t.columns() {
-		w := 0
-		for _, row := range append(slices.Clone(t.rows), t.Header) {
-			if c < len(row) {
-				w = max(w, width(row[c]))
-			}
-		}
-		total += w
-		if c == column {
-			widest = w
-		}
-	}
-	if total <= most {
-		return t
-	}
-	for room := max(1, widest-(total-most)); room < widest; room++ {
-		of, clear := map[string]string{}, true
-		for _, row := range t.rows {
-			short := cut(row[column], room)
-			clear = clear && (of[short] == "" || of[short] == row[column])
-			of[short] = row[column]
-		}
-		if clear {
-			for _, row := range t.rows {
-				row[column] = cut(row[column], room)
-			}
-			break
-		}
-	}
-	return t
-}
-
-// cut leaves out the middle of a text that is wider than most. A third of the rest is its end.
-func cut(s string, most int) string {
-	if width(s) <= most {
-		return s
-	}
-	begin, end := []rune(s), []rune(s)
-	for width(string(end)) > (most-1)/3 {
-		end = end[1:]
-	}
-	for width(string(begin))+width(string(end)) > most-1 {
-		begin = begin[:len(begin)-1]
-	}
-	return string(begin) + "…" + string(end)
 }
 
 // Add adds a row. Cells are texts, or values that fmt.Sprint turns into texts. A pointer to a number

@@ -78,23 +78,6 @@ No table
 	}
 }
 
-// Fit cuts names in the middle. Different names stay different.
-func TestFit(t *testing.T) {
-	for most, want := range map[int]string{
-		60: " near-lrfu:gamma=0.97  1\n near-lrfu:gamma=0.5   2\n",
-		17: " near-lrf….97  1\n near-lrf…0.5  2\n",
-		5:  " ne…7  1\n ne…5  2\n",
-	} {
-		tab := New("name", "n")
-		tab.Add("near-lrfu:gamma=0.97", 1)
-		tab.Add("near-lrfu:gamma=0.5", 2)
-		_, got, _ := strings.Cut(tab.Fit(most, 0).Text(), "─\n")
-		if got != want {
-			t.Errorf("%d columns:\n%s\nexpected\n%s", most, got, want)
-		}
-	}
-}
-
 // A table that is too wide breaks headers first, then texts. Columns that still do not fit follow
 // below, next to the columns that name the rows. Every cell is shown, and figures stay whole.
 func TestTextFits(t *testing.T) {

@@ -238,7 +238,7 @@ func (v *boardView) ranking(t *board.Ranking, labels result.Labels, timeNotes []
 		others := slices.DeleteFunc(view.others(v, t), func(c column) bool { return !c.has(lines) })
 		tab := tableOf(append(columns, others...), lines, places, len(t.Ranked)+len(t.Unranked)).Right(2)
 		suffix, selectorNotes := v.selectorRecall(t.Common)
-		v.add(v.fit(tab, 1), view.title+suffix, labels, slices.Concat(t.Notes, timeNotes, selectorNotes)...)
+		v.add(tab, view.title+suffix, labels, slices.Concat(t.Notes, timeNotes, selectorNotes)...)
 		return
 	}
 	columns = append(columns, figureColumn(t.Key.Column, view.unit, lines, key))

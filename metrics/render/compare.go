@@ -79,7 +79,7 @@ func comparisonTable(g *board.ComparedGroup, view View, names map[string]string)
 	}
 	t.Line()
 	add(g.Pooled, ratioUnit.column([]*board.Figure{g.Pooled.Ratio}), "pooled", text.Count(len(g.Cells), "cell"))
-	return view.fit(t, 0, 6)
+	return t
 }
 
 // ratioTexts are A ÷ B and its interval.
@@ -146,7 +146,7 @@ func policiesTable(g *board.ComparedPolicies, view View) *table.Table {
 		ratio, interval := ratioTexts(&p.Contest, u)
 		t.Add(names[p.A], p.Cells, ratio, interval, votesText(p.Requests), pText(p.PHolm), verdict)
 	}
-	return view.fit(t, 0)
+	return t
 }
 
 // ComparisonFinding states the pooled result of the first group that has one.

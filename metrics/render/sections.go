@@ -57,7 +57,7 @@ func (v *boardView) narrowWindows() *table.Table {
 	for i, w := range v.Windows {
 		tab.Add(v.shortTraceName(w.Trace), v.policy(w.Policy, w.Notes), w.ResidentPeak, xLRU[i], xOpt[i], percentUnit.cell(w.Figures.HitRate), bytesText(w.Figures.BytesPerStep))
 	}
-	return v.fit(tab, 0, 1)
+	return tab
 }
 
 // settings shows the traces and the settings of their rows.
@@ -104,6 +104,6 @@ func (v *boardView) tiers() {
 		}
 		tab.AddTexts(cells)
 	}
-	v.add(v.fit(tab, 0, 1, 2), "Tiers below the GPU's cache", v.Labels, "A tier's demand is the misses of the one above. These rows are not ranked. "+
+	v.add(tab, "Tiers below the GPU's cache", v.Labels, "A tier's demand is the misses of the one above. These rows are not ranked. "+
 		"read: bytes that go to the cache above. written: bytes that come from it")
 }

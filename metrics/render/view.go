@@ -83,16 +83,6 @@ func (v View) footnotes(notes []string, flags string) []string {
 	return append(shown, "more: "+flags)
 }
 
-// fit cuts the texts of some columns of a narrow table.
-func (v View) fit(t *table.Table, columns ...int) *table.Table {
-	if !v.Wide {
-		for _, c := range columns {
-			t.Fit(table.Columns, c)
-		}
-	}
-	return t
-}
-
 // PolicyNames maps policies to the names that the view shows. In a narrow one default options
 // are left out. Two policies never share a name.
 func (v View) PolicyNames(policies []string) map[string]string {

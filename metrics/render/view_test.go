@@ -14,11 +14,13 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
 
-// Lines of narrow tables have at most 100 columns, and at most six notes follow each table.
+// Lines of narrow tables have at most 100 columns, and at most six notes follow each table. Names
+// of policies and traces stay whole.
 func TestNarrowViewFits(t *testing.T) {
 	rows := rowstest.Synthetic()
+	const long = "a-trace-with-a-name-of-more-than-fifty-characters"
 	for i := range rows {
-		rows[i].Trace = strings.Replace(rows[i].Trace, "synthetic", "a-trace-with-a-name-of-more-than-fifty-characters", 1)
+		rows[i].Trace = strings.Replace(rows[i].Trace, "synthetic", long, 1)
 		rows[i].Warnings = []string{strings.Repeat("a long warning ", 20)}
 	}
 	b := mustBoard(t, rows)
@@ -29,6 +31,9 @@ func TestNarrowViewFits(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		fatal.If(t, write(&out))
+		if strings.Contains(out.String(), "a-trace") != strings.Contains(out.String(), long) || name == "comparison" && strings.Count(out.String(), long) < 4 {
+			t.Errorf("%s: names of traces are cut:\n%s", name, out.String())
+		}
 		notes := 0
 		for line := range strings.SplitSeq(out.String(), "\n") {
 			if n := utf8.RuneCountInString(line); n > 100 {
