@@ -47,6 +47,9 @@ func (lib *Library) Compose(p Parts) (*Machine, error) {
 		if m.Link, err = lib.linkOf(p.Link, base.Link); err != nil {
 			return nil, err
 		}
+		if err := m.Link.suits(gpu); err != nil {
+			return nil, fmt.Errorf("link %w", err)
+		}
 		if m.GPUDirect.Known() && m.GPUDirect.Value > m.Link.Bandwidth.Value {
 			m.GPUDirect = Fact[BytesPerSecond]{}
 		}

@@ -285,6 +285,11 @@ func (lib *Library) Resolve(it Item) (*Machine, error) {
 	if link != nil && m.GPUDirect.Known() && m.GPUDirect.Value > link.Bandwidth.Value {
 		f.at("gpudirect", "%s exceeds the %s of link %s", m.GPUDirect.Written, link.Bandwidth.Written, link.Name)
 	}
+	if gpu != nil && link != nil {
+		if err := link.suits(gpu); err != nil {
+			f.at("link", "%w", err)
+		}
+	}
 	if err := f.err(); err != nil {
 		return nil, err
 	}

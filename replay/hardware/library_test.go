@@ -265,6 +265,11 @@ func TestFolder(t *testing.T) {
 	if _, err := Load(other); err == nil || !strings.Contains(err.Error(), "m.yaml:11: gpudirect 64 GB/s exceeds the 63.015 GB/s of link pcie5-x16") {
 		t.Errorf("drives that write faster than the link: %v", err)
 	}
+	machine = strings.NewReplacer("h100\n", "l4\n", "pcie5-x16\n", "pcie5-x16-vm\n").Replace(machine)
+	fatal.If(t, os.WriteFile(filepath.Join(other, "m.yaml"), []byte(machine), 0o644))
+	if _, err := Load(other); err == nil || !strings.Contains(err.Error(), "m.yaml:6: link pcie5-x16-vm: host_to_device.kernel takes 132 SMs, but GPU l4 has 60") {
+		t.Errorf("a kernel on more SMs than the GPU has: %v", err)
+	}
 }
 
 // An alias of a replaced item names the user's item, unless another file uses it as its name.

@@ -123,11 +123,30 @@ func (p *Paths) Named(name string) *Curve {
 	return nil
 }
 
+// direction is one direction of a link, as files name it.
+type direction struct {
+	name  string
+	paths *Paths
+}
+
+func (l *Link) directions() []direction {
+	return []direction{{"host_to_device", &l.HostToDevice}, {"device_to_host", &l.DeviceToHost}}
+}
+
+// suits reports that a kernel of the link takes more SMs than a GPU has. The kernel was then measured
+// on a larger GPU.
+func (l *Link) suits(gpu *GPU) error {
+	for _, dir := range l.directions() {
+		if c := dir.paths.Kernel; c != nil && c.SMs.Value > gpu.SMs.Value {
+			return fmt.Errorf("%s: %s.kernel takes %g SMs, but GPU %s has %g: choose another link or GPU",
+				l.Name, dir.name, c.SMs.Value, gpu.Name, gpu.SMs.Value)
+		}
+	}
+	return nil
+}
+
 func (l *Link) check(f *faults) {
-	for _, dir := range []struct {
-		name  string
-		paths *Paths
-	}{{"host_to_device", &l.HostToDevice}, {"device_to_host", &l.DeviceToHost}} {
+	for _, dir := range l.directions() {
 		if dir.paths.Call == nil && dir.paths.Batch == nil && dir.paths.Kernel == nil {
 			f.at(dir.name, "has no path, expected one of %s", strings.Join(PathNames, ", "))
 		}

@@ -129,6 +129,8 @@ func (r *runner) firstTokens() (*prompts, error) {
 	switch p := r.Prefill; {
 	case p.Overlap && r.exchange == nil:
 		return nil, errors.New("--prefill-overlap hides exchanges of experts, and none is priced: state --expert-gpus above 1, or remove it")
+	case p.Overlap && r.Machine.GPU.SMs.Value < exchangeSMs:
+		return nil, fmt.Errorf("--prefill-overlap takes %d SMs, but GPU %s has %g: remove it", exchangeSMs, r.Machine.GPU.Name, r.Machine.GPU.SMs.Value)
 	case p.Overlap && (r.Batch < 2 || p.Chunk > 0 && p.Chunk < 2*p.Prompt):
 		return nil, errors.New("--prefill-overlap needs two prompts in a pass: state a larger --batch or --prefill-chunk")
 	}

@@ -238,6 +238,14 @@ func TestFirstTokensInHalves(t *testing.T) {
 			t.Errorf("%v, expected %q", err, want)
 		}
 	}
+	small, few := *m, *m.GPU
+	few.SMs.Value, small.GPU = 10, &few
+	p, scaling, err := Decoding(4096, 2, false, model)
+	fatal.If(t, err)
+	o := Options{Batch: 4, Experts: 8, Machine: &small, Model: model, Scaling: scaling, Schedule: schedule.OnGPU{Dense: true}, Network: Networks(lib), Prefill: Prefill{Prompt: 4096, Overlap: true}}
+	if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "takes 20 SMs, but GPU h100 has 10") {
+		t.Errorf("exchanges on more SMs than the GPU has: %v", err)
+	}
 }
 
 // An iteration in which all requests decode takes as long as a step of a batch.
