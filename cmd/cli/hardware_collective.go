@@ -58,7 +58,7 @@ replay/collective/README.md describes the model and its errors.`,
 			}
 			n, err := collective.New(m, gpus, lib)
 			if err != nil {
-				return err
+				return errUsage{err}
 			}
 			all, err := pricedCollectives(n, gpus, texts)
 			if err != nil {

@@ -50,7 +50,7 @@ func TestModelAndMachineWithoutFiles(t *testing.T) {
 	}
 }
 
-// A bridge makes two GPUs faster, and leaves four as they are. Two H800 beat two H100 over PCIe.
+// A bridge makes two GPUs faster, and does not join four. Two H800 beat two H100 over PCIe.
 func TestBridge(t *testing.T) {
 	reduced := func(args ...string) float64 {
 		args = append([]string{"time", "--prompt", "1024", "--generate", "4", "--batch", "16", "--model", "llama-2-13b", "--schedule", "dense", "--format", "json"}, args...)
@@ -63,14 +63,17 @@ func TestBridge(t *testing.T) {
 	}
 	pcie := []string{"--gpu", "h100-pcie", "--gpus", "4"}
 	bridged := append([]string{"--bridge"}, pcie...)
-	two, four := []string{"--tensor-parallel", "2"}, []string{"--tensor-parallel", "4"}
+	two := []string{"--tensor-parallel", "2"}
 	slow, fast := reduced(append(two, pcie...)...), reduced(append(two, bridged...)...)
 	if !(fast > 0 && 2*fast < slow) {
 		t.Errorf("all-reduces of two GPUs take %g s, and %g s over a bridge", slow, fast)
 	}
-	if a, b := reduced(append(four, pcie...)...), reduced(append(four, bridged...)...); a != b {
-		t.Errorf("all-reduces of four GPUs take %g s, and %g s with bridges between pairs", a, b)
+	const joins = "--bridge joins two GPUs, but 4 exchange data: remove it, or choose 2"
+	for _, parallel := range []string{"--tensor-parallel 4", "--pipeline-parallel 4", "--model mixtral-8x7b --expert-gpus 4"} {
+		args := append(strings.Fields("time --prompt 1024 --generate 4 --batch 16 --model llama-2-13b --schedule dense "+parallel), bridged...)
+		says(t, 1, joins, args...)
 	}
+	says(t, 2, joins, "hardware", "collective", "--hardware", "h100-pcie", "--gpus", "4", "--bridge")
 	if h800 := reduced("--hardware", "h800", "--tensor-parallel", "2"); !(h800 > fast && h800 < slow) {
 		t.Errorf("all-reduces of two H800 take %g s, of two H100 over PCIe %g s and over a bridge %g s", h800, slow, fast)
 	}
@@ -78,7 +81,7 @@ func TestBridge(t *testing.T) {
 	if !strings.Contains(text, "300 GB/s") {
 		t.Errorf("collectives over a bridge:\n%s", text)
 	}
-	if code, _, stderr := run("hardware", "collective", "--hardware", "l40s", "--bridge"); code != 2 || !strings.Contains(stderr, "remove --bridge") {
+	if code, _, stderr := run("hardware", "collective", "--hardware", "l40s", "--gpus", "2", "--bridge"); code != 2 || !strings.Contains(stderr, "remove --bridge") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }

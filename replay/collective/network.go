@@ -37,9 +37,13 @@ type Fit struct {
 	near  []point // all-reduces between GPUs with the same link rate
 }
 
-// New returns the network between some GPUs of a machine.
+// New returns the network between some GPUs of a machine. Bridges join two GPUs, so more of them are
+// an error.
 func New(m *hardware.Machine, gpus int, lib *hardware.Library) (*Network, error) {
-	rate, pcie := m.Peers(gpus)
+	if m.Bridged && gpus > 2 {
+		return nil, fmt.Errorf("--bridge joins two GPUs, but %d exchange data: remove it, or choose 2", gpus)
+	}
+	rate, pcie := m.Peers()
 	if rate == 0 {
 		return nil, fmt.Errorf("GPU %s states no peer_bandwidth, its rate to other GPUs: choose another GPU or add it",
 			m.GPU.Name)
@@ -106,7 +110,7 @@ func pointsOf(rows []Measurement, file string, lib *hardware.Library) ([]point, 
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", file, m.Line, err)
 		}
-		rate, pcie := machine.Peers(m.Workers)
+		rate, pcie := machine.Peers()
 		if rate == 0 {
 			return nil, fmt.Errorf("%s:%d: GPU %s states no peer_bandwidth", file, m.Line, machine.GPU.Name)
 		}

@@ -44,11 +44,11 @@ type Machine struct {
 	Bridged bool
 }
 
-// Peers returns the rate from one GPU to the others of a group in its host, in each direction. GPUs
-// without links of their own exchange over PCIe. A bridge joins two. Larger groups wait for the pairs
-// without one, so they exchange over PCIe. The rate is 0 if no file states it.
-func (m *Machine) Peers(group int) (rate BytesPerSecond, pcie bool) {
-	if m.Bridged && group <= 2 {
+// Peers returns the rate from one GPU to the others of its host, in each direction. GPUs without
+// links of their own exchange over PCIe. The rate of bridged GPUs holds between the two of a pair.
+// The rate is 0 if no file states it.
+func (m *Machine) Peers() (rate BytesPerSecond, pcie bool) {
+	if m.Bridged {
 		return m.GPU.BridgeBandwidth.Value, false
 	}
 	if m.GPU.PeerBandwidth.Known() || m.Link.PCIe == nil {

@@ -98,7 +98,7 @@ func (r *runner) parallelize() error {
 // priced, missing says why.
 func (r *runner) exchangeExperts() (missing string, err error) {
 	wire := r.Machine.NetworkBandwidth
-	peers, _ := r.Machine.Peers(r.Experts)
+	peers, _ := r.Machine.Peers()
 	switch {
 	case r.Experts < 2:
 		return "", nil
