@@ -102,6 +102,7 @@ func (f *allocateFlags) run(c *call) error {
 		if err := reports[0].Plan.Write(f.out); err != nil {
 			return err
 		}
+		c.wrote(f.out)
 	}
 	f.trace = traceOf(selected.rows)
 	if f.format == "json" {

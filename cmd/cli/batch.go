@@ -242,7 +242,10 @@ func (f *batchPlanFlags) plan(c *call, in batch.Planning) (*batch.Plan, error) {
 	f.printNotes(c.stderr, traces)
 	f.packs = "" // the batch file has them, and the printed lines need not
 	if f.batchFile != "" {
-		return p, p.Write(f.batchFile)
+		if err := p.Write(f.batchFile); err != nil {
+			return nil, err
+		}
+		c.wrote(f.batchFile)
 	}
 	return p, nil
 }
@@ -532,6 +535,6 @@ func (f *batchMergeFlags) run(c *call) error {
 		return err
 	}
 	redone.write(c.stderr)
-	fmt.Fprintf(c.stderr, "kvreplay: %s of %s in %s\n", count(rows, "row"), count(len(b.Traces), "trace"), f.out)
+	c.wrote(f.out, fmt.Sprintf("%s of %s", count(rows, "row"), count(len(b.Traces), "trace")))
 	return nil
 }

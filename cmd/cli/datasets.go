@@ -281,8 +281,7 @@ func extractCommand() command {
 			if err := files.Write(out, bundled.Embedded); err != nil {
 				return fmt.Errorf("extract: %w", err)
 			}
-			fmt.Fprintf(c.stderr, "kvreplay: wrote %s, %s bytes; next: kvreplay replay %s\n",
-				out, humanize.Comma(int64(len(bundled.Embedded))), out)
+			c.wrote(out)
 			return nil
 		},
 		next: withOut("replay"),
@@ -333,7 +332,8 @@ func writeCard(c *call, out string) error {
 	if err := corpus.Write(out); err != nil {
 		return err
 	}
-	c.bar.note("kvreplay: wrote %s and %d plots to %s", out, len(corpus.Plots), plots)
+	c.wrote(out)
+	c.wrote(plots, count(len(corpus.Plots), "plot"))
 	return nil
 }
 

@@ -67,8 +67,7 @@ func (f *deriveFlags) run(c *call) error {
 	if f.layers != nil {
 		layers = "; layers " + strings.Join(f.layers, ", ") // the numbers, not the count
 	}
-	fmt.Fprintf(c.stderr, "%s: %s, %s, %s indices%s\n", f.out,
-		count(r.Streams, "stream"), count(r.Rows, "row"), humanize.Comma(r.Indices), layers)
+	c.wrote(f.out, fmt.Sprintf("%s, %s, %s indices%s", count(r.Streams, "stream"), count(r.Rows, "row"), humanize.Comma(r.Indices), layers))
 	if r.Skipped > 0 {
 		fmt.Fprintf(c.stderr, "left out, because they have no step in %v: %s\n", f.options.Steps, count(r.Skipped, "stream"))
 	}
@@ -145,5 +144,6 @@ func writeClusters(c *call, path, out string) error {
 	if err := file.Commit(); err != nil {
 		return fmt.Errorf("clusters: write %s: %w", out, err)
 	}
+	c.wrote(out)
 	return nil
 }

@@ -87,7 +87,11 @@ func (f *importFlags) run(c *call) error {
 		return err
 	}
 	c.bar.close()
-	return result.Summary(c.stderr)
+	if err := result.Summary(c.stderr); err != nil {
+		return err
+	}
+	c.wrote(f.out)
+	return nil
 }
 
 // complete turns the flags into options. A flag that is not given states nothing.

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/datasets/corpus"
@@ -125,14 +124,14 @@ func (f *boardFlags) run(c *call) error {
 		}
 	}
 	if isPage && f.out != "" {
-		return cmp.Or(f.writePage(c.stderr, boards), errorOf(selected.incomplete))
+		return cmp.Or(f.writePage(c, boards), errorOf(selected.incomplete))
 	}
 	if f.out != "" {
 		rows := func(w *bytes.Buffer) error { return result.WriteParquet(w, selected.rows) }
 		if selected.files != nil {
 			rows = func(w *bytes.Buffer) error { return of.writeParquet(c.Context(), w, selected.files) }
 		}
-		if err := f.write(c.stderr, boards, rows, paths); err != nil {
+		if err := f.write(c, boards, rows, paths); err != nil {
 			return err
 		}
 	}
@@ -216,7 +215,7 @@ func defaultsOf(table policies.Table) func(string) string {
 
 // write writes every rendering, the curves and rows.parquet into the folder. Each file is whole or
 // missing, and none replaces a file of rows. If one cannot be rendered, none is written.
-func (f *boardFlags) write(progress io.Writer, boards []render.PageBoard, rows func(*bytes.Buffer) error, inputs []string) error {
+func (f *boardFlags) write(c *call, boards []render.PageBoard, rows func(*bytes.Buffer) error, inputs []string) error {
 	type boardFile struct {
 		name   string
 		render func(*bytes.Buffer) error
@@ -261,12 +260,12 @@ func (f *boardFlags) write(progress io.Writer, boards []render.PageBoard, rows f
 			return fmt.Errorf("leaderboard: %w", err)
 		}
 	}
-	fmt.Fprintf(progress, "kvreplay: wrote leaderboard.md, .html, .csv, .json, rows.parquet, %sand %s to %s\n", strings.Join(rankings, ""), count(len(curves), "curve"), f.out)
+	c.wrote(f.out, fmt.Sprintf("leaderboard.md, .html, .csv, .json, rows.parquet, %sand %s", strings.Join(rankings, ""), count(len(curves), "curve")))
 	return nil
 }
 
 // writePage writes the page of the boards. The file is whole or missing.
-func (f *boardFlags) writePage(progress io.Writer, boards []render.PageBoard) error {
+func (f *boardFlags) writePage(c *call, boards []render.PageBoard) error {
 	var page bytes.Buffer
 	if err := f.renderAll(&page, boards, "html"); err != nil {
 		return fmt.Errorf("leaderboard: %s: %w", f.out, err)
@@ -274,7 +273,7 @@ func (f *boardFlags) writePage(progress io.Writer, boards []render.PageBoard) er
 	if err := files.Write(f.out, page.Bytes()); err != nil {
 		return fmt.Errorf("leaderboard: %w", err)
 	}
-	fmt.Fprintf(progress, "kvreplay: wrote %s, %s bytes\n", f.out, humanize.Comma(int64(page.Len())))
+	c.wrote(f.out)
 	return nil
 }
 

@@ -26,7 +26,13 @@ func manCommands() []command {
 		long:   "Write a manual page of each command into a folder. Their date is $SOURCE_DATE_EPOCH, or else the build's.",
 		hidden: true,
 		flags:  func(fl *flagSet) { fl.needOut(&out, "FOLDER", "write the pages to this `FOLDER`") },
-		run:    func(c *call) error { return writeManual(c.Root(), out) },
+		run: func(c *call) error {
+			if err := writeManual(c.Root(), out); err != nil {
+				return err
+			}
+			c.wrote(out)
+			return nil
+		},
 	}}
 }
 

@@ -137,8 +137,14 @@ func (c *call) drawFile(path, format string, f *figure.Figure) error {
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", commandName(c.Command), path, err)
 	}
-	fmt.Fprintf(c.stderr, "kvreplay: wrote %s\n", path)
+	c.wrote(path)
 	return nil
+}
+
+// wrote prints the line for a file or folder that the command wrote. Details, such as counts, follow
+// the path.
+func (c *call) wrote(path string, details ...string) {
+	c.bar.note("kvreplay: wrote %s", strings.Join(append([]string{path}, details...), ": "))
 }
 
 // bar is a progress bar on w. It shows nothing before start, and nothing at all if w is no terminal.

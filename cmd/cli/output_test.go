@@ -171,6 +171,41 @@ func TestOutSpellings(t *testing.T) {
 	}
 }
 
+// Every command that writes a file or folder says so in the same words, also if it replaces one.
+func TestWrote(t *testing.T) {
+	record := smallTrace(t, small)
+	clustered, err := filepath.Abs(clusterTrace)
+	fatal.If(t, err)
+	t.Chdir(t.TempDir())
+	for _, line := range []string{
+		"replay RECORD --policy lru,opt --capacity 1x,2x --per request --out rows",
+		"replay RECORD --policy lru --capacity 1x,2x,3x --per stream --out streams",
+		"allocate streams --memory 2x -o plan.yaml",
+		"leaderboard rows --out board",
+		"leaderboard rows --format html --out page.html",
+		"plot curve rows -o curve.svg",
+		"import RECORD -o imported.parquet",
+		"derive RECORD --layers 0 -o derived.parquet",
+		"clusters CLUSTERED -o clusters.jsonl",
+		"batch plan RECORD --policy lru --capacity 1x -o grid.batch",
+		"datasets extract smollm2_niah_1k_sglang -o real.parquet",
+		"datasets make synthetic --context 4K --topk 64 --layers 1 --steps 4 -o twin.parquet",
+		"datasets make ruler --task vt --length 1024 --samples 1 -o prompts.jsonl",
+		"datasets fit RECORD -o dials.yaml",
+		"datasets card RECORD -o CARD.md",
+		"reproduce links --out report",
+		"time --prompt 64 --generate 4 --schedule dense --model smollm2-135m --timeline step.json",
+	} {
+		args := strings.Fields(strings.NewReplacer("RECORD", record, "CLUSTERED", clustered).Replace(line))
+		out := args[len(args)-1]
+		for _, when := range []string{"new", "replaced"} {
+			if code, _, stderr := run(args...); code != 0 || strings.Count(stderr, "kvreplay: wrote "+out) != 1 {
+				t.Errorf("%s, %s: exit %d\n%s", line, when, code, stderr)
+			}
+		}
+	}
+}
+
 // A typing error in either long spelling is offered that spelling.
 func TestOutSlips(t *testing.T) {
 	for slip, want := range map[string]string{"--ouput": "--output", "--outt": "--out"} {

@@ -68,7 +68,9 @@ func (f *promptsFlags) write(c *call, inputs []string, make promptsMaker) error 
 	if err := w.Close(m); err != nil {
 		return err
 	}
-	lengths.print(c.stderr, f.out, m)
+	c.wrote(f.out, fmt.Sprintf("%s, counted by %s", count(m.Rows, "prompt"), m.Tokenizer))
+	lengths.print(c.stderr, m)
+	c.wrote(prompts.ManifestPath(f.out))
 	return nil
 }
 
@@ -102,8 +104,7 @@ func (l promptLengths) add(r *prompts.Row) {
 	l[task][1] = max(l[task][1], r.Length)
 }
 
-func (l promptLengths) print(w io.Writer, path string, m *prompts.Manifest) {
-	fmt.Fprintf(w, "%s: %s, counted by %s\n", path, count(m.Rows, "prompt"), m.Tokenizer)
+func (l promptLengths) print(w io.Writer, m *prompts.Manifest) {
 	for _, t := range m.Tasks {
 		fmt.Fprintf(w, "  %-36s %4d", t.Name, t.Rows)
 		if span := l[prompts.Task{Name: t.Name, MaxLength: t.MaxLength}]; span != nil {

@@ -225,8 +225,8 @@ func (f *replayFlags) run(c *call) error {
 	c.bar.close()
 	redone.write(c.stderr)
 	if f.out != "" {
-		fmt.Fprintf(c.stderr, "kvreplay: %s of %s in %s (%s %s already in it)\n", count(kept, "row"), count(len(tasks), "trace"), f.out,
-			count(fromStore, "cell"), map[bool]string{true: "was", false: "were"}[fromStore == 1])
+		c.wrote(f.out, fmt.Sprintf("%s of %s (%s %s already in it)", count(kept, "row"), count(len(tasks), "trace"),
+			count(fromStore, "cell"), map[bool]string{true: "was", false: "were"}[fromStore == 1]))
 		if f.format == "" {
 			return nil
 		}

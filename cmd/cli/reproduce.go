@@ -127,6 +127,7 @@ func (f *reproduceFlags) run(c *call) error {
 		if err := report.Write(f.out); err != nil {
 			return err
 		}
+		c.wrote(f.out)
 	}
 	if err := f.render(c, report); err != nil {
 		return err

@@ -190,14 +190,23 @@ func (f *serveFlags) run(c *call) error {
 		return err
 	}
 	c.bar.close()
+	for _, folder := range []string{f.Rows, f.Timelines} {
+		if folder != "" {
+			c.wrote(folder)
+		}
+	}
 	report := f.report(results)
 	if f.write == "" {
 		return f.print(c, results, report, inputs)
 	}
-	return files.WriteBy(f.write, func(w io.Writer) error {
+	if err := files.WriteBy(f.write, func(w io.Writer) error {
 		c.stdout = w
 		return f.print(c, results, report, inputs)
-	})
+	}); err != nil {
+		return err
+	}
+	c.wrote(f.write)
+	return nil
 }
 
 // mostBudget bounds --token-budget.

@@ -98,8 +98,7 @@ func (f *syntheticFlags) run(c *call) error {
 			layers = fmt.Sprintf("; layers 0 to %d", d.Layers-1)
 		}
 	}
-	fmt.Fprintf(c.stderr, "%s: %s, %s, %s indices%s\n", f.out,
-		count(streams, "stream"), count(rows, "row"), humanize.Comma(rows*int64(d.Candidates)), layers)
+	c.wrote(f.out, fmt.Sprintf("%s, %s, %s indices%s", count(streams, "stream"), count(rows, "row"), humanize.Comma(rows*int64(d.Candidates)), layers))
 	if overlap, asked := d.Reached(); math.Abs(overlap-asked) > mostOverlapError {
 		fmt.Fprintf(c.stderr, "warning: the overlap is %.3f instead of %.3f, because the dials contradict each other: "+
 			"lower --burst, lengthen --context, or move the overlap away from 0\n", overlap, asked)
@@ -230,6 +229,7 @@ func (f *fitFlags) run(c *call) error {
 		if err := files.Write(f.out, text); err != nil {
 			return fmt.Errorf("write dials: %w", err)
 		}
+		c.wrote(f.out)
 	}
 	if err := printDials(c.stdout, d); err != nil || !f.check {
 		return err

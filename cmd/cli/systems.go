@@ -195,6 +195,7 @@ func writeTimelines(c *call, folder string, rows []*systems.Row) error {
 			return fmt.Errorf("timelines: %w", err)
 		}
 	}
+	c.wrote(folder)
 	return nil
 }
 

@@ -208,6 +208,7 @@ func (f *timeFlags) run(c *call) error {
 		if err != nil {
 			return fmt.Errorf("timeline: %w", err)
 		}
+		c.wrote(f.timeline)
 	}
 	switch f.format {
 	case "json":

@@ -193,7 +193,6 @@ func (e *emitter) flush() error {
 
 // Result describes an import.
 type Result struct {
-	Path     string
 	Sources  []string // path and format
 	Meta     trace.Meta
 	Requests int
@@ -247,7 +246,7 @@ func (r *Result) count(s *trace.Stream) {
 
 // finish adds facts that it reads from the written file.
 func (r *Result) finish(path string) error {
-	r.Path, r.Requests, r.Layers, r.Heads = path, len(r.requests), len(r.layers), len(r.heads)
+	r.Requests, r.Layers, r.Heads = len(r.requests), len(r.layers), len(r.heads)
 	for _, id := range slices.Sorted(maps.Keys(r.uneven)) {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("request %q: its streams end at different steps. Check that the source is complete", id))
 	}
@@ -284,7 +283,6 @@ func (r *Result) Summary(w io.Writer) error {
 	if r.Heads > 0 {
 		heads = fmt.Sprint(r.Heads)
 	}
-	fmt.Fprintf(&b, "trace    %s\n", r.Path)
 	fmt.Fprintf(&b, "streams  %d (requests %d, layers %d, heads %s)\n", r.Streams, r.Requests, r.Layers, heads)
 	fmt.Fprintf(&b, "steps    %d … %d (windows %d), %d rows, %d indices\n", r.First, r.Last, r.Windows, r.Rows, r.Indices)
 	fmt.Fprintf(&b, "lists    K %d, M %d, order %s\n", r.Meta.TopK, r.Meta.Candidates, r.Meta.Order)
