@@ -47,7 +47,7 @@ func listCommand() command {
 		use:   "list",
 		short: "List the catalogue of traces and workloads",
 		long: `List the catalogue: bundled traces, workloads, synthetic traces and traces of requests.
-The table is a summary. The other formats also have the origin, the digests and the commands that
+The table is a summary. The other formats also have the origin, SHA-256 and the commands that
 make an entry again.`,
 		example: "  kvreplay datasets list\n  kvreplay datasets list --format csv > catalogue.csv",
 		flags: func(fl *flagSet) {
@@ -62,7 +62,7 @@ func describeCommand() command {
 	var format string
 	return command{
 		use:     "describe NAME...",
-		short:   "Describe an entry: licence, origin, digests, commands that make it",
+		short:   "Describe an entry: licence, origin, SHA-256, commands that make it",
 		example: "  kvreplay datasets describe smollm2_niah_1k_sglang\n  kvreplay datasets describe ruler/vt --format json",
 		args:    atLeast(1, "name"),
 		flags: func(fl *flagSet) {
@@ -114,8 +114,8 @@ func datasetsVerifyCommand() command {
 	var folder, format string
 	return command{
 		use:   "verify [NAME...]",
-		short: "Check files against the digests of the catalogue",
-		long: `Check files against the catalogue by size, SHA-256 and, for traces, the digest of the content.
+		short: "Check files against the SHA-256 in the catalogue",
+		long: `Check files against the catalogue by size, SHA-256 and, for traces, digest.
 Without NAME all bundled traces are checked, otherwise the files of the named entries.
 A trace with other bytes and the same content was re-encoded. It replays to the same counts, so it
 is no error. The exit code is 1 if a file differs or is missing, and a line says what to do.`,
@@ -185,7 +185,7 @@ func verifiable(names []string) ([]*catalogue.Entry, error) {
 	}
 	for _, e := range entries {
 		if len(e.Files) == 0 {
-			return nil, usagef("%s has no digest, because its files depend on options: `kvreplay datasets describe %s` lists them", e.Name, e.Name)
+			return nil, usagef("%s has no SHA-256, because its files depend on options: `kvreplay datasets describe %s` lists them", e.Name, e.Name)
 		}
 	}
 	return entries, nil
@@ -247,7 +247,7 @@ func printCheck(w io.Writer, c *catalogue.Check, format string) error {
 	if c.State == catalogue.Good {
 		line = fmt.Sprintf("%s: good: %s bytes, SHA-256 %s", c.Path, humanize.Comma(c.Bytes), c.SHA256)
 		if c.Digest != "" {
-			line += ", content " + c.Digest
+			line += ", digest " + c.Digest
 		}
 	}
 	_, err := fmt.Fprintln(w, line)

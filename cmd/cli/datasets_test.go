@@ -181,7 +181,7 @@ func TestDatasetsList(t *testing.T) {
 
 func TestDatasetsDescribe(t *testing.T) {
 	out, _ := kvreplay(t, 0, "datasets", "describe", "mooncake-fast25", "smollm2_multi_news_8k")
-	for _, want := range []string{"Apache-2.0", "https://github.com/kvcache-ai/Mooncake", "3,029,533 bytes", "curl -LO https://", "kvreplay import SRC/", "content sha256:166a1ff9"} {
+	for _, want := range []string{"Apache-2.0", "https://github.com/kvcache-ai/Mooncake", "3,029,533 bytes", "curl -LO https://", "kvreplay import SRC/", "digest sha256:166a1ff9"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -261,7 +261,7 @@ func TestDatasetsCatalogueRefused(t *testing.T) {
 		"stat nowhere: no such file":                                          {1, []string{"verify", "--dir", "nowhere"}},
 		"did you mean smollm2_niah_1k_sglang":                                 {2, []string{"verify", "smollm2_niah_1k_sglan"}},
 		"did you mean ruler/vt":                                               {2, []string{"describe", "ruler/vx"}},
-		"longbench has no digest":                                             {2, []string{"verify", "longbench"}},
+		"longbench has no SHA-256":                                            {2, []string{"verify", "longbench"}},
 		"expected table, json, csv or markdown":                               {2, []string{"list", "--format", "xml"}},
 		"expected text or json":                                               {2, []string{"describe", "ruler/vt", "--format", "csv"}},
 		"does not contain smollm2_multi_news_8k, only smollm2_niah_1k_sglang": {2, []string{"extract", "smollm2_multi_news_8k", "-o", "t.parquet"}},

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
@@ -52,20 +53,20 @@ func openTraces(ctx context.Context, paths []string) (traces []*trace.File, clos
 	return traces, closeAll, nil
 }
 
-// addDigests adds a footnote with the digest of each file.
-func addDigests(ctx context.Context, report *table.Report, paths []string) error {
+// addSums adds a footnote with the SHA-256 of each file.
+func addSums(ctx context.Context, report *table.Report, paths []string) error {
 	for _, path := range paths {
-		digest, err := digestOf(ctx, path)
+		sum, err := sumOf(ctx, path)
 		if err != nil {
 			return err
 		}
-		report.Footnotes = append(report.Footnotes, path+": "+digest)
+		report.Footnotes = append(report.Footnotes, path+": SHA-256 "+sum)
 	}
 	return nil
 }
 
-// digestOf returns the SHA-256 of a file.
-func digestOf(ctx context.Context, path string) (string, error) {
+// sumOf returns the SHA-256 of a file, in hexadecimal digits.
+func sumOf(ctx context.Context, path string) (string, error) {
 	r, err := files.Open(ctx, path)
 	if err != nil {
 		return "", err
@@ -75,5 +76,5 @@ func digestOf(ctx context.Context, path string) (string, error) {
 	if _, err := io.Copy(h, r); err != nil {
 		return "", fmt.Errorf("%s: %w", path, err)
 	}
-	return fmt.Sprintf("sha256:%x", h.Sum(nil)), nil
+	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -323,7 +323,7 @@ func (f *serveFlags) print(c *call, results []*serving.Result, report *table.Rep
 		if f.Repeats > 0 {
 			report.Footnotes = append(report.Footnotes, fmt.Sprintf("Lines of plots are means over %d seeds, with the smallest and the largest value. The first table is of seed %d", f.Repeats, f.options.Seed))
 		}
-		if err := addDigests(c.Context(), report, inputs); err != nil {
+		if err := addSums(c.Context(), report, inputs); err != nil {
 			return err
 		}
 	}

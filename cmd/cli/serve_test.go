@@ -456,13 +456,13 @@ func TestServeHTML(t *testing.T) {
 	if len(page) > 300_000 {
 		t.Errorf("the page has %d bytes", len(page))
 	}
-	const figures, digest = 7, 64
+	const figures, sumLength = 7, 64
 	if strings.Contains(page, "<img") || strings.Count(page, "<summary>Values</summary>") != figures || strings.Count(page, "<code>kvreplay serve &#39;") != figures+1 {
 		t.Error("the page lacks a figure, or the name of a file is markup")
 	}
-	_, sum, found := strings.Cut(page, ".csv: sha256:")
-	if want := fmt.Sprintf("%x", sha256.Sum256([]byte(requests.String()))); !found || sum[:digest] != want {
-		t.Errorf("digest %.64s, expected %s", sum, want)
+	_, sum, found := strings.Cut(page, ".csv: SHA-256 ")
+	if want := fmt.Sprintf("%x", sha256.Sum256([]byte(requests.String()))); !found || sum[:sumLength] != want {
+		t.Errorf("SHA-256 %.64s, expected %s", sum, want)
 	}
 	for _, want := range []string{`<p class="finding">The share of requests within the limits of vllm-recompute and`, "Points over time stand for spans of 536.9 ms", "GPU memory of hcache", "<caption>Classes</caption>"} {
 		if !strings.Contains(page, want) {
@@ -578,14 +578,14 @@ func TestServePageOfSeeds(t *testing.T) {
 	}
 }
 
-// The digests of a page cover the user's systems and hardware, which change the results.
-func TestPageDigests(t *testing.T) {
+// The SHA-256 on a page cover the user's systems and hardware, which change the results.
+func TestPageSums(t *testing.T) {
 	systems, machines, variable := t.TempDir(), t.TempDir(), t.TempDir()
 	mine := filepath.Join(systems, "mine.yaml")
-	write := func(path, text string) (digest string) {
+	write := func(path, text string) (footnote string) {
 		t.Helper()
 		fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
-		return fmt.Sprintf("%s: sha256:%x", path, sha256.Sum256([]byte(text)))
+		return fmt.Sprintf("%s: SHA-256 %x", path, sha256.Sum256([]byte(text)))
 	}
 	model, err := os.ReadFile(filepath.Join("..", "..", "replay", "hardware", "data", "models", "llama-2-13b.yaml"))
 	fatal.If(t, err)
@@ -597,10 +597,10 @@ func TestPageDigests(t *testing.T) {
 		{"systems", trace, "--model", "llama-2-13b", "--context", "4096", "--systems", "mine"},
 	} {
 		for _, text := range []string{"name: mine\nsource: a file\nschedule: dense\n", "name: mine\nsource: another file\nschedule: dense\n"} {
-			digest := write(mine, text)
+			footnote := write(mine, text)
 			args := append(args, "--systems-dir", systems, "--format", "html")
-			if page := must(t, append(args, "--hardware-dir", machines)...); !strings.Contains(page, digest) || !strings.Contains(page, own) {
-				t.Errorf("%s: the page lacks %q or %q", args[0], digest, own)
+			if page := must(t, append(args, "--hardware-dir", machines)...); !strings.Contains(page, footnote) || !strings.Contains(page, own) {
+				t.Errorf("%s: the page lacks %q or %q", args[0], footnote, own)
 			}
 			t.Setenv("KVREPLAY_HARDWARE_DIR", variable)
 			if page := must(t, args...); !strings.Contains(page, other) {

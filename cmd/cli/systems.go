@@ -175,7 +175,7 @@ func (f *systemsFlags) page(c *call, q *systems.Question, rows []*systems.Row) e
 	if err != nil {
 		return err
 	}
-	if err := addDigests(c.Context(), report, inputs); err != nil {
+	if err := addSums(c.Context(), report, inputs); err != nil {
 		return err
 	}
 	return c.page("systems", systems.Finding(rows), report, figures...)

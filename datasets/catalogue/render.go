@@ -76,34 +76,30 @@ func code(commands []string) string {
 }
 
 func writeTable(w io.Writer, entries []Entry) error {
-	t := table.New("name", "kind", "licence", "bytes", "digest", "what").Right(3)
+	t := table.New("name", "kind", "licence", "bytes", "SHA-256", "what").Right(3)
 	for i := range entries {
 		e := &entries[i]
-		size, digest := e.short()
-		t.Add(e.Name, e.Kind, e.Licence, size, digest, e.What)
+		size, sum := e.short()
+		t.Add(e.Name, e.Kind, e.Licence, size, sum, e.What)
 	}
 	_, err := fmt.Fprint(w, t.Text()+`
-kvreplay datasets describe NAME prints the origin, the full digests and the commands
-that make an entry again. So do --format json, csv and markdown. Bytes and digest are
+kvreplay datasets describe NAME prints the origin, the whole SHA-256 and the commands
+that make an entry again. So do --format json, csv and markdown. Bytes and SHA-256 are
 those of its files. – means that they depend on options.
 `)
 	return err
 }
 
-// short returns size and digest for the table. For a trace it is the digest of the content.
-func (e *Entry) short() (size, digest string) {
+// short returns the size of the files and the beginning of the first one's SHA-256 for the table.
+func (e *Entry) short() (size, sum string) {
 	if len(e.Files) == 0 {
 		return "–", "–"
 	}
 	bytes := slice.Sum(e.Files, func(f File) int64 { return f.Bytes })
-	digest = e.Files[0].SHA256
-	if d, ok := strings.CutPrefix(e.Files[0].Digest, "sha256:"); ok {
-		digest = d
+	if sum = e.Files[0].SHA256[:12] + "…"; len(e.Files) > 1 {
+		sum += fmt.Sprintf(" +%d", len(e.Files)-1)
 	}
-	if digest = digest[:12] + "…"; len(e.Files) > 1 {
-		digest += fmt.Sprintf(" +%d", len(e.Files)-1)
-	}
-	return humanize.Comma(bytes), digest
+	return humanize.Comma(bytes), sum
 }
 
 // Text writes everything known about an entry.
@@ -122,7 +118,7 @@ func (e *Entry) Text(w io.Writer) error {
 		fact("file", fmt.Sprintf("%s, %s bytes", f.Name, humanize.Comma(f.Bytes)))
 		fact("", "SHA-256 "+f.SHA256)
 		if f.Digest != "" {
-			fact("", "content "+f.Digest)
+			fact("", "digest "+f.Digest)
 		}
 	}
 	for _, s := range e.Sources {

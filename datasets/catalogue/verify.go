@@ -106,7 +106,7 @@ func (c *Check) decide(want *File, violation *trace.Error) {
 	case same && c.Digest == want.Digest:
 		c.State = Good
 	case same:
-		c.State, c.Problem = Different, fmt.Sprintf("the bytes match the catalogue, but the content is %q, expected %s: the catalogue is wrong", c.Digest, want.Digest)
+		c.State, c.Problem = Different, fmt.Sprintf("the bytes match the catalogue, but the digest is %q, expected %s: the catalogue is wrong", c.Digest, want.Digest)
 	case want.Digest != "" && c.Digest == want.Digest:
 		c.State, c.Problem = Reencoded, fmt.Sprintf("%s, but with the same content, which replays to the same counts", c.bytes(want))
 	default:
@@ -114,7 +114,7 @@ func (c *Check) decide(want *File, violation *trace.Error) {
 		if violation != nil {
 			c.Problem += fmt.Sprintf(", not a valid trace: %v", violation.Err)
 		} else if want.Digest != "" {
-			c.Problem += fmt.Sprintf(", content %s, expected %s", c.Digest, want.Digest)
+			c.Problem += fmt.Sprintf(", digest %s, expected %s", c.Digest, want.Digest)
 		}
 	}
 }

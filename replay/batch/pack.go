@@ -85,7 +85,7 @@ func decodePack(name string, packed []byte) (*pack, error) {
 	}
 	text, ok := files.Unseal(name, text)
 	if !ok {
-		return nil, errors.New("is damaged: its digest is not the one that it states")
+		return nil, errors.New("is damaged: its SHA-256 is not the one that it states")
 	}
 	p, line := new(pack), json.NewDecoder(bytes.NewReader(text))
 	if err := line.Decode(&p.packHeader); err != nil {

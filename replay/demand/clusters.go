@@ -87,7 +87,7 @@ func (c *tokenClusters) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]int32)(c))
 }
 
-// read reads the clusters of a file. Their source is the file's digest.
+// read reads the clusters of a file. Their source is the beginning of the file's SHA-256.
 func (c *Clusters) read(path string) error {
 	if err := files.CheckStream(path); err != nil {
 		return fmt.Errorf("clusters: %w", err)
