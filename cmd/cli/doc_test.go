@@ -19,7 +19,8 @@ import (
 // with `$ kvreplay` in ```console blocks. They run from the root of the repository. The commands of one
 // block share an empty folder, which takes the place of /tmp. Blocks with s3:// find a bucket of
 // traces. A backslash at the end continues a line. `> FILE` at the end redirects stdout. Text after
-// `|` or `#` is not run. A command that fails, fails the test. Its output is not compared.
+// `|` or `#` is not run. A command that fails, fails the test. Lines after the last command of a block
+// are its output on stdout. A last line … stands for the rest of it. -update rewrites them.
 func TestDocs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs every command of the documents")
@@ -31,7 +32,11 @@ func TestDocs(t *testing.T) {
 		fatal.If(t, err)
 		for _, block := range consoleBlocks(string(text)) {
 			commands += len(block.commands)
-			t.Run(fmt.Sprintf("%s:%d", filepath.ToSlash(path), block.line), func(t *testing.T) { block.run(t) })
+			t.Run(fmt.Sprintf("%s:%d", filepath.ToSlash(path), block.line), func(t *testing.T) {
+				if made := block.shown(block.run(t)); made != block.output {
+					rewritten(t, path, strings.Replace(content(t, path), block.output, made, 1), "Docs/"+filepath.ToSlash(path))
+				}
+			})
 		}
 	}
 	if commands == 0 {
@@ -60,13 +65,29 @@ func markdownFiles(t *testing.T) (paths []string) {
 type block struct {
 	line     int // number of its first line
 	commands []string
+	output   string // the lines after the last command, empty without any
+}
+
+// rest is the last line of an output that a document shortens.
+const rest = "…\n"
+
+// shown is the part of the last command's output that the document shows.
+func (b *block) shown(stdout string) string {
+	switch before, shortened := strings.CutSuffix(b.output, rest); {
+	case b.output == "":
+		return ""
+	case shortened:
+		lines := strings.SplitAfter(stdout, "\n")
+		return strings.Join(lines[:min(strings.Count(before, "\n"), len(lines))], "") + rest
+	}
+	return stdout
 }
 
 // consoleBlocks finds the blocks of a document with the commands in them.
 func consoleBlocks(text string) (blocks []block) {
 	inside, continued := false, false
-	for i, line := range strings.Split(text, "\n") {
-		line = strings.TrimSpace(line)
+	for i, whole := range strings.Split(text, "\n") {
+		line := strings.TrimSpace(whole)
 		switch {
 		case !inside && line == "```console":
 			inside = true
@@ -83,8 +104,9 @@ func consoleBlocks(text string) (blocks []block) {
 		case continued:
 			b.commands[len(b.commands)-1] += " " + strings.TrimSuffix(line, "\\")
 		case strings.HasPrefix(line, "$ kvreplay"):
-			b.commands = append(b.commands, strings.TrimSuffix(strings.TrimPrefix(line, "$ "), "\\"))
+			b.commands, b.output = append(b.commands, strings.TrimSuffix(strings.TrimPrefix(line, "$ "), "\\")), ""
 		default:
+			b.output += whole + "\n"
 			continue
 		}
 		continued = strings.HasSuffix(line, "\\")
@@ -92,19 +114,22 @@ func consoleBlocks(text string) (blocks []block) {
 	return blocks
 }
 
-// run executes the commands in order, in this process.
-func (b *block) run(t *testing.T) {
+// run executes the commands in order, in this process. It returns the last one's output, unless a
+// file takes it.
+func (b *block) run(t *testing.T) string {
 	tmp := t.TempDir()
 	if strings.Contains(strings.Join(b.commands, " "), "s3://") {
 		startS3(t, ".")
 	}
+	var printed bytes.Buffer
 	for _, command := range b.commands {
+		printed.Reset()
 		args, err := words(command, tmp)
 		if err != nil {
 			t.Fatalf("%s: %v", command, err)
 		}
 		var stderr bytes.Buffer
-		stdout := io.Discard
+		stdout := io.Writer(&printed)
 		if n := len(args); n > 2 && args[n-2] == ">" {
 			file, err := os.Create(args[n-1])
 			fatal.If(t, err)
@@ -115,6 +140,7 @@ func (b *block) run(t *testing.T) {
 			t.Fatalf("%s\nexit code %d: %s", command, code, stderr.String())
 		}
 	}
+	return printed.String()
 }
 
 // words splits a command line as a shell does, with the syntax that documents use: quotes and patterns
@@ -156,10 +182,13 @@ func words(command, tmp string) (list []string, err error) {
 }
 
 func TestConsoleBlocks(t *testing.T) {
-	text := "```console\n$ kvreplay a \\\n    'b c' /tmp/d # e\noutput\n$ ls\n$ kvreplay f | head\n```\n$ kvreplay g\n```sh\n$ kvreplay h\n```\n"
+	text := "```console\n$ kvreplay a \\\n    'b c' /tmp/d # e\noutput\n$ ls\n$ kvreplay f | head\n f\n…\n```\n$ kvreplay g\n```sh\n$ kvreplay h\n```\n"
 	blocks := consoleBlocks(text)
 	if len(blocks) != 1 || len(blocks[0].commands) != 2 || blocks[0].line != 2 {
 		t.Fatalf("found %+v", blocks)
+	}
+	if b := blocks[0]; b.shown(" g\nh\n") != " g\n…\n" || b.shown("") != "…\n" || (&block{output: " f\n"}).shown("g\nh\n") != "g\nh\n" {
+		t.Errorf("output %q shows %q of another", b.output, b.shown(" g\nh\n"))
 	}
 	if got, err := words("kvreplay doc_*st.go 'doc_*st.go'", ""); err != nil || strings.Join(got, "|") != "kvreplay|doc_test.go|doc_*st.go" {
 		t.Errorf("patterns: %q, %v", got, err)

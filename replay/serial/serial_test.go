@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -132,20 +131,6 @@ func TestLRUOnFlattenedTrace(t *testing.T) {
 	}
 	if counted < 10000 {
 		t.Errorf("%d accesses: the draw no longer covers what it should", counted)
-	}
-}
-
-// The table in README.md is the command's output.
-func TestDocument(t *testing.T) {
-	text, err := os.ReadFile("README.md")
-	fatal.If(t, err)
-	f := open(t, "../../datasets/bundled/smollm2_multi_news_8k.parquet")
-	rows, _, err := Run(context.Background(), f, Options{Policies: specs(t, "lru", "2q", "arc"), Capacities: capacities(t, "1x", "1.5x", "2x", "4x")})
-	fatal.If(t, err)
-	var table bytes.Buffer
-	fatal.If(t, WriteTable(&table, rows))
-	if !strings.Contains(string(text), table.String()) {
-		t.Errorf("README.md does not show what the command prints:\n%s", table.String())
 	}
 }
 
