@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 	"github.com/kvreplay/kvreplay/replay/reproduce/papers"
@@ -22,6 +24,7 @@ type reproduceFlags struct {
 	hardware string // folder
 	traces   []string
 	sections []string
+	list     bool
 	out      string
 	format   string
 }
@@ -36,14 +39,15 @@ func reproduceCommand() command {
 		use:   "reproduce [" + strings.Join(known, "|") + "]...",
 		short: "Compare kvreplay with what the papers printed",
 		long: `Compute the papers' tables, figures and statements with kvreplay's own code and compare each
-figure with the printed one. Some sections replay real traces (--traces). The report of all is
-replay/REPRODUCTION.md. blind and trtllm have pages of their own. replay/reproduce/README.md
-explains the results. The exit code is 1 if a figure misses its gate, the largest error allowed,
-for no known reason.`,
+figure with the printed one. --list prints the sections of a paper. The report of all papers is
+replay/REPRODUCTION.md, and replay/reproduce/README.md explains it. blind and trtllm have pages
+of their own. The exit code is 1 if a figure misses its gate, the largest error allowed, for no
+known reason.`,
 		details: "Papers:\n" + strings.Join(slice.Map(papers.Known(), func(p reproduce.Paper) string {
 			return fmt.Sprintf("  %-8s %s", p.Name, p.Citation)
 		}), "\n"),
 		example: `  kvreplay reproduce all
+  kvreplay reproduce kvdrive --list
   kvreplay reproduce kvdrive --section fig-20
   kvreplay reproduce all --out report --format json`,
 		values: known,
@@ -52,11 +56,15 @@ for no known reason.`,
 			fl.StringSliceVar(&f.traces, "traces", nil, "replay these trace `FILES` and folders (default "+strings.Join(traceFolders, " and ")+")")
 			fl.StringVar(&f.hardware, "hardware-dir", "", "replace bundled machines and models by the YAML files of this `FOLDER`")
 			fl.StringSliceVar(&f.sections, "section", nil, "compute only these `SECTIONS`, each NAME or PAPER/NAME (default: all)")
+			fl.BoolVar(&f.list, "list", false, "list the sections and whether they replay traces, and compute none")
 			fl.out(&f.out, "write the report, "+reproduce.FileName+", and its figures to this `FOLDER` too")
 			fl.format(&f.format, "", "table", "markdown", "csv", "json", "html")
 		},
 		run: f.run,
 		next: func(c *call) []string {
+			if f.list {
+				return slices.Concat([]string{"reproduce"}, c.args, []string{"--section", "NAME"})
+			}
 			if f.out != "" {
 				return []string{"hardware", "points"}
 			}
@@ -103,20 +111,29 @@ func drawSynthetic(ctx context.Context, path, preset string, steps int) error {
 }
 
 func (f *reproduceFlags) run(c *call) error {
-	traces, err := f.tracePaths()
-	if err != nil {
-		return err
-	}
 	chosen, sections, err := reproduce.Choose(chosenPapers(c.args), f.sections)
 	if err != nil {
 		return errUsage{err}
+	}
+	if f.list {
+		if err := onlyWith(c.Command, "list", "section"); err != nil {
+			return err
+		}
+		return listSections(c.stdout, sections)
+	}
+	if f.traces != nil && !slices.ContainsFunc(sections, func(s reproduce.Listed) bool { return s.Traces }) {
+		return usagef("--traces has no effect, because no chosen section replays traces (--list): remove it")
+	}
+	traces, err := f.tracePaths()
+	if err != nil {
+		return err
 	}
 	if f.out != "" {
 		if err := reproduce.Prepare(f.out, reproduce.FileOf(chosen)); err != nil {
 			return err
 		}
 	}
-	c.bar.start(int64(sections), "reproduce", "sections")
+	c.bar.start(int64(len(sections)), "reproduce", "sections")
 	report, err := reproduce.Make(c.Context(), chosen, reproduce.Inputs{Traces: traces, Hardware: f.hardware, Sections: f.sections,
 		Synthetic: drawSynthetic, Progress: c.bar.add})
 	if err != nil {
@@ -136,6 +153,20 @@ func (f *reproduceFlags) run(c *call) error {
 		return fmt.Errorf("%d lines miss their gates for no known reason: %s", len(past), strings.Join(past, "; "))
 	}
 	return nil
+}
+
+// listSections prints the sections of papers.
+func listSections(w io.Writer, sections []reproduce.Listed) error {
+	t := table.New("paper", "section", "traces", "title")
+	for _, s := range sections {
+		traces := ""
+		if s.Traces {
+			traces = "yes"
+		}
+		t.AddTexts([]string{s.Paper, s.Section, traces, s.Title})
+	}
+	_, err := io.WriteString(w, t.Text())
+	return err
 }
 
 // tracePaths are the named traces, or those of a checkout.

@@ -140,7 +140,7 @@ func TestReproduceNoticesAConstant(t *testing.T) {
 	}
 	dir := t.TempDir()
 	fatal.If(t, os.WriteFile(filepath.Join(dir, "llama.yaml"), []byte(changed), 0o644))
-	args := []string{"reproduce", "kvdrive", "--section", "bytes", "--traces", "../../datasets/bundled/smollm2_niah_1k_sglang.parquet", "--format", "csv"}
+	args := []string{"reproduce", "kvdrive", "--section", "bytes", "--format", "csv"}
 	if code, _, stderr := run(args...); code != 0 {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
@@ -174,15 +174,31 @@ func TestReproduceOut(t *testing.T) {
 
 func TestReproduceRefuses(t *testing.T) {
 	for want, args := range map[string][]string{
-		"known: ":                  {"reproduce", "kvdrve"},
-		"did you mean links":       {"reproduce", "link"},
-		"unknown section":          {"reproduce", "links", "--section", "table-1"},
-		"no such file":             {"reproduce", "links", "--traces", "missing.parquet"},
-		"expected table, markdown": {"reproduce", "links", "--format", "xml"},
+		"known: ":            {"reproduce", "kvdrve"},
+		"did you mean links": {"reproduce", "link"},
+		"known: left-out, predicted, constants\n": {"reproduce", "links", "--section", "table-1"},
+		"no such file":                       {"reproduce", "kvdrive", "--traces", "missing.parquet"},
+		"no chosen section replays traces":   {"reproduce", "links", "--traces", "../../datasets/bundled"},
+		"--traces has no effect":             {"reproduce", "ess", "kvdrive", "--section", "ess/fig-7,fig-20", "--traces", "../../datasets/bundled"},
+		"--format with --list has no effect": {"reproduce", "--list", "--format", "csv"},
+		"expected table, markdown":           {"reproduce", "links", "--format", "xml"},
 	} {
 		code, _, stderr := run(args...)
 		if code == 0 || !strings.Contains(stderr, want) {
 			t.Errorf("%v: exit code %d, %q, expected %q", args, code, stderr, want)
 		}
+	}
+}
+
+// --list prints the sections that can be named, and those that replay traces.
+func TestReproduceList(t *testing.T) {
+	out := must(t, "reproduce", "kvdrive", "ess", "--list", "--section", "fig-20,fig-2")
+	for _, want := range []string{" ess      fig-2    yes     Fig. 2: similarity", " kvdrive  fig-20           Figures 13 and 20"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%s\nexpected %q", out, want)
+		}
+	}
+	if n := strings.Count(out, "\n"); n != 4 {
+		t.Errorf("%d lines, expected a head, a rule and two sections:\n%s", n, out)
 	}
 }

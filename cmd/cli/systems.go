@@ -93,16 +93,17 @@ func (f *systemsFlags) tracesOrList(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usagef("--list needs no trace: remove %s", args[0])
 	}
-	var unused []string
+	return onlyWith(c, "list", "systems-dir")
+}
+
+// onlyWith rejects the flags of a call that have no effect with a flag: all except those named.
+func onlyWith(c *cobra.Command, flag string, except ...string) (err error) {
 	c.Flags().Visit(func(fl *pflag.Flag) {
-		if fl.Name != "list" && fl.Name != "systems-dir" {
-			unused = append(unused, "--"+fl.Name)
+		if err == nil && fl.Name != flag && !slices.Contains(except, fl.Name) {
+			err = usagef("--%s with --%s has no effect: remove it", fl.Name, flag)
 		}
 	})
-	if unused != nil {
-		return usagef("%s with --list has no effect: remove it", unused[0])
-	}
-	return nil
+	return err
 }
 
 func (f *systemsFlags) run(c *call) error {

@@ -34,6 +34,7 @@ type outline struct {
 	Section        string            `yaml:"section"`
 	Title          string            `yaml:"title"`
 	Covers         []string          `yaml:"covers"`
+	Traces         bool              `yaml:"traces"` // the study replays real traces for it
 	Method         string            `yaml:"method"`
 	More           map[string]string `yaml:"more"` // sentences that the study may add to the method, by name
 	Assumptions    []string          `yaml:"assumptions"`

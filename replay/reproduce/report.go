@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kvreplay/kvreplay/internal/names"
-	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Report holds the computed sections of some papers.
@@ -108,28 +107,45 @@ func (s *Study) Run() (sections []Section, err error) {
 	return sections, err
 }
 
-// Choose returns the papers that have some of the named sections, and the number of these sections. No
-// names choose all. An unknown name is an error.
-func Choose(papers []Paper, sections []string) (chosen []Paper, n int, err error) {
+// Listed is a section of a paper that can be computed.
+type Listed struct {
+	Paper, Section string
+	Title          string
+	Traces         bool // it replays the traces of Inputs
+}
+
+// Choose returns the papers that have some of the named sections, and these sections. No names
+// choose all. An unknown name is an error that lists all sections of a single paper.
+func Choose(papers []Paper, sections []string) (chosen []Paper, list []Listed, err error) {
 	in := Inputs{Sections: sections}
-	var known []string
+	var own, known []string // names without and with the paper
 	for _, p := range papers {
 		d, err := parse(p.Name+"/paper.yaml", p.Data)
 		if err != nil {
-			return nil, 0, err
+			return nil, nil, err
 		}
-		own := slice.Map(d.Sections, func(o *outline) string { return p.Name + "/" + o.Section })
-		if wanted := slice.Count(own, in.wants); wanted > 0 {
-			chosen, n = append(chosen, p), n+wanted
+		before := len(list)
+		for _, o := range d.Sections {
+			own, known = append(own, o.Section), append(known, p.Name+"/"+o.Section)
+			if in.wants(p.Name + "/" + o.Section) {
+				list = append(list, Listed{p.Name, o.Section, o.Title, o.Traces})
+			}
 		}
-		known = append(known, own...)
+		if len(list) > before {
+			chosen = append(chosen, p)
+		}
 	}
 	for _, name := range sections {
-		if !slices.ContainsFunc(known, func(section string) bool { return named(section, name) }) {
-			return nil, 0, fmt.Errorf("unknown section %q%s; known: %s", name, names.Nearest(name, known), names.Some(known))
+		if slices.ContainsFunc(known, func(section string) bool { return named(section, name) }) {
+			continue
 		}
+		all := strings.Join(own, ", ")
+		if len(papers) > 1 {
+			all = names.Some(known) + " (`kvreplay reproduce --list`)"
+		}
+		return nil, nil, fmt.Errorf("unknown section %.60q%s; known: %s", name, names.Nearest(name, slices.Concat(own, known)), all)
 	}
-	return chosen, n, nil
+	return chosen, list, nil
 }
 
 // Past lists the lines that miss their gates without a known reason, as

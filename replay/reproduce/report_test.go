@@ -128,21 +128,45 @@ func TestRender(t *testing.T) {
 	}
 }
 
+// A section that replays traces must state this in the data file.
+func TestRealTraces(t *testing.T) {
+	p := reproduce.Paper{Name: "p", Data: "sections: [{section: a, title: A, method: M}, {section: b, title: B, method: M, traces: true}]", Study: func(s *reproduce.Study) {
+		s.Compute(func() {
+			if paths := s.RealTraces(); len(paths) != 1 {
+				t.Errorf("traces %v", paths)
+			}
+		}, "b")
+		s.Compute(func() { s.RealTraces() }, "a")
+	}}
+	in := reproduce.Inputs{Traces: []string{"t.parquet"}}
+	if _, err := reproduce.Make(t.Context(), []reproduce.Paper{p}, in); err == nil || !strings.Contains(err.Error(), "p/paper.yaml: section a replays traces: expected traces: true") {
+		t.Errorf("an undeclared section: %v", err)
+	}
+}
+
 // Only the chosen sections are computed. Gaps belong to the whole paper.
 func TestSections(t *testing.T) {
-	papers := []reproduce.Paper{sample(104), {Name: "other", Data: "sections: [{section: fig-2, title: T, method: M}]"}}
+	papers := []reproduce.Paper{sample(104), {Name: "other", Data: "sections: [{section: fig-2, title: T, method: M, traces: true}]"}}
 	for names, want := range map[string]string{"": "sample other 3", "sample/fig-2": "sample 1", "fig-2": "sample other 2", "table-1": "sample 1"} {
-		chosen, n, err := reproduce.Choose(papers, strings.Fields(names))
+		chosen, list, err := reproduce.Choose(papers, strings.Fields(names))
 		got := ""
 		for _, p := range chosen {
 			got += p.Name + " "
 		}
-		if got += fmt.Sprint(n); err != nil || got != want {
+		if got += fmt.Sprint(len(list)); err != nil || got != want {
 			t.Errorf("%q chooses %s, expected %s (%v)", names, got, want, err)
 		}
 	}
-	if _, _, err := reproduce.Choose(papers, []string{"table-1", "table-2"}); err == nil || !strings.Contains(err.Error(), `unknown section "table-2"; known: `) {
-		t.Errorf("an unknown section: %v", err)
+	if _, list, err := reproduce.Choose(papers, []string{"other/fig-2"}); err != nil || len(list) != 1 || list[0] != (reproduce.Listed{Paper: "other", Section: "fig-2", Title: "T", Traces: true}) {
+		t.Errorf("listed %+v, %v", list, err)
+	}
+	for want, papers := range map[string][]reproduce.Paper{
+		`unknown section "table-2", did you mean table-1?; known: table-1, fig-2`:          papers[:1],
+		`unknown section "table-2", did you mean table-1?; known: sample/table-1, sample/`: papers,
+	} {
+		if _, _, err := reproduce.Choose(papers, []string{"table-1", "table-2"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected %q", err, want)
+		}
 	}
 	if r := report(t, 104, "sample/fig-2").Papers[0]; len(r.Sections) != 1 || len(r.Gaps) != 0 {
 		t.Errorf("%d sections and %d gaps, expected Figure 2 alone", len(r.Sections), len(r.Gaps))

@@ -37,7 +37,9 @@ type Page struct {
 
 // Inputs are the further inputs of studies.
 type Inputs struct {
-	Traces []string // paths of real traces, among which sections choose by metadata
+	// Traces are paths of real traces, among which sections choose by metadata. Studies read them
+	// with [Study.RealTraces].
+	Traces []string
 	// Sections are the names of the sections to compute, each "table-2" or "kvpr/table-2", all if it is
 	// empty.
 	Sections []string
@@ -106,6 +108,7 @@ type Study struct {
 	machine func(name string) (*hardware.Machine, error)
 	network pipeline.NetworkFinder
 	drafts  map[string]*Draft
+	current []string          // the sections that Compute computes
 	traces  map[string]*Trace // by path
 	folder  string            // of synthetic traces, empty before the first
 }
@@ -139,10 +142,22 @@ func (s *Study) Compute(part func(), sections ...string) {
 	if wanted == 0 {
 		return
 	}
+	s.current = sections
 	part()
 	if s.Progress != nil {
 		s.Progress(wanted)
 	}
+}
+
+// RealTraces returns the paths of real traces. It ends the study if a section of the current part
+// does not state in the data file that it replays traces.
+func (s *Study) RealTraces() []string {
+	for _, o := range s.data.Sections {
+		if slices.Contains(s.current, o.Section) && !o.Traces {
+			Check(fmt.Errorf("%s: section %s replays traces: expected traces: true", s.data.file, o.Section))
+		}
+	}
+	return s.Traces
 }
 
 // wants reports whether a section of the paper is to be computed.

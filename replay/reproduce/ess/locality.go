@@ -111,7 +111,7 @@ type observed struct {
 func (b *bench) locality() {
 	o := &observed{short: b.trace(b.synthetic(short)), long: b.trace(b.synthetic(long))}
 	byName := func(a, b string) int { return strings.Compare(filepath.Base(a), filepath.Base(b)) }
-	for _, path := range slices.SortedFunc(slices.Values(b.Traces), byName) {
+	for _, path := range slices.SortedFunc(slices.Values(b.RealTraces()), byName) {
 		f := b.Open(path)
 		if m := f.Meta(); m.Synthetic() || m.Selector != "" && m.Selector != "exact" {
 			continue

@@ -55,18 +55,25 @@ type bench struct {
 	*reproduce.Study
 	l20    *hardware.Machine
 	llama  *hardware.Model
-	traces []*source
+	traces []*source // of real
 }
 
 func newBench(s *reproduce.Study) *bench {
-	b := &bench{Study: s, l20: s.Machine("l20"), llama: s.Model("llama-3-8b-1048k")}
-	for _, path := range s.Traces {
-		if f := (&source{Trace: s.Open(path)}); len(f.Streams()) > 0 {
-			f.describe()
-			b.traces = append(b.traces, f)
+	return &bench{Study: s, l20: s.Machine("l20"), llama: s.Model("llama-3-8b-1048k")}
+}
+
+// real returns the real traces. It opens them at the first call.
+func (b *bench) real() []*source {
+	paths := b.RealTraces()
+	if b.traces == nil {
+		for _, path := range paths {
+			if f := (&source{Trace: b.Open(path)}); len(f.Streams()) > 0 {
+				f.describe()
+				b.traces = append(b.traces, f)
+			}
 		}
 	}
-	return b
+	return b.traces
 }
 
 // source is a real trace with the properties by which sections choose.
@@ -99,7 +106,7 @@ func (b *bench) exactNear(budget float64) []*source {
 }
 
 func (b *bench) which(holds func(*source) bool) (found []*source) {
-	return slice.Filter(b.traces, func(f *source) bool { return holds(f) })
+	return slice.Filter(b.real(), func(f *source) bool { return holds(f) })
 }
 
 // ranked reports whether lists are in rank order and longer than the demand.

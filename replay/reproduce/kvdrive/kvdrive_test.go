@@ -105,7 +105,7 @@ func TestReasonsOfMisses(t *testing.T) {
 		return ratio
 	}
 	// Fig. 21: the size of a read and the trace change the throughput. Read-ahead does not.
-	first := b.traces[0]
+	first := b.real()[0]
 	base := ratio(first, chunk, none)
 	if ahead := ratio(first, chunk, readAhead); math.Abs(ahead-base) > 0.02 {
 		t.Errorf("Fig. 21: read-ahead changes %.3f to %.3f", base, ahead)
