@@ -34,7 +34,7 @@ func TestDocs(t *testing.T) {
 			commands += len(block.commands)
 			t.Run(fmt.Sprintf("%s:%d", filepath.ToSlash(path), block.line), func(t *testing.T) {
 				if made := block.shown(block.run(t)); made != block.output {
-					rewritten(t, path, strings.Replace(content(t, path), block.output, made, 1), "Docs/"+filepath.ToSlash(path))
+					rewritten(t, path, strings.Replace(content(t, path), "\n"+block.output, "\n"+made, 1), "Docs/"+filepath.ToSlash(path))
 				}
 			})
 		}

@@ -91,16 +91,23 @@ func checkSplit(t *testing.T, report string) {
 	}
 }
 
-// The lines "by default" are the output of kvreplay time: the same seconds for the same setting and
-// schedule, with the paper's split.
+// The lines "by default" are the output of kvreplay time: the same seconds as the command of the README
+// prints, for the same setting and schedule.
 func TestReproduceByDefault(t *testing.T) {
-	stdout := must(t, "time", "--prompt", "512", "--generate", "32", "--static", "--model", "opt-13b", "--hardware", "a100-40", "--batch", "64", "--schedule", "kvpr:recompute=paper", "--engine", "pytorch", "--format", "csv")
+	blocks := consoleBlocks(content(t, "../../replay/reproduce/README.md"))
+	i := slices.IndexFunc(blocks, func(b block) bool { return strings.HasPrefix(b.commands[0], "kvreplay time ") })
+	if i < 0 {
+		t.Fatal("replay/reproduce/README.md does not price a line")
+	}
+	args, err := words(blocks[i].commands[0], "")
+	fatal.If(t, err)
+	stdout := must(t, append(args[1:], "--format", "csv")...)
 	priced := records(t, stdout)[0]
 	step, err := strconv.ParseFloat(priced["step_mean_s"], 64)
 	fatal.If(t, err)
 	stdout = must(t, "reproduce", "kvpr", "--section", "table-4", "--format", "csv")
 	rows := records(t, stdout)
-	i := slices.IndexFunc(rows, func(r map[string]string) bool {
+	i = slices.IndexFunc(rows, func(r map[string]string) bool {
 		return r["item"] == "prompt 512, generation 32, KVPR, by default"
 	})
 	if i < 0 {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -142,5 +144,26 @@ func TestGatesBite(t *testing.T) {
 				t.Errorf("%s times %g: past their gates are %q", name, factor, lines)
 			}
 		}
+	}
+}
+
+// An H20 is too slow for the paper: the weights' products of a query token, at its peak, take longer
+// than the whole fitted computation of a query token.
+func TestH20IsTooSlow(t *testing.T) {
+	b := begin(t, reproduce.Inputs{Short: true, Sections: []string{"table-2-unseen"}})
+	sections, err := b.Run()
+	fatal.If(t, err)
+	i := slices.IndexFunc(sections[0].Constants, func(c reproduce.Constant) bool { return strings.HasSuffix(c.Name, "a query token") })
+	if i < 0 {
+		t.Fatalf("constants %+v", sections[0].Constants)
+	}
+	model, weights := b.Model("deepseek-v3.2"), 0.
+	for layer := range int(model.Layers.Value) {
+		_, active := model.FFNParameters(layer)
+		weights += active.Sum() + model.AttentionParameters().Sum()
+	}
+	took := 1e3 * 2 * weights / float64(b.Machine("h20").GPU.FP8.Value)
+	if fitted := float64(sections[0].Constants[i].Value); took <= fitted {
+		t.Errorf("products take %g ms, the fitted computation %g ms", took, fitted)
 	}
 }
