@@ -3,6 +3,7 @@ package ellm
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -117,6 +118,7 @@ func (b *bench) underLoad(d *reproduce.Draft) {
 		}
 	}
 	reproduce.Check(group.Wait())
+	var slower []float64 // printed times per token of Llama2-70B, divided by ours
 	for _, list := range []struct {
 		table  string
 		figure func(own, ellm *serving.Summary) float64
@@ -132,10 +134,16 @@ func (b *bench) underLoad(d *reproduce.Draft) {
 		for _, row := range b.Rows(list.table) {
 			for _, by := range models {
 				own, ellm := found[key{row.Text("of"), row.Text("system"), by}], found[key{row.Text("of"), "eLLM", by}]
-				d.Set(list.table, list.figure(own, ellm), row, reproduce.Row{"by": by})
+				ours := list.figure(own, ellm)
+				d.Set(list.table, ours, row, reproduce.Row{"by": by})
+				if list.table == "time per token" && row.Text("of") == "Llama2-70B, ShareGPT" && by == "operator model" {
+					slower = append(slower, row.Number("printed")/ours)
+				}
 			}
 		}
 	}
+	d.Let("slower from", slices.Min(slower))
+	d.Let("slower to", slices.Max(slower))
 	for _, x := range experiments {
 		at := func(system string) float64 { return found[key{x.name, system, models[0]}].Throughput }
 		best := max(at("vLLM-Recompute"), at("vLLM-Swap"), at("HCache"))

@@ -12,7 +12,7 @@ import (
 )
 
 // Pages of papers quote replay/REPRODUCTION.md between marks: its count of each section, chosen lines,
-// and the known misses with their reasons. -update copies them again.
+// and the known misses with their reasons. -update copies them again, after TestReproductionIsCurrent.
 func TestReproductionPages(t *testing.T) {
 	t.Chdir(filepath.Join("..", ".."))
 	pages, err := filepath.Glob("replay/reproduce/*/README.md")
