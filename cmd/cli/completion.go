@@ -80,7 +80,7 @@ func completeValues(root *cobra.Command, table policies.Table) {
 		"policy":   names(func() []string { return append(table.Names(), groups...) }),
 		"hardware": items(hardware.KindMachine), "model": items(hardware.KindModel), "gpu": items(hardware.KindGPU), "link": items(hardware.KindLink),
 		"schedule": names(schedule.Names), "engine": names(operator.EngineNames), "systems": systemNames,
-		"layers": layersOf, "capacity": names(func() []string { return []string{"1x", "1.5x", "2x", "3x", "4x"} }),
+		"layers": layersOf, "section": sectionsOf, "capacity": names(func() []string { return []string{"1x", "1.5x", "2x", "3x", "4x"} }),
 	}
 	arguments := map[string]values{"policies describe": names(table.Names), "hardware show": items(hardware.Kinds...)}
 	var complete func(c *cobra.Command)

@@ -56,6 +56,8 @@ func TestCompletedValues(t *testing.T) {
 		"systems --systems ess,EMPTY":        "ess,quest-offload\n",
 		"replay " + newsTrace + " --layers ": "25\n",
 		"policies describe EMPTY":            "lookahead\n",
+		"reproduce kvdrive --section EMPTY":  "bytes\nfig-20\n",
+		"reproduce --section bytes,EMPTY":    "bytes,kvdrive/fig-20\n",
 		"hardware show EMPTY":                "pcie5-x16\n",
 		"replay missing --layers EMPTY":      ":4\n",
 	} {

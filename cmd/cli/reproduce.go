@@ -122,7 +122,7 @@ func (f *reproduceFlags) run(c *call) error {
 		return listSections(c.stdout, sections)
 	}
 	if f.traces != nil && !slices.ContainsFunc(sections, func(s reproduce.Listed) bool { return s.Traces }) {
-		return usagef("--traces has no effect, because no chosen section replays traces (--list): remove it")
+		return usagef("--traces has no effect, because no chosen section replays traces (see --list): remove it")
 	}
 	traces, err := f.tracePaths()
 	if err != nil {
@@ -153,6 +153,20 @@ func (f *reproduceFlags) run(c *call) error {
 		return fmt.Errorf("%d lines miss their gates for no known reason: %s", len(past), strings.Join(past, "; "))
 	}
 	return nil
+}
+
+// sectionsOf returns the names of the sections of papers, with the paper if there are several.
+func sectionsOf(args []string) []string {
+	chosen, sections, err := reproduce.Choose(chosenPapers(args), nil)
+	if err != nil {
+		return nil
+	}
+	return slice.Map(sections, func(s reproduce.Listed) string {
+		if len(chosen) == 1 {
+			return s.Section
+		}
+		return s.Paper + "/" + s.Section
+	})
 }
 
 // listSections prints the sections of papers.
