@@ -354,6 +354,7 @@ func (f *boardTimeFlags) timer(ctx context.Context) (*rowTimer, error) {
 type rowTimer struct {
 	ctx     context.Context
 	pricer  pipeline.RowPricer
+	traced  []string // models of the priced cells' traces
 	shapes  []string // that cells were priced for
 	labels  result.Labels
 	library *hardware.Library
@@ -379,8 +380,11 @@ func (t *rowTimer) TPOT(r *result.Row) (float64, error) {
 	t.shapes = slice.Add(t.shapes, priced.Model)
 	t.assumed = slice.Add(t.assumed, priced.Notes...)
 	t.labels = t.labels.With(priced.Labels...)
-	if own, err := t.library.Model(r.Model); err != nil || own.Name != priced.Model { // --model names another shape
-		t.labels = t.labels.With(result.LabelStretched)
+	if !slices.Contains(t.traced, r.Model) {
+		t.traced = append(t.traced, r.Model)
+		if own, err := t.library.Model(r.Model); err != nil || own.Name != priced.Model { // --model names another shape
+			t.labels = t.labels.With(result.LabelStretched)
+		}
 	}
 	return priced.TPOT, nil
 }

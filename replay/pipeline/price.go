@@ -67,7 +67,6 @@ type runner struct {
 	kvpr       *schedule.KVPR // the schedule, if it moves layers
 	ellm       *schedule.ELLM // the schedule, if it moves uncached tokens
 	host       *schedule.Host // the schedule, if the CPU attends
-	operators  *operator.Set
 	factors    Uncertainty
 	group      *operator.Group     // nil without tensor parallelism
 	stages     *collective.Network // nil without pipeline parallelism
@@ -208,8 +207,10 @@ func (r *runner) chooseOperators() (err error) {
 	}
 	config := operator.Config{Machine: r.Machine, Model: r.Model, Selection: r.Selection, Lookup: r.lookup, Threads: r.threads(),
 		Experts: r.Experts, Exchange: r.exchange, Group: r.group, Engine: r.Engine, Dense: schedule.AttendsDensely(r.Schedule)}
-	if r.operators, err = operator.New(config, r.Kernels); err != nil {
-		return err
+	if r.operators == nil {
+		if r.operators, err = operator.New(config, r.Kernels); err != nil {
+			return err
+		}
 	}
 	if busiest := config.Busiest(); busiest > 1 && r.operators.Basis != operator.ByRoofline {
 		r.note("routed experts: the busiest of %d GPUs has %.2f times their mean tokens", r.Experts, busiest)

@@ -3,10 +3,11 @@ package pipeline
 import (
 	"context"
 
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 )
 
-// shared holds values that batches of one profile and schedule share.
+// shared holds values that batches of one model and schedule share.
 type shared struct {
 	// enough is a TPOT in seconds, or 0. If the mean is known to be longer, Price may return an
 	// infinite TPOT with the memory but without times.
@@ -16,6 +17,8 @@ type shared struct {
 	bases map[[schedule.Resources]bool]basis
 	// timeline is empty and is reused. If it is nil, each runner makes one.
 	timeline *schedule.Timeline
+	// operators has the prices of operators. If it is nil, each runner makes them.
+	operators *operator.Set
 }
 
 // Pricer prices batches of one profile under one schedule. It is faster than Price for several

@@ -20,6 +20,8 @@ import (
 //
 // Otherwise averaging hides two effects. Schedules overlap a constant fetch better than uneven
 // ones. Choosing the fastest of several paths per fetch helps uneven fetches more.
+//
+// Its fields do not change after the first row. Goroutines do not share a RowPricer.
 type RowPricer struct {
 	// Options, without Model, Scaling and Selection, which follow from the row. A Context of 0 is
 	// the model's, at most RowContext, because rows do not state the lengths of their requests.
@@ -28,6 +30,27 @@ type RowPricer struct {
 	Find func(model string) *hardware.Model
 	// Selection is the method by which models find their Top-K, in the form of operator.ParseSelection.
 	Selection string
+
+	shapes map[string]*rowShape // by the model that rows name
+}
+
+// rowShape is the model of rows, nil if it is not known, with the values that its rows share.
+type rowShape struct {
+	model *hardware.Model
+	shared
+}
+
+// shape returns the shape of the rows that name a model.
+func (p *RowPricer) shape(named string) *rowShape {
+	s := p.shapes[named]
+	if s == nil {
+		if p.shapes == nil {
+			p.shapes = map[string]*rowShape{}
+		}
+		s = &rowShape{p.Find(named), shared{timeline: schedule.NewTimeline(), bases: map[[schedule.Resources]bool]basis{}}}
+		p.shapes[named] = s
+	}
+	return s
 }
 
 // RowContext is the default context for pricing rows, in tokens. Models with a shorter context use
@@ -40,7 +63,8 @@ func (p *RowPricer) Price(ctx context.Context, r *result.Row) (*Result, error) {
 	if o.Schedule.Traits().Moves != schedule.MovesMisses {
 		return nil, fmt.Errorf("schedule %s moves no misses, so all policies take the same time", o.Schedule.Name())
 	}
-	if o.Model = p.Find(r.Model); o.Model == nil {
+	shape := p.shape(r.Model)
+	if o.Model, o.shared = shape.model, shape.shared; o.Model == nil {
 		return nil, unknownShape(r)
 	}
 	switch {
@@ -60,7 +84,14 @@ func (p *RowPricer) Price(ctx context.Context, r *result.Row) (*Result, error) {
 	o.Context = cmp.Or(o.Context, min(RowContext, int64(o.Model.Context.Value)))
 	profile, scaling := meanStep(r, o.Model)
 	o.Scaling, o.Steps = scaling, 1
-	return Price(ctx, profile, o)
+	run, err := newRunner(ctx, profile, o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Operators == nil { // they replace those of the set
+		shape.operators = run.operators
+	}
+	return run.run()
 }
 
 func unknownShape(r *result.Row) error {

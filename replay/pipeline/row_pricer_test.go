@@ -1,7 +1,10 @@
 package pipeline
 
 import (
+	"fmt"
 	"math"
+	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -151,6 +154,34 @@ func TestRowsOfShortContexts(t *testing.T) {
 			o.Context = context
 			if _, err := rowPricer(t, o).Price(t.Context(), row); (err == nil) != ok || !ok && !strings.Contains(err.Error(), "at least K, 256 tokens") {
 				t.Errorf("%s, context %d: %v", name, context, err)
+			}
+		}
+	}
+}
+
+// A RowPricer that has priced other rows gives the result of a new one.
+func TestRowPricerKeepsNothingOfRows(t *testing.T) {
+	shapes := map[string]*hardware.Model{}
+	for _, name := range []string{"smollm2-135m", "llama-3.1-8b", "mixtral-8x7b"} {
+		_, shapes[name] = parts(t, "h100", name)
+	}
+	find := func(name string) *hardware.Model { return shapes[name] }
+	p := read(t, realProfile(t))
+	for _, schedule := range []string{"sequential", "dba", "sfc"} {
+		o := options(t, p, schedule)
+		o.Batch = 8
+		used := &RowPricer{Options: o, Selection: "auto", Find: find}
+		seed := rand.Uint64()
+		rng := rand.New(rand.NewPCG(seed, 0))
+		for range 60 {
+			names := []string{"smollm2-135m", "llama-3.1-8b", "mixtral-8x7b", "unknown"}
+			r := &result.Row{Setting: result.Setting{Model: names[rng.IntN(len(names))], TopK: 1 + rng.IntN(600), Local: 1, BlockTokens: 1, StepTokens: 1,
+				SharedHeads: 1}, Steps: rng.Int64N(20), Demand: 2000, Misses: rng.Int64N(1000), ResidentPeak: rng.Int64N(1000)}
+			r.MovedEntries = r.Misses
+			got, err := used.Price(t.Context(), r)
+			want, fails := (&RowPricer{Options: o, Selection: "auto", Find: find}).Price(t.Context(), r)
+			if !reflect.DeepEqual(got, want) || fmt.Sprint(err) != fmt.Sprint(fails) {
+				t.Fatalf("seed %d, %s, %+v: %+v, %v, expected %+v, %v", seed, schedule, r, got, err, want, fails)
 			}
 		}
 	}
