@@ -105,11 +105,16 @@ func (t *Timeline) append(k Kind, layer, part int, seconds float64, after []Op) 
 	op := Op(len(t.Events))
 	t.Events = append(t.Events, Event{Kind: k, Layer: int32(layer), Part: int32(part), Seconds: seconds, after: int32(len(t.after))})
 	t.after = append(t.after, after...)
+	t.place(op, after)
+	return op
+}
+
+// place sets the times of an event after others.
+func (t *Timeline) place(op Op, after []Op) {
 	e := &t.Events[op]
 	t.begin(e, after)
-	e.End = e.Start + seconds
+	e.End = e.Start + e.Seconds
 	t.ended(op)
-	return op
 }
 
 // only returns the single operation of a list, or None if there is none. single is false for
@@ -162,10 +167,8 @@ func (t *Timeline) ended(op Op) {
 // in the same order on every resource. Loads are those of the step's transfers. If no overlapping
 // transfers load the link by more than 1, nothing changes.
 func (t *Timeline) Contend(s *Step) {
-	m := &t.sim
-	m.queue(t)
-	if m.crowded(t, s) {
-		m.run(t, s)
+	if t.crowded(s) {
+		t.sim.run(t, s)
 	}
 }
 
@@ -208,23 +211,32 @@ func (m *simulation) queue(t *Timeline) {
 }
 
 // crowded reports whether two overlapping opposite transfers load the link by more than 1.
-func (m *simulation) crowded(t *Timeline, s *Step) bool {
-	in, out := m.waiting[H2D], m.waiting[D2H]
-	for len(in) > 0 && len(out) > 0 {
-		a, b := &t.Events[in[0]], &t.Events[out[0]]
+func (t *Timeline) crowded(s *Step) bool {
+	in, out := t.next(H2D, 0), t.next(D2H, 0)
+	for in < len(t.Events) && out < len(t.Events) {
+		a, b := &t.Events[in], &t.Events[out]
 		if a.Start < b.End && b.Start < a.End && s.load(a)+s.load(b) > 1 {
 			return true
 		}
 		if a.End < b.End {
-			in = in[1:]
+			in = t.next(H2D, in+1)
 		} else {
-			out = out[1:]
+			out = t.next(D2H, out+1)
 		}
 	}
 	return false
 }
 
+// next returns the index of the first event from i that occupies a resource, or the number of events.
+func (t *Timeline) next(r Resource, i int) int {
+	for i < len(t.Events) && (t.Events[i].Seconds <= 0 || t.Events[i].Kind.Resource() != r) {
+		i++
+	}
+	return i
+}
+
 func (m *simulation) run(t *Timeline, s *Step) {
+	m.queue(t)
 	m.done = append(m.done[:0], make([]bool, len(t.Events))...)
 	t.free, t.end, t.final = [Resources]float64{}, 0, None
 	for r := range Resources {
@@ -318,10 +330,16 @@ func (m *simulation) advance(t *Timeline, s *Step, now float64) float64 {
 // Stretched returns the end of the step if every operation takes factor times as long, by its kind.
 // It places the step in again.
 func (t *Timeline) Stretched(again *Timeline, s *Step, factor func(Kind) float64) float64 {
+	var factors [kinds]float64
+	for k := range kinds {
+		factors[k] = factor(k)
+	}
 	again.Reset()
-	for i := range t.Events {
-		e := &t.Events[i]
-		again.append(e.Kind, int(e.Layer), int(e.Part), e.Seconds*factor(e.Kind), t.needs(Op(i)))
+	again.Events, again.after = append(again.Events, t.Events...), append(again.after, t.after...)
+	for i := range again.Events {
+		e := &again.Events[i]
+		e.Seconds *= factors[e.Kind]
+		again.place(Op(i), again.needs(Op(i)))
 	}
 	again.Contend(s)
 	return again.End()

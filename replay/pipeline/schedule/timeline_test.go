@@ -95,7 +95,6 @@ func TestPlacedAnew(t *testing.T) {
 		for _, name := range Names() {
 			tl := place(t, scheduleOf(t, name), s)
 			before, end := append([]Event{}, tl.Events...), tl.End()
-			tl.sim.queue(tl)
 			tl.sim.run(tl, s)
 			for i, e := range tl.Events {
 				if e.Start != before[i].Start || e.End != before[i].End {
@@ -188,5 +187,29 @@ func TestContendAgainstSmallSteps(t *testing.T) {
 	}
 	if slowed < 5 {
 		t.Errorf("%d timelines were slowed, expected more", slowed)
+	}
+}
+
+// A stretched step ends when the step ends whose operations are added one by one.
+func TestStretchedAgainstAppend(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	again := NewTimeline() // one for all
+	for range 200 {
+		s := loaded(r, 1+r.IntN(6))
+		var factors [kinds]float64
+		for k := range factors {
+			factors[k] = []float64{0, 0.5, 1, 3 * r.Float64()}[r.IntN(4)]
+		}
+		for _, name := range Names() {
+			tl, want := place(t, scheduleOf(t, name), s), NewTimeline()
+			for i, e := range tl.Events {
+				want.append(e.Kind, int(e.Layer), int(e.Part), e.Seconds*factors[e.Kind], tl.needs(Op(i)))
+			}
+			want.Contend(s)
+			if got := tl.Stretched(again, s, func(k Kind) float64 { return factors[k] }); got != want.End() || got != again.End() {
+				t.Fatalf("seed %d: %s ends at %g, expected %g", seed, name, got, want.End())
+			}
+		}
 	}
 }
