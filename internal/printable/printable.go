@@ -40,10 +40,11 @@ func Text(s string) string {
 // HTML returns Line of s as text of an HTML element, or of an attribute in quotes.
 func HTML(s string) string { return html.EscapeString(Line(s)) }
 
+// breaks writes line breaks and tabs as escapes.
+var breaks = strings.NewReplacer("\n", `\n`, "\t", `\t`)
+
 // Line is Text for texts that must stay on one line.
-func Line(s string) string {
-	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Text(s))
-}
+func Line(s string) string { return breaks.Replace(Text(s)) }
 
 // acts reports whether a terminal obeys a character or shows nothing for it.
 func acts(r rune) bool {

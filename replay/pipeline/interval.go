@@ -133,14 +133,14 @@ func (r *runner) interval(result *Result, first *prompts) error {
 			return err
 		}
 	}
-	base, again := r.timeline.End(), schedule.NewTimeline()
+	base := r.timeline.End()
 	factors := r.factors
 	factors[StepModel] = r.stepFactor()
 	result.Interval = factors.around(result.TPOT, base, func(m Submodel, factor float64) float64 {
 		if !uses(r.timeline, m) {
 			return base
 		}
-		return stretched(r.timeline, again, &r.step, m, factor)
+		return stretched(r.timeline, r.anew, &r.step, m, factor)
 	})
 	if first != nil {
 		result.TTFTInterval = new(r.factors.of(first.seconds))

@@ -87,7 +87,6 @@ type runner struct {
 	staging float64 // bytes of the largest fetch of a layer
 	used    [schedule.Resources]bool
 
-	whole prices
 	parts []prices // empty if the batch stays whole
 	known []pricedLayer
 	turn  int
@@ -100,9 +99,10 @@ func newRunner(ctx context.Context, p *Profile, o Options) (*runner, error) {
 	if o.mosts == nil {
 		o.mosts = mosts(p)
 	}
-	if o.timeline == nil {
-		o.timeline = schedule.NewTimeline()
+	if o.room == nil {
+		o.room = newRoom()
 	}
+	o.whole.requests = nil
 	r := &runner{Options: o, ctx: ctx, profile: p}
 	var err error
 	if r.batch, err = NewBatch(p, o.Batch, o.Seed, o.Steps); err != nil {

@@ -15,11 +15,19 @@ type shared struct {
 	mosts  [][]most // of the profile, nil before they are computed
 	// bases caches the bases of results by the used resources. nil disables it.
 	bases map[[schedule.Resources]bool]basis
-	// timeline is empty and is reused. If it is nil, each runner makes one.
-	timeline *schedule.Timeline
 	// operators has the prices of operators. If it is nil, each runner makes them.
 	operators *operator.Set
+	// room is reused. If it is nil, each runner makes one.
+	*room
 }
+
+// room is the memory of a runner that does not depend on its batch.
+type room struct {
+	timeline, anew *schedule.Timeline // of a step, and of the same step with other times
+	whole          prices             // of the batch
+}
+
+func newRoom() *room { return &room{timeline: schedule.NewTimeline(), anew: schedule.NewTimeline()} }
 
 // Pricer prices batches of one profile under one schedule. It is faster than Price for several
 // batches, because it keeps values that they share. Goroutines do not share a Pricer.
@@ -31,7 +39,7 @@ type Pricer struct {
 // NewPricer returns a Pricer of a profile with options, whose batch does not count. It returns an error
 // if the schedule does not serve the model.
 func NewPricer(p *Profile, o Options) (*Pricer, error) {
-	o.shared = shared{mosts: mosts(p), timeline: schedule.NewTimeline(), bases: map[[schedule.Resources]bool]basis{}}
+	o.shared = shared{mosts: mosts(p), room: newRoom(), bases: map[[schedule.Resources]bool]basis{}}
 	return &Pricer{p, o}, o.quantizable()
 }
 

@@ -47,7 +47,7 @@ func (p *RowPricer) shape(named string) *rowShape {
 		if p.shapes == nil {
 			p.shapes = map[string]*rowShape{}
 		}
-		s = &rowShape{p.Find(named), shared{timeline: schedule.NewTimeline(), bases: map[[schedule.Resources]bool]basis{}}}
+		s = &rowShape{p.Find(named), shared{room: newRoom(), bases: map[[schedule.Resources]bool]basis{}}}
 		p.shapes[named] = s
 	}
 	return s
