@@ -100,12 +100,12 @@ func newCell(rows []*result.Row) (*cell, error) {
 	if err != nil {
 		return nil, err
 	}
-	tallies, err := c.addRequests(byRequest)
+	total, err := c.addRequests(byRequest)
 	if err != nil {
 		return nil, err
 	}
-	if tallies != nil {
-		levels = append(levels, level{"rows by request", sum(tallies)})
+	if total != nil {
+		levels = append(levels, level{"rows by request", *total})
 	}
 	c.total, err = c.agree("", levels)
 	return c, err
@@ -118,26 +118,30 @@ func (c *cell) addPart(r *result.Row) {
 	}
 }
 
-// addRequests adds the counts of the requests, and returns the tally of each. The rows are sorted.
-func (c *cell) addRequests(rows []*result.Row) (tallies []tally, err error) {
+// addRequests adds the counts of the requests, and returns their sum, nil for none. The rows are sorted.
+func (c *cell) addRequests(rows []*result.Row) (total *tally, err error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
 	runs := slice.Runs(rows, func(a, b *result.Row) bool { return *a.RequestID == *b.RequestID })
-	n := len(runs)
-	c.requests, tallies = make([]counts, 0, n), make([]tally, 0, n)
-	c.work = &work{make([]string, 0, n), make([]task, 0, n)}
-	for _, own := range runs {
+	c.requests = make([]counts, len(runs))
+	c.work = &work{make([]string, len(runs)), make([]task, len(runs))}
+	total = new(tally)
+	for i, own := range runs {
 		id := *own[0].RequestID
 		t, err := c.request(id, own)
 		if err != nil {
 			return nil, err
 		}
-		c.requests = append(c.requests, counts{t.misses, t.lost})
-		c.work.ids, c.work.tasks = append(c.work.ids, id), append(c.work.tasks, t.task)
-		tallies = append(tallies, t)
+		c.requests[i] = counts{t.misses, t.lost}
+		c.work.ids[i], c.work.tasks[i] = id, t.task
+		if i == 0 {
+			*total = t
+		} else {
+			total.add(&t)
+		}
 	}
-	return tallies, nil
+	return total, nil
 }
 
 // request returns the tally of a request.
@@ -207,7 +211,8 @@ func (c *cell) agree(where string, levels []level) (tally, error) {
 type tally struct {
 	task
 	hits, misses, prefetched, moved int64
-	bytes, written                  *int64 // host to device, and back. Nil without entry_bytes
+	bytes, written                  int64 // host to device, and back
+	bytesKnown                      bool  // false without entry_bytes
 
 	residentSum  float64 // resident_mean × steps
 	residentPeak int64
@@ -223,13 +228,15 @@ type tally struct {
 func tallyOf(r *result.Row) tally {
 	t := tally{
 		task: task{r.Streams, r.Steps, r.Demand}, hits: r.Hits, misses: r.Misses,
-		prefetched: r.Prefetched, moved: r.MovedEntries, bytes: r.HostToDeviceBytes, written: r.DeviceToHostBytes,
+		prefetched: r.Prefetched, moved: r.MovedEntries, lost: r.Lost,
 		residentSum: r.ResidentMean * float64(r.Steps), residentPeak: r.ResidentPeak,
+	}
+	if r.HostToDeviceBytes != nil && r.DeviceToHostBytes != nil {
+		t.bytes, t.written, t.bytesKnown = *r.HostToDeviceBytes, *r.DeviceToHostBytes, true
 	}
 	if r.CapacityEntries != nil {
 		t.entriesSum, t.entriesKnown = float64(*r.CapacityEntries)*float64(r.Streams), true
 	}
-	t.lost = r.Lost
 	if r.KeptMass != nil {
 		t.keptSum, t.massKnown = *r.KeptMass*float64(r.Steps), true
 	}
@@ -251,44 +258,37 @@ func perRequest[N int64 | float64](c *cell, count func(*counts) int64) []N {
 	return values
 }
 
-// sum pools counts: the only way in which this package combines them.
+// sum pools tallies.
 func sum(tallies []tally) tally {
 	total := tallies[0]
 	for i := range tallies[1:] {
-		t := &tallies[1+i]
-		total.streams += t.streams
-		total.steps += t.steps
-		total.demand += t.demand
-		total.hits += t.hits
-		total.misses += t.misses
-		total.prefetched += t.prefetched
-		total.moved += t.moved
-		total.residentSum += t.residentSum
-		total.residentPeak = max(total.residentPeak, t.residentPeak)
-		total.entriesSum += t.entriesSum
-		total.entriesKnown = total.entriesKnown && t.entriesKnown
-		total.lost += t.lost
-		total.keptSum += t.keptSum
-		total.coveredSum += t.coveredSum
-		total.massKnown = total.massKnown && t.massKnown
-		total.coveredKnown = total.coveredKnown && t.coveredKnown
+		total.add(&tallies[1+i])
 	}
-	total.bytes = sumKnown(tallies, func(t *tally) *int64 { return t.bytes })
-	total.written = sumKnown(tallies, func(t *tally) *int64 { return t.written })
 	return total
 }
 
-// sumKnown returns the sum of a count, or nil if a tally lacks it.
-func sumKnown(tallies []tally, of func(*tally) *int64) *int64 {
-	total := int64(0)
-	for i := range tallies {
-		n := of(&tallies[i])
-		if n == nil {
-			return nil
-		}
-		total += *n
-	}
-	return &total
+// add pools counts: the only way in which this package combines them. A count that one tally lacks, the
+// sum lacks too.
+func (t *tally) add(u *tally) {
+	t.streams += u.streams
+	t.steps += u.steps
+	t.demand += u.demand
+	t.hits += u.hits
+	t.misses += u.misses
+	t.prefetched += u.prefetched
+	t.moved += u.moved
+	t.bytes += u.bytes
+	t.written += u.written
+	t.residentSum += u.residentSum
+	t.residentPeak = max(t.residentPeak, u.residentPeak)
+	t.entriesSum += u.entriesSum
+	t.lost += u.lost
+	t.keptSum += u.keptSum
+	t.coveredSum += u.coveredSum
+	t.bytesKnown = t.bytesKnown && u.bytesKnown
+	t.entriesKnown = t.entriesKnown && u.entriesKnown
+	t.massKnown = t.massKnown && u.massKnown
+	t.coveredKnown = t.coveredKnown && u.coveredKnown
 }
 
 // differs names the first count in which two tallies of the same work differ, or "".
@@ -298,7 +298,7 @@ func (t tally) differs(u tally) string {
 	}
 	return firstDifference(
 		twoCounts{"misses", t.misses, u.misses}, twoCounts{"lost", t.lost, u.lost}, twoCounts{"prefetched", t.prefetched, u.prefetched},
-		twoCounts{"host_to_device_bytes", optional.Or(t.bytes, 0), optional.Or(u.bytes, 0)}, twoCounts{"device_to_host_bytes", optional.Or(t.written, 0), optional.Or(u.written, 0)})
+		twoCounts{"host_to_device_bytes", t.bytes, u.bytes}, twoCounts{"device_to_host_bytes", t.written, u.written})
 }
 
 // twoCounts is one count of two tallies.

@@ -140,8 +140,8 @@ func (p *pool) measure(policy string) *Figures {
 			rates[b] = hitRate(own.sums[b], p.demand.sums[b])
 		}
 	})
-	if total.bytes != nil {
-		f.BytesPerStep = Number(text.Ratio(*total.bytes, total.steps))
+	if total.bytesKnown {
+		f.BytesPerStep = Number(text.Ratio(total.bytes, total.steps))
 	}
 	return &Figures{Cells: len(p.refs), ExactFigures: f, Demand: total.demand, Steps: total.steps}
 }

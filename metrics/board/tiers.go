@@ -48,8 +48,8 @@ func tierLines(cells []*cell) []TierLine {
 		if l.Demand > 0 {
 			l.HitRate = Number(text.Ratio(l.Demand-l.Misses, l.Demand))
 		}
-		if t.bytes != nil && t.written != nil && l.Steps > 0 {
-			l.ReadPerStep, l.WrittenPerStep = Number(text.Ratio(*t.bytes, l.Steps)), Number(text.Ratio(*t.written, l.Steps))
+		if t.bytesKnown && l.Steps > 0 {
+			l.ReadPerStep, l.WrittenPerStep = Number(text.Ratio(t.bytes, l.Steps)), Number(text.Ratio(t.written, l.Steps))
 		}
 		lines = append(lines, l)
 	}

@@ -63,7 +63,10 @@ func (c *cell) row() *result.Row {
 	r, t := *c.sample, &c.total
 	r.RequestID, r.LayerID, r.Head = nil, nil, nil
 	r.Streams, r.Steps, r.Demand, r.Hits, r.Misses = t.streams, t.steps, t.demand, t.hits, t.misses
-	r.Prefetched, r.MovedEntries, r.ResidentPeak, r.HostToDeviceBytes = t.prefetched, t.moved, t.residentPeak, t.bytes
+	r.Prefetched, r.MovedEntries, r.ResidentPeak, r.HostToDeviceBytes = t.prefetched, t.moved, t.residentPeak, nil
+	if t.bytesKnown {
+		r.HostToDeviceBytes = &t.bytes
+	}
 	return &r
 }
 
