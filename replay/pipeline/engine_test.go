@@ -110,6 +110,36 @@ func TestEagerLaunches(t *testing.T) {
 	}
 }
 
+// The CUDA graph of 300 requests has 384 tokens, so 301 take as long. Only attention tells them apart, which has as
+// many cached tokens here. GPUs with requests of their own have the graph of the largest batch, and none next to a
+// prompt of one.
+func TestGraphPadding(t *testing.T) {
+	machine, m := parts(t, "b200", "llama-3.1-8b")
+	graphs := *engineOf(t, "trtllm-pytorch")
+	exact := graphs
+	graphs.Host, graphs.HostRequest, exact.Host, exact.HostRequest, exact.Graphs = 0, 0, 0, 0, nil
+	seconds := func(e *operator.Engine, most int, x Iteration) float64 {
+		t.Helper()
+		it, err := NewIterations(t.Context(), Options{Machine: machine, Model: m, Batch: most, Engine: e, Prefill: Prefill{Chunk: 8}}, false)
+		fatal.If(t, err)
+		s, err := it.Seconds(&x)
+		fatal.If(t, err)
+		return s
+	}
+	batch := func(n int64) Iteration { return Iteration{Decodes: n, Context: 1 << 16, Selected: 1 << 16, Outputs: n} }
+	want := seconds(&exact, 1024, batch(384))
+	near(t, "300 requests", seconds(&graphs, 1024, batch(300)), want)
+	near(t, "384 requests", seconds(&graphs, 1024, batch(384)), want)
+	near(t, "300 of at most 320 requests", seconds(&graphs, 320, batch(300)), seconds(&exact, 320, batch(320)))
+	x := batch(1)
+	x.Group = &GroupWork{Tokens: 150, Decodes: 300}
+	near(t, "one request next to a GPU with 300", seconds(&graphs, 1024, x), want)
+	x.Group.Prompts = true
+	logits, err := operator.NewRoofline(operator.Config{Machine: machine, Model: m}).Output(1)
+	fatal.If(t, err)
+	near(t, "one request next to a prompt of another GPU", seconds(&graphs, 1024, x), 32*9*graphs.Eager+logits)
+}
+
 // The CPU takes 1.23 ms for each of 32 layers, which is longer than a layer's computation. The
 // logits come after them.
 func TestEngineLayers(t *testing.T) {

@@ -23,11 +23,18 @@ type Iteration struct {
 	Selected int64
 	Longest  int64 // the same of the request that has most, 0 if all have as many
 	Outputs  int64 // tokens that are sampled
-	// Routed is the mean number of tokens of the GPUs that share routed experts, 0 if all have as many.
-	Routed float64
+	// Group states the work of the GPUs that share routed experts, nil if all have as much.
+	Group *GroupWork
 	// Again is the number of tokens whose KV is not on the GPU, and that eLLM makes again. Squares is
 	// the sum of the squares of these numbers over the requests.
 	Again, Squares float64
+}
+
+// GroupWork is the work of GPUs that share routed experts and have requests of their own.
+type GroupWork struct {
+	Tokens  float64 // of a GPU, the mean
+	Decodes int64   // requests of the GPU that has most
+	Prompts bool    // whether a GPU runs a part of a prompt
 }
 
 // AddDecode adds a request that decodes with some tokens, of which again are made again.
@@ -76,6 +83,9 @@ func NewIterations(ctx context.Context, o Options, fused bool) (*Iterations, err
 	if err != nil {
 		return nil, err
 	}
+	if e := o.Engine; e != nil && e.Graphs != nil {
+		r.note("engine %s: a batch that decodes has the tokens of the next CUDA graph, of %d to %d requests or the most that run", e.Name, e.Graphs[0], e.Graphs[len(e.Graphs)-1])
+	}
 	return &Iterations{r: r, fused: fused, kinds: r.kinds()}, nil
 }
 
@@ -103,23 +113,50 @@ func (it *Iterations) Notes() []string {
 // TopK returns that of the iterations.
 func (it *Iterations) TopK() int64 { return it.r.Selection.TopK(it.r.Model) }
 
+// graph returns the tokens of an iteration's CUDA graph. GPUs that share routed experts have the same graph, or none.
+func (it *Iterations) graph(x *Iteration) (tokens int64, captured bool) {
+	e, batch, prompts := it.r.Engine, x.Decodes, len(x.Chunks) > 0
+	switch {
+	case e == nil || e.Graphs == nil:
+		return batch, true
+	case x.Group != nil:
+		batch, prompts = x.Group.Decodes, x.Group.Prompts
+	}
+	if prompts {
+		return batch, false
+	}
+	return e.Graph(batch, int64(it.r.Batch))
+}
+
 // Seconds returns the time of an iteration. Tokens that are made again follow ELLM, with the
 // fastest of its groups.
 func (it *Iterations) Seconds(x *Iteration) (float64, error) {
 	r := it.r
-	load := operator.Load{Requests: float64(x.Decodes), Queries: float64(x.Decodes), Routed: x.Routed, Context: float64(x.Context), Longest: float64(x.Longest), Scored: float64(x.Context),
+	load := operator.Load{Requests: float64(x.Decodes), Queries: float64(x.Decodes), Context: float64(x.Context), Longest: float64(x.Longest), Scored: float64(x.Context),
 		Attended: float64(x.Selected), Bytes: float64(x.Selected) * float64(r.Model.Entry.Value),
 		Again: x.Again, Pairs: (x.Squares + x.Again) / 2, Chunks: x.Chunks}
 	load.Selected = min(load.Pairs, x.Again*float64(x.TopK)) // at most, as the lengths are not known
 	for _, c := range x.Chunks {
 		load.Queries += float64(c.Tokens)
 	}
+	outputs := float64(x.Outputs)
+	if g := x.Group; g != nil {
+		load.Routed = g.Tokens
+	}
+	if tokens, captured := it.graph(x); !captured {
+		load.Eager = true
+	} else if tokens > x.Decodes {
+		load.Queries, outputs = float64(tokens), float64(tokens)
+		if x.Group != nil {
+			load.Routed = float64(tokens)
+		}
+	}
 	reduce := r.group.AllReduce(load.Queries)
-	output, err := r.operators.Output(float64(x.Outputs))
+	output, err := r.operators.Output(outputs)
 	if err != nil {
 		return 0, err
 	}
-	output += r.group.GatherLogits(float64(x.Outputs))
+	output += r.group.GatherLogits(outputs)
 	step := schedule.Step{Whole: it.layer[:0], Output: reduce + output}
 	sum := step.Output // without tokens that are made again
 	for _, k := range it.kinds {

@@ -194,13 +194,12 @@ func (e *engine) form() (bool, error) {
 		e.spare = f
 		return false, nil
 	}
+	group := e.group()
 	for _, r := range e.replicas {
 		if r.step.Batch == 0 {
 			continue
 		}
-		if len(e.replicas) > 1 {
-			r.work.Routed = float64(e.row.Prefill+e.row.Decode) / float64(len(e.replicas))
-		}
+		r.work.Group = group
 		ns, err := r.price()
 		if err != nil {
 			return false, err
@@ -208,6 +207,18 @@ func (e *engine) form() (bool, error) {
 		longest = max(longest, ns)
 	}
 	return true, e.start(f, longest)
+}
+
+// group returns the work of all replicas, nil if there is one.
+func (e *engine) group() *pipeline.GroupWork {
+	if len(e.replicas) < 2 {
+		return nil
+	}
+	g := &pipeline.GroupWork{Tokens: float64(e.row.Prefill+e.row.Decode) / float64(len(e.replicas)), Prompts: e.row.Prefill > 0}
+	for _, r := range e.replicas {
+		g.Decodes = max(g.Decodes, r.work.Decodes)
+	}
+	return g
 }
 
 // form plans an iteration of a replica. Its row has no times.

@@ -3,6 +3,7 @@ package operator
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/names"
@@ -39,9 +40,12 @@ type Engine struct {
 	Apart bool
 	// Start is the time of the CPU to start an all-reduce, in seconds. It adds to Layer, twice a layer.
 	Start float64
-	// Eager is the time in which the CPU launches a kernel of a step with parts of prompts, in seconds. CUDA graphs
-	// then do not count.
+	// Eager is the time in which the CPU launches a kernel of a step without a CUDA graph, in seconds. Steps with parts of
+	// prompts have none.
 	Eager float64
+	// Graphs are the batches of which the engine captures CUDA graphs, in ascending order. A step without prompts
+	// has as many tokens as the next of them. It is nil if tokens are not padded.
+	Graphs []int64
 	// Gathers is set if GPUs that share routed experts exchange tokens by an all-gather and a reduce-scatter.
 	Gathers bool
 	// Skew is the standard deviation of the tokens that routed experts get, divided by their mean. It counts if
@@ -62,6 +66,10 @@ const (
 	graphsStep, eagerSteps = 1 / 11.9263, 1.22
 	deepSeekLaunches       = 3*14 + 58*23
 )
+
+// pyTorchGraphs are the batch sizes of CUDA graphs in the options of NVIDIA's benchmarks of versions 0.20 to 1.1. The
+// source stands at engines.
+var pyTorchGraphs = []int64{1, 2, 4, 8, 16, 32, 64, 128, 256, 384, 512, 1024, 2048, 4096, 8192}
 
 // Tokens of 32 GPUs with 8 experts of DeepSeek-R1 each, measured with TensorRT-LLM without its load balancer.
 // Those of an expert follow if experts are independent. The source stands at engines.
@@ -121,6 +129,12 @@ const (
 // tech_blog/blog3_Optimizing_DeepSeek_R1_Throughput_on_NVIDIA_Blackwell_GPUs.md, commit 02643c1f,
 // https://github.com/NVIDIA/TensorRT-LLM.
 //
+// A batch is padded to the next size of a graph. The largest size is that of the executor. Both follow from
+// _get_padded_batch and _filter_cuda_graph_batch_sizes of tensorrt_llm/_torch/pyexecutor/model_engine.py, tag v1.0.0. GPUs with
+// requests of their own pad to the largest batch of all, and none has a graph next to a prompt of one. Sizes are
+// those of docs/source/performance/perf-overview.md, commits 00f37686 (1.0) and tag v0.20.0, and of
+// docs/source/developer-guide/perf-overview.md, commit 03e27c7d (1.1), https://github.com/NVIDIA/TensorRT-LLM.
+//
 // GPUs with requests of their own gather
 // tokens by NCCL and scatter the sums (allgather and reducescatter of fused_moe_cutlass.py). The tokens of GPUs
 // differ. Sources: TensorRT-LLM, tensorrt_llm/_torch/modules/fused_moe/fused_moe_cutlass.py, commit 000a01de, and
@@ -141,7 +155,7 @@ var engines = []*Engine{
 	{Name: "trtllm", Text: "as graphs, with a kernel of its own for decoding next to prompts (TensorRT-LLM)", Gap: 0.5e-6, Reduces: collective.Kernels, Apart: true},
 	{Name: "trtllm-pytorch", Text: "TensorRT-LLM's PyTorch backend (0.19 to 1.1), whose CPU may take longer than the GPU", Gap: 0.5e-6, Reduces: collective.Kernels, Apart: true,
 		Host: pyTorchFewStep - pyTorchFew*pyTorchRequest, HostRequest: pyTorchRequest,
-		Eager: eagerSteps * graphsStep / deepSeekLaunches, Gathers: true, Skew: gpuDeviation / gpuTokens * math.Sqrt(gpuExperts)},
+		Eager: eagerSteps * graphsStep / deepSeekLaunches, Graphs: pyTorchGraphs, Gathers: true, Skew: gpuDeviation / gpuTokens * math.Sqrt(gpuExperts)},
 	{Name: "cpp", Text: "C++ without CUDA graphs (FasterTransformer, LMDeploy 0.1, TensorRT-LLM 0.6)", Gap: 0.9e-6, Layer: 9 * 3.8e-6, Start: 4.2e-6},
 	{Name: "vllm-0.8", Text: "vLLM 0.8 to 0.13 (V1), whose GPU waits for the CPU between steps", Gap: 0.5e-6, Step: 0.784e-3, Token: 18.4e-6, Reduces: collective.Kernels},
 	{Name: "vllm-0.6", Text: "vLLM 0.6 and 0.7, whose GPU waits longer", Gap: 0.5e-6, Step: 0.975e-3, Token: 42.5e-6, Reduces: collective.Kernels, Apart: true},
@@ -194,7 +208,7 @@ func (e *Engine) Note(kernels, divided bool) string {
 		parts = append(parts, fmt.Sprintf("the layers take at least %.3g ms a step and %.3g us a request", 1e3*e.Host, 1e6*e.HostRequest))
 	}
 	if e.Eager > 0 {
-		parts = append(parts, fmt.Sprintf("at least %.3g us a kernel next to prompts", 1e6*e.Eager))
+		parts = append(parts, fmt.Sprintf("at least %.3g us a kernel without a CUDA graph", 1e6*e.Eager))
 	}
 	if e.Token > 0 {
 		parts = append(parts, fmt.Sprintf("%.3g us more a token", 1e6*e.Token))
@@ -225,6 +239,16 @@ func (e *Engine) Sums() collective.Method {
 	return e.Reduces
 }
 
+// Graph returns the tokens of the CUDA graph for a batch that decodes. The engine captures no graph of more requests
+// than most, and one of most in their place. captured is false if the batch is beyond Graphs and runs without one.
+func (e *Engine) Graph(batch, most int64) (tokens int64, captured bool) {
+	i, _ := slices.BinarySearch(e.Graphs, batch)
+	if i == len(e.Graphs) {
+		return batch, false
+	}
+	return max(batch, min(e.Graphs[i], most)), true
+}
+
 // launches returns the number of kernels of a layer: norms, products, rotary embedding, attention and the FFN.
 func (r *Roofline) launches(layer int) float64 {
 	m := r.Model
@@ -251,7 +275,7 @@ type launched struct {
 }
 
 // Layer makes the last operator of a layer longer until the CPU has launched the layer with its
-// all-reduces, or its kernels next to prompts. A layer also takes at least its part of Engine.Host. The CPU does not run ahead while the GPU waits
+// all-reduces, or its kernels without a graph. A layer also takes at least its part of Engine.Host. The CPU does not run ahead while the GPU waits
 // for a fetch.
 func (c *launched) Layer(layer int, l *Load) (o Times, err error) {
 	if o, err = c.Pricer.Layer(layer, l); err != nil {
@@ -264,7 +288,7 @@ func (c *launched) Layer(layer int, l *Load) (o Times, err error) {
 		busy += o.Select + o.Attend
 	}
 	launch := e.Launch(c.Group != nil)
-	if len(l.Chunks) > 0 {
+	if l.Eager || len(l.Chunks) > 0 {
 		launch = max(launch, e.Eager*c.roofline.launches(layer)-o.Dispatch-o.Combine)
 	}
 	o.Post += max(0, launch-busy)

@@ -61,6 +61,20 @@ func TestLaunches(t *testing.T) {
 	near(t, "DeepSeek-R1 without graphs", deepSeekLaunches*engineOf(t, "trtllm-pytorch").Eager, 1.22/11.9263)
 }
 
+// By hand: with at most 700 requests, the largest graphs are those of 512 and 700. Beyond 8,192 none is captured.
+func TestGraph(t *testing.T) {
+	e := engineOf(t, "trtllm-pytorch")
+	for _, c := range []struct {
+		batch, most, tokens int64
+		captured            bool
+	}{{1, 700, 1, true}, {3, 700, 4, true}, {300, 700, 384, true}, {512, 700, 512, true}, {513, 700, 700, true}, {700, 700, 700, true},
+		{513, 4096, 1024, true}, {8193, 9000, 8193, false}} {
+		if tokens, captured := e.Graph(c.batch, c.most); tokens != c.tokens || captured != c.captured {
+			t.Errorf("%d of at most %d requests: %d tokens, captured %t, expected %d and %t", c.batch, c.most, tokens, captured, c.tokens, c.captured)
+		}
+	}
+}
+
 func engineOf(t *testing.T, name string) *Engine {
 	t.Helper()
 	e, err := ParseEngine(name)

@@ -21,6 +21,7 @@ type Load struct {
 	Pairs    float64 // sum over these tokens of the tokens up to and including each
 	Selected float64 // of Pairs, those that an indexer selects. Without one it is not read
 	Chunks   []Chunk // parts of prompts, whose tokens are among Queries
+	Eager    bool    // whether the step has no CUDA graph. Steps with Chunks have none
 	Remade   bool    // whether a schedule computes K and V of cached tokens again, so that Recompute is read
 }
 
