@@ -268,16 +268,17 @@ const expertRows = 128
 
 // experts returns the time of a layer's routed experts. Loads of an expert's weights hide little of its
 // arithmetic, which the sharpness says. Kernels with FP4 operands, which are those of CUTLASS and TensorRT-LLM, do not
-// wait for loads. Activation and sum move rows.
+// wait for loads. They hide none of the arithmetic. Activation and sum move rows.
 func (p *Parameters) experts(d *Device, k *Kernel) float64 {
 	weights := k.In * k.Out * k.Bytes / (p.reached(d) * p[expertsMemory])
 	arithmetic := 2 * k.Pairs * k.Out / (d.peak(k) * p[expertsShare])
-	waits := 0.
+	busy := weights + arithmetic
 	if !k.FP4 {
-		waits = k.In * k.Out * k.Bytes / (expertRows * stepBytes * d.SMs) * p[matrixLatency] / d.Clock
+		waits := k.In * k.Out * k.Bytes / (expertRows * stepBytes * d.SMs) * p[matrixLatency] / d.Clock
+		busy = smooth(p[expertsSharpness], weights, arithmetic, waits)
 	}
 	moved := half * (k.Pairs*(3*k.Width+k.Hidden) + k.Tokens*k.Hidden)
-	return p[expertsLaunch] + smooth(p[expertsSharpness], weights, arithmetic, waits) + p.moved(d, moved, moved)
+	return p[expertsLaunch] + busy + p.moved(d, moved, moved)
 }
 
 // smooth returns the smooth maximum of times.
