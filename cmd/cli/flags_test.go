@@ -216,7 +216,7 @@ func TestAdvice(t *testing.T) {
 	for want, line := range map[string]string{
 		"those of retroinfer and kvdrive do\n": "clusters " + newsTrace + " -o " + filepath.Join(t.TempDir(), "c"),
 		"do. Name a file of clusters\n":        "replay " + newsTrace + " --clusters lists",
-		"traces: stat nosuch":                  "reproduce kvpr --traces nosuch",
+		"traces: stat nosuch":                  "reproduce kvdrive --traces nosuch",
 		"the profile has no cell at 9x; ":      "time " + out + " --capacity 9x",
 		"is Parquet (a trace, a profile":       "leaderboard " + newsTrace,
 		"no Parquet file, or truncated":        "time " + short,
