@@ -44,23 +44,34 @@ type Exchange struct {
 	gpus, active      int     // active: experts of a token
 	gathers           bool    // see Engine.Gathers
 	wire              float64 // rate to GPUs of other hosts, bytes/s
-	dispatch, combine float64 // bytes of a query token
+	dispatch, combine float64 // bytes of a query token: with gathers sent once, otherwise to all its experts
 }
 
 // scaleBlock is the number of FP8 numbers with one scale of 4 B (DeepSeek-V3, section 3.3.2).
 const scaleBlock = 128
 
+// chosen is the bytes of an expert of a token and of its weight that are gathered with the token: an int32 and a float32.
+const chosen = 8
+
 // NewExchange returns the exchange of a model's experts. Models with weights of one byte dispatch
 // FP8 with scales, those with NVFP4 weights NVFP4, others BF16. All combine BF16, as DeepEP does.
-// gathers is Engine.Gathers.
+// gathers is Engine.Gathers. Weights of one byte with scales of blocks then have tokens of BF16, and others of FP8
+// alone. The source is forward_chunk of fused_moe_cutlass.py, which engines names.
 func NewExchange(m *hardware.Model, n *collective.Network, gpus int, wire float64, gathers bool) *Exchange {
-	numbers := float64(m.MoE.Active.Value) * float64(m.Hidden.Value)
-	x := &Exchange{n, gpus, int(m.MoE.Active.Value), gathers, wire, numbers * hardware.HalfBytes, numbers * hardware.HalfBytes}
-	switch {
+	active, hidden := float64(m.MoE.Active.Value), float64(m.Hidden.Value)
+	x := &Exchange{n, gpus, int(active), gathers, wire, hidden * hardware.HalfBytes, hidden * hardware.HalfBytes}
+	switch low := m.BytesPerParameter.Value == 1; {
 	case m.NVFP4:
-		x.dispatch = numbers * hardware.NVFP4Bytes
-	case m.BytesPerParameter.Value == 1:
-		x.dispatch = numbers * (1 + 4./scaleBlock)
+		x.dispatch = hidden * hardware.NVFP4Bytes
+	case low && !gathers:
+		x.dispatch = hidden * (1 + 4./scaleBlock)
+	case low && m.ScaleBlock.Value == 0:
+		x.dispatch = hidden
+	}
+	if gathers {
+		x.dispatch += active * chosen
+	} else {
+		x.dispatch, x.combine = active*x.dispatch, active*x.combine
 	}
 	return x
 }
@@ -72,7 +83,7 @@ func (x *Exchange) Seconds(queries float64, prompts bool) (dispatch, combine flo
 	case x == nil:
 		return 0, 0
 	case x.gathers: // each GPU gets the tokens of all, once
-		all := queries * float64(x.gpus) / float64(x.active)
+		all := queries * float64(x.gpus)
 		return x.network.ReduceScatter(x.gpus, all*x.dispatch), x.network.ReduceScatter(x.gpus, all*x.combine)
 	case prompts:
 		return x.network.Forward(x.gpus, x.active, queries*x.dispatch, x.wire), x.network.Forward(x.gpus, x.active, queries*x.combine, x.wire)
