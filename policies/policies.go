@@ -170,10 +170,11 @@ type Admitter interface {
 	Admits()
 }
 
-// Failer is a policy whose answers come from elsewhere, such as from another program. If it names too
-// few victims, the engine reports the error of Err. If it is an io.Closer too, Close is called when a
-// worker needs it no more.
-type Failer interface{ Err() error }
+// Failer is a policy whose answers come from elsewhere, such as from another program. If its victims
+// break the contract for some reason, the engine reports the error that Failed returns: why there was
+// no answer, or the reason with the last messages of the program. If it is an io.Closer too, Close is
+// called when a worker needs it no more.
+type Failer interface{ Failed(reason error) error }
 
 // Sharer is a Failer whose answers come from a program that can serve several streams at once.
 type Sharer interface {
@@ -185,7 +186,7 @@ type Sharer interface {
 	Share(with Policy, wait func())
 }
 
-// ErrOtherStream is the Err of a Sharer whose program failed to answer another one.
+// ErrOtherStream is the error of a Sharer whose program failed to answer another one.
 var ErrOtherStream = errors.New("the program failed in another stream")
 
 // Versioner is a policy whose decisions come from elsewhere. Version is a text that changes with them. The

@@ -223,11 +223,16 @@ func (c *child) next() {
 	p.answered = true
 	c.sent--
 	if c.asked = slices.Delete(c.asked, 0, 1); p.err != nil {
-		for _, other := range c.asked {
-			other.answered, other.err = true, policies.ErrOtherStream
-		}
-		c.asked, c.sent = nil, 0
+		c.abandon()
 	}
+}
+
+// abandon fails all policies that wait for an answer.
+func (c *child) abandon() {
+	for _, other := range c.asked {
+		other.answered, other.err = true, policies.ErrOtherStream
+	}
+	c.asked, c.sent = nil, 0
 }
 
 // errNoMessage is the error of an answer that is no message of the expected type.

@@ -15,6 +15,7 @@
 package external
 
 import (
+	"cmp"
 	_ "embed" // the package comment is the policy's documentation
 	"encoding/binary"
 	"encoding/json"
@@ -439,8 +440,15 @@ func (p *Policy) failed(err error) {
 	}
 }
 
-// Err returns why the program gave no answer.
-func (p *Policy) Err() error { return p.err }
+// Failed ends the program, whose victims break the contract for a reason. It returns why the program
+// gave no answer, or the reason with the program's last messages.
+func (p *Policy) Failed(reason error) error {
+	if p.works() {
+		p.failed(p.child.broken(reason.Error(), ""))
+		p.child.abandon()
+	}
+	return cmp.Or(p.err, reason)
+}
 
 // Close lets another policy use the child.
 func (p *Policy) Close() error {

@@ -135,6 +135,7 @@ func beChild(how string) {
 				case "hang":
 					time.Sleep(time.Hour)
 				case "few":
+					fmt.Fprintln(os.Stderr, "the queue is empty")
 					answer = answer[:len(answer)-4]
 				case "twice":
 					answer = append(answer[:len(answer)-4], answer[:4]...)
@@ -316,7 +317,7 @@ func TestWrongAnswers(t *testing.T) {
 	for how, want := range map[string]string{
 		"crash": "the program ended: exit status 1. Its last messages:\nTraceback: division by zero",
 		"hang":  "the program did not answer within ",
-		"few":   "victims, expected at least",
+		"few":   "resident). Its last messages:\nthe queue is empty",
 		"twice": "which is not resident (or was named twice)",
 		"far":   "which does not exist",
 		"odd":   "expected 4 for each",

@@ -139,23 +139,21 @@ func (c *Cell) evict() error {
 	need, before := max(0, c.size-c.capacity), len(c.victims)
 	c.victims = c.Policy.Evict(need, c.victims)
 	if n := len(c.victims) - before; n < need {
-		if err := c.failure(); err != nil {
-			return err
-		}
 		if c.lossy != nil {
 			return fmt.Errorf("policy named %d victims, expected at least %d (budget %d blocks, %d held)", n, need, c.capacity, c.size)
 		}
-		return fmt.Errorf("policy named %d victims, expected at least %d (capacity %d blocks, %d resident)", n, need, c.capacity, c.size)
+		return c.failed("policy named %d victims, expected at least %d (capacity %d blocks, %d resident)", n, need, c.capacity, c.size)
 	}
 	return c.remove(c.victims[before:])
 }
 
-// failure returns the error of a policy that could not answer.
-func (c *Cell) failure() error {
+// failed returns the error of victims that break the contract. A Failer may know more.
+func (c *Cell) failed(format string, args ...any) error {
+	reason := fmt.Errorf(format, args...)
 	if f, ok := c.Policy.(policies.Failer); ok {
-		return f.Err()
+		return f.Failed(reason)
 	}
-	return nil
+	return reason
 }
 
 // evictByWeight requests victims one by one, because units differ in size. If part of D_t was not
@@ -171,10 +169,7 @@ func (c *Cell) evictByWeight() error {
 		before := len(c.victims)
 		c.victims = c.Policy.Evict(need, c.victims)
 		if len(c.victims)-before < need {
-			if err := c.failure(); err != nil {
-				return err
-			}
-			return fmt.Errorf("policy named no victim, expected one (capacity %d entries, %d resident)", c.capacity, c.size)
+			return c.failed("policy named no victim, expected one (capacity %d entries, %d resident)", c.capacity, c.size)
 		}
 		if err := c.remove(c.victims[before:]); err != nil {
 			return err
@@ -237,5 +232,5 @@ func (c *Cell) illegalVictim(x int32) error {
 	case c.state[x] == demanded || c.state[x] == keptOut:
 		why = "is in the step's demand"
 	}
-	return fmt.Errorf("policy named block %d as a victim, which %s", x, why)
+	return c.failed("policy named block %d as a victim, which %s", x, why)
 }

@@ -36,7 +36,7 @@ func (p *shared) Share(with policies.Policy, wait func()) {
 	p.program, p.wait = with.(*shared).program, wait
 }
 
-func (p *shared) Err() error { return p.err }
+func (p *shared) Failed(error) error { return p.err }
 
 func (p *shared) Evict(n int, dst []int32) []int32 {
 	if n > 0 && p.wait != nil {
