@@ -86,6 +86,9 @@ func TestNextCommands(t *testing.T) {
 	follow([]string{"allocate", "a", "--memory", "2x", "-o", "plan.yaml"}, "replay t.parquet --allocation plan.yaml")
 	fatal.If(t, os.Symlink(strings.Replace(corpus, "deep_vt", "selectors_qa_text.retroinfer", 1), "clustered.parquet"))
 	follow([]string{"clusters", "clustered.parquet", "-o", "c.jsonl"}, "replay clustered.parquet --clusters c.jsonl")
+	follow([]string{"replay", "clustered.parquet", "--clusters", "c.jsonl", "--policy", "lru,lfu", "--capacity", "2x"},
+		"replay clustered.parquet --capacity 2x --clusters c.jsonl --policy lru,lfu --per request --out results", "compare lru lfu results")
+	fails(t, 1, "clusters have no optimum", "leaderboard", "results", "--where", "clusters!=")
 	_, screen := atTerminal(t, "plan", "p", "--layer-map", "nearest", "--max-batch", "2", "--steps", "2", "--schedule", "da,flexgen", "--hardware", "H200")
 	found := nextLine.FindStringSubmatch(screen)
 	if found == nil {

@@ -250,11 +250,17 @@ func (f *replayFlags) next(c *call) []string {
 	if _, err := profileIn(f.out); f.profile && err == nil { // plan takes one profile
 		return []string{"plan", f.out, "--layer-map", "nearest"}
 	}
-	if f.out != "" && optimum {
+	clusters := c.changed("clusters") // have no optimum
+	switch named := splitPolicies(f.policies); {
+	case f.out != "" && optimum:
 		return []string{"leaderboard", f.out}
+	case f.out != "" && clusters && len(named) == 2:
+		return []string{"compare", named[0], named[1], f.out}
+	case f.out != "" && clusters:
+		return []string{"compare", "--help"}
 	}
 	next := slices.Concat([]string{"replay"}, c.args, c.given("replay", "format", "explain", outFlag))
-	if !optimum {
+	if !optimum && !clusters {
 		next = append(next, "--policy", "opt")
 	}
 	if !c.changed("per") {

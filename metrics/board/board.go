@@ -138,7 +138,11 @@ var ErrNoOptimum = errors.New("no rows of policy opt")
 func (b *Board) check() error {
 	opt := slices.ContainsFunc(b.Cells, func(c CellLine) bool { return c.Policy == OptPolicy })
 	contenders := slices.ContainsFunc(b.Cells, func(c CellLine) bool { return !c.Bound })
-	if contenders && !opt {
+	clusters := slices.ContainsFunc(b.Traces, func(t TraceInfo) bool { return t.Clusters != "" })
+	switch {
+	case contenders && !opt && clusters:
+		return errors.New("leaderboard: clusters have no optimum, which each board and curve needs: compare two policies with kvreplay compare A B")
+	case contenders && !opt:
 		return fmt.Errorf("%w, whose misses each board and curve needs: replay the same traces and capacities with --policy opt", ErrNoOptimum)
 	}
 	if b.RankedBy == ByTime && b.Time == nil {

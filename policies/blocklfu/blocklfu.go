@@ -47,7 +47,7 @@ var source string
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "block-lfu",
-	Summary: "evicts the block with the lowest count, admits those with the most demanded entries",
+	Summary: "evicts the block with the lowest count, and inserts the missed blocks with the most demanded entries",
 	Source:  "PQCache, SIGMOD 2025, block-level GPU cache",
 	Usage:   "block-lfu:admit=N, N ≥ 0 blocks per step, default 0 (the capacity)",
 	Example: "admit=4",
