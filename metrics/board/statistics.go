@@ -112,19 +112,25 @@ func interval(series []float64, tail float64) (low, high *float64) {
 // values. NaN are dropped. If more than mostUndefined are NaN, both ends are NaN.
 func bounds(series []float64, tail float64) (low, high float64) {
 	var below, above [512]float64 // the values beyond two limits
-	nBelow, nAbove, lost := 0, 0, 0
+	nBelow, atLeast, nAbove, atMost, lost := 0, 0, 0, 0, 0
 	least, most := limits(series, tail)
 	for _, x := range series {
 		if least < x && x < most {
 			continue
 		}
-		if x <= least {
+		switch {
+		case x < least:
 			below[nBelow%len(below)] = x
 			nBelow++
+		case x == least:
+			atLeast++
 		}
-		if x >= most {
+		switch {
+		case x > most:
 			above[nAbove%len(above)] = x
 			nAbove++
+		case x == most:
+			atMost++
 		}
 		if math.IsNaN(x) {
 			lost++
@@ -135,11 +141,18 @@ func bounds(series []float64, tail float64) (low, high float64) {
 		return math.NaN(), math.NaN()
 	}
 	out := int(tail * float64(defined))
-	if min(nBelow, nAbove) > out && max(nBelow, nAbove) <= len(below) {
-		return nth(below[:nBelow], out), nth(above[:nAbove], nAbove-1-out)
+	if min(nBelow+atLeast, nAbove+atMost) <= out || max(nBelow, nAbove) > len(below) {
+		all := slices.DeleteFunc(slices.Clone(series), math.IsNaN)
+		return nth(all, out), nth(all, len(all)-1-out)
 	}
-	all := slices.DeleteFunc(slices.Clone(series), math.IsNaN)
-	return nth(all, out), nth(all, len(all)-1-out)
+	low, high = least, most
+	if out < nBelow {
+		low = nth(below[:nBelow], out)
+	}
+	if out < nAbove {
+		high = nth(above[:nAbove], nAbove-1-out)
+	}
+	return low, high
 }
 
 // limits guesses two limits from the first values, which may be NaN. A little more than a tail of the
