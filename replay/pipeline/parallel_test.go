@@ -271,6 +271,18 @@ func TestGatheredExperts(t *testing.T) {
 	}
 }
 
+// Buffers of experts hold the tokens that a GPU gathers: 8 × 16, with 8 experts each. Qwen3 30B A3B has 2048 numbers in
+// the first buffer. The second has two results of 768 numbers, or again 2048.
+func TestGatheredBuffers(t *testing.T) {
+	machine, m := parts(t, "h200", "qwen3-30b-a3b")
+	for name, rows := range map[string]float64{"graphs": 16, "trtllm-pytorch": 8 * 16} {
+		it, err := NewIterations(t.Context(), Options{Machine: machine, Model: m, Batch: 4, Engine: engineOf(t, name), Experts: 8, Prefill: Prefill{Chunk: 16}}, false)
+		fatal.If(t, err)
+		kept, _ := it.r.buffers(16)
+		near(t, "buffers of "+name, kept, rows*8*(2048+2048)*2)
+	}
+}
+
 // Notes name the constants of an exchange, or the missing number.
 func TestExpertExchangeNotes(t *testing.T) {
 	for want, change := range map[string]func(o *Options){

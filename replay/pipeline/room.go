@@ -91,12 +91,19 @@ func (it *Iterations) Room() Room {
 }
 
 // buffers returns the bytes of vLLM for experts, latent attention and an indexer, in an iteration of some
-// tokens: those that stay, and those that a layer frees.
+// tokens: those that stay, and those that a layer frees. TensorRT-LLM has as many bytes for experts, for the tokens that
+// a GPU gathers from all (getWorkspaceDeviceBufferSizes in cpp/tensorrt_llm/kernels/cutlass_kernels/moe_gemm/moe_kernels.cu,
+// tag v1.0.0). Its trial pass has the most tokens on each GPU (_create_dummy_context_requests in
+// tensorrt_llm/_torch/pyexecutor/_util.py).
 func (r *runner) buffers(tokens float64) (kept, layer float64) {
 	m := r.Model
 	if e := m.MoE; e != nil { // results of both products (TritonExperts in vllm/model_executor/layers/fused_moe)
 		hidden, wide := float64(m.Hidden.Value), float64(e.FFN.Value)
-		kept = tokens * float64(e.Active.Value) * (max(wide, hidden) + max(float64(m.FFNMatrices.Value-1)*wide, hidden)) * hardware.HalfBytes
+		rows := tokens // those that a GPU gathers
+		if r.Engine != nil && r.Engine.Gathers {
+			rows *= float64(max(1, r.Experts))
+		}
+		kept = rows * float64(e.Active.Value) * (max(wide, hidden) + max(float64(m.FFNMatrices.Value-1)*wide, hidden)) * hardware.HalfBytes
 	}
 	l := m.Latent
 	if l == nil {

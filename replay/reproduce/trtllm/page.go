@@ -32,7 +32,7 @@ The first errors of each version were blind: they came before any change that th
 - Before those of later versions, NVFP4 weights became 16 bits before a product, and the CPU took no time. Afterwards kvreplay got FP4 products, at rates that [DeepGEMM](https://github.com/deepseek-ai/DeepGEMM/pull/348) measured on a B200 and [CUTLASS](https://github.com/NVIDIA/cutlass/pull/3272) on an RTX PRO 6000. The engine ` + "`trtllm-pytorch`" + ` got the time of its CPU from two other runs. The machine ` + "`gb200`" + ` was added before, with rates of its data sheet alone. Now it has the share of them that a B200 reaches.
 - After the errors of version 1.1 were known, the limits of NVFP4 models count stored numbers, as NVIDIA's rule does. Experts of version 1.0 on several GPUs now have requests of their own, as an option there says. Version 1.1 states that too, and the three throughputs in both versions differ by less than 4 %.
 - Then the engine ` + "`trtllm-pytorch`" + ` got launches without CUDA graphs, collectives of experts and uneven loads of experts. Experts load [NVFP4 weights](../kernel/README.md#routed-experts-without-waits) without waits. The [sources](../pipeline/OPERATORS.md#pytorch-backend-of-tensorrt-llm) are other measurements.
-- Then that engine got the CUDA graphs of NVIDIA's published [options](../pipeline/OPERATORS.md#pytorch-backend-of-tensorrt-llm), to which batches are padded. NVIDIA states the same sizes for versions 0.20, 1.0 and 1.1. Loads and arithmetic of experts with NVFP4 weights now add up, by other [measured kernels](../kernel/README.md#routed-experts-without-waits). Tokens of experts are gathered in the types of NVIDIA's code, so those of deepseek-v3 on H200 have 16 bits.
+- Then that engine got the CUDA graphs of NVIDIA's published [options](../pipeline/OPERATORS.md#pytorch-backend-of-tensorrt-llm), to which batches are padded. NVIDIA states the same sizes for versions 0.20, 1.0 and 1.1. Loads and arithmetic of experts with NVFP4 weights now add up, by other [measured kernels](../kernel/README.md#routed-experts-without-waits). Tokens of experts are gathered in the types of NVIDIA's code, so those of deepseek-v3 on H200 have 16 bits. Buffers of experts hold the gathered tokens of all GPUs, as its workspace does.
 - Some errors grew, because two had cancelled: those of qwen3-235b-a22b, those of qwen3-30b-a3b on two RTX PRO 6000, and the signed median of version 0.20.
 
 ## Large errors
@@ -42,7 +42,7 @@ The first errors of each version were blind: they came before any change that th
 - The load is near the most that the GPUs can serve, as with llama-3.1-70b at 32 requests/s. There a small error of the throughput is a large one of the latency.
 - ITL of version 0.14 is too short in most runs. The CPU and the HTTP server take time that engine ` + "`trtllm`" + ` does not count, which is a part of the cause.
 - The CPU limits qwen3-30b-a3b on B200 and GB200. Prompts of 2,048 tokens and more are too fast there, for reasons unknown. NVIDIA's figures of short requests are smaller on GB200, so its CPU is slower than those of which the engine has the time.
-- Experts on several GPUs: steps of Qwen3 are too short. Rates are then too high, by about 13 % on two GPUs, 20 % on four and 35 % on eight. The cause is unknown.
+- Experts on several GPUs: steps of Qwen3 are too short. Rates are then too high, by about 13 % on two GPUs, 19 % on four and 32 % on eight. The cause is unknown.
 - Prompts and attention of deepseek-v3 on H200 are too fast, for reasons unknown.
 
 `
