@@ -74,7 +74,11 @@ func ParseOptions(text string, options ...Option) (canonical string, err error) 
 		item, rest, more = strings.Cut(rest, ",")
 		name, value, ok := strings.Cut(item, "=")
 		if !ok {
-			return "", fmt.Errorf("option %q is not name=value", item)
+			err := fmt.Errorf("option %q is not name=value", item)
+			if len(options) > 0 {
+				err = fmt.Errorf("%w, as in %s=%s", err, options[0].name, options[0].text())
+			}
+			return "", err
 		}
 		if given[name] {
 			return "", fmt.Errorf("option %s appears twice", name)

@@ -52,7 +52,7 @@ func TestParseOptionsErrors(t *testing.T) {
 		"gamma=NaN":                      "gamma=NaN is not a number",
 		"gamma=x":                        "gamma=x is not a number",
 		"mode=forgot":                    "mode=forgot is none of keep, forget, did you mean forget?",
-		"16":                             `option "16" is not name=value`,
+		"16":                             `option "16" is not name=value, as in half_life=`,
 		"half_life=3,":                   `option "" is not name=value`,
 		"gamma=.5,gamma=.6":              "option gamma appears twice",
 	} {

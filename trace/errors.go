@@ -72,6 +72,9 @@ func streamError(path string, s *StreamInfo, i int, step int32, rule string, for
 		Rule: rule, Err: fmt.Errorf(format, args...)}
 }
 
+// ErrFolder is the error of a folder in the place of a trace.
+var ErrFolder = errors.New("is a folder, expected a trace file (*.parquet)")
+
 // ErrForeign marks the error of a file that is not a trace but may be imported with `kvreplay
 // import`.
 var ErrForeign = errors.New("`kvreplay import` makes traces of other files")

@@ -129,7 +129,7 @@ func openFile(path, name string, report func(*Error) bool) (*File, error) {
 		return nil, fmt.Errorf("open trace: %w", err)
 	}
 	if info.IsDir() {
-		return nil, fileError(path, RuleFile, "is a folder, expected a trace file (*.parquet)")
+		return nil, fileError(path, RuleFile, "%w", ErrFolder)
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fileError(path, RuleFile, files.NotRegular)

@@ -61,7 +61,7 @@ func Main(table policies.Table, args []string, stdout, stderr io.Writer) int {
 	stderr = messages{stderr}
 	root.SetErr(stderr)
 	addCompletion(root, table, args)
-	err := explainForeign(cmp.Or(root.ExecuteContext(ctx), out.close()))
+	err := explainMissing(explainForeign(cmp.Or(root.ExecuteContext(ctx), out.close())))
 	var usage errUsage
 	var permanent *batch.Permanent
 	var target *files.TargetError

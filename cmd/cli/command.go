@@ -60,7 +60,7 @@ func (d command) cobra() *cobra.Command {
 		Annotations: map[string]string{detailsKey: d.details}}
 	switch {
 	case d.args == nil && (d.commands != nil || d.groups != nil):
-		c.Args = unknownCommand
+		c.Args = unknownCommand(d.run != nil)
 	case d.args == nil:
 		c.Args = noArguments
 	}
@@ -139,13 +139,23 @@ func noArguments(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// unknownCommand refuses the arguments of a group of commands and offers the nearest commands.
-func unknownCommand(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
+// unknownCommand refuses the arguments of a group of commands and offers the nearest commands, or all.
+// A group that runs by itself needs none of them.
+func unknownCommand(runs bool) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		known := slice.Map(c.Commands(), func(sub *cobra.Command) string { return sub.Name() })
+		near := names.Nearest(args[0], known)
+		if near == "" {
+			near = ", expected " + names.Some(known)
+			if runs {
+				near += fmt.Sprintf(", or `%s` alone", c.CommandPath())
+			}
+		}
+		return usagef("unknown command %q%s; `%s --help` lists them", args[0], near, c.CommandPath())
 	}
-	known := slice.Map(c.Commands(), func(sub *cobra.Command) string { return sub.Name() })
-	return usagef("unknown command %q%s; `%s --help` lists them", args[0], names.Nearest(args[0], known), c.CommandPath())
 }
 
 // checkValues rejects arguments and flag values that are mistakes: empty ones (an unset variable),

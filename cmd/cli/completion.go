@@ -24,7 +24,7 @@ func addCompletion(root *cobra.Command, table policies.Table, args []string) {
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil {
 		c.Short, c.GroupID = "Print the script that completes commands and values in a shell", "Check"
-		c.Args = unknownCommand
+		c.Args = unknownCommand(false)
 		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 		c.Long = "Print the script that completes commands, flags and their values in a shell.\nThe help of each shell says where to put it."
 		addHelpFlags(c)

@@ -178,7 +178,7 @@ func newHelpCommand() *cobra.Command {
 			case err != nil:
 				return errUsage{err}
 			case len(rest) > 0:
-				return unknownCommand(found, rest)
+				return unknownCommand(false)(found, rest)
 			}
 			return found.Help()
 		},

@@ -1,15 +1,20 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/trace"
@@ -34,6 +39,32 @@ func (f *timeFlags) inputFiles(named []string, systems string) ([]string, error)
 		info, err := os.Stat(path)
 		return err != nil || !info.Mode().IsRegular()
 	}), nil
+}
+
+// explainMissing adds the nearest names in the same folder to the error of a missing file. If a folder
+// should be a trace, it adds the traces in it.
+func explainMissing(err error) error {
+	var missing *fs.PathError
+	if errors.As(err, &missing) && errors.Is(missing, fs.ErrNotExist) {
+		folder, name := filepath.Split(missing.Path)
+		if near := names.Near(name, entriesOf(cmp.Or(folder, "."))); len(near) > 0 && near[0] != name {
+			return fmt.Errorf("%w%s", err, names.DidYouMean(slice.Map(near, func(n string) string { return folder + n })))
+		}
+	}
+	if e := trace.AsError(err); e != nil && errors.Is(err, trace.ErrFolder) {
+		has := slices.DeleteFunc(entriesOf(e.Path), func(name string) bool { return filepath.Ext(name) != ".parquet" })
+		if len(has) == 0 {
+			return fmt.Errorf("%w, and the folder has none", err)
+		}
+		return fmt.Errorf("%w, such as %s", err, names.Some(slice.Map(has, func(n string) string { return filepath.Join(e.Path, n) })))
+	}
+	return err
+}
+
+// entriesOf returns the names of the files in a folder, none if it cannot be read.
+func entriesOf(folder string) []string {
+	entries, _ := os.ReadDir(folder) // a missing folder has none
+	return slice.Map(entries, func(e fs.DirEntry) string { return e.Name() })
 }
 
 // openTraces opens traces. The returned function closes those that were opened.

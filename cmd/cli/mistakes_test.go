@@ -13,11 +13,21 @@ import (
 func TestMistakes(t *testing.T) {
 	t.Chdir(t.TempDir())
 	fatal.If(t, os.Mkdir("empty", 0o700))
+	fatal.If(t, os.Mkdir("traces", 0o700))
+	must(t, "datasets", "extract", "smollm2_niah_1k_sglang", "-o", "traces/niah.parquet")
+	must(t, "replay", "traces/niah.parquet", "--policy", "lru", "--capacity", "2x", "--out", "results")
 	for _, m := range []struct {
 		code int
 		want string
 		args []string
 	}{
+		{1, "traces/niah.parqet: no such file or directory, did you mean traces/niah.parquet?", []string{"replay", "traces/niah.parqet"}},
+		{1, "did you mean traces/niah.parquet?", []string{"inspect", "traces/niha.parquet"}},
+		{1, "did you mean results?", []string{"leaderboard", "result"}},
+		{1, "is a folder, expected a trace file (*.parquet), such as traces/niah.parquet", []string{"derive", "traces", "-o", "d.parquet"}},
+		{1, "(*.parquet), and the folder has none", []string{"replay", "empty"}},
+		{2, `option "0" is not name=value, as in calibrate=`, []string{"replay", "traces/niah.parquet", "--policy", "echo:0"}},
+		{2, "unknown command \"list\", expected describe, check, new, or `kvreplay policies` alone", []string{"policies", "list"}},
 		{2, `unknown policy "nope"`, []string{"policies", "check", "nope"}},
 		{2, `--slo "50ms": expected tpot=DURATION`, []string{"serve", "r.csv", "--model", "llama-3-8b", "--slo", "50ms"}},
 		{2, `--context "4KiB": expected a number of tokens, as in 32768 or 64K`, []string{"datasets", "make", "synthetic", "--context", "4KiB", "-o", "x.parquet"}},
