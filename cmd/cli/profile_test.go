@@ -92,3 +92,16 @@ func TestOldProfileIsNoChoice(t *testing.T) {
 		t.Error(stderr)
 	}
 }
+
+// With profiles of several runs in a folder, time takes the one that has the cell.
+func TestTimeChoosesProfile(t *testing.T) {
+	in, out := smallTrace(t, small), t.TempDir()
+	for _, policy := range []string{"lru", "lfu"} {
+		must(t, "replay", in, "--policy", policy, "--capacity", "2x", "--entry-bytes", "768", "--profile", "--out", out)
+	}
+	args := []string{"time", out, "--model", "smollm2-135m", "--layer-map", "nearest"}
+	if text := must(t, append(args, "--policy", "lfu")...); !strings.Contains(text, "lfu @ 2x") {
+		t.Errorf("no times of lfu:\n%s", text)
+	}
+	says(t, 1, "has 2 profiles, expected one", args...)
+}

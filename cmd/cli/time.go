@@ -14,6 +14,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
@@ -378,7 +379,13 @@ func (f *timeFlags) load(c *call) error {
 		}
 		return f.decode()
 	}
-	path, err := profileIn(c.args[0])
+	path, err := profileIn(c.args[0], func(path string) bool {
+		cells, err := pipeline.Cells(ctx, path)
+		if err == nil {
+			_, err = pipeline.Choose(cells, f.policy, f.capacity)
+		}
+		return err == nil
+	})
 	if err != nil {
 		return err
 	}
@@ -533,8 +540,9 @@ func (f *timeFlags) price(c *call) (results []*pipeline.Result, last pipeline.Op
 	return results, last, nil
 }
 
-// profileIn returns the path itself, or the one profile of a folder.
-func profileIn(path string) (string, error) {
+// profileIn returns the path itself, or the one profile of a folder. If the folder has several, it
+// returns the only one that all functions accept.
+func profileIn(path string, suits ...func(path string) bool) (string, error) {
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		return path, nil // a missing file is reported where it is opened
 	}
@@ -547,6 +555,11 @@ func profileIn(path string) (string, error) {
 			_, err := pipeline.Oracles(path)
 			return errors.Is(err, pipeline.ErrSchema)
 		})
+	}
+	for _, suitable := range suits {
+		if chosen := slice.Filter(found, suitable); len(found) > 1 && len(chosen) == 1 {
+			found = chosen
+		}
 	}
 	if len(found) == 0 {
 		return "", fmt.Errorf("folder %s has no profile (*.profile-*.parquet): make one with "+
