@@ -289,6 +289,9 @@ func (t *tally) add(u *tally) {
 	t.entriesKnown = t.entriesKnown && u.entriesKnown
 	t.massKnown = t.massKnown && u.massKnown
 	t.coveredKnown = t.coveredKnown && u.coveredKnown
+	if !t.bytesKnown {
+		t.bytes, t.written = 0, 0 // differs compares no part of a sum
+	}
 }
 
 // differs names the first count in which two tallies of the same work differ, or "".
