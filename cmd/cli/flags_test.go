@@ -155,7 +155,7 @@ func TestUnexpectedArguments(t *testing.T) {
 		"replya":                  "unknown command \"replya\", did you mean replay?; `kvreplay --help` lists them",
 		"help replya":             "unknown command \"replya\", did you mean replay?; `kvreplay --help` lists them",
 		"help hardware nope":      "`kvreplay hardware --help` lists them",
-		"hardware nope":           "unknown command \"nope\"; `kvreplay hardware --help` lists them",
+		"hardware nope":           "unknown command \"nope\", expected list, show, check, fit, points, price and 2 more; `kvreplay hardware --help` lists them",
 		"datasets x":              "`kvreplay datasets --help` lists them",
 		"datasets make x":         "`kvreplay datasets make --help` lists them",
 		"policies x":              "`kvreplay policies --help` lists them",

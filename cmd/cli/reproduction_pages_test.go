@@ -106,13 +106,13 @@ func (q quotes) sections() string {
 // lines are chosen lines.
 func (q quotes) lines(t *testing.T, choices []string) string {
 	t.Helper()
-	text := "| section | figure or statement | printed or reference | ours | result |\n| --- | --- | ---:| ---:| --- |\n"
+	text := "| section | figure or statement | printed or reference | ours | gate | kind | result |\n| --- | --- | ---:| ---:| --- | --- | --- |\n"
 	for _, choice := range choices {
 		section, begins, _ := strings.Cut(choice, ": ")
 		before := text
 		for _, l := range q.all {
 			if l.section == q.paper+"-"+section && strings.HasPrefix(l.cells[""], begins) {
-				text += fmt.Sprintf("| %s | %s | %s | %s | %s |\n", q.link(l.section), l.cells[""], l.target(), l.cells["ours"], l.cells["result"])
+				text += fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s |\n", q.link(l.section), l.cells[""], l.target(), l.cells["ours"], l.cells["gate"], l.cells["kind"], l.cells["result"])
 			}
 		}
 		if text == before {

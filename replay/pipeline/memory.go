@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
@@ -167,7 +168,7 @@ func (m *Memory) verdict(machine *hardware.Machine) string {
 
 // HostVerdict says that host memory does not hold what it must hold.
 func (m *Memory) HostVerdict(machine *hardware.Machine) string {
-	return fmt.Sprintf("host needs %s of %s for %d GPUs", hardware.Bytes(m.Host), hardware.Bytes(m.HostHas), machine.GPUs)
+	return fmt.Sprintf("host needs %s of %s for %s", hardware.Bytes(m.Host), hardware.Bytes(m.HostHas), text.Count(int(machine.GPUs), "GPU"))
 }
 
 // tokens returns the tokens of all requests at their longest.

@@ -32,7 +32,7 @@ func Report(results []*Result) *table.Report {
 		header = append(header, "TTFT")
 	}
 	t := table.New(append(header, "tokens/s/request", "tokens/s", "exposed transfers", "GPU memory", "does not fit")...)
-	t.Title = labels.Title(fmt.Sprintf("%s, batch %d, %s, %d steps", first.Model, first.Batch, first.work(), first.Steps))
+	t.Title = labels.Title(fmt.Sprintf("%s, batch %d, %s, %s", first.Model, first.Batch, first.work(), text.Count(int(first.Steps), "step")))
 	for _, r := range results {
 		row := []string{r.Machine, r.ScheduleText(labels), seconds(r.P50), seconds(r.P95), seconds(r.P99), r.tpot()}
 		if first.TTFT > 0 {

@@ -58,7 +58,7 @@ func (r *Report) RenderTable(w io.Writer) error {
 const (
 	markdownHead = `# Published figures, recomputed by kvreplay
 
-Reference, printed by ` + "`kvreplay reproduce all`" + `. [reproduce](reproduce/README.md) explains the method.
+Reference, printed by ` + "`kvreplay reproduce`" + `. [reproduce](reproduce/README.md) explains the method.
 
 `
 	markdownLegend = `- A *gate* is the largest error that passes. Each line of this document states its gate.

@@ -132,8 +132,11 @@ func (b *bench) lookahead() {
 		bars = append(bars, figure.Bar{Name: name, Values: []float64{lru / 100, own / 100}})
 	}
 	for i := range 2 {
+		pair := reproduce.Row{"first": names[i], "second": names[i+1]}
 		if x, y := hits[names[i]], hits[names[i+1]]; x > 0 && y > 0 {
-			d.Holds("order", x-y, x > y, reproduce.Row{"first": names[i], "second": names[i+1]})
+			d.Holds("order", x-y, x > y, pair)
+		} else {
+			d.Absent("no pair", pair)
 		}
 	}
 	if len(bars) > 0 {
