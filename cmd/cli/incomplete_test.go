@@ -43,7 +43,7 @@ func TestInterruptedFolderIsIncomplete(t *testing.T) {
 			t.Errorf("%v: %s%s", c, stdout, stderr)
 		}
 	}
-	kvreplay(t, 3, "allocate", out, "--policy", "lru", "--memory", "2x")
+	kvreplay(t, 3, "allocate", out, "--policy", "lru", "--memory", "4x")
 	board := t.TempDir()
 	kvreplay(t, 3, "leaderboard", out, "--out", board)
 	for name, want := range map[string]string{"leaderboard.md": "# " + mark, "leaderboard.csv": ",1 of 2 traces,", "curves-small.svg": mark} {

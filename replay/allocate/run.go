@@ -118,7 +118,7 @@ func (c *Rows) run(o Options, profiled, judged []Request) ([]*Report, error) {
 		most += points[len(points)-1].Cost
 	}
 	if memory > most {
-		return nil, fmt.Errorf("memory %s is %d entries per request, but the largest profiled sizes add up to %d: lower it, or replay larger sizes", o.Memory, memory, most)
+		profile.Warnings = append(profile.Warnings, fmt.Sprintf("memory %s, %d entries per request, exceeds the largest profiled sizes, %d in total: lower it, or profile larger sizes", o.Memory, memory, most))
 	}
 	var judge *Profile
 	if len(judged) > 0 {
