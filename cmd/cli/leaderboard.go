@@ -398,7 +398,7 @@ func (t *rowTimer) Model() board.TimeModel {
 		if least := fmt.Sprintf("±%.0f", 100*t.narrowest); least != within {
 			within = least + " to " + within
 		}
-		notes = append(notes, fmt.Sprintf("the error is within %s %%. It moves all policies alike, so it does not change their order", within))
+		notes = append(notes, fmt.Sprintf("errors of cells are %s %%. They move all policies alike, so they do not change their order", within))
 	}
 	for _, n := range slices.Sorted(slices.Values(t.assumed)) {
 		notes = append(notes, strings.TrimSuffix(n, ", with the misses of the profile"))

@@ -106,7 +106,7 @@ func TestMachineFlags(t *testing.T) {
 		"--gpu h100 --link pcie9":                             "unknown link",
 		"--gpu l4 --link pcie5-x16-vm":                        "kernel takes 132 SMs, but GPU l4 has 60: choose another",
 		"--model nothing/config.json":                         "no such file",
-		"--model " + modelConfigs:                             "unknown model",
+		"--model " + modelConfigs:                             "has no config.json: name the file",
 		"--context 64Q":                                       "expected a number of tokens, as in 32768 or 64K",
 		"--context 9223372036854775807K":                      "expected a number of tokens",
 	} {

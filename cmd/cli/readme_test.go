@@ -42,7 +42,14 @@ func rewrittenPart(t *testing.T, path, name, part, how string) {
 // boardHead is the head of datasets/BOARD.md.
 const boardHead = `# The board of the corpus
 
-This reference is for users who want every figure of the [corpus](CARD.md). ` + "`make leaderboard`" + ` computes it, and [metrics](../metrics/README.md) explains the columns. The constants of echo were chosen on 21 of the 47 requests. [Its page](../policies/echo/README.md#results) has figures for the other tasks alone.
+This reference is for users who want every figure of the [corpus](CARD.md). ` + "`make leaderboard`" + ` computes it, and [metrics](../metrics/README.md) explains the columns. The constants of echo were chosen on 21 of the 47 requests. [Its page](../policies/echo/README.md#results) has figures for the other tasks alone, and says that echo itself takes longer than the fetches that it saves.
+
+× OPT, × LRU and TPOT are geometric means over cells. Gap closed, hit rate and H2D/step (bytes to the GPU per step of a stream) are those of summed counts. These commands print the board without files or pictures:
+
+` + "```sh" + `
+kvreplay replay datasets/corpus/{deep,wide}_*.parquet --policy all,lossy --capacity 1.25x,1.5x,2x,3x,4x --per request --out /tmp/board
+kvreplay leaderboard /tmp/board
+` + "```" + `
 
 <picture>
   <source media="(prefers-color-scheme: dark)" srcset="board-dark.svg">

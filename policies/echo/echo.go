@@ -6,7 +6,7 @@
 //
 // Step semantics: every update is a step, prompt windows included. Blocks that a warm-up places are
 // none. A step gives credit to blocks: 8
-// for a birth, 8 for a member of D_t, and up to 7 for a near miss, a candidate of rank K to M. The
+// for a birth, 8 for a member of D_t, and up to 7 for a near miss, a candidate of rank K to M-1. The
 // best of q candidates has 8·q/(q+1), rounded down, and the q-th 8/(q+1). q is half of |D_t|, or all
 // candidates if there are fewer. Without ranks there are no candidates. The edge is the first block
 // above all births and members so far. Candidates at the edge or above do not count.
@@ -47,7 +47,7 @@
 // the state of each block that any of the last 64 steps gave credit, and all credits of these steps.
 // An eviction reads the scores of all blocks outside the demand. Memory: 39 B per block of the context,
 // 43 B with trees.
-// Exact, online. It loses to LRU if demands do not recur.
+// Exact, online. If demands do not recur, it may lose to LRU in large caches.
 package echo
 
 import (

@@ -24,6 +24,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies/nearlrfu"
 	"github.com/kvreplay/kvreplay/policies/opt"
 	"github.com/kvreplay/kvreplay/policies/s3fifo"
+	"github.com/kvreplay/kvreplay/policies/sieve"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/allocate"
 	"github.com/kvreplay/kvreplay/trace"
@@ -208,7 +209,7 @@ func contenders(t *testing.T) (list []contender) {
 }
 
 // table has all policies of the README. Replays of it share their fingerprints.
-var table = policies.NewTable(lookahead.Entry, s3fifo.Entry, nearlrfu.Entry, lrfu.Entry, echo.Entry, lru.Entry, opt.Entry)
+var table = policies.NewTable(lookahead.Entry, s3fifo.Entry, nearlrfu.Entry, lrfu.Entry, echo.Entry, lru.Entry, opt.Entry, sieve.Entry)
 
 // named returns a policy of the table.
 func named(t *testing.T, name string) policies.Spec {

@@ -130,7 +130,7 @@ func (c *counter) contexts(layers, steps int) string {
 			requests = append(requests, r)
 		}
 		title := preset
-		for _, policy := range contenders(c.t) {
+		for _, policy := range append([]contender{{"sieve", named(c.t, "sieve")}}, contenders(c.t)...) {
 			gaps := closed(requests, most, least, c.replay(path, policy.spec))
 			fmt.Fprintf(&b, "| %s | %s |", title, policy.name)
 			for _, gap := range gaps {

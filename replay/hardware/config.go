@@ -34,7 +34,7 @@ func (lib *Library) ModelOrConfig(text string) (*Model, error) {
 		m, err := lib.Model(text)
 		switch {
 		case absent == nil && (err != nil || strings.ContainsAny(text, `/\`)):
-		case err != nil && filepath.IsAbs(text):
+		case isPath(text):
 			return nil, fmt.Errorf("%s has no %s: name the file, or a model of kvreplay hardware list", text, configFile)
 		default:
 			return m, err
@@ -45,6 +45,11 @@ func (lib *Library) ModelOrConfig(text string) (*Model, error) {
 		return nil, err
 	}
 	return ParseConfig(path, data)
+}
+
+// isPath reports whether a text can only be a path. A name in a hub has one slash.
+func isPath(text string) bool {
+	return filepath.IsAbs(text) || strings.HasPrefix(text, ".") || strings.Count(text, "/") > 1
 }
 
 // family is a kind of decoder that ParseConfig knows, by the model_type of Hugging Face

@@ -252,7 +252,7 @@ func TestModelOrConfig(t *testing.T) {
 	huge := filepath.Join(dir, "huge.json")
 	fatal.If(t, os.WriteFile(huge, make([]byte, 1<<20+1), 0o644))
 	for text, want := range map[string]string{
-		"llama-9": `unknown model "llama-9"`, "some/folder": `unknown model "some/folder"`, "testdata/config": `unknown model "testdata/config"`, "data": `unknown model "data"`, dir: "has no config.json: name the file",
+		"llama-9": `unknown model "llama-9"`, "some/folder": `unknown model "some/folder"`, "testdata/config": `unknown model "testdata/config"`, "data": `unknown model "data"`, "./deepseek-v3.2": "has no config.json", "a/b/deepseek-v3.2": "has no config.json", dir: "has no config.json: name the file",
 		"missing/config.json": "no such file", huge: "expected at most 1048576",
 	} {
 		if _, err := lib.ModelOrConfig(text); err == nil || !strings.Contains(err.Error(), want) {

@@ -56,8 +56,13 @@ func ParsePrefetch(text string) (Prefetch, error) {
 		return p, fmt.Errorf("prefetch %q: expected predicted:SIZE, candidates:SIZE or echo:SIZE with a SIZE as in 0.5x, 64 or 1MiB%s",
 			text, names.Nearest(source, prefetchSources))
 	}
-	if swaps && (option != "swap" || p.Source == PrefetchPredicted) {
-		return p, fmt.Errorf("prefetch %q: expected candidates:64,swap or echo:64,swap (predictions have no ranks)", text)
+	switch {
+	case size == "":
+		return p, fmt.Errorf("prefetch %q: expected a SIZE, as in %s:0.25x", text, source)
+	case swaps && p.Source == PrefetchPredicted:
+		return p, fmt.Errorf("prefetch %q: predictions have no ranks, so they do not swap: remove ,%s", text, option)
+	case swaps && option != "swap":
+		return p, fmt.Errorf("prefetch %q: unknown option %q, expected swap, as in %s:64,swap", text, option, source)
 	}
 	var err error
 	if p.Staging, err = ParseCapacity(size); err != nil {
