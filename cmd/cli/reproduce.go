@@ -111,9 +111,13 @@ func drawSynthetic(ctx context.Context, path, preset string, steps int) error {
 }
 
 func (f *reproduceFlags) run(c *call) error {
-	chosen, sections, err := reproduce.Choose(chosenPapers(c.args), f.sections)
+	named := chosenPapers(c.args)
+	chosen, sections, err := reproduce.Choose(named, f.sections)
 	if err != nil {
 		return errUsage{err}
+	}
+	if i := slices.IndexFunc(named, func(p reproduce.Paper) bool { return !slices.Contains(papers.Names(chosen), p.Name) }); i >= 0 && len(named) == len(c.args) {
+		return usagef("%s has none of the sections that --section names: remove it", named[i].Name)
 	}
 	if f.list {
 		if err := onlyWith(c.Command, "list", "section"); err != nil {

@@ -185,6 +185,7 @@ func TestReproduceRefuses(t *testing.T) {
 		"did you mean links": {"reproduce", "link"},
 		"known: left-out, predicted, constants\n": {"reproduce", "links", "--section", "table-1"},
 		"no such file":                       {"reproduce", "kvdrive", "--traces", "missing.parquet"},
+		"links has none of the sections":     {"reproduce", "kvdrive", "links", "--section", "fig-20"},
 		"no chosen section replays traces":   {"reproduce", "links", "--traces", "../../datasets/bundled"},
 		"--traces has no effect":             {"reproduce", "ess", "kvdrive", "--section", "ess/fig-7,fig-20", "--traces", "../../datasets/bundled"},
 		"--format with --list has no effect": {"reproduce", "--list", "--format", "csv"},

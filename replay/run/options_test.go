@@ -25,7 +25,7 @@ func TestOptionsOfNoText(t *testing.T) {
 		`rows per "head": expected cell`:      func(o *Options) { o.Per = "head" },
 		`pool "model": expected layer`:        func(o *Options) { o.Pool = "model" },
 		`prefetch "candidate:64": expected`:   func(o *Options) { o.Prefetch = setting.Prefetch{Source: "candidate", Staging: capacities(t, "64")[0]} },
-		`prefetch "predicted:": capacity ""`:  func(o *Options) { o.Prefetch = setting.Prefetch{Source: setting.PrefetchPredicted} },
+		`prefetch "predicted:": expected a S`: func(o *Options) { o.Prefetch = setting.Prefetch{Source: setting.PrefetchPredicted} },
 		`outliers "windows:0": expected 1 to`: func(o *Options) { o.Outliers = setting.Outliers{Source: setting.OutliersWindows} },
 	} {
 		o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x")}

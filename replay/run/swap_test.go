@@ -106,7 +106,7 @@ func TestPeekNamesTheNextVictim(t *testing.T) {
 
 func TestSwapErrors(t *testing.T) {
 	f := manyStreams(t)
-	for text, want := range map[string]string{"predicted:8,swap": "candidates:64,swap", "candidates:8,swop": "candidates:64,swap", "candidates:,swap": "capacity"} {
+	for text, want := range map[string]string{"predicted:8,swap": "have no ranks", "candidates:8,swop": "candidates:64,swap", "candidates:,swap": "expected a SIZE"} {
 		if p, err := setting.ParsePrefetch(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("prefetch %q reads as %v, %v", text, p, err)
 		}
