@@ -9,7 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// labelledTPOT precedes the labels of times in a table of counts.
+// labelledTPOT precedes the labels of times in a table of counts, and notes on their assumptions.
 const labelledTPOT = "TPOT: "
 
 // limitLabels adds the labels of modelled times, behind a prefix, to those of the counts.

@@ -193,18 +193,21 @@ func least(points []result.Row, moved float64) float64 {
 	return best
 }
 
+// h100 returns the machine on which times are modelled, and its library.
+func (c *counter) h100() (*hardware.Library, *hardware.Machine) {
+	c.t.Helper()
+	lib, err := hardware.Load("")
+	fatal.If(c.t, err)
+	machine, err := lib.Machine("h100")
+	fatal.If(c.t, err)
+	return lib, machine
+}
+
 // prefetchTimes returns the table of modelled times of a step with 1 and 64 requests on an H100, each
 // fetch by its fastest path.
 func (c *counter) prefetchTimes() string {
 	c.t.Helper()
-	lib, err := hardware.Load("")
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	machine, err := lib.Machine("h100")
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	lib, machine := c.h100()
 	schedule, err := schedule.Parse("sequential")
 	if err != nil {
 		c.t.Fatal(err)
@@ -251,10 +254,7 @@ func (c *counter) prefetchTimes() string {
 // 2048 entries have the miss rates of the wide traces.
 func (c *counter) server() string {
 	c.t.Helper()
-	lib, err := hardware.Load("")
-	fatal.If(c.t, err)
-	machine, err := lib.Machine("h100")
-	fatal.If(c.t, err)
+	_, machine := c.h100()
 	link := transfer.NewLink(machine.Link)
 	rows := map[string]*result.Row{"lru": {}, "echo": {}}
 	for policy, sum := range rows {

@@ -140,7 +140,7 @@ func (c *Cell) evict() error {
 	c.victims = c.Policy.Evict(need, c.victims)
 	if n := len(c.victims) - before; n < need {
 		if c.lossy != nil {
-			return fmt.Errorf("policy named %d victims, expected at least %d (budget %d blocks, %d held)", n, need, c.capacity, c.size)
+			return c.failed("policy named %d victims, expected at least %d (budget %d blocks, %d held)", n, need, c.capacity, c.size)
 		}
 		return c.failed("policy named %d victims, expected at least %d (capacity %d blocks, %d resident)", n, need, c.capacity, c.size)
 	}
