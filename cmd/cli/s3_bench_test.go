@@ -83,3 +83,19 @@ func BenchmarkNetwork(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkStore replays LRU alone on a trace of 247 MB, from a folder and from a store on this machine.
+// Latency and rate of the store are those of its program.
+func BenchmarkStore(b *testing.B) {
+	server := s3test.Start(b)
+	trace := filepath.Join(b.TempDir(), "synthetic.parquet")
+	must(b, "datasets", "make", "synthetic", "--preset", "deepseek-v3.2-32k", "--steps", "120", "--requests", "6", "-o", trace)
+	server.Bucket(b, "traces", map[string][]byte{"synthetic.parquet": []byte(content(b, trace))})
+	for _, c := range []struct{ where, trace string }{{"local", trace}, {"s3", "s3://traces/synthetic.parquet"}} {
+		b.Run("from="+c.where, func(b *testing.B) {
+			for b.Loop() {
+				must(b, "replay", "--policy", "lru", "--capacity", "2x", "--out", b.TempDir(), c.trace)
+			}
+		})
+	}
+}
