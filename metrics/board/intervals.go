@@ -11,10 +11,8 @@ import (
 )
 
 // The intervals of all figures are made together, trace by trace. So memory holds the resamples of one
-// trace, and of a figure over several traces only what its cells add up to.
-//
-// A mean ratio takes two passes. The first finds the two resamples at its ends by products of ratios,
-// which take few logarithms. The second computes the mean ratio of these two.
+// trace, and of a figure over several traces only the sums and products of its cells. Products of ratios
+// need few logarithms.
 
 // sampler draws the resamples of traces, and makes the intervals of figures. All grids of one
 // comparison share it.
@@ -45,11 +43,8 @@ type countOf struct {
 	demand bool
 }
 
-// count has values by request and by resample while its trace is read.
-type count struct {
-	requests  []int64
-	resamples []float64
-}
+// count has values by resample while its trace is read.
+type count struct{ resamples []float64 }
 
 func newSampler(o Options) *sampler {
 	return &sampler{seed: o.Seed, count: cmp.Or(o.Resamples, DefaultResamples), traces: map[traceSize]*sampledTrace{}}
@@ -158,8 +153,6 @@ type bootstrap struct {
 	values func([]float64) // fills in the figure of each resample. Nil for a mean ratio
 	by     *series         // the divisor of a mean ratio
 	logs   []float64       // of the products so far, if there are more cells than mostFactors
-	ends   [2]int          // the resamples at the ends
-	means  [2]float64      // their mean logarithms
 }
 
 // entry returns the entry of a policy with the other series that its figures need. It has no
@@ -228,16 +221,7 @@ func (s *sampler) makeIntervals() {
 			s.addTo(p, t)
 		}
 		for _, c := range t.counts {
-			c.requests = nil
 			s.release(&c.resamples)
-		}
-	}
-	for _, t := range traces {
-		t.addEnds()
-		for _, p := range t.pools {
-			if t == p.traces[len(p.traces)-1] {
-				p.setRatios()
-			}
 		}
 	}
 }
@@ -247,8 +231,8 @@ func (s *sampler) sum(t *sampledTrace) {
 	var requests [][]int64
 	var resamples [][]float64
 	for of, c := range t.counts {
-		c.requests, c.resamples = of.byRequest(), s.series()
-		requests, resamples = append(requests, c.requests), append(resamples, c.resamples)
+		c.resamples = s.series()
+		requests, resamples = append(requests, of.byRequest()), append(resamples, c.resamples)
 	}
 	t.all(requests, resamples)
 }
@@ -270,7 +254,7 @@ func (s *sampler) release(x *[]float64) {
 }
 
 // addTo adds the cells of a trace to all series of a pool, at most mostFactors at a time. After the last
-// cell it finds the ends of the intervals.
+// cell it sets the intervals.
 func (s *sampler) addTo(p *pool, t *sampledTrace) {
 	for p.done < len(p.refs) && p.traces[p.done] == t {
 		first := p.done
@@ -286,7 +270,7 @@ func (s *sampler) addTo(p *pool, t *sampledTrace) {
 				s.addLogs(e)
 			}
 			if last {
-				s.findEnds(e, p.tail)
+				s.setIntervals(e, p.tail)
 				s.drop(e.series)
 			}
 		}
@@ -351,81 +335,29 @@ func (s *sampler) addLogs(e *entry) {
 	}
 }
 
-// findEnds sets the intervals of an entry, and finds the ends of the mean ratios.
-func (s *sampler) findEnds(e *entry, tail float64) {
+// setIntervals sets the intervals of an entry.
+func (s *sampler) setIntervals(e *entry, tail float64) {
+	cells := float64(len(e.cells))
 	for _, i := range e.intervals {
 		values := i.logs
+		if values == nil {
+			values = s.series()
+		}
 		switch {
 		case i.by == nil:
-			values = s.series()
 			i.values(values)
-		case values == nil:
-			values = s.series()
+			i.set(bounds(values, tail))
+		case i.logs == nil:
 			for b, x := range e.products {
 				values[b] = x / i.by.products[b]
 			}
-		}
-		low, high := bounds(values, tail)
-		if i.by == nil || math.IsNaN(low) {
-			i.set(low, high)
-			i.by = nil
-		} else {
-			i.ends = [2]int{slices.Index(values, low), slices.Index(values, high)}
+			low, high := bounds(values, tail)
+			i.set(math.Exp(math.Log(low)/cells), math.Exp(math.Log(high)/cells))
+		default:
+			low, high := bounds(values, tail)
+			i.set(math.Exp(low/cells), math.Exp(high/cells))
 		}
 		i.logs, i.values = nil, nil
 		s.release(&values)
-	}
-}
-
-// addEnds adds the logarithms of the trace's cells to the mean ratios at the ends.
-func (t *sampledTrace) addEnds() {
-	type end struct {
-		resample int
-		mean     *float64
-		of, by   []*count
-	}
-	var ends []end
-	for of, c := range t.counts {
-		c.requests = of.byRequest()
-	}
-	for _, p := range t.pools {
-		first := slices.Index(p.traces, t)
-		last := first
-		for ; last < len(p.traces) && p.traces[last] == t; last++ {
-		}
-		for _, e := range p.entries {
-			for _, i := range e.intervals {
-				for k := range i.ends {
-					if i.by != nil {
-						ends = append(ends, end{i.ends[k], &i.means[k], e.counts[first:last], i.by.counts[first:last]})
-					}
-				}
-			}
-		}
-	}
-	slices.SortFunc(ends, func(a, b end) int { return cmp.Compare(a.resample, b.resample) })
-	for first, times := range t.each() {
-		for ; len(ends) > 0 && (ends[0].resample-first)*t.requests < len(times); ends = ends[1:] {
-			e := ends[0]
-			drawn := times[(e.resample-first)*t.requests:][:t.requests]
-			for k, c := range e.of {
-				*e.mean += math.Log(sumOf(drawn, c.requests) / sumOf(drawn, e.by[k].requests))
-			}
-		}
-	}
-	for _, c := range t.counts {
-		c.requests = nil
-	}
-}
-
-// setRatios sets the intervals of mean ratios.
-func (p *pool) setRatios() {
-	n := float64(len(p.refs))
-	for _, e := range p.entries {
-		for _, i := range e.intervals {
-			if i.by != nil {
-				i.set(math.Exp(i.means[0]/n), math.Exp(i.means[1]/n))
-			}
-		}
 	}
 }
