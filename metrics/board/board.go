@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
@@ -117,8 +118,15 @@ func newBoard(cells, below []*cell, o Options) (*Board, error) {
 		b.Tables = []Ranking{*t}
 	}
 	b.Lossy, b.Cells, b.Windows = g.ranking(RecallKey), g.cellLines(key), g.windows()
-	b.Time = g.clock.model()
+	var letters sync.WaitGroup
+	letters.Go(func() {
+		for _, t := range b.Rankings() {
+			t.letterNotes = g.addLetters(t)
+		}
+	})
 	s.makeIntervals()
+	letters.Wait()
+	b.Time = g.clock.model()
 	for _, t := range b.Rankings() {
 		g.addNotes(t)
 	}

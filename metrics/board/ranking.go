@@ -242,7 +242,6 @@ func (g *grid) ranking(key *Key) *Ranking {
 	t.sort()
 	t.Unranked = g.lines(text.Union(unranked, t.untimed...), t, pools)
 	t.Bounds = append(t.Bounds, g.lines(bounds, t, pools)...)
-	t.letterNotes = g.addLetters(t)
 	return t
 }
 

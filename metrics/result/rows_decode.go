@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/gunzip"
@@ -48,7 +49,15 @@ func (d *decoder) file(path string, of *pipe) error {
 		return fmt.Errorf("read rows: %w", err)
 	}
 	defer f.Close()
-	return d.decode(io.TeeReader(f, d.hash), path)
+	from, to := io.Pipe()
+	var ahead sync.WaitGroup
+	ahead.Go(func() {
+		_, err := io.Copy(to, io.TeeReader(f, d.hash))
+		to.CloseWithError(err)
+	})
+	defer ahead.Wait()
+	defer from.Close()
+	return d.decode(from, path)
 }
 
 func (d *decoder) decode(r io.Reader, name string) error {
