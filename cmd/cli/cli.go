@@ -62,25 +62,27 @@ func Main(table policies.Table, args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	addCompletion(root, table, args)
 	err := explainMissing(explainForeign(cmp.Or(root.ExecuteContext(ctx), out.close())))
-	var usage errUsage
-	var permanent *batch.Permanent
-	var target *files.TargetError
-	var incomplete *result.Incomplete
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintf(stderr, "kvreplay: %s\n", interruptedText(err))
 		return exitOf(ctx)
-	case errors.As(err, &usage), errors.As(err, &target), errors.As(err, &permanent):
+	case is[errUsage](err), is[*files.TargetError](err), is[*batch.Permanent](err):
 		fmt.Fprintf(stderr, "kvreplay: %s\n", indented(err))
 		return exitUsage
-	case errors.As(err, &incomplete):
+	case is[*result.Incomplete](err):
 		fmt.Fprintf(stderr, "kvreplay: %v\n", err)
 		return exitIncomplete
 	}
 	fmt.Fprintf(stderr, "kvreplay: %s\n", indented(err))
 	return exitFailed
+}
+
+// is reports whether an error is, or wraps, one of a type.
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }
 
 func newRoot(table policies.Table) *cobra.Command {
@@ -220,8 +222,7 @@ func unlessStopped[T any](ctx context.Context, f func() (T, error)) (T, error) {
 
 // exitOf is the exit code of work that ctx ended: that of shells for the signal.
 func exitOf(ctx context.Context) int {
-	var by stoppedBy
-	if errors.As(context.Cause(ctx), &by) {
+	if by, ok := errors.AsType[stoppedBy](context.Cause(ctx)); ok {
 		return 128 + int(by)
 	}
 	return exitInterrupted
@@ -229,8 +230,7 @@ func exitOf(ctx context.Context) int {
 
 // interruptedText says of work that was stopped what is left of it.
 func interruptedText(err error) string {
-	var i *replay.Interrupted
-	if errors.As(err, &i) {
+	if is[*replay.Interrupted](err) {
 		return err.Error()
 	}
 	return strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted; no unfinished file is left")

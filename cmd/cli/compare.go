@@ -72,8 +72,7 @@ func (f *compareFlags) run(c *call, table policies.Table) error {
 	if errors.Is(err, errSame) {
 		return usagef("compare: %s and %s are the same policy: name two policies", c.args[0], c.args[1])
 	}
-	var unknown *board.UnknownPolicy
-	if errors.As(err, &unknown) {
+	if unknown, ok := errors.AsType[*board.UnknownPolicy](err); ok {
 		err = fmt.Errorf("%w%s; the rows have: %s", err, names.Nearest(unknown.Name, unknown.Known), names.Some(unknown.Known))
 		return selected.missing(err, unknown.Name)
 	}

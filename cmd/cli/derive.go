@@ -56,8 +56,7 @@ func (f *deriveFlags) run(c *call) error {
 		return err
 	}
 	r, err := derive.Derive(c.Context(), c.args[0], f.out, f.options)
-	var unknown *derive.UnknownError
-	if errors.As(err, &unknown) && unknown.Kind == "request" {
+	if unknown, ok := errors.AsType[*derive.UnknownError](err); ok && unknown.Kind == "request" {
 		return fmt.Errorf("%w%s", err, names.Nearest(unknown.Name, unknown.Known))
 	}
 	if err != nil {

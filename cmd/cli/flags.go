@@ -256,8 +256,7 @@ func joinOptions(items []string) (joined []string) {
 // flagError says what is wrong with a flag. It offers the nearest flags for an unknown one and
 // states what was expected for a bad value.
 func flagError(c *cobra.Command, err error) error {
-	var invalid *pflag.InvalidValueError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		return usagef("--%s %q: %s; see `%s --help`", invalid.GetFlag().Name, invalid.GetValue(), whatFails(invalid), c.CommandPath())
 	}
 	name, ok := strings.CutPrefix(err.Error(), "unknown flag: --")

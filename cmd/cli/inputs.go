@@ -44,8 +44,7 @@ func (f *timeFlags) inputFiles(named []string, systems string) ([]string, error)
 // explainMissing adds the nearest names in the same folder to the error of a missing file. If a folder
 // should be a trace, it adds the traces in it.
 func explainMissing(err error) error {
-	var missing *fs.PathError
-	if errors.As(err, &missing) && errors.Is(missing, fs.ErrNotExist) {
+	if missing, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(missing, fs.ErrNotExist) {
 		folder, name := filepath.Split(missing.Path)
 		if near := names.Near(name, entriesOf(cmp.Or(folder, "."))); len(near) > 0 && near[0] != name {
 			return fmt.Errorf("%w%s", err, names.DidYouMean(slice.Map(near, func(n string) string { return folder + n })))

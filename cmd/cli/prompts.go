@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -58,7 +57,7 @@ func (f *promptsFlags) write(c *call, inputs []string, make promptsMaker) error 
 		lengths.add(r)
 		return w.Write(r)
 	})
-	if unknown := (*names.Error)(nil); errors.As(err, &unknown) {
+	if is[*names.Error](err) {
 		return errUsage{err}
 	}
 	if err != nil {

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -205,7 +204,7 @@ func (f *replayFlags) run(c *call) error {
 		if err != nil {
 			c.bar.close()
 			redone.write(c.stderr)
-			if i := (*replay.Interrupted)(nil); errors.As(err, &i) && f.out == "" {
+			if is[*replay.Interrupted](err) && f.out == "" {
 				err = fmt.Errorf("%w (--out FOLDER keeps finished work)", err)
 			}
 			return err
@@ -288,8 +287,7 @@ func (f *replayFlags) options(c *call) (o replay.Options, err error) {
 		return o, errUsage{err}
 	}
 	if o.Clusters, err = unlessStopped(c.Context(), func() (*replay.Clusters, error) { return replay.ParseClusters(s.Clusters) }); err != nil {
-		var text *replay.ClustersError
-		if errors.As(err, &text) {
+		if is[*replay.ClustersError](err) {
 			return o, errUsage{err}
 		}
 		return o, err // of its file

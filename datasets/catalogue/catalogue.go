@@ -88,7 +88,7 @@ func Find(name string) (*Entry, error) {
 		}
 	}
 	found, err := names.Find("entry", name, known)
-	if e := (*names.Error)(nil); errors.As(err, &e) {
+	if e, ok := errors.AsType[*names.Error](err); ok {
 		return nil, fmt.Errorf("%s (`kvreplay datasets list` lists the names)", e.Short())
 	}
 	return &entries[slices.IndexFunc(entries, func(e Entry) bool { return e.Name == found })], nil

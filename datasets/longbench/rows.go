@@ -358,8 +358,7 @@ func (s *scanner) next() ([]byte, int, error) {
 	if err := s.d.Decode(&text); err != nil {
 		rest, _ := io.ReadAll(s.d.Buffered())
 		at := before + int64(len(rest)-len(bytes.TrimLeft(rest, " \t\r\n,"))) // the row begins behind the gap
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			at = syntax.Offset
 		}
 		if err == io.ErrUnexpectedEOF {

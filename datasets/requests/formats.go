@@ -131,8 +131,7 @@ func tokens(name, text string) (int, error) {
 
 // csvCause drops the line number, which the caller knows.
 func csvCause(err error) error {
-	var syntax *csv.ParseError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*csv.ParseError](err); ok {
 		return syntax.Err
 	}
 	return err
@@ -168,8 +167,7 @@ func newRecordedRows(r io.Reader) (rows *recordedRows, line int, err error) {
 
 func (r *recordedRows) next(q *Request) (line int, err error) {
 	fields, err := r.csv.Read()
-	var syntax *csv.ParseError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*csv.ParseError](err); ok {
 		return syntax.Line, syntax.Err
 	}
 	if err != nil {

@@ -239,7 +239,7 @@ func (m *maker) row(t task, length, index, guess int) (*prompts.Row, int, error)
 		return nil, 0, err
 	}
 	f, err := m.Fit(s, m.budget(t, length), guess)
-	if tight := (*prompts.TightError)(nil); errors.As(err, &tight) {
+	if tight, ok := errors.AsType[*prompts.TightError](err); ok {
 		return nil, 0, m.short(t, length, index, tight)
 	}
 	if f.Units == s.Most {

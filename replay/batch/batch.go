@@ -280,12 +280,12 @@ func (b *Batch) place(path string) string {
 // lasting marks errors that lie in a trace or in the options as Permanent. Errors of the file system
 // may pass.
 func lasting(err error) error {
-	var plan *replay.PlanError
-	var path *os.PathError
-	if errors.As(err, &path) || storage.Unread(err) && !errors.Is(err, storage.ErrChanged) {
+	_, ofFile := errors.AsType[*os.PathError](err)
+	_, ofPlan := errors.AsType[*replay.PlanError](err)
+	if ofFile || storage.Unread(err) && !errors.Is(err, storage.ErrChanged) {
 		return err
 	}
-	if errors.As(err, &plan) || trace.AsError(err) != nil {
+	if ofPlan || trace.AsError(err) != nil {
 		return &Permanent{err}
 	}
 	return err

@@ -37,8 +37,7 @@ func (o *Options) steps(f *trace.File) (s replay.Options, notes []string, err er
 // user started.
 func run(ctx context.Context, f *trace.File, o replay.Options) (*replay.Result, error) {
 	result, err := replay.Run(ctx, f, o)
-	var refused *replay.PlanError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*replay.PlanError](err); ok {
 		err = fmt.Errorf("serial replay of %s: %w", refused.Path, refused.Err)
 	}
 	return result, err

@@ -69,8 +69,8 @@ func (q *Question) Compare(ctx context.Context, list []*System, traces []*trace.
 		c := &comparison{Question: q, system: s, row: newRow(s), recorded: recorded}
 		c.row.context = q.Context
 		if err := c.run(ctx, traces); err != nil {
-			var unable *unableError
-			if !errors.As(err, &unable) {
+			unable, ok := errors.AsType[*unableError](err)
+			if !ok {
 				return nil, fmt.Errorf("system %s: %w", s.Name, err)
 			}
 			c.row.refuse(unable.Error())

@@ -63,8 +63,7 @@ func (c *comparison) able(f *trace.File) error {
 		return err
 	}
 	_, err = replay.Plan(f, o)
-	var e *replay.PlanError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*replay.PlanError](err); ok {
 		return e
 	}
 	return err
