@@ -21,7 +21,6 @@ import (
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/trace"
 	"github.com/kvreplay/kvreplay/trace/derive"
-	"github.com/kvreplay/kvreplay/trace/inspect"
 	"github.com/kvreplay/kvreplay/trace/locality"
 )
 
@@ -614,7 +613,7 @@ func span(values []int) string {
 
 // ranges writes numbers, in any order, as "0, 5, 10-20".
 func ranges(values []int32) string {
-	return inspect.Ranges(slices.Compact(slices.Sorted(slices.Values(values))))
+	return strings.Join(text.Ranges(slices.Compact(slices.Sorted(slices.Values(values)))), ", ")
 }
 
 // codeBegins and codeEnds enclose the text of a code span in a cell. Texts of traces may contain

@@ -106,11 +106,11 @@ func Filter[X any](list []X, keep func(x X) bool) (kept []X) {
 	return kept
 }
 
-// Runs returns the runs of neighbours that are alike.
+// Runs returns the runs in which each element is like the one before.
 func Runs[X any](list []X, alike func(a, b X) bool) (runs [][]X) {
 	first := 0
 	for i := range list {
-		if i+1 == len(list) || !alike(list[first], list[i+1]) {
+		if i+1 == len(list) || !alike(list[i], list[i+1]) {
 			runs, first = append(runs, list[first:i+1]), i+1
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Count returns "1 cell" or "2 cells".
@@ -84,4 +86,16 @@ func WriteJSON(w io.Writer, value any) error {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(value)
+}
+
+// Ranges returns ascending numbers as texts, with one text for each run: "0", "5", "10-20".
+func Ranges[N int | int32](numbers []N) (parts []string) {
+	for _, run := range slice.Runs(numbers, func(a, b N) bool { return a+1 == b }) {
+		part := fmt.Sprint(run[0])
+		if len(run) > 1 {
+			part += fmt.Sprintf("-%d", run[len(run)-1])
+		}
+		parts = append(parts, part)
+	}
+	return parts
 }

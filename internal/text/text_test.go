@@ -1,6 +1,9 @@
 package text
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestFigures(t *testing.T) {
 	half, none := Share(1, 2), Share(1, 0)
@@ -13,5 +16,12 @@ func TestFigures(t *testing.T) {
 		if got != want {
 			t.Errorf("%q, expected %q", got, want)
 		}
+	}
+}
+
+// Consecutive numbers become ranges.
+func TestRanges(t *testing.T) {
+	if got := Ranges([]int32{0, 5, 10, 11, 12, 20, 21}); !slices.Equal(got, []string{"0", "5", "10-12", "20-21"}) {
+		t.Errorf("got %q", got)
 	}
 }

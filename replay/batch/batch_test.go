@@ -213,9 +213,6 @@ func TestReaches(t *testing.T) {
 }
 
 func TestArrays(t *testing.T) {
-	if got := Array([]int{0, 1, 2, 5, 7, 8}); got != "0-2,5,7-8" {
-		t.Errorf("array %s", got)
-	}
 	s := Submission{Batch: "/d/my grid.batch", Packs: "/p", Cores: 4}
 	got := s.Slurm([]int{0, 1, 2, 999, 1000, 1001, 3002})
 	const rest = " --cpus-per-task=4 --requeue --open-mode=append --signal=B:TERM@60 --wrap "

@@ -124,10 +124,7 @@ func (b *Batch) addTrace(t *Trace, path string, o replay.Options) (*replay.Job, 
 		return nil, nil, err
 	}
 	chunks := job.Chunks()
-	*t = Trace{Digest: f.StoredDigest(), Pass: job.Pass(), Streams: len(f.Streams()), Cells: job.AllCells(), Chunks: len(chunks), Work: sumOf(chunks)}
-	if t.Bytes, err = sizeOf(path); err != nil {
-		return nil, nil, err
-	}
+	*t = Trace{Digest: f.StoredDigest(), Pass: job.Pass(), Streams: len(f.Streams()), Cells: job.AllCells(), Chunks: len(chunks), Work: sumOf(chunks), Bytes: f.Size()}
 	t.Path, err = b.relative(path)
 	return job, chunks, err
 }

@@ -111,7 +111,7 @@ func (s *Status) Err() error {
 	if len(missing) == 0 {
 		return nil
 	}
-	list := "--array=" + Array(missing)
+	list := "--array=" + array(missing)
 	if missing[len(missing)-1] >= maxArray { // needs offsets
 		list = "kvreplay batch status prints the lines that submit them"
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/storage"
+	"github.com/kvreplay/kvreplay/internal/text"
 )
 
 // Submission states how an engine starts the shards.
@@ -56,29 +57,14 @@ func (s Submission) Slurm(shards []int) (lines []string) {
 			command += " --offset " + strconv.Itoa(offset)
 		}
 		lines = append(lines, fmt.Sprintf("sbatch --array=%s --cpus-per-task=%d --requeue --open-mode=append --signal=B:TERM@60 --wrap %s",
-			Array(indices), max(1, s.Cores), printable.ShellWord(command)))
+			array(indices), max(1, s.Cores), printable.ShellWord(command)))
 		from = to
 	}
 	return lines
 }
 
-// Array writes ascending numbers as Slurm reads them: "0-3,7,9-12".
-func Array(numbers []int) string {
-	var runs []string
-	for i := 0; i < len(numbers); {
-		j := i
-		for j+1 < len(numbers) && numbers[j+1] == numbers[j]+1 {
-			j++
-		}
-		run := strconv.Itoa(numbers[i])
-		if j > i {
-			run += "-" + strconv.Itoa(numbers[j])
-		}
-		runs = append(runs, run)
-		i = j + 1
-	}
-	return strings.Join(runs, ",")
-}
+// array writes ascending numbers as Slurm reads them: "0-3,7,9-12".
+func array(numbers []int) string { return strings.Join(text.Ranges(numbers), ",") }
 
 // unnameable are characters that a name in Kubernetes cannot have.
 var unnameable = regexp.MustCompile(`[^a-z0-9]+`)

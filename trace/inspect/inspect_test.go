@@ -42,7 +42,7 @@ func TestReport(t *testing.T) {
 	if r.Streams != 4 || r.Rows != 16 || r.Indices != 48 || len(r.Requests) != 2 || r.Requests[1].PromptLen != 11 || r.Requests[0].Windows != 1 || r.Requests[0].Steps != 3 {
 		t.Errorf("extent %+v", r)
 	}
-	if Ranges(r.Layers) != "0, 3" || len(r.Heads) != 0 || r.List != (Extent{3, 3}) || r.PromptLen != (Extent{10, 11}) || r.Digest == nil {
+	if ranges(r.Layers) != "0, 3" || len(r.Heads) != 0 || r.List != (Extent{3, 3}) || r.PromptLen != (Extent{10, 11}) || r.Digest == nil {
 		t.Errorf("extent %+v", r)
 	}
 	if got := *r.Locality.Overlap; got != 0.5 {
@@ -90,12 +90,5 @@ func TestTopK(t *testing.T) {
 		if _, err := File(context.Background(), sample(t, c.order), Options{TopK: c.k}); err == nil || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("order %s, K = %d: error %v, expected %q", c.order, c.k, err, c.text)
 		}
-	}
-}
-
-// Ranges turns consecutive numbers into ranges.
-func TestRanges(t *testing.T) {
-	if got := Ranges([]int32{0, 5, 10, 11, 12, 20, 21}); got != "0, 5, 10-12, 20-21" {
-		t.Errorf("got %q", got)
 	}
 }

@@ -60,8 +60,8 @@ func (r *Report) facts() string {
 	row("columns", strings.Join(r.Columns, ", "))
 	row("streams, rows", humanize.Comma(int64(r.Streams))+", "+humanize.Comma(r.Rows))
 	row("indices", humanize.Comma(r.Indices))
-	row("layers", Ranges(r.Layers))
-	row("heads", cmp.Or(Ranges(r.Heads), "shared by the layer"))
+	row("layers", ranges(r.Layers))
+	row("heads", cmp.Or(ranges(r.Heads), "shared by the layer"))
 	row("steps, windows", r.Steps.String()+", "+r.Windows.String()+" per stream")
 	row("prompt_len", r.PromptLen.String())
 	for _, k := range slices.Sorted(maps.Keys(m.Notes)) {
@@ -139,20 +139,4 @@ func optional(v *int) string {
 	return strconv.Itoa(*v)
 }
 
-// Ranges writes ascending numbers as "0, 5, 10-20".
-func Ranges(values []int32) string {
-	var parts []string
-	for i := 0; i < len(values); {
-		j := i
-		for j+1 < len(values) && values[j+1] == values[j]+1 {
-			j++
-		}
-		part := strconv.Itoa(int(values[i]))
-		if j > i {
-			part += "-" + strconv.Itoa(int(values[j]))
-		}
-		parts = append(parts, part)
-		i = j + 1
-	}
-	return strings.Join(parts, ", ")
-}
+func ranges(numbers []int32) string { return strings.Join(text.Ranges(numbers), ", ") }
