@@ -11,7 +11,6 @@ import (
 
 	"github.com/kvreplay/kvreplay/datasets/corpus"
 	"github.com/kvreplay/kvreplay/internal/slice"
-	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
@@ -137,10 +136,7 @@ func (f *adviseFlags) run(c *call) error {
 		return failed
 	}
 	answer.Choose()
-	if f.format == "json" {
-		return text.WriteJSON(c.stdout, answer)
-	}
-	return answer.WriteText(c.stdout)
+	return c.print(f.format, answer, answer.WriteText)
 }
 
 // prepare checks the flags and sets everything that needs no trace.

@@ -3,13 +3,13 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
-	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/allocate"
@@ -105,11 +105,7 @@ func (f *allocateFlags) run(c *call) error {
 		c.wrote(f.out)
 	}
 	f.trace = traceOf(selected.rows)
-	if f.format == "json" {
-		err = text.WriteJSON(c.stdout, reports)
-	} else {
-		err = allocate.WriteText(c.stdout, reports, table.Figures)
-	}
+	err = c.print(f.format, reports, func(w io.Writer) error { return allocate.WriteText(w, reports, table.Figures) })
 	return cmp.Or(err, errorOf(selected.incomplete))
 }
 

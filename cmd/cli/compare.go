@@ -12,7 +12,6 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/corpus"
 	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/table"
-	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/policies"
@@ -102,9 +101,6 @@ func (f *compareFlags) compare(rows *board.Starts, wanted []string, o board.Opti
 
 // render prints a *board.Comparison or *board.Comparisons.
 func (f *compareFlags) render(c *call, compared any) error {
-	if f.format == "json" {
-		return text.WriteJSON(c.stdout, compared)
-	}
 	view := f.view
 	if f.format == "markdown" || f.format == "html" {
 		view = render.Whole
@@ -120,5 +116,5 @@ func (f *compareFlags) render(c *call, compared any) error {
 	if f.format == "html" {
 		report.Title = "Comparison of policies"
 	}
-	return c.report(f.format, finding, report)
+	return c.report(f.format, compared, finding, report)
 }

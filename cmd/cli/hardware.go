@@ -13,7 +13,6 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
-	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/replay/collective"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
@@ -93,10 +92,12 @@ func kinds(chosen string) (known []string, kinds []hardware.Kind) {
 	return known, kinds
 }
 
-// printTable writes a table for a terminal.
-func printTable(w io.Writer, t *table.Table) error {
-	_, err := io.WriteString(w, t.Text())
-	return err
+// tableOf returns a function that writes a table for a terminal.
+func tableOf(t *table.Table) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, t.Text())
+		return err
+	}
 }
 
 // listedItem is an item as `hardware list --format json` prints it.
@@ -137,14 +138,11 @@ func (f *hardwareFlags) list() command {
 					items = append(items, head(it))
 				}
 			}
-			if f.format == "json" {
-				return text.WriteJSON(c.stdout, items)
-			}
 			t := table.New("kind", "name", "what", "file")
 			for _, it := range items {
 				t.Add(it.Kind, strings.Join(append([]string{it.Name}, it.Aliases...), ", "), it.Title, it.File)
 			}
-			return printTable(c.stdout, t)
+			return c.print(f.format, items, tableOf(t))
 		},
 		next: always("hardware", "show", "h100"),
 	}
@@ -217,24 +215,21 @@ func shown(lib *hardware.Library, name string, kinds []hardware.Kind) ([]hardwar
 	return items, nil
 }
 
-// printAll prints values as JSON, or as texts with a blank line between.
-func printAll[T any](c *call, format string, all []T, print func(*T, io.Writer) error) error {
-	if format == "json" {
-		return text.WriteJSON(c.stdout, all)
-	}
-	for i := range all {
-		if i > 0 {
-			fmt.Fprintln(c.stdout)
+// printAll prints values as JSON, or as texts with a blank line between. stdout keeps the first error.
+func printAll[T any](c *call, format string, all []T, print func(*T, io.Writer)) error {
+	return c.print(format, all, func(w io.Writer) error {
+		for i := range all {
+			if i > 0 {
+				fmt.Fprintln(w)
+			}
+			print(&all[i], w)
 		}
-		if err := print(&all[i], c.stdout); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // print writes the numbers, and below them sources and notes by number.
-func (s *shownItem) print(w io.Writer) error {
+func (s *shownItem) print(w io.Writer) {
 	fmt.Fprintf(w, "%s %s: %s (%s)\n", s.Kind, s.Name, s.Title, s.File)
 	if s.Note != "" {
 		fmt.Fprintln(w, s.Note)
@@ -245,15 +240,10 @@ func (s *shownItem) print(w io.Writer) error {
 		sources = slice.Add(sources, l.Source)
 		t.Add(l.Field, l.Text, l.Status, fmt.Sprintf("[%d]", slices.Index(sources, l.Source)+1), l.Note)
 	}
-	if err := printTable(w, t); err != nil {
-		return err
-	}
+	fmt.Fprint(w, t.Text())
 	for i, source := range sources {
-		if _, err := fmt.Fprintf(w, "[%d] %s\n", i+1, source); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "[%d] %s\n", i+1, source)
 	}
-	return nil
 }
 
 func (f *hardwareFlags) check() command {
@@ -319,13 +309,10 @@ replay/kernel/README.md describes the model, replay/collective/README.md that of
 
 // printErrors prints errors in the format of --format: shares as CSV, percentages as a table.
 func (f *hardwareFlags) printErrors(c *call, all any, percentages, shares *table.Table) error {
-	switch f.format {
-	case "json":
-		return text.WriteJSON(c.stdout, all)
-	case "csv":
+	if f.format == "csv" {
 		return shares.CSV(c.stdout)
 	}
-	return printTable(c.stdout, percentages)
+	return c.print(f.format, all, tableOf(percentages))
 }
 
 func checkFiles(c *call, lib *hardware.Library) error {

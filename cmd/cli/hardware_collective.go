@@ -2,10 +2,10 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/table"
-	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/replay/collective"
 )
 
@@ -64,10 +64,7 @@ replay/collective/README.md describes the model and its errors.`,
 			if err != nil {
 				return err
 			}
-			if f.format == "json" {
-				return text.WriteJSON(c.stdout, all)
-			}
-			return printCollectives(c, n, all)
+			return c.print(f.format, all, func(w io.Writer) error { return printCollectives(w, n, all) })
 		},
 		next: always("hardware", "check", "--collectives"),
 	}
@@ -87,17 +84,15 @@ func pricedCollectives(n *collective.Network, gpus int, texts []string) (all []p
 	return all, nil
 }
 
-func printCollectives(c *call, n *collective.Network, all []pricedCollective) error {
+func printCollectives(w io.Writer, n *collective.Network, all []pricedCollective) error {
 	us := func(s float64) string { return fmt.Sprintf("%.4g", s*1e6) }
 	t := table.New("GPUs", "bytes of each", "NCCL all-reduce us", "all-reduce us of engines' kernels", "all-to-all us (derived)", "send us (derived)").RightFrom(0)
 	for _, p := range all {
 		t.Add(fmt.Sprintf("%d × %s", p.GPUs, p.GPU), p.Bytes, us(p.NCCL), us(p.Kernels), us(p.AllToAll), us(p.Send))
 	}
-	if err := printTable(c.stdout, t); err != nil {
-		return err
-	}
+	fmt.Fprint(w, t.Text())
 	print := func(name string, f *collective.Fit) error {
-		_, err := fmt.Fprintf(c.stdout, "%s, constants of %s: call %s us, hop %s us, %.0f %% of the link's %.4g GB/s\n", name,
+		_, err := fmt.Fprintf(w, "%s, constants of %s: call %s us, hop %s us, %.0f %% of the link's %.4g GB/s\n", name,
 			strings.Join(f.Basis, " and "), us(f.Call), us(n.Hop(f)), 100*f.Share, n.Link/1e9)
 		return err
 	}

@@ -102,15 +102,11 @@ func measuredIn(points []kernel.Point, p kernel.Point) bool {
 	})
 }
 
-func (r *fittedKernels) print(w io.Writer) error {
+func (r *fittedKernels) print(w io.Writer) {
 	fmt.Fprintf(w, "%s: %s\n", r.Device, count(r.Kernels, "kernel"))
 	t := table.New("parameter", "fitted", "shared", "unit", "meaning").Right(1, 2)
 	for _, p := range r.Parameters {
 		t.Add(p.Name, fmt.Sprintf("%.3g", p.Value), fmt.Sprintf("%.3g", p.Shared), p.Unit, p.Text)
 	}
-	if err := printTable(w, t); err != nil {
-		return err
-	}
-	fmt.Fprintln(w)
-	return printTable(w, kernel.ErrorTable(r.Errors))
+	fmt.Fprintf(w, "%s\n%s", t.Text(), kernel.ErrorTable(r.Errors).Text())
 }

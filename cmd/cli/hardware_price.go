@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/table"
-	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 	"github.com/kvreplay/kvreplay/replay/transfer/extents"
@@ -84,7 +83,8 @@ during --ahead-us) and balanced (--pinned blocks stay in host memory).`,
 			if f.direct && !m.GPUDirect.Known() {
 				return fmt.Errorf("machine %s has no gpudirect rate: add one to its file, or remove --gpudirect", m.Name)
 			}
-			return h.printPriced(c.stdout, f.priced(m))
+			p := f.priced(m)
+			return c.print(h.format, p, p.print)
 		},
 		next: always("hardware", "points"),
 	}
@@ -214,10 +214,8 @@ func pricedOf(direction, path string, c transfer.Cost) pricedPath {
 	return pricedPath{direction, path, c.Descriptors, c.Bytes, c.WireForward, c.WireBack, c.By.Launch, c.By.Submit, c.By.Descriptor, c.By.Link, c.Seconds, c.SMs}
 }
 
-func (f *hardwareFlags) printPriced(w io.Writer, p priced) error {
-	if f.format == "json" {
-		return text.WriteJSON(w, p)
-	}
+// print writes the tables of a price. stdout keeps the first error.
+func (p *priced) print(w io.Writer) error {
 	us := func(s float64) string { return fmt.Sprintf("%.4g", s*1e6) }
 	cause := func(r *pricedPath, s float64) string {
 		if r.Launch+r.Submit+r.Descriptor+r.Link == 0 {
@@ -231,24 +229,18 @@ func (f *hardwareFlags) printPriced(w io.Writer, p priced) error {
 		t.Add(r.Direction, r.Path, r.Descriptors, r.Bytes, fmt.Sprintf("%.0f", r.WireForward), fmt.Sprintf("%.0f", r.WireBack),
 			cause(r, r.Launch), cause(r, r.Submit), cause(r, r.Descriptor), cause(r, r.Link), us(r.Seconds), fmt.Sprintf("%.3g", float64(r.Bytes)/r.Seconds/1e9), r.SMs)
 	}
-	if err := printTable(w, t); err != nil {
-		return err
-	}
+	fmt.Fprint(w, t.Text())
 	if p.Levels != nil {
 		t = table.New("level", "exposed us", "link bytes", "SSD bytes", "SSD reads").RightFrom(1)
 		for _, l := range p.Levels {
 			t.Add(l.Level, us(l.Seconds), l.Link, l.SSD, l.Reads)
 		}
-		fmt.Fprintln(w)
-		if err := printTable(w, t); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "\n%s", t.Text())
 	}
-	if p.Note == "" {
-		return nil
+	if p.Note != "" {
+		fmt.Fprintf(w, "\n%s\n", strings.Join(table.Wrap("note: "+p.Note, 100), "\n"))
 	}
-	_, err := fmt.Fprintf(w, "\n%s\n", strings.Join(table.Wrap("note: "+p.Note, 100), "\n"))
-	return err
+	return nil
 }
 
 func (h *hardwareFlags) extents() command {
@@ -311,11 +303,10 @@ func (f *hardwareFlags) survey(c *call, path string, o extents.Options, ssd *tra
 	if err != nil {
 		return err
 	}
-	if f.format == "json" {
-		return text.WriteJSON(c.stdout, rows)
+	if f.format != "json" {
+		noteBlocks(c.stderr, t, entry)
 	}
-	noteBlocks(c.stderr, t, entry)
-	return printExtents(c.stdout, rows, ssd, entry)
+	return c.print(f.format, rows, tableOf(extentsTable(rows, ssd, entry)))
 }
 
 // noteBlocks prints a note if --entry-bytes is not the size of the trace's blocks. It is the
@@ -326,7 +317,7 @@ func noteBlocks(w io.Writer, f *trace.File, bytes int64) {
 	}
 }
 
-func printExtents(w io.Writer, rows []extents.Row, ssd *transfer.SSD, entry int64) error {
+func extentsTable(rows []extents.Row, ssd *transfer.SSD, entry int64) *table.Table {
 	t := table.New("order", "extent", "demand a step", "reads a step", "blocks read", "× demand", "us a step").RightFrom(1)
 	for _, r := range rows {
 		if r.Steps == 0 {
@@ -338,5 +329,5 @@ func printExtents(w io.Writer, rows []extents.Row, ssd *transfer.SSD, entry int6
 		t.Add(r.Order, r.Extent, fmt.Sprintf("%.1f", float64(r.Demand)/steps), fmt.Sprintf("%.1f", float64(r.Reads)/steps),
 			fmt.Sprintf("%.1f", float64(r.Blocks)/steps), fmt.Sprintf("%.2f", float64(r.Blocks)/float64(max(1, r.Demand))), fmt.Sprintf("%.4g", ssd.Time(request)*1e6))
 	}
-	return printTable(w, t)
+	return t
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/metrics/render/figure"
 )
@@ -112,10 +113,20 @@ func (c *call) page(name, finding string, r *table.Report, figures ...render.Pag
 	return render.ReportPage(c.stdout, finding, r, figures, source)
 }
 
-// report prints a report as html, markdown, latex or csv, and in other formats as text. A page begins with
-// the finding and has the figures. CSV is that of the first table.
-func (c *call) report(format, finding string, r *table.Report, figures ...render.PageFigure) error {
+// print prints a value as JSON, and in other formats by a function.
+func (c *call) print(format string, value any, write func(io.Writer) error) error {
+	if format == "json" {
+		return text.WriteJSON(c.stdout, value)
+	}
+	return write(c.stdout)
+}
+
+// report prints a value as JSON, or its report as html, markdown, latex or csv, and in other formats as
+// text. A page begins with the finding and has the figures. CSV is that of the first table.
+func (c *call) report(format string, value any, finding string, r *table.Report, figures ...render.PageFigure) error {
 	switch format {
+	case "json":
+		return text.WriteJSON(c.stdout, value)
 	case "html":
 		return c.page(commandName(c.Command), finding, r, figures...)
 	case "markdown":

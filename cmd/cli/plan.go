@@ -89,10 +89,7 @@ func (f *planFlags) run(c *call) error {
 	c.bar.close()
 	plan.Dropped = append(plan.Dropped, f.future...)
 	f.suggestTime(c, path, plan.Candidates[0], profiles[0].Cell)
-	if f.format == "json" {
-		return plan.WriteJSON(c.stdout)
-	}
-	return plan.WriteTable(c.stdout)
+	return c.print(f.format, plan, plan.WriteTable)
 }
 
 // memoryFlag is the flag of commands that fit a batch or a cache into the GPU.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/table"
-	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/external"
 	"github.com/kvreplay/kvreplay/replay"
@@ -37,10 +36,7 @@ ranked with the others.`,
 				}
 				lines = append(lines, line)
 			}
-			if format == "json" {
-				return text.WriteJSON(c.stdout, lines)
-			}
-			return writePolicies(c.stdout, lines)
+			return c.print(format, lines, func(w io.Writer) error { return writePolicies(w, lines) })
 		},
 		next:     always("policies", "describe", "lru"),
 		commands: []command{describePolicyCommand(known), checkPolicyCommand(known), newPolicyCommand(known)},

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -123,7 +122,7 @@ func (f *reproduceFlags) run(c *call) error {
 		if err := onlyWith(c.Command, "list", "section"); err != nil {
 			return err
 		}
-		return listSections(c.stdout, sections)
+		return tableOf(listSections(sections))(c.stdout)
 	}
 	if f.traces != nil && !slices.ContainsFunc(sections, func(s reproduce.Listed) bool { return s.Traces }) {
 		return usagef("--traces has no effect, because no chosen section replays traces (see --list): remove it")
@@ -173,8 +172,8 @@ func sectionsOf(args []string) []string {
 	})
 }
 
-// listSections prints the sections of papers.
-func listSections(w io.Writer, sections []reproduce.Listed) error {
+// listSections returns a table of the sections of papers.
+func listSections(sections []reproduce.Listed) *table.Table {
 	t := table.New("paper", "section", "traces", "title")
 	for _, s := range sections {
 		traces := ""
@@ -183,8 +182,7 @@ func listSections(w io.Writer, sections []reproduce.Listed) error {
 		}
 		t.AddTexts([]string{s.Paper, s.Section, traces, s.Title})
 	}
-	_, err := io.WriteString(w, t.Text())
-	return err
+	return t
 }
 
 // tracePaths are the named traces, or those of a checkout.

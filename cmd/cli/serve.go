@@ -312,8 +312,6 @@ func (f *serveFlags) report(results []*serving.Result) *table.Report {
 func (f *serveFlags) print(c *call, results []*serving.Result, report *table.Report, inputs []string) error {
 	var figures []render.PageFigure
 	switch f.format {
-	case "json":
-		return text.WriteJSON(c.stdout, results)
 	case "csv":
 		return serving.WriteCSV(c.stdout, results)
 	case "html":
@@ -327,5 +325,5 @@ func (f *serveFlags) print(c *call, results []*serving.Result, report *table.Rep
 			return err
 		}
 	}
-	return c.report(f.format, serving.Finding(results), report, figures...)
+	return c.report(f.format, results, serving.Finding(results), report, figures...)
 }

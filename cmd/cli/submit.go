@@ -24,7 +24,6 @@ import (
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
-	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/submission"
@@ -389,9 +388,6 @@ func dateOfCommit() string {
 }
 
 func (f *checkFlags) print(c *call, all []*checkedSubmission) error {
-	if f.format == "json" {
-		return text.WriteJSON(c.stdout, all)
-	}
 	t := table.New("policy", "× OPT [95 %]", "held out", "rows", "claims", "verified", "authors", "licence", "source")
 	claims := table.New("policy", "claim", "ratio [95 %]", "p", "holds")
 	claims.Title = "Claims"
@@ -422,7 +418,7 @@ func (f *checkFlags) print(c *call, all []*checkedSubmission) error {
 		"verified: the day of the commit whose program replayed them."}
 	report := &table.Report{Title: "Submissions", Tables: []*table.Table{t, claims}}
 	finding := fmt.Sprintf("%d of %s hold: all rows equal their replay, and all claims are true.", held, count(len(all), "submission"))
-	return c.report(f.format, finding, report)
+	return c.report(f.format, all, finding, report)
 }
 
 // interval returns a figure with its 95 % interval.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
-	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/render/figure"
 	"github.com/kvreplay/kvreplay/metrics/result"
@@ -178,9 +177,6 @@ func variants(b *board.Board, specs []policies.Spec, varied []string, usual poli
 }
 
 func (f *sweepFlags) print(c *call, all []variant, varied []string) error {
-	if f.format == "json" {
-		return text.WriteJSON(c.stdout, all)
-	}
 	t := table.New(slices.Concat(varied, []string{"× OPT", "95 %", "gap closed", "misses", "remark"})...).RightFrom(0)
 	t.Title = "Options of " + c.args[0] + ", pooled over " + count(len(c.args)-1, "trace") + " at " + strings.Join(f.capacities, ", ")
 	best := slices.MinFunc(all, func(a, b variant) int { return cmp.Compare(a.XOpt.Value, b.XOpt.Value) })
@@ -201,7 +197,7 @@ func (f *sweepFlags) print(c *call, all []variant, varied []string) error {
 		t.AddTexts(append(slices.Clone(v.values), fmt.Sprintf("%.3f", v.XOpt.Value), low, gap, strconv.FormatInt(v.Misses, 10), remark))
 	}
 	t.Notes = []string{"Intervals are over requests, of each variant alone. `kvreplay compare` tests a pair."}
-	return c.report(f.format, "", &table.Report{Title: t.Title, Tables: []*table.Table{t}})
+	return c.report(f.format, all, "", &table.Report{Title: t.Title, Tables: []*table.Table{t}})
 }
 
 // draw plots × OPT over the values of one option. The default is a line of its own, with one point.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/table"
-	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/systems"
@@ -112,7 +111,8 @@ func (f *systemsFlags) run(c *call) error {
 		return err
 	}
 	if f.list {
-		return listSystems(c.stdout, library)
+		listSystems(c.stdout, library)
+		return nil
 	}
 	list, err := library.Find(f.names, f.ablate)
 	if err != nil {
@@ -145,16 +145,14 @@ func (f *systemsFlags) run(c *call) error {
 		}
 	}
 	switch f.format {
-	case "json":
-		err = text.WriteJSON(c.stdout, rows)
 	case "csv":
 		err = systems.WriteCSV(c.stdout, rows)
 	case "html":
 		err = f.page(c, q, rows)
-	case "markdown", "latex":
-		err = c.report(f.format, "", q.Report(rows))
-	default:
+	case "table":
 		err = q.WriteTable(c.stdout, rows)
+	default:
+		err = c.report(f.format, rows, "", q.Report(rows))
 	}
 	if err != nil {
 		return err
@@ -219,18 +217,15 @@ func (f *systemsFlags) question(c *call) (*systems.Question, error) {
 }
 
 // listSystems prints each system with its source, ablations and departures.
-func listSystems(w io.Writer, library *systems.Library) error {
+func listSystems(w io.Writer, library *systems.Library) {
 	t := table.New("system", "lists", "policy", "schedule", "ablations", "source")
 	for _, s := range library.All() {
 		t.Add(s.Name, cmp.Or(s.Select.Lists, "-"), cmp.Or(s.Keep.Policy, "-"), s.Schedule, cmp.Or(strings.Join(s.AblationNames(), ", "), "-"), s.Source)
 	}
-	if _, err := io.WriteString(w, t.Text()); err != nil {
-		return err
-	}
+	fmt.Fprint(w, t.Text())
 	for _, s := range library.All() {
 		for _, a := range s.Approximates {
 			fmt.Fprintf(w, "%s: %s\n", s.Name, a)
 		}
 	}
-	return nil
 }

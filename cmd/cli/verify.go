@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/external"
 	"github.com/kvreplay/kvreplay/replay/allocate"
@@ -78,12 +77,7 @@ func (f *verifyFlags) run(c *call) error {
 		return fmt.Errorf("leaderboard verify: %w", err)
 	}
 	c.bar.close()
-	if f.format == "json" {
-		err = text.WriteJSON(c.stdout, report)
-	} else {
-		err = report.RenderTable(c.stdout)
-	}
-	if err != nil {
+	if err := c.print(f.format, report, report.RenderTable); err != nil {
 		return err
 	}
 	switch r := report; {
