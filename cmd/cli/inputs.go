@@ -3,11 +3,8 @@ package cli
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -86,25 +83,11 @@ func openTraces(ctx context.Context, paths []string) (traces []*trace.File, clos
 // addSums adds a footnote with the SHA-256 of each file.
 func addSums(ctx context.Context, report *table.Report, paths []string) error {
 	for _, path := range paths {
-		sum, err := sumOf(ctx, path)
+		sum, _, err := files.Sum(ctx, path)
 		if err != nil {
 			return err
 		}
 		report.Footnotes = append(report.Footnotes, path+": SHA-256 "+sum)
 	}
 	return nil
-}
-
-// sumOf returns the SHA-256 of a file, in hexadecimal digits.
-func sumOf(ctx context.Context, path string) (string, error) {
-	r, err := files.Open(ctx, path)
-	if err != nil {
-		return "", err
-	}
-	defer r.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, r); err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }

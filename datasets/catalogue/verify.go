@@ -2,16 +2,13 @@ package catalogue
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 
+	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -61,7 +58,8 @@ func (e *Entry) Verify(ctx context.Context, folder string) ([]Check, error) {
 }
 
 func (c *Check) compare(ctx context.Context, want *File) {
-	err := c.read()
+	var err error
+	c.SHA256, c.Bytes, err = files.Sum(ctx, c.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		c.State, c.Problem = Missing, "no such file"
@@ -74,20 +72,6 @@ func (c *Check) compare(ctx context.Context, want *File) {
 		}
 		c.decide(want, violation)
 	}
-}
-
-func (c *Check) read() error {
-	f, err := os.Open(c.Path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if c.Bytes, err = io.Copy(h, f); err != nil {
-		return err
-	}
-	c.SHA256 = hex.EncodeToString(h.Sum(nil))
-	return nil
 }
 
 // digest computes the digest of a trace's content. The first violation of the format prevents it.

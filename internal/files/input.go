@@ -2,6 +2,8 @@ package files
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"io/fs"
@@ -46,6 +48,21 @@ func Read(ctx context.Context, path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s has more than %d MiB: name a smaller file", path, readLimit>>20)
 	}
 	return content, err
+}
+
+// Sum returns the SHA-256 of an input, in hexadecimal digits, and its size. It reads as Read does, without a
+// limit.
+func Sum(ctx context.Context, path string) (sum string, bytes int64, err error) {
+	f, err := Open(ctx, path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if bytes, err = io.Copy(h, f); err != nil {
+		return "", bytes, err
+	}
+	return hex.EncodeToString(h.Sum(nil)), bytes, nil
 }
 
 // Open opens an input that is read once, so it may be a pipe. The writer of a pipe may never open
