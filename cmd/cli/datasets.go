@@ -17,6 +17,7 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/card"
 	"github.com/kvreplay/kvreplay/datasets/catalogue"
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 )
 
@@ -76,22 +77,17 @@ func describeCommand() command {
 }
 
 // describeAll prints the things of the names: as JSON objects, or as texts with a blank line between.
-func describeAll[T any](c *call, format string, find func(string) (T, error), write func(T, io.Writer) error) error {
+func describeAll[T any](c *call, format string, find func(string) (T, error), textOf func(T) string) error {
 	things, err := findAll(c.args, find)
 	if err != nil {
 		return err
 	}
-	for i, thing := range things {
-		switch {
-		case format == "json":
-			err = text.WriteJSON(c.stdout, thing)
-		case i > 0:
-			fmt.Fprintln(c.stdout)
-			fallthrough
-		default:
-			err = write(thing, c.stdout)
-		}
-		if err != nil {
+	if format == "text" {
+		fmt.Fprint(c.stdout, strings.Join(slice.Map(things, textOf), "\n"))
+		return nil
+	}
+	for _, thing := range things {
+		if err := text.WriteJSON(c.stdout, thing); err != nil {
 			return err
 		}
 	}
@@ -157,9 +153,7 @@ func verifyDatasets(c *call, folder, format string) error {
 			if s := checks[i].State; s != catalogue.Good && s != catalogue.Reencoded {
 				bad++
 			}
-			if err := printCheck(c.stdout, &checks[i], format); err != nil {
-				return err
-			}
+			printCheck(c.stdout, &checks[i], format)
 		}
 	}
 	if bad > 0 {
@@ -239,9 +233,11 @@ func filesFolder(e *catalogue.Entry, named string) (string, error) {
 	return "", fmt.Errorf("verify: no folder %s here: run this in a checkout of kvreplay, or name the folder of the bundled traces with --dir", folder)
 }
 
-func printCheck(w io.Writer, c *catalogue.Check, format string) error {
+// printCheck prints a check. stdout keeps the first error.
+func printCheck(w io.Writer, c *catalogue.Check, format string) {
 	if format == "json" {
-		return json.NewEncoder(w).Encode(c)
+		_ = json.NewEncoder(w).Encode(c)
+		return
 	}
 	line := fmt.Sprintf("%s: %s: %s", c.Path, c.State, c.Problem)
 	if c.State == catalogue.Good {
@@ -250,8 +246,7 @@ func printCheck(w io.Writer, c *catalogue.Check, format string) error {
 			line += ", digest " + c.Digest
 		}
 	}
-	_, err := fmt.Fprintln(w, line)
-	return err
+	fmt.Fprintln(w, line)
 }
 
 // embeddedName is the entry of the trace in the binary.

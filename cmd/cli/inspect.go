@@ -160,9 +160,7 @@ The exit code is 1 if a file breaks a rule.`,
 				case !v.Valid:
 					bad++
 				}
-				if err := v.print(c.stdout, format); err != nil {
-					return err
-				}
+				v.print(c.stdout, format)
 			}
 			if unread > 0 {
 				return fmt.Errorf("not readable: %d of %s, not valid: %d", unread, count(len(c.args), "file"), bad)
@@ -239,18 +237,18 @@ func validateFile(ctx context.Context, path string, limit int) validation {
 	return out
 }
 
-func (v *validation) print(w io.Writer, format string) error {
-	if format == "json" {
-		return json.NewEncoder(w).Encode(v)
-	}
-	if v.Error != "" {
-		_, err := fmt.Fprintln(w, v.Error)
-		return err
+// print prints the outcome. stdout keeps the first error.
+func (v *validation) print(w io.Writer, format string) {
+	switch {
+	case format == "json":
+		_ = json.NewEncoder(w).Encode(v)
+		return
+	case v.Error != "":
+		fmt.Fprintln(w, v.Error)
+		return
 	}
 	for _, e := range v.Violations {
-		if _, err := fmt.Fprintf(w, "%s [%s]\n", e.Message, e.Rule); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "%s [%s]\n", e.Message, e.Rule)
 	}
 	outcome := count(len(v.Violations), "violation")
 	switch {
@@ -264,6 +262,5 @@ func (v *validation) print(w io.Writer, format string) error {
 	case v.Truncated:
 		outcome = "stopped after " + outcome + "; --limit 0 prints all"
 	}
-	_, err := fmt.Fprintf(w, "%s: %s\n", v.Path, outcome)
-	return err
+	fmt.Fprintf(w, "%s: %s\n", v.Path, outcome)
 }

@@ -178,7 +178,7 @@ func describePolicyCommand(known policies.Table) command {
 				line, err := describe(spec.Entry, spec.Options)
 				line.Fingerprint = replay.Fingerprint(spec)
 				return &line, err
-			}, (*policyLine).write)
+			}, (*policyLine).text)
 		},
 		next: func(c *call) []string { return []string{"replay", "TRACE", "--policy", c.args[0]} },
 	}
@@ -196,8 +196,8 @@ func withExample(known policies.Table, name string) string {
 	return name
 }
 
-// write prints the policy: its line, its facts, its documentation.
-func (p *policyLine) write(w io.Writer) error {
+// text returns the line of the policy, its facts and its documentation.
+func (p *policyLine) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n\n", p.Name, p.Summary)
 	usage := p.Usage
@@ -218,8 +218,7 @@ func (p *policyLine) write(w io.Writer) error {
 	if p.Documentation != "" {
 		fmt.Fprintf(&b, "\n%s", p.Documentation)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }
 
 // groups of policies that --policy takes.

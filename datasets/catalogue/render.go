@@ -3,7 +3,6 @@ package catalogue
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"github.com/dustin/go-humanize"
@@ -33,37 +32,17 @@ func Render(w io.Writer, entries []Entry, format string) error {
 	return fmt.Errorf("format %q, expected one of %s", format, strings.Join(Formats, ", "))
 }
 
-// columns are those of CSV and Markdown.
-var columns = []string{"name", "kind", "what", "licence", "origin", "file", "bytes", "sha256", "digest", "make", "note"}
-
-// makeColumn is the number of the column of the commands that make an entry.
-const makeColumn = 9
-
-// lines returns an entry's lines, one per file and at least one, without the commands.
-func (e *Entry) lines() [][]string {
-	files := e.Files
-	if len(files) == 0 {
-		files = []File{{}}
-	}
-	var lines [][]string
-	for _, f := range files {
-		size := ""
-		if f.Bytes > 0 {
-			size = strconv.FormatInt(f.Bytes, 10)
-		}
-		lines = append(lines, []string{e.Name, string(e.Kind), e.What, e.Licence, e.Origin, f.Name, size, f.SHA256, f.Digest, "", e.Note})
-	}
-	return lines
-}
-
-// fullTable returns a table with every column. It joins the commands that make an entry to one
-// text.
+// fullTable returns a table with every column and a line for each file of an entry, at least one. join
+// makes one text of the commands that make an entry.
 func fullTable(entries []Entry, join func(commands []string) string) *table.Table {
-	t := table.New(columns...)
-	for i := range entries {
-		for _, texts := range entries[i].lines() {
-			texts[makeColumn] = join(entries[i].Make)
-			t.AddTexts(texts)
+	t := table.New("name", "kind", "what", "licence", "origin", "file", "bytes", "sha256", "digest", "make", "note")
+	for _, e := range entries {
+		files := e.Files
+		if len(files) == 0 {
+			files = []File{{}}
+		}
+		for _, f := range files {
+			t.Add(e.Name, e.Kind, e.What, e.Licence, e.Origin, f.Name, table.NonZero(int(f.Bytes)), f.SHA256, f.Digest, join(e.Make), e.Note)
 		}
 	}
 	return t
@@ -102,8 +81,8 @@ func (e *Entry) short() (size, sum string) {
 	return humanize.Comma(bytes), sum
 }
 
-// Text writes everything known about an entry.
-func (e *Entry) Text(w io.Writer) error {
+// Text returns everything known about an entry.
+func (e *Entry) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n\n", e.Name, e.What)
 	fact := func(name, value string) {
@@ -129,8 +108,7 @@ func (e *Entry) Text(w io.Writer) error {
 	for _, c := range e.Make {
 		fmt.Fprintf(&b, "  %s\n", c)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }
 
 func (s *Source) text() string {
