@@ -130,7 +130,7 @@ trace, the engine version and --packs. For a batch file, plan prints its lines a
 	}
 }
 
-// check refuses what a batch cannot do.
+// check refuses flags of replay that a batch does not support.
 func (f *batchPlanFlags) check() error {
 	switch {
 	case f.profiles:

@@ -199,8 +199,8 @@ func untilSignal() (ctx context.Context, stop func()) {
 	return ctx, func() { cancel(nil) }
 }
 
-// unlessStopped is what f returns, or the context's error where that ends first: f, which
-// looks at no context, reads or computes only, and what it has not finished is left behind.
+// unlessStopped returns the result of f, or the context's error if the context ends first. f only reads or
+// computes. Its goroutine is then abandoned.
 func unlessStopped[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -220,7 +220,7 @@ func unlessStopped[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 }
 
-// exitOf is the exit code of work that ctx ended: that of shells for the signal.
+// exitOf returns the exit code of stopped work: 128 plus the signal's number, as shells return.
 func exitOf(ctx context.Context) int {
 	if by, ok := errors.AsType[stoppedBy](context.Cause(ctx)); ok {
 		return 128 + int(by)
@@ -228,7 +228,7 @@ func exitOf(ctx context.Context) int {
 	return exitInterrupted
 }
 
-// interruptedText says of work that was stopped what is left of it.
+// interruptedText returns the message of stopped work. It states which counts are kept.
 func interruptedText(err error) string {
 	if is[*replay.Interrupted](err) {
 		return err.Error()

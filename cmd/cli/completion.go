@@ -17,9 +17,9 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// addCompletion adds cobra's group of scripts for shells, in which a shell without one is an
-// error as in any group. The scripts go to what the root's output is by now. Shells also complete
-// values of flags and names of policies and hardware.
+// addCompletion adds cobra's commands for shell scripts. An unknown shell is an error. Shells also complete
+// values of flags and names of policies and hardware. Call it after root.SetOut, because the scripts go to
+// that output.
 func addCompletion(root *cobra.Command, table policies.Table, args []string) {
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil {

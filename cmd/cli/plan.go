@@ -106,7 +106,7 @@ func checkMemory(c *call, bytes int64) error {
 	return nil
 }
 
-// checkOne is check for a command with one machine, whose GPU has memory bytes, or its own with 0.
+// checkOne runs check for one machine. If memory is not 0, it replaces the GPU's memory.
 func (f *timeFlags) checkOne(c *call, name string, memory int64) error {
 	if err := checkMemory(c, memory); err != nil {
 		return err

@@ -198,7 +198,7 @@ func (s *sketch) write() (err error) {
 	defer func() {
 		for _, path := range written {
 			if err != nil {
-				_ = os.RemoveAll(path) // what cannot be removed is named by the error
+				_ = os.RemoveAll(path) // err names a folder that cannot be removed
 			}
 		}
 	}()
@@ -219,7 +219,7 @@ func (s *sketch) write() (err error) {
 	}{{filepath.Join(s.root, "main.go"), texts["main.go.tmpl"]}, {filepath.Join(s.root, "go.mod"), []byte("module " + path.Dir(s.Import) + "\n\ngo 1.26.0\n")}} {
 		err := writeNew(f.path, f.text)
 		if errors.Is(err, fs.ErrExist) {
-			s.kept = append(s.kept, filepath.Base(f.path)) // a module that is there keeps what it has
+			s.kept = append(s.kept, filepath.Base(f.path)) // existing module files stay unchanged
 			continue
 		}
 		if err != nil {
@@ -285,7 +285,7 @@ func registerPolicy(importPath, entry string) error {
 	return nil
 }
 
-// advice says what is there and what comes next.
+// advice lists the written files and the next commands.
 func (s *sketch) advice(registered bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "wrote %s: the policy, its test, its reference\n", s.dir)

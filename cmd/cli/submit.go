@@ -248,12 +248,12 @@ something does not hold.`,
 	}
 }
 
-// checkedSubmission is a submission with what a replay says about it.
+// checkedSubmission is a submission and the result of its replay.
 type checkedSubmission struct {
 	Folder string `json:"folder"`
 	*submission.Card
 	*submission.Judgement
-	// Rows is the number of the rows in the folder, Holding of those that equal the replay.
+	// Rows is the number of rows in the folder. Holding is the number of rows that equal the replay.
 	Rows    int `json:"rows"`
 	Holding int `json:"holding"`
 	// Verified is the date of the program's commit (UTC), empty if unknown.

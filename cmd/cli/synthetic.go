@@ -268,7 +268,7 @@ func printDials(w io.Writer, d *synthetic.Dials) error {
 	return err
 }
 
-// errorText is the twin's error; +∞ where only the twin misses.
+// errorText returns the twin's error. It is +∞ if only the twin misses.
 func errorText(r twin.Row) string {
 	if math.IsInf(r.Error(), 1) {
 		return "+∞"

@@ -42,8 +42,8 @@ type Key struct {
 	// Of returns the figure, nil if the figures lack it.
 	Of func(*Figures) *Figure
 
-	// The permutation test of two policies. amounts are those of a cell's requests, whose sum is the
-	// figure's numerator. statistic compares them.
+	// The permutation test of two policies. amounts returns the misses, lost blocks or times of a cell's
+	// requests. Their sum is the figure's numerator. statistic compares them.
 	amounts   func(*grid, *cell) []float64
 	statistic statistic
 }

@@ -58,7 +58,7 @@ func (v *boardView) policies() []string {
 		slice.Map(v.Windows, func(w board.WindowLine) string { return w.Policy })...)
 }
 
-// policy is what a line names a policy, with the numbers of the line's footnotes.
+// policy returns the shown name of a policy and the marks of its footnotes.
 func (v *boardView) policy(name string, notes []int) string {
 	return cmp.Or(v.names[name], name) + v.marks.text(notes)
 }
@@ -275,8 +275,8 @@ func intervalColumn(header string, u unit, lines []board.Line, figure func(*boar
 	return column{header, func(l *board.Line) string { return texts[l] }}
 }
 
-// tableOf lays lines out. Columns are figures from the n-th on. A rule is drawn before one of
-// the lines; 0 draws none.
+// tableOf makes a table of lines. Columns from index figures on are right-aligned. If rule is above 0, a
+// rule precedes that line.
 func tableOf(columns []column, lines []board.Line, figures, rule int) *table.Table {
 	t := table.New(slice.Map(columns, func(c column) string { return c.header })...).RightFrom(figures)
 	for i := range lines {

@@ -48,7 +48,7 @@ type PageBoard struct {
 	Steps []PageFigure
 }
 
-// PageSource is what reproduces a page.
+// PageSource is the command and the version that reproduce a page.
 type PageSource struct {
 	// Command is the command line that made the page. Version is the output of kvreplay version.
 	Command, Version string
@@ -73,7 +73,7 @@ func Page(w io.Writer, boards []PageBoard, source PageSource, view View) error {
 	return err
 }
 
-// shell returns a page around a body. style is CSS besides that of every page. credits are markup of
+// shell returns a page around a body. style is CSS in addition to the style of every page. credits are markup of
 // the footer.
 func shell(title string, body []byte, source PageSource, withoutScripts string, credits markup, style string, scripts ...string) []byte {
 	var hashes string

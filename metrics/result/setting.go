@@ -18,7 +18,7 @@ import (
 //	version  as run, and does not identify a cell: rows of a new version replace others
 //
 // The tag "words" is the text on boards of a setting that is neither empty nor 1. The tag "unbound"
-// is on settings under which OPT does not bound the misses. It says in messages what the rows do.
+// marks settings under which OPT is no bound. Its text is the verb in messages: rows that *prefetch*.
 type Setting struct {
 	// Trace is the trace's file name without its folder.
 	Trace string `json:"trace"`

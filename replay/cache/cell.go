@@ -169,10 +169,9 @@ func (c *Cell) Run(v demand.View, st Start, observer Observer, lower ...TierStar
 	return c.counter.finish(), nil
 }
 
-// follow returns the followed or tracked view of v if v is a pool that the policy can follow or track.
-// For a followed pool, the capacity must hold the blocks that the policy does not see, at every step. A
-// tracked pool may lack a few. It evicts as many of the stream whose row comes next. If they are most of
-// its demand, the whole pool takes less time.
+// follow chooses the cheapest view of a pool. It uses Followed if the capacity always holds the latest
+// demands of all streams. It uses Tracked if at most half of a step's demand does not fit. Otherwise it uses
+// the pool.
 func (c *Cell) follow(v demand.View, st *Start) demand.View {
 	c.followed, c.tracked = false, false
 	pool, ok := v.(*demand.Pool)

@@ -148,8 +148,8 @@ func (r *runner) interval(result *Result, first *prompts) error {
 	return nil
 }
 
-// around returns the range of a time. stretched returns what the time base becomes if one submodel
-// takes a factor as long. Each submodel is slowed and sped up by its factor in turn. The effects of
+// around returns the interval of a time. stretched returns base with one submodel's times multiplied by
+// factor. Each submodel is slowed and sped up by its factor in turn. The effects of
 // independent submodels add up in quadrature.
 func (u *Uncertainty) around(seconds, base float64, stretched func(m Submodel, factor float64) float64) (v Interval) {
 	v.Submodels = map[string]Effect{}

@@ -17,11 +17,11 @@ import (
 type Iteration struct {
 	Chunks  []operator.Chunk
 	Decodes int64 // requests that decode
-	Context int64 // tokens of these, with their new ones
+	Context int64 // cached tokens of the decoding requests, with the new ones
 	TopK    int64 // tokens that an indexer selects for each token, 0 for all
-	// Selected is the tokens that those that decode attend to, all requests together.
+	// Selected is the number of tokens that all decoding requests attend to.
 	Selected int64
-	Longest  int64 // the same of the request that has most, 0 if all have as many
+	Longest  int64 // tokens of the longest decoding request, 0 if all are equal
 	Outputs  int64 // tokens that are sampled
 	// Group states the work of the GPUs that share routed experts, nil if all have as much.
 	Group *GroupWork
@@ -67,7 +67,7 @@ type Iterations struct {
 type layerKind struct{ number, layer int }
 
 // NewIterations returns the prices of iterations of at most o.Batch requests and o.Prefill.Chunk
-// tokens of prompts. Options that describe a profile are ignored. fused is that of ELLM. A model with an
+// tokens of prompts. Options that describe a profile are ignored. fused sets schedule.ELLM.Fused. A model with an
 // indexer attends to the tokens that it selects, other models to all.
 func NewIterations(ctx context.Context, o Options, fused bool) (*Iterations, error) {
 	p, scaling, err := Decoding(1, 2, false, o.Model)
@@ -110,7 +110,7 @@ func (it *Iterations) Notes() []string {
 	return slice.Filter(notes, func(n string) bool { return !strings.HasPrefix(n, noMisses) }) // no iteration has any
 }
 
-// TopK returns that of the iterations.
+// TopK returns the tokens that the model's indexer selects, 0 for all.
 func (it *Iterations) TopK() int64 { return it.r.Selection.TopK(it.r.Model) }
 
 // graph returns the tokens of an iteration's CUDA graph. GPUs that share routed experts have the same graph, or none.

@@ -103,9 +103,9 @@ func (o *Options) held(batch int) (token, rest float64) {
 // It is assumed. The bundled files have 0.4 to 1.2 GB.
 const usualReserved hardware.Bytes = 1e9
 
-// reserve returns the GPU memory that holds neither weights nor KV: the share in the options, or an
-// estimate. The estimate covers driver, context and the activations of the step, or those of a pass
-// of prefill if its chunk is stated. With a chunk the estimate adds to the share, as in vLLM, which
+// reserve returns the GPU memory without weights and KV: Options.Occupied, or Options.Reserve, or an
+// estimate. The estimate covers driver, context and the activations of the step, or those of a chunk of
+// prefill if its size is stated. With a chunk the estimate is added to Reserve, as in vLLM, which
 // profiles a pass and leaves 1 − gpu_memory_utilization free besides. Iterations.Room has all terms of
 // vLLM, and Occupied may pass them on.
 func (r *runner) reserve() float64 {
@@ -166,7 +166,7 @@ func (m *Memory) verdict(machine *hardware.Machine) string {
 	return strings.Join(exceeds, "; ")
 }
 
-// HostVerdict says that host memory does not hold what it must hold.
+// HostVerdict states the host memory that is needed and available.
 func (m *Memory) HostVerdict(machine *hardware.Machine) string {
 	return fmt.Sprintf("host needs %s of %s for %s", hardware.Bytes(m.Host), hardware.Bytes(m.HostHas), text.Count(int(machine.GPUs), "GPU"))
 }

@@ -106,7 +106,7 @@ func (r *runner) writeBack(t *sums, entry float64, l *schedule.Layer, traffic *T
 // or directly. Only the missed blocks of an extent go on to the GPU, unless the
 // SSD writes there.
 func (r *runner) moveMisses(t *sums, l *schedule.Layer, traffic *Traffic) {
-	runs := max(t.Runs-t.SSDRuns, t.SSDRuns-t.Runs) // the least, because between two SSD runs there is a host run
+	runs := max(t.Runs-t.SSDRuns, t.SSDRuns-t.Runs) // lower bound of the runs in host memory: host runs separate SSD runs, and the reverse
 	dram := r.pieces(t, t.Misses-t.SSDMisses, runs, t.Moved-t.SSDMoved)
 	drive := r.pieces(t, t.SSDMisses, t.SSDRuns, t.SSDMoved)
 	read := r.reads(t, drive)

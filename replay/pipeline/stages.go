@@ -51,7 +51,7 @@ func (r *runner) divideStages() (err error) {
 	return nil
 }
 
-// priceStages prices what the stages of a step need for each micro-batch.
+// priceStages prices the vocabulary projection and the send of each micro-batch.
 func (r *runner) priceStages(s *schedule.Step) error {
 	s.Outputs, s.Sends = s.Outputs[:0], s.Sends[:0]
 	if r.stages == nil {

@@ -148,7 +148,7 @@ func (w *worker) close() {
 	}
 }
 
-// release tells a policy that it is needed no more, if it wants to know.
+// release closes a policy that is an io.Closer. The worker does not use it again.
 func release(p policies.Policy) {
 	if c, ok := p.(io.Closer); ok {
 		_ = c.Close() // all answers have been checked

@@ -28,7 +28,7 @@ type Options struct {
 	// Replicas, if above 1, is the number of replicas of the model that share the requests. Each has its
 	// own memory, Budget and MaxRunning. They start iterations together.
 	Replicas int
-	// TopK is that of pipeline.Iteration.
+	// TopK is the number of tokens that an indexer selects, 0 for all.
 	TopK int64
 	// Ahead forms an iteration while the one before it runs, as vLLM's asynchronous scheduling does.
 	Ahead bool

@@ -1,7 +1,7 @@
 package serving
 
-// content identifies the KV of a block by its owner and its place there. The owner is an id of a
-// prefix, or a job whose tokens no other one has.
+// content identifies a block by its owner and its index. The owner is a shared prefix, or a job for tokens
+// that only this job has.
 type content struct {
 	job    *Job // nil if the owner is a prefix
 	prefix int64

@@ -17,7 +17,7 @@ type Engine struct {
 	BlockTokens      int
 	Budget           int
 	MaxRunning       int
-	// Uncached is set for eLLM, whose Fused is that of pipeline.ELLM.
+	// Uncached runs eLLM. Fused is its option schedule.ELLM.Fused.
 	Uncached, Fused bool
 	Elastic         bool
 	Blocks          int // 0: as many as fit

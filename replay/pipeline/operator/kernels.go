@@ -171,7 +171,7 @@ func (f *Fitted) launches(kernels float64) float64 {
 }
 
 // kernels prices the kernels of a layer that depend on the number of its tokens alone. expertTokens is
-// that of Load.routed.
+// the number of tokens whose routed experts this GPU runs.
 func (f *Fitted) kernels(layer int, tokens, expertTokens float64) layerKernels {
 	r := f.roofline
 	stored, active := r.Model.FFNParameters(layer)
@@ -262,8 +262,8 @@ func (f *Fitted) sparse(l *Load) float64 {
 	return f.once(kernel.NewSparse(queries, l.Attended/queries, l.Bytes/l.Attended, float64(m.QueryHeads.Value), width))
 }
 
-// Decode attention of unequal contexts takes longer than of equal ones, because it ends with the longest.
-// The further time is a share of that of a batch in which all are as long as the longest. Next to parts of
+// Decode attention ends with its longest context. Its extra time is a share of the extra time of a batch in
+// which all contexts are the longest. Next to parts of
 // prompts the share is tailRequests ÷ requests, and otherwise unequalShare. Both are medians of shares that
 // were measured with vLLM on RTX 4090 and RTX PRO 6000, for Llama 3.1 8B. A test has them.
 const (
@@ -304,7 +304,8 @@ func (f *Fitted) prompts(dense, pairs, selected, tokens float64) float64 {
 }
 
 // feedForward returns the time of a layer's FFN. With routed experts, kernels before it choose those
-// of each token (fused_experts of vLLM and SGLang). expertTokens is that of Load.routed.
+// of each token (fused_experts of vLLM and SGLang). expertTokens is the number
+// of tokens whose routed experts this GPU runs.
 func (f *Fitted) feedForward(layer int, tokens, expertTokens float64) float64 {
 	m := f.roofline.Model
 	if stored, active := m.FFNParameters(layer); stored == active {

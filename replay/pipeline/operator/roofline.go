@@ -201,7 +201,7 @@ func causalWidth(m *hardware.Model) float64 {
 }
 
 // feedForward returns the time of a layer's FFN over queries. Routed experts are divided among the GPUs, and
-// tokens spread evenly over them. expertTokens is that of Load.routed.
+// tokens spread evenly over them. expertTokens is the number of tokens whose routed experts this GPU runs.
 func (r *Roofline) feedForward(layer int, queries, expertTokens float64) float64 {
 	m := r.Model
 	stored, active := m.FFNParameters(layer)
