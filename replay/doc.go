@@ -1,5 +1,5 @@
 // Package replay counts what cache policies miss on recorded traces. It is the entrance to
-// the engine: its names are those of the packages below it, and a user needs no other.
+// the engine: its names are those of the packages below it.
 //
 // Run replays an open trace as Options say and returns result rows, of package metrics/result.
 // Plan and Job.Run do so in two steps: a Job knows which work is left. A Store keeps rows in
@@ -29,7 +29,9 @@
 //
 // # Adding a mechanism
 //
-// Prefetch is the example to follow: search for it in these places.
+// A rule that decides which missed or resident blocks one cache keeps is a policy: see policies.Bypasser. A
+// mechanism changes the demand, the fetches or the counts of every policy. Prefetch is the example to follow:
+// search for it in these places.
 //
 //   - metrics/result/setting.go: a field of Setting. Rows, cell keys, profiles and verification
 //     then have it. Its tag "unbound" says that OPT does not bound the misses any more.
@@ -38,9 +40,16 @@
 //     cmd/cli/replay.go reads it.
 //   - cache, or demand if it changes the demand of a step: a file with the mechanism. The step
 //     machine of cache/cell.go calls it, and cache/report.go counts it.
+//   - cache/cell.go: a field of Start. run/worker.go (start) sets it, and run/referee.go copies it to the
+//     referee.
+//   - run/behaviour.go, if the counts depend on another policy. run/rows.go (settingRow) sets Row.Bypasses, if
+//     demanded blocks are not kept. Otherwise boards take opt as a bound.
 //   - run/mechanisms.go: the options that use it, and its check against the trace. A sweep answers
 //     all capacities in one pass. It runs only with the mechanisms in the list sweepable.
 //   - referee: the same rule, written a second time.
+//   - replay.go: the alias of the function that reads the text.
+//   - metrics/ROWS.md, scripts/python/kvreplay/results.py and metrics/testdata/rows.jsonl: the column. Run
+//     go test ./metrics/result -run SyntheticRows -update.
 //
 // # Words
 //

@@ -55,7 +55,6 @@ type Cell struct {
 	arrived            []int32 // blocks that became resident without being demanded
 	overflow           int     // demanded blocks beyond the capacity
 	pass, passed       []int32 // demanded blocks that are not kept: in this step, and in the one before
-	leftOut            int     // number of blocks in pass that are not kept after the step
 	demandWeight       int     // weight of D_t, if units have weights
 	keptWeight         int     // weight of the kept part of D_t, if units have weights
 	entered            bool    // all misses are blocks that enter the demand
@@ -222,7 +221,7 @@ func (c *Cell) reset(v demand.View, st Start) error {
 		return err
 	}
 	c.weight, c.later, c.capacity, c.ranks, c.unit, c.windows, c.picked = x.Weight, st.Later, st.Capacity, st.Ranks, st.Unit, x.Windows, x.HasPicked
-	c.size, c.passed, c.leftOut, c.demandWeight, c.emptied, c.unmarked = 0, c.passed[:0], 0, 0, false, false
+	c.size, c.pass, c.passed, c.demandWeight, c.emptied, c.unmarked = 0, c.pass[:0], c.passed[:0], 0, false, false
 	c.fetched = nil
 	if c.picked {
 		c.held = policies.Fill(c.held, x.Blocks, 0)
@@ -343,16 +342,7 @@ func (fetch) classify(c *Cell, v demand.View, i int) {
 }
 
 // keep removes the demanded blocks that overflow or that the policy bypasses.
-func (fetch) keep(c *Cell, _ demand.View, _ int) error {
-	if err := c.keepOut(); err != nil {
-		return err
-	}
-	c.leftOut = 0
-	if c.bypasser != nil || c.overflow > 0 {
-		c.leftOut = len(c.pass)
-	}
-	return nil
-}
+func (fetch) keep(c *Cell, _ demand.View, _ int) error { return c.keepOut() }
 
 // arrive makes the blocks resident that a staging buffer above dropped before the demand. The blocks
 // that the cache above gives up arrive after it.
@@ -404,7 +394,7 @@ func (c *Cell) report(v demand.View, i int, observer Observer) {
 	c.addTraffic(r, v, i)
 	if c.counter.pooled() {
 		r.Stream = i % len(c.counter.streams)
-		r.First, r.arrived, r.own = int32(r.Stream)*c.counter.stride, c.arrived, len(c.miss)-c.leftOut
+		r.First, r.arrived, r.own = int32(r.Stream)*c.counter.stride, c.arrived, len(c.miss)-len(c.pass)
 		if _, exclusive := c.rule.(moveUp); exclusive {
 			r.own = -len(c.hit)
 		}

@@ -24,6 +24,7 @@ func (c *Cell) weigh(blocks []int32) int {
 // chooseOverflow counts the blocks of D_t that exceed the capacity. Unless the policy chooses them,
 // chooseOverflow takes the worst ranks first, or the lowest indices without ranks (SEMANTICS S5).
 func (c *Cell) chooseOverflow(v demand.View, i int) {
+	c.pass = c.pass[:0]
 	excess := c.step.Demand - c.capacity
 	if c.weight != nil {
 		c.demandWeight += c.weigh(c.change.Enter) - c.weigh(c.change.Exit)
@@ -80,13 +81,6 @@ func equal(a, b []int32) bool {
 func (c *Cell) keepOut() error {
 	if c.bypasser != nil {
 		c.pass = c.bypasser.Bypass(c.overflow, c.pass[:0])
-	} else if c.overflow == 0 {
-		c.emptied = false
-		if c.unmarked {
-			c.unmarked = false
-			c.markMembers()
-		}
-		return nil
 	}
 	if len(c.pass) < c.overflow {
 		return fmt.Errorf("policy bypasses %d demanded blocks, but the demand exceeds the capacity by %d", len(c.pass), c.overflow)
@@ -127,7 +121,7 @@ func (c *Cell) markMembers() {
 
 // notKept returns the members of D_t that the step did not keep, ascending.
 func (c *Cell) notKept() []int32 {
-	c.merged = c.sorter.Sort(append(c.merged[:0], c.pass[:c.leftOut]...))
+	c.merged = c.sorter.Sort(append(c.merged[:0], c.pass...))
 	return c.merged
 }
 
@@ -161,7 +155,7 @@ func (c *Cell) failed(format string, args ...any) error {
 func (c *Cell) evictByWeight() error {
 	for asked := false; ; asked = true {
 		need := 0
-		if outside := c.size > c.keptWeight; c.size > c.capacity || outside && c.leftOut > 0 {
+		if outside := c.size > c.keptWeight; c.size > c.capacity || outside && len(c.pass) > 0 {
 			need = 1
 		} else if asked {
 			return nil

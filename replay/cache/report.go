@@ -47,7 +47,7 @@ type Observer func(*StepReport)
 // blocks. With an Admitter, it fetches the missed entries and stages them. It also fetches the
 // whole block if the block is kept.
 func (c *Cell) addTraffic(r *StepReport, v demand.View, i int) {
-	r.staged = int64(c.weigh(c.pass[:c.leftOut])) * c.unit
+	r.staged = int64(c.weigh(c.pass)) * c.unit
 	r.Moved = int64(c.weigh(c.fetched)) * c.unit
 	if c.picked {
 		if r.DemandEntries, r.MissedEntries = 0, 0; c.admits {

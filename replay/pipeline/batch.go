@@ -92,17 +92,7 @@ func (b *Batch) sum(requests []share, layer, step int, s *Scaling, context, posi
 		if positions > 0 {
 			queries = positions
 		}
-		t.Demand += n * c.Demand
-		t.Listed += n * c.Listed
-		t.Misses += n * c.Misses
-		t.Runs += n * c.Runs
-		t.Moved += n * c.Moved
-		t.Resident += n * c.Resident
-		t.SSDMisses += n * c.SSDMisses
-		t.SSDMoved += n * c.SSDMoved
-		t.SSDRuns += n * c.SSDRuns
-		t.SSDReads += n * c.SSDReads
-		t.SSDBlocks += n * c.SSDBlocks
+		t.add(c, n)
 		t.Positions += n * queries
 		t.SeqLen += n * length
 		t.Prompt += n * prompt

@@ -23,4 +23,13 @@
 //   - row_pricer.go prices rows of boards in the place of profiles. Package board takes these times as
 //     linear in the misses of a request.
 //   - result.go, report.go, interval.go and assumptions.go write the results, with their errors and sources.
+//
+// # The price of a miss
+//
+//   - gatherer.add (profile.go) and meanStep (row_pricer.go) count prefetched blocks as fetched ones.
+//   - moveMisses (miss.go) makes transfers of a layer's fetched blocks. pieces.cost prices one on a path of
+//     package transfer.
+//   - Timeline.fetch (schedule/layer.go) places them. Layer.fetching is the same time in closed form, so change
+//     both.
+//   - transfer.Tiers is a separate model, for `hardware price` and figures of KVDrive.
 package pipeline

@@ -88,7 +88,7 @@ type runner struct {
 	used    [schedule.Resources]bool
 
 	parts []prices // empty if the batch stays whole
-	known []pricedLayer
+	known []pricedLayers
 	turn  int
 }
 
@@ -485,12 +485,16 @@ func (r *runner) divide(parts int) {
 	}
 }
 
-// pricedLayer is the price of layers of a step with the same profiled layer and the same shape.
-type pricedLayer struct {
-	turn    int // call of price that computed it
-	layer   schedule.Layer
-	traffic Traffic
-	sums    sums
+// pricedLayers are the prices of a step's layers with the same profiled layer. Dense layers have a shape of
+// their own.
+type pricedLayers struct {
+	turn   int // call of price that computed sums
+	sums   sums
+	shapes [2]struct {
+		turn    int // call of price that computed the others
+		layer   schedule.Layer
+		traffic Traffic
+	}
 }
 
 // price prices the layers of one step. Layers with the same profiled layer and the same shape are
@@ -499,28 +503,27 @@ func (r *runner) price(p *prices, step int) error {
 	p.layers, p.traffic = p.layers[:0], p.traffic[:0]
 	r.turn++
 	if r.known == nil {
-		r.known = make([]pricedLayer, 2*len(r.profile.Layers))
+		r.known = make([]pricedLayers, len(r.profile.Layers))
 	}
 	for layer, profiled := range r.Scaling.LayerOf {
-		k, other := &r.known[2*profiled], &r.known[2*profiled+1]
-		if layer < r.denseLayers() {
-			k, other = other, k
+		known := &r.known[profiled]
+		if known.turn != r.turn {
+			known.turn, known.sums = r.turn, r.batch.sum(p.requests, profiled, step, r.Scaling, r.Context, int64(r.Positions))
 		}
-		if k.turn != r.turn || r.ellm != nil { // eLLM differs for every layer
-			if other.turn == r.turn {
-				k.sums = other.sums
-			} else if k.turn != r.turn {
-				k.sums = r.batch.sum(p.requests, profiled, step, r.Scaling, r.Context, int64(r.Positions))
-			}
-			k.turn = r.turn
+		of := &known.shapes[0]
+		if layer < r.denseLayers() {
+			of = &known.shapes[1]
+		}
+		if of.turn != r.turn || r.ellm != nil { // eLLM differs for every layer
+			of.turn = r.turn
 			var err error
-			if k.layer, k.traffic, err = r.layer(layer, &k.sums); err != nil {
+			if of.layer, of.traffic, err = r.layer(layer, &known.sums); err != nil {
 				return fmt.Errorf("step %d: %w", step, err)
 			}
 		}
-		p.layers, p.traffic = append(p.layers, k.layer), append(p.traffic, k.traffic)
-		r.staging = max(r.staging, k.traffic.H2D)
-		p.positions = float64(k.sums.Positions)
+		p.layers, p.traffic = append(p.layers, of.layer), append(p.traffic, of.traffic)
+		r.staging = max(r.staging, of.traffic.H2D)
+		p.positions = float64(known.sums.Positions)
 	}
 	return nil
 }

@@ -46,6 +46,22 @@ type Counts struct {
 	Prompt    int64 // tokens of the prompt
 }
 
+// add adds the blocks, entries and reads of o, multiplied by times. It leaves lengths and positions.
+func (c *Counts) add(o *Counts, times int64) {
+	c.Demand += times * o.Demand
+	c.Listed += times * o.Listed
+	c.Misses += times * o.Misses
+	c.Runs += times * o.Runs
+	c.Moved += times * o.Moved
+	c.Resident += times * o.Resident
+	c.SSDMisses += times * o.SSDMisses
+	c.SSDMoved += times * o.SSDMoved
+	c.SSDRuns += times * o.SSDRuns
+	c.SSDReads += times * o.SSDReads
+	c.SSDBlocks += times * o.SSDBlocks
+	c.Below += times * o.Below
+}
+
 // Cell is a policy at a capacity. Capacity is empty if the policy has none.
 type Cell struct {
 	Policy   string `json:"policy"`
@@ -456,19 +472,11 @@ func (g *gatherer) layer(id string, layer int32, heads []int32) (sum []Counts, e
 		}
 		for i := range own {
 			c, o := &sum[i], &own[i]
-			c.Demand += o.Demand
-			c.Listed += o.Listed
-			c.Misses += o.Misses
-			c.Runs += o.Runs
-			c.Moved += o.Moved
-			c.Resident += o.Resident
+			c.add(o, 1)
 			c.Positions, c.SeqLen, c.Prompt = max(c.Positions, o.Positions), max(c.SeqLen, o.SeqLen), max(c.Prompt, o.Prompt) // equal in all heads
 			if g.profile.Tiered {
 				b := &lower[i]
-				c.SSDMisses += b.Misses
-				c.SSDMoved += b.Moved
-				c.SSDRuns += b.Runs
-				c.Below += b.Resident
+				c.add(&Counts{SSDMisses: b.Misses, SSDMoved: b.Moved, SSDRuns: b.Runs, Below: b.Resident}, 1)
 			}
 		}
 	}
