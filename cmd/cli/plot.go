@@ -413,7 +413,7 @@ func addSteps(sums []stepSum, p *pipeline.Profile) []stepSum {
 				if i == len(sums) {
 					sums = append(sums, stepSum{})
 				}
-				sums[i].misses += layer[i].Misses
+				sums[i].misses += layer[i].Fetched
 				sums[i].demand += layer[i].Demand
 			}
 		}

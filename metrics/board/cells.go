@@ -18,26 +18,26 @@ type cell struct {
 	trace, policy, capacity string      // capacity is "" for policies without one
 	sample                  *result.Row // a row of the cell, for its settings and traits
 	total                   tally
-	requests                []counts    // by request, sorted by id. Nil if rows are pooled over requests
-	work                    *work       // of the requests. Cells that did the same work share it
-	parts                   []partCount // of rows by layer
-	kind                    result.Kind // only of a Collector
+	requests                []counts        // by request, sorted by id. Nil if rows are pooled over requests
+	work                    *fixedByRequest // of the requests. Cells that did the same work share it
+	parts                   []partCount     // of rows by layer
+	kind                    result.Kind     // only of a Collector
 	warnings                []string
 }
 
 // counts are those of a request that policies change.
 type counts struct{ misses, lost int64 }
 
-// work is the counts of requests that no policy can change.
-type work struct {
+// fixedByRequest are the counts of requests that no policy can change.
+type fixedByRequest struct {
 	ids   []string
-	tasks []task
+	tasks []fixedCounts
 }
 
-// task is the counts of a request, or of a cell, that no policy can change.
-type task struct{ streams, steps, demand int64 }
+// fixedCounts are the counts of a request, or of a cell, that no policy can change.
+type fixedCounts struct{ streams, steps, demand int64 }
 
-func (w *work) equal(o *work) bool {
+func (w *fixedByRequest) equal(o *fixedByRequest) bool {
 	return w == o || slices.Equal(w.ids, o.ids) && slices.Equal(w.tasks, o.tasks)
 }
 
@@ -125,7 +125,7 @@ func (c *cell) addRequests(rows []*result.Row) (total *tally, err error) {
 	}
 	runs := slice.Runs(rows, func(a, b *result.Row) bool { return *a.RequestID == *b.RequestID })
 	c.requests = make([]counts, len(runs))
-	c.work = &work{make([]string, len(runs)), make([]task, len(runs))}
+	c.work = &fixedByRequest{make([]string, len(runs)), make([]fixedCounts, len(runs))}
 	total = new(tally)
 	for i, own := range runs {
 		id := *own[0].RequestID
@@ -134,7 +134,7 @@ func (c *cell) addRequests(rows []*result.Row) (total *tally, err error) {
 			return nil, err
 		}
 		c.requests[i] = counts{t.misses, t.lost}
-		c.work.ids[i], c.work.tasks[i] = id, t.task
+		c.work.ids[i], c.work.tasks[i] = id, t.fixedCounts
 		if i == 0 {
 			*total = t
 		} else {
@@ -209,7 +209,7 @@ func (c *cell) agree(where string, levels []level) (tally, error) {
 
 // tally is the counts that can be pooled, as sums over streams.
 type tally struct {
-	task
+	fixedCounts
 	hits, misses, prefetched, moved int64
 	bytes, written                  int64 // host to device, and back
 	bytesKnown                      bool  // false without entry_bytes
@@ -227,7 +227,7 @@ type tally struct {
 
 func tallyOf(r *result.Row) tally {
 	t := tally{
-		task: task{r.Streams, r.Steps, r.Demand}, hits: r.Hits, misses: r.Misses,
+		fixedCounts: fixedCounts{r.Streams, r.Steps, r.Demand}, hits: r.Hits, misses: r.Misses,
 		prefetched: r.Prefetched, moved: r.MovedEntries, lost: r.Lost,
 		residentSum: r.ResidentMean * float64(r.Steps), residentPeak: r.ResidentPeak,
 	}
@@ -296,7 +296,7 @@ func (t *tally) add(u *tally) {
 
 // differs names the first count in which two tallies of the same work differ, or "".
 func (t tally) differs(u tally) string {
-	if what := t.task.differs(u.task); what != "" {
+	if what := t.fixedCounts.differs(u.fixedCounts); what != "" {
 		return what
 	}
 	return firstDifference(
@@ -320,6 +320,6 @@ func firstDifference(counts ...twoCounts) string {
 	return ""
 }
 
-func (t task) differs(u task) string {
+func (t fixedCounts) differs(u fixedCounts) string {
 	return firstDifference(twoCounts{"streams", t.streams, u.streams}, twoCounts{"steps", t.steps, u.steps}, twoCounts{"demand", t.demand, u.demand})
 }

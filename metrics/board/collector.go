@@ -18,7 +18,7 @@ type Collector struct {
 	rows       []result.Row // of the cell that is being read
 	top, below []*cell      // of the GPU's caches and of tiers
 	known      map[cellName]bool
-	works      map[string]*work // of the first cell of each trace
+	works      map[string]*fixedByRequest // of the first cell of each trace
 }
 
 type cellName struct {
@@ -67,7 +67,7 @@ func (c *Collector) finish() error {
 	}
 	done.kind = result.KindOf(sample, rows)
 	if c.known == nil {
-		c.known, c.works = map[cellName]bool{}, map[string]*work{}
+		c.known, c.works = map[cellName]bool{}, map[string]*fixedByRequest{}
 	}
 	c.known[name] = true
 	if w := done.work; w != nil {

@@ -76,7 +76,7 @@ func newGrid(cells []*cell, s *sampler) (*grid, error) {
 // sameWork compares streams, steps and demand, which no policy can change. A cell that lost
 // requests, or ran on others, is never compared.
 func sameWork(a, b *cell) error {
-	what := a.total.task.differs(b.total.task)
+	what := a.total.fixedCounts.differs(b.total.fixedCounts)
 	if what == "" && b.work != nil && !a.work.equal(b.work) {
 		if !slices.Equal(a.work.ids, b.work.ids) {
 			what = fmt.Sprintf("requests %v and %v", a.work.ids, b.work.ids)

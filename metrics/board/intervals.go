@@ -71,7 +71,7 @@ func (t *sampledTrace) count(of countOf) *count {
 func (of countOf) byRequest() []int64 {
 	switch {
 	case of.demand:
-		return slice.Map(of.cell.work.tasks, func(t task) int64 { return t.demand })
+		return slice.Map(of.cell.work.tasks, func(t fixedCounts) int64 { return t.demand })
 	case of.cell.sample.Lossy:
 		return perRequest[int64](of.cell, (*counts).countLost)
 	}

@@ -16,10 +16,10 @@ import (
 // randomCells returns cells of exact and lossy policies on some traces, with counts below a limit.
 func randomCells(rng *rand.Rand, traces, capacities, most int) (cells []*cell) {
 	for trace := range traces {
-		w := &work{}
+		w := &fixedByRequest{}
 		for r := range MinRequests + rng.IntN(20) {
 			w.ids = append(w.ids, fmt.Sprintf("%02d", r))
-			w.tasks = append(w.tasks, task{1, 1, 2 * int64(most)})
+			w.tasks = append(w.tasks, fixedCounts{1, 1, 2 * int64(most)})
 		}
 		for _, policy := range []string{OptPolicy, LRUPolicy, "p", "lossy"} {
 			for capacity := range capacities {
@@ -32,7 +32,7 @@ func randomCells(rng *rand.Rand, traces, capacities, most int) (cells []*cell) {
 						n = counts{lost: rng.Int64N(int64(most))}
 					}
 					c.requests = append(c.requests, n)
-					c.total = sum([]tally{c.total, {task: t, misses: n.misses, lost: n.lost}})
+					c.total = sum([]tally{c.total, {fixedCounts: t, misses: n.misses, lost: n.lost}})
 				}
 				cells = append(cells, c)
 			}

@@ -202,7 +202,7 @@ func (g *grid) ranking(key *Key) *Ranking {
 	t.Capacities = result.SortCapacities(t.Capacities)
 	if key.Kind == ExactKind {
 		t.Kind, t.Bounds = ExactKind, []Line{}
-		g.exclude(t, ran)
+		g.selectUsable(t, ran)
 	} else {
 		t.Cells = g.cellLines(key)
 	}
@@ -306,10 +306,10 @@ func (g *grid) refs(key *Key, policies []string) []CellRef {
 	return slices.Compact(refs)
 }
 
-// exclude keeps the usable cells, in which × OPT exists and can be part of a mean. It lists the
+// selectUsable keeps the usable cells, in which × OPT exists and can be part of a mean. It lists the
 // others in Excluded. Cells that OPT does not bound are left out, because a rank by × OPT says
 // nothing about them. If there are no other cells, they stay, unranked.
-func (g *grid) exclude(t *Ranking, policies []string) {
+func (g *grid) selectUsable(t *Ranking, policies []string) {
 	t.Excluded = new(Excluded)
 	var usable, unbound, bound []CellRef
 	for _, r := range t.usable {

@@ -212,7 +212,7 @@ func TestAdvise(t *testing.T) {
 // The figures of lookahead are changed here.
 func TestClaims(t *testing.T) {
 	fewer := func(c pipeline.Counts) pipeline.Counts {
-		c.Misses, c.Runs, c.Moved = c.Misses/50, min(c.Runs, c.Misses/50), c.Moved/50
+		c.Fetched, c.FetchedRuns, c.Moved = c.Fetched/50, min(c.FetchedRuns, c.Fetched/50), c.Moved/50
 		return c
 	}
 	for _, c := range []struct {

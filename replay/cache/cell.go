@@ -151,7 +151,7 @@ func (c *Cell) Run(v demand.View, st Start, observer Observer, lower ...TierStar
 		}
 		n++
 	}
-	for i := range v.Bounds().Rows {
+	for i := range v.Size().Rows {
 		err := c.apply(v, i, observer)
 		above := c
 		for t := c.Lower; t != nil && err == nil; t = t.Cell.Lower {
@@ -205,7 +205,7 @@ func (c *Cell) Peak() int64 { return c.counter.peak }
 
 // reset starts a stream.
 func (c *Cell) reset(v demand.View, st Start) error {
-	x := v.Bounds()
+	x := v.Size()
 	c.scope = policies.Scope{Blocks: x.Blocks, Capacity: st.Capacity, Steps: x.Rows, Windows: x.Windows, Demand: x.MaxDemand, Seed: st.Seed}
 	c.scope.Followed, c.scope.Tracked = c.followed, c.tracked
 	if c.tracked {

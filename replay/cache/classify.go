@@ -32,7 +32,7 @@ func (c *Cell) split(v demand.View, i int) {
 		for _, x := range s.Exit {
 			c.state[x] = outside
 		}
-	case 8*len(c.passed) > s.Demand && v.Bounds().HasMembers && !c.tracked:
+	case 8*len(c.passed) > s.Demand && v.Size().HasMembers && !c.tracked:
 		c.leave(s)
 		c.reclassify(v.Members(i))
 	default:

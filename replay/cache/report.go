@@ -151,7 +151,7 @@ type counter struct {
 	peak    int64          // largest number of resident blocks of all streams together, in a pool
 }
 
-func (n *counter) reset(x *demand.Extent, unit int64, placed []int32) {
+func (n *counter) reset(x *demand.Dims, unit int64, placed []int32) {
 	n.streams, n.stride = policies.Fill(n.streams, x.Streams, Counts{Streams: 1}), x.Stride
 	n.divide = demand.DivideBy(max(1, int(x.Stride)))
 	for i, blocks := range x.PinnedPeaks {

@@ -44,7 +44,7 @@ func (w *Sweep) Run(v demand.View, sizes []int32, at Start) ([]Counts, error) {
 		return nil, err
 	}
 	w.ranks = at.Ranks
-	x := v.Bounds()
+	x := v.Size()
 	for i := range x.Rows {
 		w.load(v, i)
 		w.distances = w.Pass.Distances(&w.step, w.distances[:0])
@@ -60,7 +60,7 @@ func (w *Sweep) Run(v demand.View, sizes []int32, at Start) ([]Counts, error) {
 }
 
 func (w *Sweep) reset(v demand.View, sizes []int32, seed uint64) error {
-	x := v.Bounds()
+	x := v.Size()
 	w.at = policies.Fill(w.at, max(x.Blocks, x.Rows)+2, 0) // distances are numbers of blocks or of steps
 	w.counts = policies.Fill(w.counts, len(sizes), Counts{Streams: 1})
 	w.sums, w.peaks = policies.Fill(w.sums, len(sizes), 0), policies.Fill(w.peaks, len(sizes), 0)
@@ -82,7 +82,7 @@ func (w *Sweep) load(v demand.View, i int) {
 	if len(born) > 0 {
 		known, _ = slices.BinarySearch(enter, born[0])
 	}
-	s.T, s.Demand = int32(i-v.Bounds().Windows), w.change.Demand
+	s.T, s.Demand = int32(i-v.Size().Windows), w.change.Demand
 	s.Hit, s.Miss, s.Exit, s.Offered = enter[known:], enter[:known], w.change.Exit, born
 	if w.needs&policies.NeedDemand != 0 {
 		s.Members = v.Members(i)
@@ -129,7 +129,7 @@ func (w *Sweep) count(sizes []int32) {
 // resident blocks.
 func (w *Sweep) finish(v demand.View, sizes []int32, unit int64) {
 	var stream Counts // the same at every size
-	x := v.Bounds()
+	x := v.Size()
 	for i := x.Windows; i < x.Rows; i++ {
 		v.Change(i, &w.change)
 		stream.Steps++
@@ -165,7 +165,7 @@ func (w *StackCounter) Misses(v demand.View, every int, sizes []int32) (map[int]
 		return nil, err
 	}
 	misses := map[int][]int64{}
-	x := v.Bounds()
+	x := v.Size()
 	for i := range x.Rows {
 		s.load(v, i)
 		s.distances = s.Pass.Distances(&s.step, s.distances[:0])

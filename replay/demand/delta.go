@@ -13,31 +13,31 @@ import (
 // derived once for all policies and capacities. If the capacity is at least |D_t|, every block
 // that stays in the demand is a hit. Only the changes then need work.
 type Delta struct {
-	Extent
+	Dims
 	nexts
 	size                       []int32
 	enter, exit, born, members lists
 	entries                    []int64 // by row: demanded entries, if blocks hold several
 	enterPicked, picked        []int32 // demanded entries in each block of enter and members, likewise
 
-	stream   *trace.Stream
-	rows     rows
-	recorded recorded
-	joined   *Joiner // nil if the rows are recorded
-	units    units
-	pins     Pins
-	meta     *trace.Meta // states the rules for lists. Nil if a joiner has checked them
-	first    int         // row of the stream that is row 0
-	base     int32       // added to the ids in enter, exit, members and born, in a pool
-	whole    bool        // enter and exit are not derived, only members
-	wanted   bool        // members are derived
-	edges    bool        // members of edge rows are derived, see type Followed
+	stream         *trace.Stream
+	rows           rows
+	recorded       recorded
+	joined         *Joiner // nil if the rows are recorded
+	units          units
+	pins           Pins
+	meta           *trace.Meta // states the rules for lists. Nil if a joiner has checked them
+	first          int         // row of the stream that is row 0
+	base           int32       // added to the ids in enter, exit, members and born, in a pool
+	membersOnly    bool        // enter and exit are not derived, only members
+	membersDerived bool        // members are derived
+	edgesDerived   bool        // members of edge rows are derived, see type Followed
 
 	cur, prev []uint64 // demand as bitsets
 	all       []uint64 // the whole list of the row being checked, or a joined row's demand with pinned blocks
 	loaded    int      // demanded entries of the row in cur, if blocks hold several
 	changed   []int32  // words in which cur and prev differ
-	kept      []uint64 // outliers, as a bitset. Empty if there are none
+	outliers      []uint64 // outliers, as a bitset. Empty if there are none
 	unlisted  int      // number of outliers that no list names
 }
 
@@ -117,17 +117,17 @@ func brokenList(s *trace.Stream, check *trace.Checker) error {
 }
 
 func (d *Delta) reset(s *trace.Stream, o *Options) {
-	d.stream, d.pins, d.meta, d.first, d.whole = s, o.Pins, o.Meta, s.Windows-o.Windows, o.whole
+	d.stream, d.pins, d.meta, d.first, d.membersOnly = s, o.Pins, o.Meta, s.Windows-o.Windows, o.whole
 	d.recorded = recorded{s, o.K, o.M}
 	d.rows = &d.recorded
 	if d.joined = o.Joined; d.joined != nil {
 		d.rows, d.meta = d.joined, nil
 	}
 	d.units = o.Pins
-	d.Extent = Extent{Blocks: o.Pins.Blocks(s.MaxSeqLen()), Rows: s.Rows - d.first, Windows: o.Windows, Streams: 1,
+	d.Dims = Dims{Blocks: o.Pins.Blocks(s.MaxSeqLen()), Rows: s.Rows - d.first, Windows: o.Windows, Streams: 1,
 		PinnedPeaks: d.PinnedPeaks, FirstUse: d.FirstUse, HasPicked: o.Joined != nil && o.Joined.HasPicked()}
-	d.wanted, d.edges = o.Members, o.Members
-	d.HasMembers = d.wanted || d.HasPicked
+	d.membersDerived, d.edgesDerived = o.Members, o.Members
+	d.HasMembers = d.membersDerived || d.HasPicked
 	if c := o.Joined.units(); c != nil {
 		c.pins = o.Pins
 		d.units, d.Blocks, d.Weight = c, len(c.tokens), c.weight
@@ -138,7 +138,7 @@ func (d *Delta) reset(s *trace.Stream, o *Options) {
 	for _, l := range []*lists{&d.enter, &d.exit, &d.born, &d.members} {
 		l.reset()
 	}
-	if d.wanted && d.joined == nil {
+	if d.membersDerived && d.joined == nil {
 		d.reserve()
 	}
 	words := d.Blocks>>6 + 1
@@ -206,11 +206,11 @@ func (d *Delta) addDemand(row int) bool {
 		return false
 	}
 	pinned, size := d.unpinAll(row), 0
-	if d.whole {
+	if d.membersOnly {
 		size = d.addMembers(n)
 	} else {
 		size = d.addChanges(n)
-		if d.wanted {
+		if d.membersDerived {
 			d.addMembers(size)
 		}
 	}
@@ -230,7 +230,7 @@ func (d *Delta) unpinAll(row int) (pinned int) {
 	}
 	free, local := d.units.unpinned(d.stream.SeqLen(row))
 	pinned = unpin(d.cur, free, local)
-	if len(d.kept) > 0 {
+	if len(d.outliers) > 0 {
 		pinned += d.unpinKept(d.cur)
 	}
 	if d.HasPicked && pinned > 0 {
@@ -242,8 +242,8 @@ func (d *Delta) unpinAll(row int) (pinned int) {
 // derive derives the members that Build left out. Few caches read the members of a followed pool, or
 // of blocks that hold several entries.
 func (d *Delta) derive() {
-	if !d.wanted {
-		d.wanted, d.edges = true, true
+	if !d.membersDerived {
+		d.membersDerived, d.edgesDerived = true, true
 		d.deriveRows(func(int) bool { return true })
 	}
 }
@@ -251,8 +251,8 @@ func (d *Delta) derive() {
 // edge returns the members of row i, the last row or one of a window. A pool that a policy follows
 // with next uses needs no others.
 func (d *Delta) edge(i int) []int32 {
-	if !d.edges {
-		d.edges = true
+	if !d.edgesDerived {
+		d.edgesDerived = true
 		d.deriveRows(d.isEdge)
 	}
 	return d.members.Row(i)
@@ -352,7 +352,7 @@ func (d *Delta) addBirths(i int) {
 		before = d.stream.SeqLen(row - 1)
 	}
 	born.items = d.units.appendBirths(born.items, before, seqLen)
-	if len(d.kept) > 0 {
+	if len(d.outliers) > 0 {
 		born.items = born.items[:from+len(slices.DeleteFunc(born.items[from:], d.isKept))]
 	}
 	for j := range born.items[from:] {
@@ -365,12 +365,12 @@ func (d *Delta) addBirths(i int) {
 // are not derived.
 func (d *Delta) Change(i int, c *Change) {
 	c.Demand, c.Positions, c.Born = int(d.size[i]), 1, d.born.Row(i)
-	if !d.whole {
+	if !d.membersOnly {
 		c.Enter, c.Exit = d.enter.Row(i), d.exit.Row(i)
 	}
 	if d.HasPicked {
 		c.Entries = d.entries[i]
-		if !d.whole {
+		if !d.membersOnly {
 			c.EnterPicked = d.enterPicked[d.enter.ends[i]:d.enter.ends[i+1]]
 		}
 	}
@@ -426,7 +426,7 @@ func (d *Delta) Pinned(i int) int {
 	all, local := d.pins.Blocks(seqLen), d.pins.firstLocal(seqLen)
 	// The blocks between sinks and local window are not pinned.
 	pinned := all - max(0, local-min(d.pins.firstFree(), all)) + d.unlisted
-	for w, kept := range d.kept {
+	for w, kept := range d.outliers {
 		// In a prompt window, an outlier may be in the local window.
 		for ; kept != 0 && w<<6|bits.TrailingZeros64(kept) < local; kept &= kept - 1 {
 			pinned++
@@ -464,7 +464,7 @@ func (d *Delta) Unpinned(dst, list []int32, i int) []int32 {
 
 // keepOutliers chooses the outliers. It does not check the lists: Build does so later.
 func (d *Delta) keepOutliers(o setting.Outliers) {
-	d.kept, d.unlisted = d.kept[:0], 0
+	d.outliers, d.unlisted = d.outliers[:0], 0
 	if o.Source == setting.OutliersUnlisted {
 		d.unlisted = o.Count
 	}
@@ -489,18 +489,18 @@ func (d *Delta) keepOutliers(o setting.Outliers) {
 		}
 	}
 	slices.SortStableFunc(blocks, func(a, b int32) int { return int(windows[b] - windows[a]) })
-	d.kept = policies.Fill(d.kept, d.Blocks>>6+1, 0)
-	mark(d.kept, blocks[:min(o.Count, len(blocks))])
+	d.outliers = policies.Fill(d.outliers, d.Blocks>>6+1, 0)
+	mark(d.outliers, blocks[:min(o.Count, len(blocks))])
 }
 
 // isKept reports whether x is an outlier.
 func (d *Delta) isKept(x int32) bool {
-	return len(d.kept) > 0 && d.kept[x>>6]>>(x&63)&1 == 1
+	return len(d.outliers) > 0 && d.outliers[x>>6]>>(x&63)&1 == 1
 }
 
 // unpinKept clears the outliers in a set and returns their number.
 func (d *Delta) unpinKept(set []uint64) (cleared int) {
-	for w, kept := range d.kept {
+	for w, kept := range d.outliers {
 		cleared += bits.OnesCount64(set[w] & kept)
 		set[w] &^= kept
 	}

@@ -11,7 +11,7 @@ import (
 // i / Streams of stream i mod Streams. Consecutive rows belong to different streams. All demand of
 // a row therefore enters with it, and leaves with the next row.
 type Pool struct {
-	Extent
+	Dims
 	nexts
 	followed nexts    // of type Followed
 	streams  []*Delta // changes and members have block ids of the pool, all other lists those of the stream
@@ -40,7 +40,7 @@ func (p *Pool) Add(n int, stream *trace.Stream, o Options, check *trace.Checker)
 // Build joins the added streams. Changes have no next uses before Foresee is called.
 func (p *Pool) Build() {
 	n, first := len(p.streams), p.streams[0]
-	p.Extent = Extent{Blocks: n * first.Blocks, Rows: n * first.Rows, Windows: n * first.Windows, Streams: n, Stride: first.Stride,
+	p.Dims = Dims{Blocks: n * first.Blocks, Rows: n * first.Rows, Windows: n * first.Windows, Streams: n, Stride: first.Stride,
 		PinnedPeaks: p.PinnedPeaks[:0], FirstUse: p.FirstUse, HasMembers: true, HasPicked: first.HasPicked}
 	for _, d := range p.streams {
 		p.MaxDemand = max(p.MaxDemand, d.MaxDemand)

@@ -11,7 +11,7 @@ import "slices"
 // staging buffer drops before the demand return before it. An inclusive tier keeps a copy of every
 // block that passes through, and its births are the births of the GPU's cache.
 type Pushed struct {
-	Extent
+	Dims
 	Inclusive bool // the tier keeps a copy of every block that passes through
 	top       View // the View of the GPU's cache
 	ranks     bool
@@ -28,8 +28,8 @@ type Pushed struct {
 // Reset starts a stream below the GPU's cache, whose staging buffer holds staged blocks.
 // ranks states that lists are in rank order.
 func (p *Pushed) Reset(top View, staged int, ranks bool) {
-	x := top.Bounds()
-	p.Extent = Extent{Blocks: x.Blocks, Rows: x.Rows, Windows: x.Windows, MaxDemand: min(x.Blocks, x.MaxDemand+staged), Streams: x.Streams, Stride: x.Stride, HasMembers: true}
+	x := top.Size()
+	p.Dims = Dims{Blocks: x.Blocks, Rows: x.Rows, Windows: x.Windows, MaxDemand: min(x.Blocks, x.MaxDemand+staged), Streams: x.Streams, Stride: x.Stride, HasMembers: true}
 	p.top, p.demand, p.ranks = top, p.demand[:0], ranks
 }
 

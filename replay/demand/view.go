@@ -13,12 +13,12 @@ import (
 // Pool is the streams that share a cache. A Followed and a Tracked are the same with the changes of each
 // stream. A Pushed is the demand on a lower tier, made by the cache above it.
 type View interface {
-	// Bounds returns the properties that all rows share.
-	Bounds() *Extent
+	// Size returns the properties that all rows share.
+	Size() *Dims
 	// Change sets c to the changes from row i-1 to row i.
 	Change(i int, c *Change)
 	// Members returns D_t, the blocks that row i demands, without pinned ones. It needs
-	// Extent.HasMembers.
+	// Dims.HasMembers.
 	Members(i int) []int32
 	// Ranked returns the first K blocks of row i's list, best first, with pinned blocks.
 	Ranked(i int) []int32
@@ -31,7 +31,7 @@ type View interface {
 	// the trace has none.
 	Scored(i int) ([]int32, []float32)
 	// Picked returns the number of demanded entries in each block of Members. It needs
-	// Extent.HasPicked.
+	// Dims.HasPicked.
 	Picked(i int) []int32
 	// Pinned returns the number of pinned blocks at row i.
 	Pinned(i int) int
@@ -60,7 +60,7 @@ type Change struct {
 	// buffer dropped them. They ascend.
 	Returned []int32
 	// EnterPicked is the number of demanded entries in each block of Enter. Entries is the number
-	// of demanded entries of the row. Both need Extent.HasPicked.
+	// of demanded entries of the row. Both need Dims.HasPicked.
 	EnterPicked []int32
 	Entries     int64
 	// ExitNext and BornNext are the steps at which the blocks of Exit and Born are demanded next.
@@ -68,8 +68,8 @@ type Change struct {
 	ExitNext, BornNext []int32
 }
 
-// Extent is the properties that all rows of a View share.
-type Extent struct {
+// Dims are the properties that all rows of a View share.
+type Dims struct {
 	Blocks    int // block ids are 0 … Blocks-1
 	Rows      int // steps, windows included
 	Windows   int
@@ -88,8 +88,8 @@ type Extent struct {
 	HasPicked  bool // blocks hold several entries
 }
 
-// Bounds returns x. It implements View for types that embed an Extent.
-func (x *Extent) Bounds() *Extent { return x }
+// Size returns x. It implements View for types that embed Dims.
+func (x *Dims) Size() *Dims { return x }
 
 // nexts holds the steps of the next demands of a view's blocks.
 type nexts struct {
@@ -100,7 +100,7 @@ type nexts struct {
 // fill computes the next uses of v from its last row to its first. A block that leaves the demand
 // is next demanded when it enters the demand again.
 func (n *nexts) fill(v View) {
-	x := v.Bounds()
+	x := v.Size()
 	n.known = false
 	next := policies.Fill(x.FirstUse, x.Blocks, policies.Never)
 	x.FirstUse = next

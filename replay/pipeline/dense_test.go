@@ -89,7 +89,7 @@ func TestKept(t *testing.T) {
 	for i := range p.Requests {
 		for _, steps := range p.Requests[i].Steps {
 			for _, c := range steps {
-				if c.Misses != 0 || c.Moved != 0 || c.Demand != c.Resident || c.Demand == 0 || c.Demand > int64(2*p.Meta.TopK*p.Heads) {
+				if c.Fetched != 0 || c.Moved != 0 || c.Demand != c.Resident || c.Demand == 0 || c.Demand > int64(2*p.Meta.TopK*p.Heads) {
 					t.Fatalf("a step of streamingllm at 2x with K = %d and %d heads has %+v", p.Meta.TopK, p.Heads, c)
 				}
 			}

@@ -141,14 +141,14 @@ func (it *Iterations) Seconds(x *Iteration) (float64, error) {
 	}
 	outputs := float64(x.Outputs)
 	if g := x.Group; g != nil {
-		load.Routed = g.Tokens
+		load.RoutedTokens = g.Tokens
 	}
 	if tokens, captured := it.graph(x); !captured {
 		load.Eager = true
 	} else if tokens > x.Decodes {
 		load.Queries, outputs = float64(tokens), float64(tokens)
 		if x.Group != nil {
-			load.Routed = float64(tokens)
+			load.RoutedTokens = float64(tokens)
 		}
 	}
 	reduce := r.group.AllReduce(load.Queries)

@@ -36,7 +36,7 @@ func (t *Traffic) fetched(share float64) Traffic {
 func (r *runner) layer(layer int, t *sums) (l schedule.Layer, traffic Traffic, err error) {
 	s := r.Scaling
 	load := operator.Load{Requests: t.requests, Queries: float64(t.Positions), Context: float64(t.SeqLen), Scored: t.scored,
-		Demand: float64(t.Demand) * s.Factor, Attended: t.attended, Bytes: t.entries * s.EntryBytes, Missed: float64(t.Misses) * s.Factor,
+		Demand: float64(t.Demand) * s.Factor, Attended: t.attended, Bytes: t.entries * s.EntryBytes, Fetched: float64(t.Fetched) * s.Factor,
 		Resident: t.residents(r.profile.Meta.Clusters != "") * s.Factor,
 		Caches:   t.requests * s.Heads / float64(max(1, r.profile.Meta.SharedHeads)),
 		Remade:   r.traits.Moves == schedule.MovesLayers}
@@ -51,7 +51,7 @@ func (r *runner) layer(layer int, t *sums) (l schedule.Layer, traffic Traffic, e
 	}
 	l = schedule.Layer{Project: o.Project, Select: o.Select, Pre: o.Pre, Attend: o.Attend, Post: o.Post, LookupGPU: o.LookupGPU, LookupCPU: o.LookupCPU, Update: o.Update}
 	l.Reduce = r.group.AllReduce(load.Queries)
-	l.Dispatch, l.Routed, l.Combine = o.Dispatch, o.Routed*o.Post, o.Combine
+	l.Dispatch, l.Routed, l.Combine = o.Dispatch, o.RoutedShare*o.Post, o.Combine
 	if o.Again > 0 && l.Dispatch > 0 {
 		dispatch, combine := r.exchange.Seconds(load.Again, true)
 		o.Again += dispatch + combine
@@ -106,9 +106,9 @@ func (r *runner) writeBack(t *sums, entry float64, l *schedule.Layer, traffic *T
 // or directly. Only the missed blocks of an extent go on to the GPU, unless the
 // SSD writes there.
 func (r *runner) moveMisses(t *sums, l *schedule.Layer, traffic *Traffic) {
-	runs := max(t.Runs-t.SSDRuns, t.SSDRuns-t.Runs) // lower bound of the runs in host memory: host runs separate SSD runs, and the reverse
-	dram := r.pieces(t, t.Misses-t.SSDMisses, runs, t.Moved-t.SSDMoved)
-	drive := r.pieces(t, t.SSDMisses, t.SSDRuns, t.SSDMoved)
+	runs := max(t.FetchedRuns-t.SSDRuns, t.SSDRuns-t.FetchedRuns) // lower bound of the runs in host memory: host runs separate SSD runs, and the reverse
+	dram := r.pieces(t, t.Fetched-t.SSDFetched, runs, t.Moved-t.SSDMoved)
+	drive := r.pieces(t, t.SSDFetched, t.SSDRuns, t.SSDMoved)
 	read := r.reads(t, drive)
 	if r.Ahead.Direct { // whole extents reach the GPU
 		drive = read

@@ -26,19 +26,19 @@ func TestPiecesByHand(t *testing.T) {
 		merge        bool
 		pieces, read float64 // over the link, from the SSD
 	}{
-		"each its own":         {Counts{Misses: 10, Runs: 6, SSDMisses: 4, SSDRuns: 3}, false, 10, 4},
-		"apart":                {Counts{Misses: 10, Runs: 6, SSDMisses: 4, SSDRuns: 3}, true, 3 + 3, 3},
-		"one run, every other": {Counts{Misses: 9, Runs: 1, SSDMisses: 4, SSDRuns: 4}, true, 3 + 4, 4},
-		"one run, its halves":  {Counts{Misses: 8, Runs: 1, SSDMisses: 4, SSDRuns: 1}, true, 1 + 1, 1},
-		"all on the SSD":       {Counts{Misses: 4, Runs: 2, SSDMisses: 4, SSDRuns: 2}, true, 2, 2},
-		"all in host memory":   {Counts{Misses: 4, Runs: 2}, true, 2, 0},
+		"each its own":         {Counts{Fetched: 10, FetchedRuns: 6, SSDFetched: 4, SSDRuns: 3}, false, 10, 4},
+		"apart":                {Counts{Fetched: 10, FetchedRuns: 6, SSDFetched: 4, SSDRuns: 3}, true, 3 + 3, 3},
+		"one run, every other": {Counts{Fetched: 9, FetchedRuns: 1, SSDFetched: 4, SSDRuns: 4}, true, 3 + 4, 4},
+		"one run, its halves":  {Counts{Fetched: 8, FetchedRuns: 1, SSDFetched: 4, SSDRuns: 1}, true, 1 + 1, 1},
+		"all on the SSD":       {Counts{Fetched: 4, FetchedRuns: 2, SSDFetched: 4, SSDRuns: 2}, true, 2, 2},
+		"all in host memory":   {Counts{Fetched: 4, FetchedRuns: 2}, true, 2, 0},
 	} {
 		s := sums{Counts: c.counts, requests: 1, entries: 256}
-		s.Moved, s.SSDMoved, s.Demand, s.Positions, s.SeqLen = s.Misses, s.SSDMisses, 256, 1, 8192
+		s.Moved, s.SSDMoved, s.Demand, s.Positions, s.SeqLen = s.Fetched, s.SSDFetched, 256, 1, 8192
 		r.Merge = c.merge
 		_, moved, err := r.layer(0, &s)
 		fatal.If(t, err)
-		if moved.Descriptors != c.pieces || moved.SSDRequests != c.read || moved.H2D != 768*float64(s.Misses) || moved.SSD != 768*float64(s.SSDMisses) {
+		if moved.Descriptors != c.pieces || moved.SSDRequests != c.read || moved.H2D != 768*float64(s.Fetched) || moved.SSD != 768*float64(s.SSDFetched) {
 			t.Errorf("%s: %+v, expected %g pieces and %g reads", name, moved, c.pieces, c.read)
 		}
 	}
@@ -49,7 +49,7 @@ func TestPiecesByHand(t *testing.T) {
 func TestReadsOfExtents(t *testing.T) {
 	p := read(t, realProfile(t))
 	p.Tiered, p.Placed = true, true
-	s := sums{Counts: Counts{Misses: 10, Runs: 6, Moved: 10, SSDMisses: 4, SSDRuns: 3, SSDMoved: 4, SSDReads: 2, SSDBlocks: 16, Demand: 256, Positions: 1, SeqLen: 8192},
+	s := sums{Counts: Counts{Fetched: 10, FetchedRuns: 6, Moved: 10, SSDFetched: 4, SSDRuns: 3, SSDMoved: 4, SSDReads: 2, SSDBlocks: 16, Demand: 256, Positions: 1, SeqLen: 8192},
 		requests: 1, entries: 256}
 	o := options(t, p, "sequential")
 	o.Machine, _ = parts(t, "l40s", "deepseek-v3.2")
@@ -126,11 +126,11 @@ func TestDraws(t *testing.T) {
 // context.
 func TestSums(t *testing.T) {
 	at := func(n int64) [][]Counts {
-		return [][]Counts{{{Demand: n, Misses: 2 * n, Runs: 3 * n, Moved: 4 * n, SSDMisses: 5 * n, SSDMoved: 6 * n, SSDRuns: 7 * n, Positions: 2, SeqLen: 20, Prompt: 9}}}
+		return [][]Counts{{{Demand: n, Fetched: 2 * n, FetchedRuns: 3 * n, Moved: 4 * n, SSDFetched: 5 * n, SSDMoved: 6 * n, SSDRuns: 7 * n, Positions: 2, SeqLen: 20, Prompt: 9}}}
 	}
 	b := &Batch{Profile: &Profile{Meta: replay.ProfileMeta{Setting: result.Setting{Sink: 2, Local: 1, BlockTokens: 4}}, Requests: []Request{{Steps: at(1)}, {Steps: at(10)}}}}
 	got := b.sum([]share{{0, 1}, {1, 2}}, 0, 5, &Scaling{Factor: 2, Heads: 1}, 0, 0)
-	want := sums{Counts: Counts{Demand: 21, Misses: 42, Runs: 63, Moved: 84, SSDMisses: 105, SSDMoved: 126, SSDRuns: 147, Positions: 6, SeqLen: 60, Prompt: 27},
+	want := sums{Counts: Counts{Demand: 21, Fetched: 42, FetchedRuns: 63, Moved: 84, SSDFetched: 105, SSDMoved: 126, SSDRuns: 147, Positions: 6, SeqLen: 60, Prompt: 27},
 		requests: 3, scored: 120, attended: 2 * (11 + 20 + 20), entries: 11 + 20 + 20, demanded: 4 + 2*40, squares: 3 * 400}
 	if got != want {
 		t.Errorf("%+v, expected %+v", got, want)
@@ -159,7 +159,7 @@ func randomProfile(r *rand.Rand, requests, layers int) *Profile {
 		for range 4 + r.IntN(4) {
 			for l := range q.Steps {
 				n, length := r.Int64N(200), 1000*int64(i+1)+int64(len(q.Steps[l]))
-				q.Steps[l] = append(q.Steps[l], Counts{Demand: 256, Misses: n, Runs: n/2 + n%2, Moved: n, Resident: 512 + n, Positions: 1, SeqLen: length, Prompt: 1000 * int64(i+1)})
+				q.Steps[l] = append(q.Steps[l], Counts{Demand: 256, Fetched: n, FetchedRuns: n/2 + n%2, Moved: n, Resident: 512 + n, Positions: 1, SeqLen: length, Prompt: 1000 * int64(i+1)})
 			}
 		}
 		p.Requests = append(p.Requests, q)
@@ -174,7 +174,7 @@ func (p *Profile) onSSD() {
 		for _, steps := range q.Steps {
 			for i := range steps {
 				c := &steps[i]
-				c.SSDMisses, c.SSDMoved, c.SSDRuns, c.Below = c.Misses/3, c.Moved/3, c.Runs/3, c.Resident
+				c.SSDFetched, c.SSDMoved, c.SSDRuns, c.Below = c.Fetched/3, c.Moved/3, c.FetchedRuns/3, c.Resident
 			}
 		}
 	}

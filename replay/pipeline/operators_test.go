@@ -37,7 +37,7 @@ func TestAttentionReadsAllHeads(t *testing.T) {
 func TestShareFetched(t *testing.T) {
 	machine, m := parts(t, "h100", "llama-3.1-8b")
 	p := &Profile{Meta: replay.ProfileMeta{Setting: result.Setting{TopK: 256, Local: 1}}, Layers: []int32{0}, Heads: 1,
-		Requests: []Request{{Steps: [][]Counts{{{Demand: 256, Misses: 4, Moved: 64, Positions: 1, SeqLen: 9000}}}}}}
+		Requests: []Request{{Steps: [][]Counts{{{Demand: 256, Fetched: 4, Moved: 64, Positions: 1, SeqLen: 9000}}}}}}
 	scaling, err := NewScaling(p, m, "nearest", 0)
 	fatal.If(t, err)
 	r, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Selection: operator.Selection{Method: "keys", Tokens: 1}, Schedule: scheduleOf(t, "sequential"), Batch: 8})

@@ -54,9 +54,9 @@ type Options struct {
 	Kernels kernel.Source
 	// Engine adds its overhead to kernels. nil adds none.
 	Engine *operator.Engine
-	// Operators, if not nil, replaces the times of operators. usual has those of Kernels. Studies of
+	// Override, if not nil, replaces the times of operators. usual has those of Kernels. Studies of
 	// papers use it if a paper has operators of its own.
-	Operators func(usual operator.Pricer) operator.Pricer
+	Override func(usual operator.Pricer) operator.Pricer
 	// Priced, if not nil, gets the number of priced steps and their total before each step.
 	Priced func(done, total int)
 

@@ -119,7 +119,7 @@ func (r *runner) exchangeExperts() (missing string, err error) {
 
 // noteExchange notes the basis of dispatch and combine, unless a study has operators of its own.
 func (r *runner) noteExchange(missing string) {
-	if r.Operators != nil || r.Experts < 2 {
+	if r.Override != nil || r.Experts < 2 {
 		return
 	}
 	if missing != "" {

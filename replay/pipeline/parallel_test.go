@@ -316,7 +316,7 @@ type ownExchange struct{ operator.Pricer }
 
 func (x ownExchange) Layer(layer int, l *operator.Load) (operator.Times, error) {
 	o, err := x.Pricer.Layer(layer, l)
-	if o.Routed > 0 {
+	if o.RoutedShare > 0 {
 		o.Dispatch, o.Combine = 100e-6, 200e-6
 	}
 	return o, err
@@ -325,7 +325,7 @@ func (x ownExchange) Layer(layer int, l *operator.Load) (operator.Times, error) 
 // A study's operators replace the model's dispatch and combine.
 func TestOwnExchange(t *testing.T) {
 	p, o := expertOptions(t, 16)
-	o.Operators = func(usual operator.Pricer) operator.Pricer { return ownExchange{usual} }
+	o.Override = func(usual operator.Pricer) operator.Pricer { return ownExchange{usual} }
 	r := priceParallel(t, p, o)
 	near(t, "dispatch", r.Causes[schedule.Dispatching], 58*100e-6)
 	near(t, "combine", r.Causes[schedule.Combining], 58*200e-6)

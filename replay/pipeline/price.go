@@ -81,11 +81,11 @@ type runner struct {
 	ssd        transfer.Path
 	recomputed float64 // largest number of positions that a layer recomputed (KVPR)
 
-	step    schedule.Step
-	again   schedule.Recomputation // of the step (KVPR)
-	traffic Traffic
-	staging float64 // bytes of the largest fetch of a layer
-	used    [schedule.Resources]bool
+	step          schedule.Step
+	recomputation schedule.Recomputation // of the step (KVPR)
+	traffic       Traffic
+	staging       float64 // bytes of the largest fetch of a layer
+	used          [schedule.Resources]bool
 
 	parts []prices // empty if the batch stays whole
 	known []pricedLayers
@@ -99,8 +99,8 @@ func newRunner(ctx context.Context, p *Profile, o Options) (*runner, error) {
 	if o.mosts == nil {
 		o.mosts = mosts(p)
 	}
-	if o.room == nil {
-		o.room = newRoom()
+	if o.scratch == nil {
+		o.scratch = newScratch()
 	}
 	o.whole.requests = nil
 	r := &runner{Options: o, ctx: ctx, profile: p}
@@ -218,8 +218,8 @@ func (r *runner) chooseOperators() (err error) {
 	if note := r.Engine.Note(r.operators.Basis != operator.ByRoofline, r.group != nil); note != "" {
 		r.note("%s", note)
 	}
-	if r.Operators != nil {
-		r.operators.Replace(r.Operators)
+	if r.Override != nil {
+		r.operators.Replace(r.Override)
 	}
 	r.factors = r.uncertainty()
 	r.noteExchange(missing)
@@ -339,7 +339,7 @@ func (r *runner) run() (*Result, error) {
 		}
 		moved.add(r.traffic)
 		if r.kvpr != nil {
-			result.Recomputed += r.again.Mean
+			result.Recomputed += r.recomputation.Mean
 		}
 	}
 	n := float64(len(times))
@@ -409,7 +409,7 @@ func (r *runner) placePriced() {
 		}
 	}
 	if r.kvpr != nil {
-		r.traffic.H2D += r.again.Bytes
+		r.traffic.H2D += r.recomputation.Bytes
 	}
 	r.timeline.Reset()
 	r.Schedule.Place(r.timeline, &r.step)
@@ -448,8 +448,8 @@ func (r *runner) priceStep(step int) error {
 		return err
 	}
 	if r.kvpr != nil {
-		r.again = r.kvpr.Choose(&r.step, r.timeline)
-		r.recomputed = max(r.recomputed, r.again.Most)
+		r.recomputation = r.kvpr.Choose(&r.step, r.timeline)
+		r.recomputed = max(r.recomputed, r.recomputation.Most)
 	}
 	return nil
 }

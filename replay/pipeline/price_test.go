@@ -470,7 +470,7 @@ func exactNames(t testing.TB) []string {
 func TestStepOfNoTime(t *testing.T) {
 	p := read(t, realProfile(t))
 	o := options(t, p, "gpu")
-	o.Operators = func(usual operator.Pricer) operator.Pricer { return timeless{usual} }
+	o.Override = func(usual operator.Pricer) operator.Pricer { return timeless{usual} }
 	if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "the operators give a step of 0 s") {
 		t.Errorf("%v, expected an error about the time", err)
 	}

@@ -17,17 +17,19 @@ type shared struct {
 	bases map[[schedule.Resources]bool]basis
 	// operators has the prices of operators. If it is nil, each runner makes them.
 	operators *operator.Set
-	// room is reused. If it is nil, each runner makes one.
-	*room
+	// scratch is reused. If it is nil, each runner makes one.
+	*scratch
 }
 
-// room is the memory of a runner that does not depend on its batch.
-type room struct {
+// scratch is the reused timelines and layer prices of runners that price one batch at a time.
+type scratch struct {
 	timeline, anew *schedule.Timeline // of a step, and of the same step with other times
 	whole          prices             // of the batch
 }
 
-func newRoom() *room { return &room{timeline: schedule.NewTimeline(), anew: schedule.NewTimeline()} }
+func newScratch() *scratch {
+	return &scratch{timeline: schedule.NewTimeline(), anew: schedule.NewTimeline()}
+}
 
 // Pricer prices batches of one profile under one schedule. It is faster than Price for several
 // batches, because it keeps values that they share. Goroutines do not share a Pricer.
@@ -39,7 +41,7 @@ type Pricer struct {
 // NewPricer returns a Pricer of a profile with options, whose batch does not count. It returns an error
 // if the schedule does not serve the model.
 func NewPricer(p *Profile, o Options) (*Pricer, error) {
-	o.shared = shared{mosts: mosts(p), room: newRoom(), bases: map[[schedule.Resources]bool]basis{}}
+	o.shared = shared{mosts: mosts(p), scratch: newScratch(), bases: map[[schedule.Resources]bool]basis{}}
 	return &Pricer{p, o}, o.quantizable()
 }
 

@@ -29,32 +29,32 @@ import (
 
 // Counts are the moves of one layer of one request in one step, over all its heads.
 type Counts struct {
-	Demand    int64 // blocks
-	Listed    int64 // entries of the lists among them
-	Misses    int64 // blocks, including prefetched ones
-	Runs      int64 // runs of adjacent missed blocks
-	Moved     int64 // entries
-	Resident  int64 // blocks after the step, with clusters entries
-	SSDMisses int64 // missed blocks that the tier below did not have
-	SSDMoved  int64 // entries
-	SSDRuns   int64
-	SSDReads  int64 // reads of whole extents, if a Layout is known
-	SSDBlocks int64 // blocks in them
-	Below     int64 // blocks resident in the tier below
-	Positions int64 // decoded positions of one head
-	SeqLen    int64 // tokens
-	Prompt    int64 // tokens of the prompt
+	Demand      int64 // blocks
+	Listed      int64 // entries of the lists among them
+	Fetched     int64 // blocks, including prefetched ones
+	FetchedRuns int64 // runs of adjacent fetched blocks
+	Moved       int64 // entries
+	Resident    int64 // blocks after the step, with clusters entries
+	SSDFetched  int64 // missed blocks that the tier below did not have
+	SSDMoved    int64 // entries
+	SSDRuns     int64
+	SSDReads    int64 // reads of whole extents, if a Layout is known
+	SSDBlocks   int64 // blocks in them
+	Below       int64 // blocks resident in the tier below
+	Positions   int64 // decoded positions of one head
+	SeqLen      int64 // tokens
+	Prompt      int64 // tokens of the prompt
 }
 
 // add adds the blocks, entries and reads of o, multiplied by times. It leaves lengths and positions.
 func (c *Counts) add(o *Counts, times int64) {
 	c.Demand += times * o.Demand
 	c.Listed += times * o.Listed
-	c.Misses += times * o.Misses
-	c.Runs += times * o.Runs
+	c.Fetched += times * o.Fetched
+	c.FetchedRuns += times * o.FetchedRuns
 	c.Moved += times * o.Moved
 	c.Resident += times * o.Resident
-	c.SSDMisses += times * o.SSDMisses
+	c.SSDFetched += times * o.SSDFetched
 	c.SSDMoved += times * o.SSDMoved
 	c.SSDRuns += times * o.SSDRuns
 	c.SSDReads += times * o.SSDReads
@@ -407,7 +407,7 @@ func (g *gatherer) add(r *replay.ProfileRow) error {
 	if m.Clusters != "" { // they have unequal sizes, and nothing is prefetched
 		prefetched = 0
 	}
-	c := Counts{Demand: int64(r.Demand), Listed: r.Listed, Misses: int64(r.Misses) + prefetched, Runs: int64(r.MissRuns) + prefetched, Moved: r.Moved, Resident: int64(r.Resident),
+	c := Counts{Demand: int64(r.Demand), Listed: r.Listed, Fetched: int64(r.Misses) + prefetched, FetchedRuns: int64(r.MissRuns) + prefetched, Moved: r.Moved, Resident: int64(r.Resident),
 		Positions: int64(r.Positions), SeqLen: int64(r.SeqLen), Prompt: int64(r.SeqLen - r.Step - 1)}
 	if g.placed != nil && r.Tier == 1 {
 		if n := len(r.MissedIndices); int(r.Misses) != n {
@@ -476,7 +476,7 @@ func (g *gatherer) layer(id string, layer int32, heads []int32) (sum []Counts, e
 			c.Positions, c.SeqLen, c.Prompt = max(c.Positions, o.Positions), max(c.SeqLen, o.SeqLen), max(c.Prompt, o.Prompt) // equal in all heads
 			if g.profile.Tiered {
 				b := &lower[i]
-				c.add(&Counts{SSDMisses: b.Misses, SSDMoved: b.Moved, SSDRuns: b.Runs, Below: b.Resident}, 1)
+				c.add(&Counts{SSDFetched: b.Fetched, SSDMoved: b.Moved, SSDRuns: b.FetchedRuns, Below: b.Resident}, 1)
 			}
 		}
 	}

@@ -26,7 +26,7 @@ func TestClusters(t *testing.T) {
 	fatal.If(t, err)
 	b := Batch{Profile: p}
 	s := b.sum([]share{{times: 1}}, 0, 0, &Scaling{Factor: 1, Heads: 1}, 0, 0)
-	if s.entries != 20+3 || s.Misses != 2 || s.Runs != 2 || s.Moved != 16 {
+	if s.entries != 20+3 || s.Fetched != 2 || s.FetchedRuns != 2 || s.Moved != 16 {
 		t.Errorf("%+v, expected 23 entries, 2 misses and 16 moved entries", s)
 	}
 	if clusters := s.residents(true); clusters != 10 {
@@ -57,8 +57,8 @@ func TestHeadsAddUp(t *testing.T) {
 	rows := []replay.ProfileRow{row(0, 0, 10, 4, 3, 8, 20), other, row(0, 1, 4, 2, 1, 3, 40), below, row(1, 0, 11, 2, 1, 6, 22), row(1, 1, 3, 1, 1, 2, 44)}
 	p, err := readProfile(t.Context(), writeRows(t, rows, `{"schema":3,"topk":12,"block_tokens":2,"shared_heads":1}`), Cell{"lru", "2x"})
 	fatal.If(t, err)
-	want := []Request{{ID: "r", Steps: [][]Counts{{{Demand: 21, Misses: 4 + 3, Runs: 3 + 2, Moved: 14, Resident: 42,
-		SSDMisses: 3, SSDMoved: 5, SSDRuns: 2, Below: 84, Positions: 1, SeqLen: 15, Prompt: 10}}}}}
+	want := []Request{{ID: "r", Steps: [][]Counts{{{Demand: 21, Fetched: 4 + 3, FetchedRuns: 3 + 2, Moved: 14, Resident: 42,
+		SSDFetched: 3, SSDMoved: 5, SSDRuns: 2, Below: 84, Positions: 1, SeqLen: 15, Prompt: 10}}}}}
 	if !reflect.DeepEqual(p.Requests, want) || p.Heads != 2 || !p.Tiered {
 		t.Errorf("%+v of %d heads, expected %+v", p.Requests, p.Heads, want)
 	}

@@ -47,7 +47,7 @@ func (p *RowPricer) shape(named string) *rowShape {
 		if p.shapes == nil {
 			p.shapes = map[string]*rowShape{}
 		}
-		s = &rowShape{p.Find(named), shared{room: newRoom(), bases: map[[schedule.Resources]bool]basis{}}}
+		s = &rowShape{p.Find(named), shared{scratch: newScratch(), bases: map[[schedule.Resources]bool]basis{}}}
 		p.shapes[named] = s
 	}
 	return s
@@ -88,7 +88,7 @@ func (p *RowPricer) Price(ctx context.Context, r *result.Row) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Operators == nil { // they replace those of the set
+	if o.Override == nil { // they replace those of the set
 		shape.operators = run.operators
 	}
 	return run.run()
@@ -118,7 +118,7 @@ func meanStep(r *result.Row, m *hardware.Model) (*Profile, *Scaling) {
 		SharedHeads: r.SharedHeads, StepTokens: 1}}
 	room := float64(r.PinnedPeakEntries)/shared - pinnedRoom(&meta) // of a head, without sinks and local window
 	meta.OutlierBlocks = max(0, int(room)/max(1, r.BlockTokens))
-	step := Counts{Demand: r.Demand, Misses: blocks, Runs: blocks, Moved: r.MovedEntries, Resident: r.ResidentPeak * r.Steps, Positions: 1}
+	step := Counts{Demand: r.Demand, Fetched: blocks, FetchedRuns: blocks, Moved: r.MovedEntries, Resident: r.ResidentPeak * r.Steps, Positions: 1}
 	return &Profile{
 		Meta:     meta,
 		Cell:     Cell{Policy: r.Policy},

@@ -50,7 +50,7 @@ func TestRowsAreTheMeanStep(t *testing.T) {
 	for _, steps := range p.Requests[0].Steps {
 		for _, c := range steps {
 			layers++
-			if c.Misses == 0 {
+			if c.Fetched == 0 {
 				empty++
 			}
 		}

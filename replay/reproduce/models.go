@@ -182,7 +182,7 @@ func (r Request) Profile(m *hardware.Model) (*pipeline.Profile, *pipeline.Scalin
 		heads = 1
 	}
 	block := max(1, r.Block)
-	counts := pipeline.Counts{Demand: r.Demand, Misses: r.Misses, Runs: r.Misses, Moved: r.Misses * block, Resident: r.Resident,
+	counts := pipeline.Counts{Demand: r.Demand, Fetched: r.Misses, FetchedRuns: r.Misses, Moved: r.Misses * block, Resident: r.Resident,
 		Positions: 1, SeqLen: r.Context, Prompt: r.Context}
 	p := &pipeline.Profile{Meta: replay.ProfileMeta{Setting: result.Setting{TopK: int(max(1, r.Demand/heads)), BlockTokens: int(r.Block)}},
 		Layers: []int32{0}, Heads: int(heads),

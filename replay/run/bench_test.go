@@ -106,7 +106,7 @@ func perRun(b *testing.B, f *trace.File, o Options) (demand int64) {
 
 func accesses(v demand.View) (n int64) {
 	var c demand.Change
-	for i := range v.Bounds().Rows {
+	for i := range v.Size().Rows {
 		v.Change(i, &c)
 		n += int64(c.Demand)
 	}

@@ -202,7 +202,7 @@ func (f *fingerprinter) passes(all []trial) {
 		if !f.spec.Entry.Traits.Windowed {
 			sizes = sizes[:0]
 			for _, more := range []int{0, 1, 5, 20} {
-				sizes = append(sizes, pass.Size(t.view.Bounds().MaxDemand+more))
+				sizes = append(sizes, pass.Size(t.view.Size().MaxDemand+more))
 			}
 		}
 		counts, err := w.Run(t.view, sizes, t.start)

@@ -203,7 +203,7 @@ func makeTrials() (all []trial) {
 	known := map[rows]bool{}
 	for i := range all {
 		t := &all[i]
-		r := rows{t.kind, t.key, t.view.Bounds().Windows}
+		r := rows{t.kind, t.key, t.view.Size().Windows}
 		t.again, known[r] = known[r], true
 	}
 	return all

@@ -77,7 +77,7 @@ func (p *plan) checkOutliers() error {
 	return nil
 }
 
-func (p *plan) checkPrefetch() error {
+func (p *plan) resolvePrefetch() error {
 	f := p.opt.Prefetch
 	switch {
 	case f.Source == setting.PrefetchNothing:
@@ -97,7 +97,7 @@ func (p *plan) checkPrefetch() error {
 
 func newPredictor() policies.Predictor { return new(echo.Predictor) }
 
-func (p *plan) checkClusters() error {
+func (p *plan) resolveClusters() error {
 	c := p.opt.Clusters
 	if c == nil {
 		return nil

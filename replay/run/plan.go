@@ -89,8 +89,17 @@ func (e *PlanError) Unwrap() error { return e.Err }
 // newPlan checks o against the trace.
 func newPlan(f *trace.File, o *Options) (*plan, error) {
 	p := &plan{file: f, meta: f.Meta(), opt: o, ranks: f.Meta().Order == trace.OrderRank}
-	steps := []func() error{o.check, p.checkTexts, p.resolveLists, p.resolveShape, p.selectStreams, p.shareHeads, p.resolveWarmup, p.checkCombination, p.findColumns, p.resolvePins, p.checkOutliers, p.checkClusters, p.checkPrefetch, p.shareCaches, p.checkTiers, p.checkAllocation, p.checkReallocation, p.applyAllocation, p.planCells, p.checkProfile}
-	for _, step := range steps {
+	for _, step := range []func() error{ // each may use the fields that earlier ones set
+		// lists and streams
+		o.check, p.checkTexts, p.resolveLists, p.resolveShape, p.selectStreams, p.shareHeads, p.resolveWarmup,
+		p.checkCombination, p.findColumns,
+		// pins and units
+		p.resolvePins, p.checkOutliers, p.resolveClusters,
+		// mechanisms
+		p.resolvePrefetch, p.shareCaches, p.checkTiers, p.checkAllocation, p.checkReallocation, p.applyAllocation,
+		// cells
+		p.planCells, p.checkProfile,
+	} {
 		if err := step(); err != nil {
 			return nil, &PlanError{f.Path(), err}
 		}

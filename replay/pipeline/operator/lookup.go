@@ -102,7 +102,7 @@ func (s *Lookup) Scans() bool { return s.scans }
 // lookup returns the seconds to look up a layer's demanded blocks on the GPU and on the host. The
 // host's threads work in parallel.
 func (r *Roofline) lookup(l *Load) (gpu, host float64) {
-	d := lookedUp{demand: l.Demand, missed: l.Missed, resident: l.Resident}
+	d := lookedUp{demand: l.Demand, missed: l.Fetched, resident: l.Resident}
 	if l.Caches > 0 {
 		d.each = l.Resident / l.Caches
 	}

@@ -9,7 +9,7 @@ import (
 func TestLookups(t *testing.T) {
 	machine, m := parts(t, "h100", "llama-3-8b")
 	latency, threads := float64(machine.Host.Latency.Value), 4.
-	load := &Load{Demand: 80, Missed: 20, Resident: 4 * 255, Caches: 4}
+	load := &Load{Demand: 80, Fetched: 20, Resident: 4 * 255, Caches: 4}
 	for name, want := range map[string]struct{ touches, bytes, gpu float64 }{
 		"":       {80, 0, 80 * 96},
 		"page":   {80, 0, 80 * 96},

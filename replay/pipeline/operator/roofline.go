@@ -133,11 +133,11 @@ func (r *Roofline) Layer(layer int, l *Load) (o Times, err error) {
 	o.Post = r.attending(out, l.Queries) + r.feedForward(layer, l.Queries, l.routed())
 	if stored, active := m.FFNParameters(layer); stored != active {
 		flop := 2 * routed(m) * float64(m.MoE.Active.Value) * l.routed()
-		o.Routed = r.computing(hardware.Weights{hardware.Experts: flop}, hardware.Weights{hardware.Experts: routed(m) * r.touched(l.routed())}) / o.Post
+		o.RoutedShare = r.computing(hardware.Weights{hardware.Experts: flop}, hardware.Weights{hardware.Experts: routed(m) * r.touched(l.routed())}) / o.Post
 		o.Dispatch, o.Combine = r.Exchange.Seconds(l.routed(), len(l.Chunks) > 0)
 	}
 	o.LookupGPU, o.LookupCPU = r.lookup(l)
-	o.Update = l.Missed * updateTouches * r.latency / float64(r.Threads)
+	o.Update = l.Fetched * updateTouches * r.latency / float64(r.Threads)
 	if l.Remade {
 		o.Recompute = r.at(2*m.KeyValueParameters()*l.Requests, r.speed(hardware.Attention), 0)
 	}

@@ -42,7 +42,7 @@ func TestDeepSeekFLOP(t *testing.T) {
 // and at 1 B/s with unlimited arithmetic.
 func TestOperatorsByHand(t *testing.T) {
 	machine, m := parts(t, "h100", "llama-3-8b")
-	load := &Load{Requests: 3, Queries: 6, Context: 3000, Scored: 6000, Demand: 512, Missed: 40, Attended: 1000, Bytes: 77, Remade: true}
+	load := &Load{Requests: 3, Queries: 6, Context: 3000, Scored: 6000, Demand: 512, Fetched: 40, Attended: 1000, Bytes: 77, Remade: true}
 	const q, kv, hidden, ffn = 32 * 128, 8 * 128, 4096, 14336
 	arithmetic := Times{Project: 2 * 6 * hidden * (q + 2*kv), Select: 6000 * 2 * q * 2 / 4, Attend: 2 * 1000 * q * 2, AttendAll: 2 * 6000 * q * 2,
 		Post: 2 * 6 * (q*hidden + 3*hidden*ffn), Recompute: 2 * 3 * hidden * 2 * kv, LookupCPU: 512. / 4, Update: 2 * 40. / 4}
@@ -175,7 +175,7 @@ func TestRoutedTokens(t *testing.T) {
 	roofline := NewRoofline(Config{Machine: machine, Model: m, Experts: 2})
 	for name, c := range map[string]Pricer{"roofline": roofline, "fitted": NewFitted(roofline, estimator)} {
 		post := func(queries, routed float64) float64 {
-			o, err := c.Layer(0, &Load{Requests: queries, Queries: queries, Routed: routed})
+			o, err := c.Layer(0, &Load{Requests: queries, Queries: queries, RoutedTokens: routed})
 			fatal.If(t, err)
 			return o.Post
 		}

@@ -83,7 +83,7 @@ func randomProfile(r *rand.Rand, requests, layers int) *pipeline.Profile {
 		for range 4 + r.IntN(4) {
 			for l := range q.Steps {
 				n, prompt := r.Int64N(200), 1000*int64(i+1)
-				q.Steps[l] = append(q.Steps[l], pipeline.Counts{Demand: 256, Misses: n, Runs: n/2 + n%2, Moved: n, Resident: 512 + n,
+				q.Steps[l] = append(q.Steps[l], pipeline.Counts{Demand: 256, Fetched: n, FetchedRuns: n/2 + n%2, Moved: n, Resident: 512 + n,
 					Positions: 1, SeqLen: prompt + int64(len(q.Steps[l])), Prompt: prompt})
 			}
 		}

@@ -176,7 +176,7 @@ func TestPlanNamesTheSLOOfAFasterBatch(t *testing.T) {
 	for most, want := range map[int]Binding{8: BindsBatch, 16: BindsThroughput, 24: BindsThroughput, 64: BindsSLO} {
 		o := planOptions(t, p, "gpu")
 		o.MaxBatch, o.SLO = most, 2.5e-3
-		o.Operators = func(usual operator.Pricer) operator.Pricer {
+		o.Override = func(usual operator.Pricer) operator.Pricer {
 			return stairs{usual, []float64{1, 9, 13}, []float64{1e-3, 2e-3, 3e-3}}
 		}
 		plan, err := Search(t.Context(), []*pipeline.Profile{p}, o)

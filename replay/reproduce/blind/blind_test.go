@@ -120,7 +120,7 @@ func TestSelected(t *testing.T) {
 	m.KVHeads.Value, m.Layers.Value, m.HeadDim.Value, m.Entry.Value, m.Context.Value = 4, 2, 128, 2048, 1<<20
 	p, _ := selected(reproduce.Row{"budget": 1024, "prompt": 61440}, m)
 	have := p.Requests[0].Steps[0][0]
-	want := pipeline.Counts{Demand: 512, Misses: 204, Runs: 204, Moved: 1632, Resident: 512,
+	want := pipeline.Counts{Demand: 512, Fetched: 204, FetchedRuns: 204, Moved: 1632, Resident: 512,
 		Positions: 1, SeqLen: 61440, Prompt: 61440}
 	if have != want || p.Meta.TopK != 128 || p.Meta.BlockTokens != 8 || p.Meta.Local != 32 || p.Meta.OutlierBlocks != 48 {
 		t.Errorf("%+v of %+v, expected %+v", have, p.Meta, want)

@@ -56,10 +56,10 @@ func pool(p *pipeline.Profile) *misses {
 		var layerMissed, layerDemand float64
 		for i := range p.Requests {
 			for t, c := range p.Requests[i].Steps[l] {
-				layerMissed += float64(c.Misses)
+				layerMissed += float64(c.Fetched)
 				layerDemand += float64(c.Demand)
 				if t < steps {
-					m.steps[t] += float64(c.Misses)
+					m.steps[t] += float64(c.Fetched)
 					byStep[t] += float64(c.Demand)
 				}
 			}

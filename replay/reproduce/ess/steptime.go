@@ -63,7 +63,7 @@ func (b *bench) price(x *setting) *pipeline.Result {
 	o.Batch, o.Positions, o.Accept = x.batch, x.mtp, x.accept
 	o.Scaling = reproduce.Must(pipeline.NewScaling(x.profile, b.model, "", 0))
 	o.Engine = b.Engine("none") // the fitted step includes it
-	o.Operators = func(usual operator.Pricer) operator.Pricer {
+	o.Override = func(usual operator.Pricer) operator.Pricer {
 		return b.operators(usual, x.computing, x.mtp, x.context)
 	}
 	return b.Price(x.profile, x.schedule, "", o)
@@ -78,7 +78,7 @@ func (b *bench) uneven(misses func(layer int) float64, context int) *pipeline.Pr
 	for i := range int32(b.model.Layers.Value) {
 		n := int64(math.Round(misses(int(i))))
 		p.Layers = append(p.Layers, i)
-		steps = append(steps, []pipeline.Counts{{Demand: k, Misses: n, Runs: n, Moved: n, Resident: k, Positions: 1,
+		steps = append(steps, []pipeline.Counts{{Demand: k, Fetched: n, FetchedRuns: n, Moved: n, Resident: k, Positions: 1,
 			SeqLen: int64(context), Prompt: int64(context)}})
 	}
 	p.Requests = []pipeline.Request{{ID: "even", Steps: steps}}

@@ -140,7 +140,7 @@ func (b *bench) prices(p *pipeline.Profile) (times []float64) {
 	for _, r := range p.Requests {
 		for _, layer := range r.Steps {
 			for _, c := range layer {
-				misses, ssdMisses, steps = misses+c.Misses, ssdMisses+c.SSDMisses, steps+1
+				misses, ssdMisses, steps = misses+c.Fetched, ssdMisses+c.SSDFetched, steps+1
 			}
 		}
 	}

@@ -59,7 +59,7 @@ func (b *bench) price(s setting, r rates) *pipeline.Result {
 	}
 	o := pipeline.Options{Machine: &m, Threads: 1, Kernels: kernel.None, Engine: b.Engine("none")}
 	if s.static {
-		o.Operators = func(usual operator.Pricer) operator.Pricer { return overheadOnly{usual, r.overhead} }
+		o.Override = func(usual operator.Pricer) operator.Pricer { return overheadOnly{usual, r.overhead} }
 	}
 	return b.decode(s, o)
 }
