@@ -40,7 +40,7 @@ type timeFlags struct {
 	machineNames        []string
 	shape               *hardware.Model
 	decoding            decodingFlags
-	storage             storageFlags
+	storage             ssdFlags
 }
 
 func timeCommand(known policies.Table) command {

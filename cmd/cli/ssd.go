@@ -12,8 +12,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// storageFlags describe how the SSD holds KV.
-type storageFlags struct {
+// ssdFlags describe how the SSD holds KV.
+type ssdFlags struct {
 	extent      int64
 	order, pack string
 	layout      *pipeline.Layout // nil if no flag is given
@@ -22,15 +22,15 @@ type storageFlags struct {
 // ssdOrders are the values of --ssd-order, by their Segments.
 var ssdOrders = []string{transfer.ByStream: "stream", transfer.ByLayer: "layer", transfer.ByToken: "token"}
 
-func (s *storageFlags) define(fl *flagSet) {
-	fl.Int64Var(&s.extent, "extent", 1, "read the SSD in whole extents of so many `BLOCKS`, adjacent ones at once")
+func (s *ssdFlags) define(fl *flagSet) {
+	fl.Int64Var(&s.extent, "extent", 1, "read the SSD in whole extents of `BLOCKS` blocks, adjacent ones at once")
 	fl.enum(&s.order, "ssd-order", ssdOrders[transfer.ByStream], "lay blocks out on the SSD by this `ORDER`: stream, layer or token", ssdOrders...)
 	fl.StringVar(&s.pack, "pack", "", "pack each stream on the SSD as the prompt windows of this `TRACE` suggest")
 	fl.positive("extent")
 }
 
 // set makes the layout that the flags describe.
-func (s *storageFlags) set(c *call) error {
+func (s *ssdFlags) set(c *call) error {
 	if !c.changed("extent") && !c.changed("ssd-order") && s.pack == "" {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (s *storageFlags) set(c *call) error {
 }
 
 // packer packs the streams of a profile by the windows of its trace.
-func (s *storageFlags) packer(ctx context.Context, m *replay.ProfileMeta) (pipeline.Packer, error) {
+func (s *ssdFlags) packer(ctx context.Context, m *replay.ProfileMeta) (pipeline.Packer, error) {
 	f, err := trace.Open(s.pack)
 	if err != nil {
 		return nil, err
