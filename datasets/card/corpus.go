@@ -351,11 +351,13 @@ var cells = [...]cellName{
 	{"lookahead", "2x"}, {"opt", "2x"},
 }
 
-// multiples are the cells of LRU at a multiple of K, with the multiple.
-var multiples = []struct {
+type multiple struct {
 	cell int
 	of   float64
-}{{0, 1.25}, {1, 1.5}, {2, 2}, {3, 3}, {4, 4}}
+}
+
+// multiples are the cells of LRU at a multiple of K, with the multiple.
+var multiples = []multiple{{0, 1.25}, {1, 1.5}, {2, 2}, {3, 3}, {4, 4}}
 
 const (
 	lru2, lru3, lruESS, look2 = 2, 3, 5, 6

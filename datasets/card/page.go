@@ -144,10 +144,11 @@ func orNone(s string) string { return cmp.Or(s, "not stated") }
 
 // Metadata returns the metadata of the traces, by part if they differ.
 func (c *corpus) Metadata() string {
-	fields := []struct {
+	type field struct {
 		name string
 		of   func(*trace.Meta) string
-	}{
+	}
+	fields := []field{
 		{"model", func(m *trace.Meta) string { return m.Model }},
 		{"weights", func(m *trace.Meta) string { return noteOf(m, "weights") }},
 		{"decoding", func(m *trace.Meta) string { return m.Decoding }},
@@ -163,10 +164,7 @@ func (c *corpus) Metadata() string {
 		{"libraries", librariesOf},
 		{"licence of the traces", func(m *trace.Meta) string { return m.Licence }},
 	}
-	var rows [][]string
-	for _, f := range fields {
-		rows = append(rows, []string{f.name, c.differing(f.of)})
-	}
+	rows := slice.Map(fields, func(f field) []string { return []string{f.name, c.differing(f.of)} })
 	return markdown(2, []string{"", ""}, rows)
 }
 
@@ -246,10 +244,9 @@ func (s *stream) budget() float64 {
 
 // Files returns the table of the traces with their digests.
 func (c *corpus) Files() string {
-	var rows [][]string
-	for _, s := range c.sources {
-		rows = append(rows, []string{code(s.name), orNone(s.selector), humanize.Comma(s.bytes), code(s.digest)})
-	}
+	rows := slice.Map(c.sources, func(s *source) []string {
+		return []string{code(s.name), orNone(s.selector), humanize.Comma(s.bytes), code(s.digest)}
+	})
 	return markdown(4, []string{"file", "selector", "bytes", "digest of the content"}, rows)
 }
 
@@ -385,11 +382,8 @@ func (c *corpus) Hits() string {
 		header = append(header, "LRU "+strings.TrimSuffix(cells[m.cell].capacity, "x")+" × K")
 	}
 	header = append(header, "LRU 0.2 of the prompt", "lookahead 2 × K", "optimum 2 × K")
-	return c.bySet(header, func(f *facts) (row []string) {
-		for cell := range cells {
-			row = append(row, percent(f.hits(cell)))
-		}
-		return row
+	return c.bySet(header, func(f *facts) []string {
+		return slice.Map(slice.Indices(len(cells)), func(cell int) string { return percent(f.hits(cell)) })
 	})
 }
 

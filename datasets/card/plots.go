@@ -77,11 +77,7 @@ func (c *corpus) plots() (map[string][]byte, error) {
 
 // byLayer returns a line of a figure over layers.
 func byLayer(name string, layers []group[int32], of func(*facts) float64) figure.Line {
-	l := figure.Line{Name: name}
-	for i := range layers {
-		l.Points = append(l.Points, figure.At(float64(layers[i].key), of(&layers[i].facts)))
-	}
-	return l
+	return figure.Line{Name: name, Points: slice.Map(layers, func(l group[int32]) figure.Point { return figure.At(float64(l.key), of(&l.facts)) })}
 }
 
 // layerTicks returns ticks at the set's layers, at every fifth if there are many.
@@ -125,9 +121,8 @@ func (x *set) lruLayers() titled {
 func (c *corpus) eachFile(points func(x *set, f *facts) []figure.Point) (lines []figure.Line) {
 	for _, x := range c.sets {
 		file := func(s *stream) string { return strings.TrimSuffix(s.source.name, ".parquet") }
-		files := groups(x.streams, file, strings.Compare)
-		for i := range files {
-			lines = append(lines, figure.Line{Name: files[i].key, Points: points(x, &files[i].facts)})
+		for _, g := range groups(x.streams, file, strings.Compare) {
+			lines = append(lines, figure.Line{Name: g.key, Points: points(x, &g.facts)})
 		}
 	}
 	return lines
@@ -135,14 +130,9 @@ func (c *corpus) eachFile(points func(x *set, f *facts) []figure.Point) (lines [
 
 func (c *corpus) lruCapacity() titled {
 	l := figure.Lines{X: "capacity of a stream ÷ K (log scale)", Y: "hits ÷ demand", LogX: true, Share: true}
-	for _, m := range multiples {
-		l.Ticks = append(l.Ticks, m.of)
-	}
-	l.Lines = c.eachFile(func(_ *set, f *facts) (points []figure.Point) {
-		for _, m := range multiples {
-			points = append(points, figure.At(m.of, f.hits(m.cell)))
-		}
-		return points
+	l.Ticks = slice.Map(multiples, func(m multiple) float64 { return m.of })
+	l.Lines = c.eachFile(func(_ *set, f *facts) []figure.Point {
+		return slice.Map(multiples, func(m multiple) figure.Point { return figure.At(m.of, f.hits(m.cell)) })
 	})
 	return ofLines("Hit rate of LRU over capacity", l)
 }
@@ -167,9 +157,7 @@ func (c *corpus) nextTopK() titled {
 
 func (c *corpus) workingSets() titled {
 	l := figure.Lines{X: "consecutive steps (log scale)", Y: "distinct blocks ÷ demand of a step", LogX: true}
-	for _, w := range locality.Windows {
-		l.Ticks = append(l.Ticks, float64(w))
-	}
+	l.Ticks = slice.Map(locality.Windows[:], func(w int) float64 { return float64(w) })
 	l.Lines = c.eachFile(func(_ *set, f *facts) (points []figure.Point) {
 		for w, steps := range locality.Windows {
 			points = append(points, figure.At(float64(steps), f.workingSet(w)))
@@ -183,11 +171,8 @@ func (c *corpus) reentryGaps() titled {
 	l := figure.Lines{X: "n (log scale)", Y: "share of the demand", LogX: true, Share: true, Ticks: []float64{1, 2, 4, 8, 16, 32, 64}}
 	for _, x := range c.sets {
 		f := x.all()
-		line := figure.Line{Name: x.name}
-		for _, n := range []int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64} {
-			line.Points = append(line.Points, figure.At(float64(n), f.keptFor(n)))
-		}
-		l.Lines = append(l.Lines, line)
+		l.Lines = append(l.Lines, figure.Line{Name: x.name, Points: slice.Map([]int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64},
+			func(n int) figure.Point { return figure.At(float64(n), f.keptFor(n)) })})
 	}
 	return ofLines("Demand that one of the last n steps demanded", l)
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Row is a row of v1.
@@ -166,8 +168,10 @@ type Question struct {
 	record
 }
 
+type domain struct{ task, domain string }
+
 // domains of v2 by task.
-var domains = []struct{ task, domain string }{
+var domains = []domain{
 	{"single_document_qa", "Single-Document QA"},
 	{"multi_document_qa", "Multi-Document QA"},
 	{"long_in_context_learning", "Long In-context Learning"},
@@ -183,12 +187,7 @@ var (
 )
 
 // DomainTasks returns the tasks of v2, one per domain.
-func DomainTasks() (names []string) {
-	for _, d := range domains {
-		names = append(names, d.task)
-	}
-	return names
-}
+func DomainTasks() []string { return slice.Map(domains, func(d domain) string { return d.task }) }
 
 // Fill puts the question into v2's prompt, one placeholder after the other as pred.py does. A
 // placeholder in a text that was inserted before is filled too.
@@ -210,12 +209,11 @@ func strip(s string) string {
 
 // task returns the task of the question's domain, "" if there is none.
 func (q *Question) task() string {
-	for _, d := range domains {
-		if d.domain == q.Domain {
-			return d.task
-		}
+	i := slices.IndexFunc(domains, func(d domain) bool { return d.domain == q.Domain })
+	if i < 0 {
+		return ""
 	}
-	return ""
+	return domains[i].task
 }
 
 func parseQuestion(text []byte) (*Question, error) {

@@ -3,6 +3,7 @@ package allocate
 import (
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/policies"
 )
 
@@ -48,10 +49,7 @@ var perLayer = Method{
 
 func solveLayer(p *Problem, memory int64) *Result {
 	runs := p.layers()
-	merged := &Problem{Family: p.Family, Unit: p.Unit}
-	for _, run := range runs {
-		merged.Curves = append(merged.Curves, merge(p.Curves[run[0]:run[1]]))
-	}
+	merged := &Problem{p.Family, p.Unit, slice.Map(runs, func(run [2]int) Curve { return merge(p.Curves[run[0]:run[1]]) })}
 	var sizes []int
 	for i, size := range solveGreedy(merged, memory).Sizes {
 		sizes = append(sizes, slices.Repeat([]int{size}, runs[i][1]-runs[i][0])...)

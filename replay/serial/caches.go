@@ -2,6 +2,7 @@ package serial
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/hashicorp/golang-lru/arc/v2"
@@ -48,14 +49,7 @@ var caches = map[string]func(blocks int, options string) (cache, error){
 }
 
 // Policies returns the names of the policies that have a per-access cache.
-func Policies() []string {
-	names := make([]string, 0, len(caches))
-	for name := range caches {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func Policies() []string { return slices.Sorted(maps.Keys(caches)) }
 
 func lru() []policies.Spec {
 	spec, err := all.Table().Parse("lru")

@@ -524,9 +524,7 @@ func (c *comparison) bounds() (unit, least, most int, err error) {
 
 // describeTraces fills in the facts that follow from the traces alone.
 func (c *comparison) describeTraces() {
-	for _, f := range c.traces {
-		c.row.Traces = append(c.row.Traces, filepath.Base(f.Path()))
-	}
+	c.row.Traces = slice.Map(c.traces, func(f *trace.File) string { return filepath.Base(f.Path()) })
 	c.row.Recall, c.row.Mass = c.meanNote("exact.recall"), c.meanNote("exact.mass")
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kvreplay/kvreplay/internal/optional"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/allocate"
@@ -73,9 +74,7 @@ func (c *comparison) able(f *trace.File) error {
 // policies without one.
 func (c *comparison) measure(ctx context.Context, o pipeline.Options, capacities []string) (all []*measured, err error) {
 	profiles := make([][]*pipeline.Profile, len(capacities))
-	for range capacities {
-		all = append(all, new(measured))
-	}
+	all = slice.Map(capacities, func(string) *measured { return new(measured) })
 	for n, f := range c.traces {
 		runs, err := c.replays(n, capacities)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"runtime"
 	"slices"
@@ -187,14 +188,7 @@ func strictly(text []byte, v any) error {
 }
 
 // AblationNames returns the names of the variants, sorted.
-func (s *System) AblationNames() []string {
-	var list []string
-	for name := range s.Ablations {
-		list = append(list, name)
-	}
-	slices.Sort(list)
-	return list
-}
+func (s *System) AblationNames() []string { return slices.Sorted(maps.Keys(s.Ablations)) }
 
 // Ablation returns the system with the keys of an ablation in the place of its own.
 func (s *System) Ablation(name string) (*System, error) {
