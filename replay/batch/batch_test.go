@@ -128,7 +128,7 @@ func FuzzDecode(f *testing.F) {
 
 func FuzzDecodePack(f *testing.F) {
 	const name = "shard-000000.jsonl.zst"
-	p := &pack{packHeader: packHeader{Schema: Schema}, counts: []partCounts{{Counts: &replay.Checkpoint{Chunks: []int{0, 1}}}}}
+	p := &pack{packHeader: packHeader{Schema: Schema}, counts: map[int]*replay.Checkpoint{0: {Chunks: []int{0, 1}}}}
 	packed, err := encodePack(name, p)
 	fatal.If(f, err)
 	f.Add(packed, true)
@@ -170,7 +170,7 @@ func TestDifferentCounts(t *testing.T) {
 	if err := w.finish(); err != nil {
 		t.Errorf("equal counts: %v", err)
 	}
-	w.pack.counts[0].Counts.Tallies[0].Counts.Misses++
+	w.pack.counts[0].Tallies[0].Counts.Misses++
 	if err := w.finish(); err == nil || !strings.Contains(err.Error(), "computes wrongly") {
 		t.Errorf("different counts: %v", err)
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -75,12 +77,12 @@ func (b *Batch) Merge(ctx context.Context, m Merging) error {
 			stop()
 			return cmp.Or(g.Wait(), fmt.Errorf("nothing more is merged: %w", err))
 		}
-		for _, c := range pack.counts {
-			t := s.Parts[c.Part].Trace
+		for _, part := range slices.Sorted(maps.Keys(pack.counts)) {
+			t := s.Parts[part].Trace
 			if pools[t] == nil {
 				pools[t] = new(replay.Checkpoint)
 			}
-			if err := pools[t].Add(c.Counts); err != nil {
+			if err := pools[t].Add(pack.counts[part]); err != nil {
 				stop()
 				return cmp.Or(g.Wait(), fmt.Errorf("pack of shard %d: %w", i, err))
 			}

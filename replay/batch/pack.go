@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -18,7 +20,7 @@ import (
 // pack is the content of a pack: the counts of an attempt at a shard.
 type pack struct {
 	packHeader
-	counts []partCounts
+	counts map[int]*replay.Checkpoint // by part of the shard
 }
 
 // packHeader is the first line of a pack.
@@ -36,7 +38,7 @@ type packHeader struct {
 	Parts    int       `json:"parts"` // number of lines that follow
 }
 
-// partCounts are the counts of a part.
+// partCounts is a line of a pack: the counts of a part.
 type partCounts struct {
 	Part   int                `json:"part"`
 	Counts *replay.Checkpoint `json:"counts"`
@@ -66,8 +68,8 @@ func encodePack(name string, p *pack) ([]byte, error) {
 	if err := line.Encode(p.packHeader); err != nil {
 		return nil, err
 	}
-	for _, c := range p.counts {
-		if err := line.Encode(c); err != nil {
+	for _, part := range slices.Sorted(maps.Keys(p.counts)) {
+		if err := line.Encode(partCounts{part, p.counts[part]}); err != nil {
 			return nil, err
 		}
 	}
@@ -87,7 +89,7 @@ func decodePack(name string, packed []byte) (*pack, error) {
 	if !ok {
 		return nil, errors.New("is damaged: its SHA-256 is not the one that it states")
 	}
-	p, line := new(pack), json.NewDecoder(bytes.NewReader(text))
+	p, line := &pack{counts: map[int]*replay.Checkpoint{}}, json.NewDecoder(bytes.NewReader(text))
 	if err := line.Decode(&p.packHeader); err != nil {
 		return nil, err
 	}
@@ -96,10 +98,10 @@ func decodePack(name string, packed []byte) (*pack, error) {
 		if err := line.Decode(&c); err != nil {
 			return nil, err
 		}
-		if c.Counts == nil {
-			return nil, errors.New("has a part without counts")
+		if c.Counts == nil || p.counts[c.Part] != nil {
+			return nil, fmt.Errorf("has no counts of part %d, or two", c.Part)
 		}
-		p.counts = append(p.counts, c)
+		p.counts[c.Part] = c.Counts
 	}
 	return p, nil
 }
@@ -131,13 +133,13 @@ func (b *Batch) readPack(at place, name string, shard int) (*pack, error) {
 // checkParts checks that the counts are of chunks of the shard's parts.
 func (b *Batch) checkParts(p *pack, shard int) error {
 	parts := b.Shards[shard].Parts
-	for i, c := range p.counts {
-		if c.Part < 0 || c.Part >= len(parts) || i > 0 && c.Part <= p.counts[i-1].Part {
-			return fmt.Errorf("has a part %d of %d", c.Part, len(parts))
+	for part, counts := range p.counts {
+		if part < 0 || part >= len(parts) {
+			return fmt.Errorf("has a part %d of %d", part, len(parts))
 		}
-		for n, u := range c.Counts.Chunks {
-			if u < parts[c.Part].From || u >= parts[c.Part].To || n > 0 && u <= c.Counts.Chunks[n-1] {
-				return fmt.Errorf("has chunk %d in part %d", u, c.Part)
+		for n, u := range counts.Chunks {
+			if u < parts[part].From || u >= parts[part].To || n > 0 && u <= counts.Chunks[n-1] {
+				return fmt.Errorf("has chunk %d in part %d", u, part)
 			}
 		}
 	}
@@ -146,7 +148,10 @@ func (b *Batch) checkParts(p *pack, shard int) error {
 
 // chunks returns the number of counted chunks.
 func (p *pack) chunks() (n int) {
-	return slice.Sum(p.counts, func(c partCounts) int { return len(c.Counts.Chunks) })
+	for _, counts := range p.counts {
+		n += len(counts.Chunks)
+	}
+	return n
 }
 
 // chunks returns the number of chunks of a shard.

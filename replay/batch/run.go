@@ -87,7 +87,7 @@ type attempt struct {
 
 // newAttempt returns the attempt with the counts of an earlier one. earlier is nil if there are none.
 func (b *Batch) newAttempt(a Attempt, at place, earlier *pack) *attempt {
-	w := &attempt{Attempt: a, batch: b, at: at, begun: time.Now()}
+	w := &attempt{Attempt: a, batch: b, at: at, pack: pack{counts: map[int]*replay.Checkpoint{}}, begun: time.Now()}
 	if earlier != nil {
 		w.pack = *earlier
 	}
@@ -101,7 +101,7 @@ func (b *Batch) newAttempt(a Attempt, at place, earlier *pack) *attempt {
 // count counts the chunks of a part that remain.
 func (w *attempt) count(ctx context.Context, part int) error {
 	p := w.batch.Shards[w.Shard].Parts[part]
-	before := w.counted(part)
+	before := w.pack.counts[part]
 	if before != nil && len(before.Chunks) == p.To-p.From {
 		return nil
 	}
@@ -115,38 +115,16 @@ func (w *attempt) count(ctx context.Context, part int) error {
 	defer f.Close()
 	counts, err := job.Count(ctx, replay.Counting{From: p.From, To: p.To, Begun: before, Every: cmp.Or(w.Every, DefaultCheckpoint),
 		Save: func(c *replay.Checkpoint) error {
-			w.set(part, c)
+			w.pack.counts[part] = c
 			return w.save()
 		}})
 	if counts != nil && len(counts.Chunks) > 0 {
-		w.set(part, counts)
+		w.pack.counts[part] = counts
 	}
 	if err != nil {
 		return cmp.Or(w.save(), err)
 	}
 	return nil
-}
-
-// counted returns the counts of a part so far, or nil.
-func (w *attempt) counted(part int) *replay.Checkpoint {
-	for _, c := range w.pack.counts {
-		if c.Part == part {
-			return c.Counts
-		}
-	}
-	return nil
-}
-
-// set replaces the counts of a part.
-func (w *attempt) set(part int, counts *replay.Checkpoint) {
-	at := 0
-	for at < len(w.pack.counts) && w.pack.counts[at].Part < part {
-		at++
-	}
-	if at == len(w.pack.counts) || w.pack.counts[at].Part != part {
-		w.pack.counts = append(w.pack.counts[:at:at], append([]partCounts{{Part: part}}, w.pack.counts[at:]...)...)
-	}
-	w.pack.counts[at].Counts = counts
 }
 
 // save writes the counts so far, unless another attempt has finished the shard.
