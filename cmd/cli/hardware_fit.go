@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/bom"
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/slice"
@@ -137,6 +138,9 @@ func (f *curveFlags) fitFile(c *call, h *hardwareFlags) error {
 		return err
 	}
 	data, err := files.Read(c.Context(), c.args[0])
+	if err == nil {
+		data, err = bom.Bytes(data)
+	}
 	if err != nil {
 		return fmt.Errorf("points: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 
 // isKernels reports whether a CSV text has the header of kernel measurements.
 func isKernels(data []byte) bool {
-	for line := range bytes.Lines(bytes.TrimPrefix(data, []byte("\ufeff"))) {
+	for line := range bytes.Lines(data) {
 		if !bytes.HasPrefix(line, []byte("#")) {
 			return bytes.HasPrefix(line, []byte(kernel.Header[0]+","))
 		}

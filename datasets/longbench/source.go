@@ -15,8 +15,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/datasets/bom"
 	"github.com/kvreplay/kvreplay/datasets/prompts"
+	"github.com/kvreplay/kvreplay/internal/bom"
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/gunzip"
 	"github.com/kvreplay/kvreplay/internal/names"

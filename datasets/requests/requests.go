@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kvreplay/kvreplay/datasets/bom"
+	"github.com/kvreplay/kvreplay/internal/bom"
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/gunzip"
 )

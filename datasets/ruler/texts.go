@@ -17,8 +17,8 @@ import (
 
 	"github.com/andybalholm/brotli"
 
-	"github.com/kvreplay/kvreplay/datasets/bom"
 	"github.com/kvreplay/kvreplay/datasets/prompts"
+	"github.com/kvreplay/kvreplay/internal/bom"
 	"github.com/kvreplay/kvreplay/internal/files"
 )
 

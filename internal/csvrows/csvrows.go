@@ -12,23 +12,13 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/kvreplay/kvreplay/internal/bom"
 )
 
-// mark is the byte order mark that spreadsheets write before the first byte of UTF-8.
-const mark = "\ufeff"
-
-// SkipMark returns r without a byte order mark at its beginning.
-func SkipMark(r io.Reader) io.Reader {
-	buffered := bufio.NewReader(r)
-	if begin, _ := buffered.Peek(len(mark)); string(begin) == mark {
-		_, _ = buffered.Discard(len(mark)) // they were peeked
-	}
-	return buffered
-}
-
 // Read reads the header, which has to be columns, and then a value from each record, at least one.
-// parse makes a value of a record and the number of its line. Lines that begin with # are ignored.
-// Errors name the file and the line.
+// parse makes a value of a record and the number of its line. Lines that begin with # are ignored, and
+// so is a byte order mark. Errors name the file and the line.
 func Read[T any](r io.Reader, name string, columns []string, parse func(record []string, line int) (T, error)) ([]T, error) {
 	expected := "the columns " + strings.Join(columns, ",")
 	return ReadBy(r, name, expected, func(header []string) (func(record []string, line int) (T, error), error) {
@@ -42,7 +32,7 @@ func Read[T any](r io.Reader, name string, columns []string, parse func(record [
 // ReadBy is Read for files whose header decides how to parse the records. expected describes the
 // header in errors.
 func ReadBy[T any](r io.Reader, name, expected string, parser func(header []string) (func(record []string, line int) (T, error), error)) (all []T, err error) {
-	buffered := bufio.NewReader(r)
+	buffered := bufio.NewReader(bom.Reader(r))
 	if begin, _ := buffered.Peek(beginning); !isText(begin) {
 		return nil, fmt.Errorf("%s is not a CSV file: name a text file with %s", name, expected)
 	}

@@ -35,7 +35,7 @@ const mostCount = 1 << 20
 // ReadCSV reads measurements: the header, then one line each. Lines that begin with # are ignored.
 // Errors name file and line.
 func ReadCSV(r io.Reader, name string) ([]Measurement, error) {
-	return csvrows.Read(csvrows.SkipMark(r), name, Header, parse)
+	return csvrows.Read(r, name, Header, parse)
 }
 
 // parse reads a line.

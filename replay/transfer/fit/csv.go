@@ -35,7 +35,7 @@ type Group struct {
 // of payload. Lines that begin with # are ignored. Errors name file and line.
 func ReadCSV(r io.Reader, name string) (groups []Group, err error) {
 	const expected = "a header with block_bytes, blocks and seconds or bytes_per_second"
-	_, err = csvrows.ReadBy(csvrows.SkipMark(r), name, expected, func(header []string) (func([]string, int) (Point, error), error) {
+	_, err = csvrows.ReadBy(r, name, expected, func(header []string) (func([]string, int) (Point, error), error) {
 		t, err := newReading(header)
 		return func(record []string, line int) (Point, error) {
 			p, err := t.point(record)
