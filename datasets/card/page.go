@@ -18,6 +18,7 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/catalogue"
 	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/trace"
 	"github.com/kvreplay/kvreplay/trace/derive"
@@ -267,7 +268,7 @@ func (c *corpus) Sources() string {
 		rows = append(rows, []string{cell(strings.Join(t, ", ")), s.licence, s.origin}) // those of the catalogue may be links
 	}
 	slices.SortFunc(rows, slices.Compare)
-	return table(3, []string{"tasks", "licence of the prompts", "origin"}, rows)
+	return raw(3, []string{"tasks", "licence of the prompts", "origin"}, rows)
 }
 
 // Making returns how the traces were made, if the capture of this repository made all of them.
@@ -624,39 +625,23 @@ func cell(s string) string {
 		inside, after, _ := strings.Cut(rest, codeEnds)
 		text += printable.Code(inside) + cell(after)
 	}
-	return strings.ReplaceAll(text, "|", `\|`)
+	return text
 }
 
 // markdown returns a table of texts, empty if there are no rows. Columns from the given one on are
 // numbers and right aligned.
 func markdown(numbers int, header []string, rows [][]string) string {
-	for _, r := range rows {
-		for i, c := range r {
-			r[i] = cell(c)
-		}
-	}
-	return table(numbers, header, rows)
+	return raw(numbers, header, slice.Map(rows, func(cells []string) []string { return slice.Map(cells, cell) }))
 }
 
-// table is markdown for cells that are already Markdown.
-func table(numbers int, header []string, rows [][]string) string {
+// raw is markdown for cells that are already Markdown.
+func raw(numbers int, header []string, rows [][]string) string {
 	if len(rows) == 0 {
 		return ""
 	}
-	var b strings.Builder
-	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
-	line(header)
-	var rule []string
-	for i := range header {
-		if i >= numbers {
-			rule = append(rule, "---:")
-		} else {
-			rule = append(rule, "---")
-		}
-	}
-	line(rule)
+	t := table.New(header...).RightFrom(numbers)
 	for _, r := range rows {
-		line(r)
+		t.AddTexts(r)
 	}
-	return b.String()
+	return t.RawMarkdown()
 }
