@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/storage"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/trace"
@@ -34,23 +35,7 @@ type traces struct {
 func openTraces(ctx context.Context, paths []string, wanted map[string]bool) (*traces, error) {
 	ts := &traces{open: map[string]*trace.File{}, broken: map[string]error{}, named: map[string]string{}, names: map[string][]string{}}
 	for _, path := range paths {
-		if storage.IsURL(path) {
-			if err := ts.addURL(ctx, path, wanted); err != nil {
-				ts.close()
-				return nil, err
-			}
-			continue
-		}
-		info, err := os.Stat(path)
-		switch {
-		case err != nil:
-			err = fmt.Errorf("find traces: %w", err)
-		case info.IsDir():
-			err = ts.addFolder(ctx, path, wanted)
-		default:
-			err = ts.add(ctx, path, wanted)
-		}
-		if err != nil {
+		if err := ts.addAll(ctx, path, wanted); err != nil {
 			ts.close()
 			return nil, err
 		}
@@ -58,59 +43,53 @@ func openTraces(ctx context.Context, paths []string, wanted map[string]bool) (*t
 	return ts, nil
 }
 
-func (ts *traces) addFolder(ctx context.Context, dir string, wanted map[string]bool) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
+// addAll adds the trace at a path, or those of a folder.
+func (ts *traces) addAll(ctx context.Context, path string, wanted map[string]bool) error {
+	found, isFolder, err := tracesIn(ctx, path)
+	switch {
+	case err != nil:
 		return fmt.Errorf("find traces: %w", err)
+	case !isFolder:
+		return ts.add(ctx, path, wanted)
 	}
-	for _, e := range entries {
-		if e.IsDir() || filepath.Ext(e.Name()) != traceExt {
-			continue
-		}
-		if ctx.Err() != nil {
+	for _, name := range found {
+		err := ts.add(ctx, name, wanted)
+		switch {
+		case ctx.Err() != nil:
 			return ctx.Err()
-		}
-		if err := ts.addFound(ctx, filepath.Join(dir, e.Name()), wanted); err != nil {
-			return err
+		case unread(err):
+			return fmt.Errorf("find traces: %w", err)
+		case err != nil:
+			ts.skipped = append(ts.skipped, err.Error())
 		}
 	}
 	return nil
 }
 
-// addFound adds a file that the user did not name. It skips one that is not a valid trace.
-func (ts *traces) addFound(ctx context.Context, path string, wanted map[string]bool) error {
-	err := ts.add(ctx, path, wanted)
-	if unread(err) {
-		return fmt.Errorf("find traces: %w", err)
+// tracesIn returns the names that end in .parquet directly in a folder or below a prefix of an object
+// store. isFolder is false for the path of a file or an object.
+func tracesIn(ctx context.Context, at string) (found []string, isFolder bool, err error) {
+	if !storage.IsURL(at) {
+		if info, err := os.Stat(at); err != nil || !info.IsDir() {
+			return nil, false, err
+		}
+		found, err = files.Ending(at, traceExt)
+		return found, true, err
 	}
+	if path.Ext(at) == traceExt {
+		return nil, false, nil
+	}
+	store, err := storage.At(at)
 	if err != nil {
-		ts.skipped = append(ts.skipped, err.Error())
-	}
-	return nil
-}
-
-// addURL adds an object whose name ends in .parquet, or all such objects directly below a prefix.
-func (ts *traces) addURL(ctx context.Context, url string, wanted map[string]bool) error {
-	if path.Ext(url) == traceExt {
-		return ts.add(ctx, url, wanted)
-	}
-	store, err := storage.At(url)
-	if err != nil {
-		return fmt.Errorf("find traces: %w", err)
+		return nil, true, err
 	}
 	list, err := store.List(ctx, "")
-	if err != nil {
-		return fmt.Errorf("find traces: %w", err)
-	}
 	for _, o := range list {
-		if path.Ext(o.Name) != traceExt || strings.Contains(o.Name, "/") {
-			continue
-		}
-		if err := ts.addFound(ctx, strings.TrimSuffix(url, "/")+"/"+o.Name, wanted); err != nil {
-			return err
+		if path.Ext(o.Name) == traceExt && !strings.Contains(o.Name, "/") {
+			found = append(found, strings.TrimSuffix(at, "/")+"/"+o.Name)
 		}
 	}
-	return nil
+	return found, true, err
 }
 
 // unread reports whether an error is about reading a file and not about its content.
