@@ -193,9 +193,8 @@ func (c *comparison) serve(traces []*trace.File) (err error) {
 		if *part.text == "" {
 			continue
 		}
-		said := fmt.Sprintf(part.instead, *part.text)
+		c.approximate(part.instead, *part.text)
 		*part.text, c.system = "", &plain
-		c.row.Approximates = append(c.row.Approximates, said)
 		if again, e := c.choose(traces); e == nil {
 			c.traces = again
 			return nil
@@ -234,51 +233,41 @@ func (c *comparison) choose(traces []*trace.File) ([]*trace.File, error) {
 		if i > 0 && !published(want.Lists, c.Table) { // it may be a slip of the pen
 			return nil, unable("no trace has lists of %s, which no bundled system uses either: add one, or name another selector", want.Lists)
 		}
-		groups := map[string][]*trace.File{}
-		var order []string
 		var why error
-		for _, f := range traces {
-			if !fits(f) {
-				continue
-			}
-			if err := c.able(f); err != nil {
-				why = err
-				continue
-			}
-			key := shape(f)
-			if groups[key] == nil {
-				order = append(order, key)
-			}
-			groups[key] = append(groups[key], f)
-		}
-		if len(order) > 0 {
-			best := order[0]
-			for _, key := range order[1:] {
-				a, b := c.recorded.count(groups[key]), c.recorded.count(groups[best])
-				if a > b || a == b && streams(groups[key]) > streams(groups[best]) {
-					best = key
-				}
-			}
-			chosen := groups[best]
-			delete(groups, best)
-			if len(groups) > 0 {
-				others := slices.Concat(slices.Collect(maps.Values(groups))...)
-				slices.SortFunc(others, func(a, b *trace.File) int { return strings.Compare(a.Path(), b.Path()) })
-				c.row.Approximates = append(c.row.Approximates, fmt.Sprintf("no %s: other K, blocks, layers or heads than the replayed traces", fileNames(others)))
-			}
-			if c.recorded.count(chosen) < c.recorded.most {
-				c.row.Approximates = append(c.row.Approximates, fmt.Sprintf("other requests than most systems (%s), because only their traces serve it", fileNames(chosen)))
-			}
-			if !match(chosen[0]) && want.Lists != "exact" {
-				c.row.Approximates = append(c.row.Approximates, fmt.Sprintf("lists of the exact Top-K, because no trace has those of %s", want.Lists))
-			}
-			return chosen, nil
-		}
-		if why != nil {
+		able := slice.Filter(slice.Filter(traces, fits), func(f *trace.File) bool {
+			err := c.able(f)
+			why = cmp.Or(err, why)
+			return err == nil
+		})
+		switch {
+		case able == nil && why != nil:
 			return nil, unable("no trace serves it: %v", why)
+		case able == nil:
+			continue
 		}
+		groups := slice.Group(able, func(f **trace.File) string { return shape(*f) })
+		chosen := slices.MaxFunc(groups, func(a, b []*trace.File) int {
+			return cmp.Or(c.recorded.count(a)-c.recorded.count(b), streams(a)-streams(b))
+		})
+		others := slices.DeleteFunc(able, func(f *trace.File) bool { return slices.Contains(chosen, f) })
+		slices.SortFunc(others, func(a, b *trace.File) int { return strings.Compare(a.Path(), b.Path()) })
+		if len(others) > 0 {
+			c.approximate("no %s: other K, blocks, layers or heads than the replayed traces", fileNames(others))
+		}
+		if c.recorded.count(chosen) < c.recorded.most {
+			c.approximate("other requests than most systems (%s), because only their traces serve it", fileNames(chosen))
+		}
+		if !match(chosen[0]) && want.Lists != "exact" {
+			c.approximate("lists of the exact Top-K, because no trace has those of %s", want.Lists)
+		}
+		return chosen, nil
 	}
 	return nil, unable("no trace has lists of %s or of the exact Top-K: add one", want.Lists)
+}
+
+// approximate adds a departure from the source to the row.
+func (c *comparison) approximate(format string, args ...any) {
+	c.row.Approximates = append(c.row.Approximates, fmt.Sprintf(format, args...))
 }
 
 // published reports whether a bundled system selects by these lists.

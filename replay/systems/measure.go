@@ -166,7 +166,7 @@ func (c *comparison) profile(ctx context.Context) error {
 		c.curves = append(c.curves, done.Rows)
 	}
 	if len(c.traces) == 1 {
-		c.row.Approximates = append(c.row.Approximates, "sizes of layers and heads are chosen on the replayed requests, because no other trace serves it")
+		c.approximate("sizes of layers and heads are chosen on the replayed requests, because no other trace serves it")
 	}
 	return nil
 }
