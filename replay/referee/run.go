@@ -156,13 +156,7 @@ func (x *cell) step(row int, first bool) StepCounts {
 	}
 	demand := x.demand(row)
 	x.teach(row, out.Born, demand)
-	for _, b := range demand { // classify the whole step by the residents at its start
-		if x.resident[b] != nil {
-			out.Hit = append(out.Hit, b)
-		} else {
-			out.Missed = append(out.Missed, b)
-		}
-	}
+	x.classify(demand, &out)
 	for _, b := range out.Missed {
 		x.resident[b] = &entry{inserted: t}
 	}
@@ -194,6 +188,17 @@ func (x *cell) step(row int, first bool) StepCounts {
 	out.Pinned = x.pinnedBlocks(row)
 	out.DemandEntries, out.MissedEntries = x.entriesOf(row, demand), x.entriesOf(row, out.Missed)
 	return x.count(out, len(demand))
+}
+
+// classify divides the demand of a whole step by the residents at its start.
+func (x *cell) classify(demand []int32, out *StepCounts) {
+	for _, b := range demand {
+		if x.resident[b] != nil {
+			out.Hit = append(out.Hit, b)
+		} else {
+			out.Missed = append(out.Missed, b)
+		}
+	}
 }
 
 func (x *cell) residents(row int) (blocks []int32) {

@@ -92,13 +92,9 @@ func (x *lowerTier) exchange(row, t int, demand []int32, above StepCounts, out *
 		x.arrive(b, t-1)
 		out.Born = append(out.Born, b)
 	}
-	for _, b := range demand {
-		if x.resident[b] != nil {
-			delete(x.resident, b)
-			out.Hit = append(out.Hit, b)
-		} else {
-			out.Missed = append(out.Missed, b)
-		}
+	x.classify(demand, out)
+	for _, b := range out.Hit {
+		delete(x.resident, b)
 	}
 	for _, b := range slices.Concat(above.Order, above.KeptOut, above.Expired) {
 		x.arrive(b, t)
@@ -119,13 +115,7 @@ func (x *lowerTier) copies(row, t int, demand []int32, top StepCounts, out *Step
 		x.resident[b].offered = true
 		out.Born = append(out.Born, b)
 	}
-	for _, b := range demand {
-		if x.resident[b] != nil {
-			out.Hit = append(out.Hit, b)
-		} else {
-			out.Missed = append(out.Missed, b)
-		}
-	}
+	x.classify(demand, out)
 	for _, b := range out.Missed {
 		x.arrive(b, t)
 	}
