@@ -44,29 +44,9 @@ type sources struct {
 
 func newSources(ctx context.Context, p Places) *sources {
 	s := &sources{}
-	s.golang = sync.OnceValues(func() (*goTree, error) {
-		root, err := p.goRoot()
-		if err != nil {
-			return nil, err
-		}
-		t, err := readGo(os.DirFS(root))
-		if err != nil {
-			return nil, fmt.Errorf("read the sources of Go: %w", err)
-		}
-		s.used = append(s.used, t.source())
-		return t, nil
-	})
-	s.python = sync.OnceValues(func() (*tree, error) {
-		folder, err := p.pythonLibrary()
-		if err != nil {
-			return nil, err
-		}
-		t, err := readPython(os.DirFS(folder), filepath.Base(folder))
-		if err != nil {
-			return nil, fmt.Errorf("read the standard library of Python: %w", err)
-		}
-		s.used = append(s.used, t.source())
-		return t, nil
+	s.golang = once(s, "sources of Go", p.goRoot, func(root string) (*goTree, error) { return readGo(os.DirFS(root)) })
+	s.python = once(s, "standard library of Python", p.pythonLibrary, func(folder string) (*tree, error) {
+		return readPython(os.DirFS(folder), filepath.Base(folder))
 	})
 	s.texts = sync.OnceValues(func() ([]*text, error) {
 		list, err := p.readTexts(ctx)
@@ -76,6 +56,21 @@ func newSources(ctx context.Context, p Places) *sources {
 		return list, err
 	})
 	return s
+}
+
+// once returns a function that reads a source once, from the folder that find returns, and lists it.
+func once[T interface{ source() prompts.Source }](s *sources, name string, find func() (string, error), read func(folder string) (T, error)) func() (T, error) {
+	return sync.OnceValues(func() (t T, err error) {
+		folder, err := find()
+		if err != nil {
+			return t, err
+		}
+		if t, err = read(folder); err != nil {
+			return t, fmt.Errorf("read the %s: %w", name, err)
+		}
+		s.used = append(s.used, t.source())
+		return t, nil
+	})
 }
 
 // errNoPython marks an absent Python. All other tasks can be made.
