@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -32,19 +31,18 @@ func (f *promptsFlags) define(fl *flagSet) {
 }
 
 // promptsMaker makes prompts, writes each, and returns their manifest.
-type promptsMaker func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error)
+type promptsMaker func(write func(*prompts.Row) error) (*prompts.Manifest, error)
 
-// write makes the prompts file and its manifest. It must not replace the inputs. stdout stays
-// empty, the summary goes to stderr.
-func (f *promptsFlags) write(c *call, inputs []string, make promptsMaker) error {
+// write sets the tokenizer and makes the prompts file and its manifest. It must not replace the
+// inputs. stdout stays empty, the summary goes to stderr.
+func (f *promptsFlags) write(c *call, inputs []string, t *tokens.Tokenizer, make promptsMaker) (err error) {
 	inputs = append(filesOf([]string{f.tokenizer}, ".json"), inputs...)
 	for _, out := range []string{f.out, prompts.ManifestPath(f.out)} {
 		if err := checkOutput("make "+c.Name(), out, inputs); err != nil {
 			return err
 		}
 	}
-	t, err := unlessStopped(c.Context(), func() (tokens.Tokenizer, error) { return tokens.Open(f.tokenizer) })
-	if err != nil {
+	if *t, err = unlessStopped(c.Context(), func() (tokens.Tokenizer, error) { return tokens.Open(f.tokenizer) }); err != nil {
 		return err
 	}
 	w, err := prompts.Create(f.out)
@@ -53,7 +51,7 @@ func (f *promptsFlags) write(c *call, inputs []string, make promptsMaker) error 
 	}
 	defer w.Abort()
 	lengths := promptLengths{}
-	m, err := make(c.Context(), t, func(r *prompts.Row) error {
+	m, err := make(func(r *prompts.Row) error {
 		lengths.add(r)
 		return w.Write(r)
 	})
@@ -128,17 +126,14 @@ func (f *longbenchFlags) define(fl *flagSet, tasks string) {
 }
 
 // run makes the prompts of the sources.
-func (f *longbenchFlags) run(c *call, make func(ctx context.Context, write func(*prompts.Row) error) (*prompts.Manifest, error)) error {
+func (f *longbenchFlags) run(c *call, make promptsMaker) error {
 	if c.changed("seed") {
 		if f.options.Samples == 0 {
 			return usagef("--seed needs --samples")
 		}
 		f.options.Seed = &f.seed
 	}
-	return f.write(c, setFiles(c.args), func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error) {
-		f.options.Tokenizer = t
-		return make(ctx, write)
-	})
+	return f.write(c, setFiles(c.args), &f.options.Tokenizer, make)
 }
 
 func longbenchCommand() command {
@@ -158,8 +153,8 @@ template are those of the benchmark.`,
 			f.define(fl, "make prompts of these `SETS`, of all in the source, or of all_e")
 		},
 		run: func(c *call) error {
-			return f.run(c, func(ctx context.Context, write func(*prompts.Row) error) (*prompts.Manifest, error) {
-				return longbench.Make(ctx, f.options, c.args, write)
+			return f.run(c, func(write func(*prompts.Row) error) (*prompts.Manifest, error) {
+				return longbench.Make(c.Context(), f.options, c.args, write)
 			})
 		},
 	}
@@ -183,8 +178,8 @@ the reference answer is the letter of the right choice.`, longbench.RowsV2),
 			fl.StringVar(&f.options.Context, "context", "", "make prompts of only the short, medium or long contexts")
 		},
 		run: func(c *call) error {
-			return f.run(c, func(ctx context.Context, write func(*prompts.Row) error) (*prompts.Manifest, error) {
-				return longbench.MakeV2(ctx, f.options, c.args[0], write)
+			return f.run(c, func(write func(*prompts.Row) error) (*prompts.Manifest, error) {
+				return longbench.MakeV2(c.Context(), f.options, c.args[0], write)
 			})
 		},
 	}
@@ -247,12 +242,11 @@ func (f *offlineFlags) run(c *call) error {
 		return usagef("--text needs a task that ends in _text: add one to --task")
 	}
 	var notes []string
-	err := f.write(c, f.options.Places.Texts, func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error) {
-		f.options.Tokenizer = t
+	err := f.write(c, f.options.Places.Texts, &f.options.Tokenizer, func(write func(*prompts.Row) error) (*prompts.Manifest, error) {
 		if err := f.options.Validate(); err != nil {
 			return nil, errUsage{err}
 		}
-		r, err := offline.Make(ctx, f.options, write)
+		r, err := offline.Make(c.Context(), f.options, write)
 		if err != nil {
 			return nil, err
 		}
@@ -310,11 +304,10 @@ func (f *rulerFlags) run(c *call) error {
 		}
 	}
 	inputs := append(filesOf([]string{f.options.Essays}, ".txt", ".md"), f.options.Squad, f.options.HotpotQA)
-	return f.write(c, inputs, func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error) {
-		f.options.Tokenizer = t
+	return f.write(c, inputs, &f.options.Tokenizer, func(write func(*prompts.Row) error) (*prompts.Manifest, error) {
 		if err := f.options.Validate(); err != nil {
 			return nil, errUsage{err}
 		}
-		return ruler.Make(ctx, f.options, write)
+		return ruler.Make(c.Context(), f.options, write)
 	})
 }
