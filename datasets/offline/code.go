@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"maps"
 	"math/rand/v2"
 	"path"
 	"slices"
@@ -187,35 +188,29 @@ func (f *goFile) declared() map[string]bool {
 
 // lookup returns a function or type, or nil.
 func (t *goTree) lookup(path, name string) *decl {
-	p := t.byPath[path]
-	if p == nil {
-		return nil
+	if p := t.byPath[path]; p != nil {
+		for _, d := range p.decls {
+			if d.recv == "" && d.name == name {
+				return d
+			}
+		}
 	}
-	i := slices.IndexFunc(p.decls, func(d *decl) bool { return d.recv == "" && d.name == name })
-	if i < 0 {
-		return nil
-	}
-	return p.decls[i]
+	return nil
 }
 
 // nextLine makes the problem of one use. Declarations of the imported packages come first, in
 // random order, with the used one among them. Declarations of other packages follow, then the
 // file's imports and the lines before.
 func (t *goTree) nextLine(r *rand.Rand, u use, all []*decl, budget int) *prompts.Sample {
-	near, far := t.others(u, all)
-	near, far = shuffled(r, near), shuffled(r, far)
-	others := slices.Concat(near, far)
+	near, far := others(u, all)
+	others := slices.Concat(shuffled(r, near), shuffled(r, far))
 	share := r.Float64()
 	before := u.file.before(u.line, budget)
 	return &prompts.Sample{
 		Least: 0, Most: len(others),
 		Origin: fmt.Sprintf("%s, %s:%d, which uses %s", t.name, u.file.path, u.line+1, u.of.qualified()),
 		Prompt: func(n int) prompts.Draft {
-			shown := make([]string, n)
-			for i, d := range others[:n] {
-				shown[i] = d.shown()
-			}
-			shown, _ = placed(shown, u.of.shown(), share)
+			shown, _ := placed(slice.Map(others[:n], (*decl).shown), u.of.shown(), share)
 			return published("repobench-p", strings.Join(shown, ""), before, codeLine(lines(u.file.text)[u.line]))
 		},
 	}
@@ -223,21 +218,10 @@ func (t *goTree) nextLine(r *rand.Rand, u use, all []*decl, budget int) *prompts
 
 // others returns the declarations that the line does not use: those of imported packages, and the
 // rest except the file's own.
-func (t *goTree) others(u use, all []*decl) (near, far []*decl) {
-	imported := map[*goPackage]bool{}
-	for _, path := range u.file.imports {
-		imported[t.byPath[path]] = true
-	}
-	for _, d := range all {
-		switch {
-		case d == u.of, d.file == u.file:
-		case imported[d.pkg]:
-			near = append(near, d)
-		default:
-			far = append(far, d)
-		}
-	}
-	return near, far
+func others(u use, all []*decl) (near, far []*decl) {
+	imported := slices.Collect(maps.Values(u.file.imports))
+	all = slice.Filter(all, func(d *decl) bool { return d != u.of && d.file != u.file })
+	return slice.Partition(all, func(d **decl) bool { return slices.Contains(imported, (*d).pkg.path) })
 }
 
 // shown returns a declaration as a snippet of its file.

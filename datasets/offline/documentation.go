@@ -69,18 +69,11 @@ func purposesOf(t *goTree, budget int) (generator, error) {
 	apis = long(apis, enough/manySummarised, 2*manySummarised, func(a api) int { return a.size })
 	return func(_ int, r *rand.Rand) (*prompts.Sample, error) {
 		chosen := together(shuffled(r, apis), enough)
-		p := &prompts.Sample{Least: 1}
-		var names, summaries []string
-		for _, a := range chosen {
-			p.Most = max(p.Most, len(a.lines))
-			names = append(names, a.path)
-			summaries = append(summaries, a.summary)
-		}
-		p.Origin = fmt.Sprintf("%s, packages %s", t.name, strings.Join(names, ", "))
-		p.Prompt = func(n int) prompts.Draft {
-			return multiSummary(chosen, n, strings.Join(summaries, "\n"))
-		}
-		return p, nil
+		return &prompts.Sample{
+			Least: 1, Most: slices.Max(slice.Map(chosen, func(a api) int { return len(a.lines) })),
+			Origin: fmt.Sprintf("%s, packages %s", t.name, strings.Join(slice.Map(chosen, func(a api) string { return a.path }), ", ")),
+			Prompt: func(n int) prompts.Draft { return multiSummary(chosen, n) },
+		}, nil
 	}, nil
 }
 
@@ -115,7 +108,8 @@ func (p *goPackage) api() (a api, ok bool) {
 	return a, p.public() && !p.isMain() && wordCount(a.summary) >= 5 && a.size > 2000
 }
 
-func multiSummary(apis []api, n int, answer string) prompts.Draft {
+func multiSummary(apis []api, n int) prompts.Draft {
+	answer := strings.Join(slice.Map(apis, func(a api) string { return a.summary }), "\n")
 	passages := slice.Map(apis, func(a api) string {
 		return "package " + a.path + "\n\n" + strings.TrimSpace(strings.Join(a.lines[:min(n, len(a.lines))], ""))
 	})
@@ -137,10 +131,7 @@ func paragraphOf(t *goTree, budget int) (generator, error) {
 	}
 	return func(_ int, r *rand.Rand) (*prompts.Sample, error) {
 		list := shuffled(r, all)
-		gold, others := list[0], make([]string, len(list)-1)
-		for i, a := range list[1:] {
-			others[i] = a.rest
-		}
+		gold, others := list[0], slice.Map(list[1:], func(a abstract) string { return a.rest })
 		share := r.Float64()
 		return &prompts.Sample{
 			Least: 1, Most: len(others),
@@ -243,12 +234,7 @@ func (t *goTree) hops(d *decl, most int) (list []hop) {
 
 // twoHops makes the problem of one hop: both passages at random places among others.
 func (t *goTree) twoHops(r *rand.Rand, h hop, all []*decl) *prompts.Sample {
-	var others []string
-	for _, d := range shuffled(r, all) {
-		if d != h.from && d != h.to {
-			others = append(others, d.passage())
-		}
-	}
+	others := slice.Map(slices.DeleteFunc(shuffled(r, all), func(d *decl) bool { return d == h.from || d == h.to }), (*decl).passage)
 	first, second := r.Float64(), r.Float64()
 	answer, _ := splitSentence(h.to.doc)
 	question := fmt.Sprintf("How does the documentation describe the type of the parameter %s of %s? Give its first sentence.", h.param, h.from.qualified())
@@ -284,12 +270,9 @@ func packageOf(t *goTree, _ int) (generator, error) {
 		}
 	}
 	for _, p := range packages {
-		list := p.labelled(sentences)
-		if len(list) < 3 {
-			continue
+		if list := p.labelled(sentences); len(list) >= 3 {
+			all, byLabel[p.path] = append(all, list...), list
 		}
-		all = append(all, list...)
-		byLabel[p.path] = list
 	}
 	if len(all) == 0 {
 		return nil, errors.New("no package with three documented declarations")
@@ -303,10 +286,7 @@ func packageOf(t *goTree, _ int) (generator, error) {
 			Least: 0, Most: len(others),
 			Origin: fmt.Sprintf("%s, documentation of %s", t.name, asked.of),
 			Prompt: func(n int) prompts.Draft {
-				examples := make([]string, n)
-				for i, l := range others[:n] {
-					examples[i] = l.example()
-				}
+				examples := slice.Map(others[:n], labelled.example)
 				for i, l := range same {
 					examples, _ = placed(examples, l.example(), places[i])
 				}

@@ -233,11 +233,7 @@ func random(seed uint64, name string, i int) *rand.Rand {
 func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
 
 func shuffled[T any](r *rand.Rand, from []T) []T {
-	to := make([]T, len(from))
-	for i, j := range r.Perm(len(from)) {
-		to[i] = from[j]
-	}
-	return to
+	return slice.Map(r.Perm(len(from)), func(i int) T { return from[i] })
 }
 
 // published fills the prompt of a set of LongBench. If its words name another kind of source, pairs
@@ -260,22 +256,14 @@ func published(set, context, input, answer string, words ...string) prompts.Draf
 
 // numbered writes passages one after another, each with its number from 1.
 func numbered(name, after string, passages []string) string {
-	var b strings.Builder
-	for i, p := range passages {
-		if i > 0 {
-			b.WriteString("\n\n")
-		}
-		fmt.Fprintf(&b, "%s %d:%s%s", name, i+1, after, p)
-	}
-	return b.String()
+	return strings.Join(slice.Map(slice.Indices(len(passages)), func(i int) string {
+		return fmt.Sprintf("%s %d:%s%s", name, i+1, after, passages[i])
+	}), "\n\n")
 }
 
 // placed inserts other into the passages, at a share of the way from the first place to the last.
 // It also returns other's place from 0.
 func placed(passages []string, other string, share float64) ([]string, int) {
 	at := int(share * float64(len(passages)+1))
-	out := make([]string, 0, len(passages)+2)
-	out = append(out, passages[:at]...)
-	out = append(out, other)
-	return append(out, passages[at:]...), at
+	return slices.Concat(passages[:at], []string{other}, passages[at:]), at
 }

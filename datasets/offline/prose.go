@@ -89,9 +89,7 @@ func summaryOf(t *text, budget int, r *rand.Rand) (*prompts.Sample, error) {
 func (t *text) beginnings(enough int) []int {
 	at := slice.Map(t.sections, func(x section) int { return x.from })
 	if len(at) == 0 {
-		for _, p := range t.paragraphs {
-			at = append(at, p.at)
-		}
+		at = slice.Map(t.paragraphs, func(p paragraph) int { return p.at })
 	}
 	rest := make([]int, len(t.lines)+1) // bytes from a line on
 	for i := len(t.lines) - 1; i >= 0; i-- {
@@ -124,11 +122,7 @@ func (t *text) extract(from, n int) string {
 		return first
 	}
 	kept := min(len(sentences), maxSentences)
-	out := make([]string, kept)
-	for i := range out {
-		out[i] = sentences[i*len(sentences)/kept]
-	}
-	return strings.Join(out, " ")
+	return strings.Join(slice.Map(slice.Indices(kept), func(i int) string { return sentences[i*len(sentences)/kept] }), " ")
 }
 
 // countOf makes a task: the number of different paragraphs. A unit is a paragraph, shown for the
@@ -168,14 +162,7 @@ func repeats(r *rand.Rand, different []string) (shown []string) {
 
 // distinct returns the text's paragraphs of at least 30 words, each in one line and once. most
 // bounds their bytes.
-func (t *text) distinct(most int) (list []string) {
-	seen := map[string]bool{}
-	for _, p := range t.paragraphs {
-		line := squeeze(p.text)
-		if wordCount(line) >= 30 && len(line) <= most && !seen[line] {
-			seen[line] = true
-			list = append(list, line)
-		}
-	}
-	return list
+func (t *text) distinct(most int) []string {
+	list := slice.Distinct(t.paragraphs, func(p *paragraph) string { return squeeze(p.text) })
+	return slice.Filter(list, func(line string) bool { return wordCount(line) >= 30 && len(line) <= most })
 }

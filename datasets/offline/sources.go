@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -229,10 +228,9 @@ func (t *tree) read(fsys fs.FS, root string, skip []string, keep func(path strin
 func digest(files []file) string {
 	sum := sha256.New()
 	for _, f := range files {
-		one := sha256.Sum256([]byte(f.text))
-		fmt.Fprintf(sum, "%s  %s\n", hex.EncodeToString(one[:]), f.path)
+		fmt.Fprintf(sum, "%x  %s\n", sha256.Sum256([]byte(f.text)), f.path)
 	}
-	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
+	return fmt.Sprintf("sha256:%x", sum.Sum(nil))
 }
 
 // readPython reads a standard library of Python without its tests, its editor and installed
@@ -251,8 +249,7 @@ func long[T any](list []T, bytes, fewest int, size func(T) int) []T {
 	if len(enough) >= fewest {
 		return enough
 	}
-	sorted := slices.Clone(list)
-	slices.SortStableFunc(sorted, func(a, b T) int { return size(b) - size(a) })
+	sorted := slices.SortedStableFunc(slices.Values(list), func(a, b T) int { return size(b) - size(a) })
 	return sorted[:min(fewest, len(sorted))]
 }
 
@@ -340,13 +337,11 @@ func (t *goTree) parse() error {
 }
 
 func (t *goTree) pkg(path string) *goPackage {
-	p := t.byPath[path]
-	if p == nil {
-		p = &goPackage{path: path}
-		t.byPath[path] = p
-		t.packages = append(t.packages, p)
+	if t.byPath[path] == nil {
+		t.byPath[path] = &goPackage{path: path}
+		t.packages = append(t.packages, t.byPath[path])
 	}
-	return p
+	return t.byPath[path]
 }
 
 // importNames returns the packages by the names that a file uses for them.

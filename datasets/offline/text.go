@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // text is a book. Its lines make paragraphs. Some paragraphs are headings or begin with one.
@@ -85,8 +86,8 @@ func parseText(content []byte) (*text, error) {
 	if at := markEnd.FindIndex(body); at != nil {
 		body = body[:at[0]]
 	}
-	t.lines = lines(string(body))
-	for _, p := range t.split() {
+	t.lines = trimmed(string(body))
+	for _, p := range split(t.lines) {
 		t.add(p)
 	}
 	if len(t.paragraphs) == 0 {
@@ -95,22 +96,21 @@ func parseText(content []byte) (*text, error) {
 	return t, nil
 }
 
-func (t *text) split() (list []paragraph) {
-	from := 0
-	end := func(to int) {
-		if p := strings.TrimRight(strings.Join(t.lines[from:to], ""), "\n"); p != "" {
-			list = append(list, paragraph{p, from})
-		}
-		from = to + 1
-	}
-	for i, line := range t.lines {
-		line = strings.TrimRight(line, " \t\r\n")
-		if t.lines[i] = line + "\n"; line == "" {
-			end(i)
-		}
-	}
-	end(len(t.lines))
-	return list
+// split returns the paragraphs of lines.
+func split(lines []string) []paragraph {
+	full := slice.Filter(slice.Indices(len(lines)), func(i int) bool { return lines[i] != "\n" })
+	return slice.Map(slice.Runs(full, func(a, b int) bool { return b == a+1 }), func(run []int) paragraph {
+		return paragraph{strings.TrimSuffix(strings.Join(lines[run[0]:run[0]+len(run)], ""), "\n"), run[0]}
+	})
+}
+
+// trimmed returns the lines of a text without white space at their ends.
+func trimmed(text string) []string {
+	return slice.Map(lines(text), func(line string) string { return codeLine(line) + "\n" })
+}
+
+func paragraphs(doc string) []string {
+	return slice.Map(split(trimmed(doc)), func(p paragraph) string { return p.text })
 }
 
 // add appends a paragraph. The first sentence after a heading belongs to its section.
@@ -224,23 +224,3 @@ func complete(sentence string) bool {
 func squeeze(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func wordCount(text string) int { return len(strings.Fields(text)) }
-
-func paragraphs(text string) (list []string) {
-	var current []string
-	end := func() {
-		if len(current) > 0 {
-			list = append(list, strings.Join(current, "\n"))
-		}
-		current = nil
-	}
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, " \t\r\n")
-		if line == "" {
-			end()
-			continue
-		}
-		current = append(current, line)
-	}
-	end()
-	return list
-}

@@ -43,9 +43,10 @@ func Partition[X any](list []X, is func(x *X) bool) (yes, no []X) {
 
 // Distinct returns the different values of the elements, in order of their first appearance.
 func Distinct[X any, V comparable](list []X, of func(x *X) V) (values []V) {
+	seen := map[V]bool{}
 	for i := range list {
-		if v := of(&list[i]); !slices.Contains(values, v) {
-			values = append(values, v)
+		if v := of(&list[i]); !seen[v] {
+			seen[v], values = true, append(values, v)
 		}
 	}
 	return values
