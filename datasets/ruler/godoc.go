@@ -8,7 +8,6 @@ import (
 	"hash/fnv"
 	"regexp"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"unicode"
@@ -188,9 +187,6 @@ func mixed(list []question) []question {
 		seen[q.text]++
 	}
 	list = slices.DeleteFunc(list, func(q question) bool { return seen[q.text] > 1 })
-	sort.Slice(list, func(i, j int) bool {
-		a, b := list[i], list[j]
-		return cmp.Or(cmp.Compare(hash(a), hash(b)), cmp.Compare(a.text, b.text)) < 0
-	})
+	slices.SortFunc(list, func(a, b question) int { return cmp.Or(cmp.Compare(hash(a), hash(b)), cmp.Compare(a.text, b.text)) })
 	return list
 }

@@ -44,15 +44,9 @@ func (s *questions) sample(index int, d draws) prompts.Sample {
 	q := &s.list[index]
 	order := q.order(d, len(s.docs))
 	return prompts.Sample{Least: len(q.gold), Most: prompts.Unbounded, Prompt: func(n int) prompts.Draft {
-		list := make([]int, n)
-		for i := range list {
-			list[i] = order[i%len(order)]
-		}
+		list := slice.Map(slice.Indices(n), func(i int) int { return order[i%len(order)] })
 		shuffle(d.stream("positions", n), list)
-		shown := make([]string, n)
-		for i, doc := range list {
-			shown[i] = fmt.Sprintf(qaDocument, i+1, s.docs[doc])
-		}
+		shown := slice.Map(slice.Indices(n), func(i int) string { return fmt.Sprintf(qaDocument, i+1, s.docs[list[i]]) })
 		return prompts.Draft{
 			Input:  fill(qaTemplate.input, "query", q.text, "context", strings.Join(shown, "\n\n")),
 			Prefix: qaTemplate.prefix, Outputs: q.answers,
@@ -151,17 +145,12 @@ func parseSquad(content []byte) (*questions, error) {
 				if qa.Impossible {
 					continue
 				}
-				q := question{text: qa.Question, gold: []int{near[j]}}
+				q := question{text: qa.Question, gold: []int{near[j]}, near: slice.Add(nil, without(near, near[j])...)}
 				for _, a := range qa.Answers {
 					q.answers = append(q.answers, a.Text)
 				}
 				if err := q.checkIn(p.Context); err != nil {
 					return nil, fmt.Errorf("data[%d].paragraphs[%d].qas[%d]: %w", i, j, k, err)
-				}
-				for _, other := range near {
-					if other != near[j] && !slices.Contains(q.near, other) {
-						q.near = append(q.near, other)
-					}
 				}
 				set.list = append(set.list, q)
 			}

@@ -100,17 +100,12 @@ func Make(ctx context.Context, o Options, write func(*prompts.Row) error) (*prom
 	if err := m.load(ctx, tasks); err != nil {
 		return nil, err
 	}
-	for _, t := range tasks { // a length that is too short is reported before the work
-		for _, length := range o.Lengths {
-			if err := m.check(ctx, t, length); err != nil {
-				return nil, err
-			}
-		}
-	}
-	for _, t := range tasks {
-		for _, length := range o.Lengths {
-			if err := m.rows(ctx, t, length); err != nil {
-				return nil, err
+	for _, step := range []func(context.Context, task, int) error{m.check, m.rows} { // a length that is too short is reported before the work
+		for _, t := range tasks {
+			for _, length := range o.Lengths {
+				if err := step(ctx, t, length); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}
@@ -153,19 +148,14 @@ var tasks = []task{
 }
 
 // Names returns the tasks in the order of scripts/synthetic.yaml.
-func Names() []string {
-	return slice.Map(tasks, func(t task) string { return t.name })
-}
+func Names() []string { return namesOf(tasks) }
+
+func namesOf(list []task) []string { return slice.Map(list, func(t task) string { return t.name }) }
 
 // ReadersOf returns the tasks whose prompts use a text that the user may give: essays, squad or
 // hotpotqa.
-func ReadersOf(text string) (list []string) {
-	for _, t := range tasks {
-		if slices.Contains(t.texts, text) {
-			list = append(list, t.name)
-		}
-	}
-	return list
+func ReadersOf(text string) []string {
+	return namesOf(slice.Filter(tasks, func(t task) bool { return slices.Contains(t.texts, text) }))
 }
 
 // resolve returns the requested tasks in the order of Names.

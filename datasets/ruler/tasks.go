@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // The wordings are NVIDIA/RULER's to the letter (scripts/data/synthetic/constants.py, niah.py and
@@ -177,12 +178,7 @@ func newCommon(m *maker, length, _ int, d draws) (prompts.Sample, error) {
 func distinctWords(words []string, r *rand.Rand) []string {
 	words = slices.Clone(words)
 	shuffle(r, words)
-	seen := make(map[string]bool, len(words))
-	return slices.DeleteFunc(words, func(word string) bool {
-		again := seen[word]
-		seen[word] = true
-		return again
-	})
+	return slice.Distinct(words, func(word *string) string { return *word })
 }
 
 // cweDraft returns the prompt of the words, the common ones first.
@@ -194,16 +190,7 @@ func cweDraft(list []string, r repeats, d draws, kind string) prompts.Draft {
 }
 
 func numbered(list []string) string {
-	var text strings.Builder
-	for i, w := range list {
-		if i > 0 {
-			text.WriteByte(' ')
-		}
-		text.WriteString(strconv.Itoa(i + 1))
-		text.WriteString(". ")
-		text.WriteString(w)
-	}
-	return text.String()
+	return strings.Join(slice.Map(slice.Indices(len(list)), func(i int) string { return strconv.Itoa(i+1) + ". " + list[i] }), " ")
 }
 
 // Frequent words extraction (scripts/data/synthetic/freq_words_extraction.py): coded words whose
