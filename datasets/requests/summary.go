@@ -141,19 +141,14 @@ func spread(values, weights []float64) Spread {
 	if weights == nil {
 		slices.Sort(values)
 	}
-	at := func(p float64) *float64 {
-		v := stat.Quantile(p, stat.Empirical, values, weights)
-		return &v
-	}
-	least, mean, most := values[0], stat.Mean(values, weights), values[len(values)-1]
-	return Spread{Min: &least, Mean: &mean, P50: at(0.5), P90: at(0.9), P99: at(0.99), Max: &most}
+	at := func(p float64) *float64 { return new(stat.Quantile(p, stat.Empirical, values, weights)) }
+	return Spread{Min: new(values[0]), Mean: new(stat.Mean(values, weights)), P50: at(0.5), P90: at(0.9), P99: at(0.99), Max: new(values[len(values)-1])}
 }
 
 func (s Spread) times(factor float64) Spread {
 	for _, v := range []**float64{&s.Min, &s.Mean, &s.P50, &s.P90, &s.P99, &s.Max} {
 		if *v != nil {
-			scaled := **v * factor
-			*v = &scaled
+			*v = new(**v * factor)
 		}
 	}
 	return s
@@ -168,8 +163,7 @@ func variation(values []float64) *float64 {
 	if mean == 0 {
 		return nil
 	}
-	v := deviation / mean
-	return &v
+	return new(deviation / mean)
 }
 
 // zeroShare returns the share of values that are 0.
