@@ -85,13 +85,13 @@ func TestJudge(t *testing.T) {
 	all, err := Judge(t.Context(), published(t), true)
 	fatal.If(t, err)
 	limits := map[Split]map[string][2]float64{ // median, 95th percentile
-		LeaveDevice: {"products": {0.07, 0.24}, "layer": {0.06, 0.17}, "decode attention": {0.05, 0.33},
+		LeaveDevice: {"products": {0.06, 0.22}, "layer": {0.06, 0.17}, "decode attention": {0.05, 0.33},
 			"prefill attention": {0.1, 0.2}},
-		LeaveModel: {"products": {0.06, 0.22}, "layer": {0.05, 0.12}, "selection": {0.08, 0.19}, "sparse attention": {0.17, 0.3}},
-		LeaveShape: {"products": {0.05, 0.19}, "layer": {0.025, 0.11}, "decode attention": {0.045, 0.26},
+		LeaveModel: {"products": {0.06, 0.19}, "layer": {0.05, 0.12}, "selection": {0.08, 0.19}, "sparse attention": {0.17, 0.3}},
+		LeaveShape: {"products": {0.05, 0.195}, "layer": {0.03, 0.11}, "decode attention": {0.045, 0.26},
 			"prefill attention": {0.03, 0.14}, "routed experts": {0.03, 0.12}, "selection": {0.04, 0.11}, "sparse attention": {0.1, 0.65}},
 	}
-	few := map[string][2]float64{"rtx-a6000": {0.05, 0.29}} // products at 12 numbers of tokens
+	few := map[string][2]float64{"rtx-a6000": {0.05, 0.32}} // products at 12 numbers of tokens
 	seen := 0
 	for _, e := range all {
 		limit, ok := limits[e.Split][e.Operator]
@@ -160,6 +160,20 @@ func TestWaits(t *testing.T) {
 	p[matrixLatency], p[matrixTilesPerSM] = 1000, 1e-9
 	k := NewProduct(16, 1024, 4096, 2)
 	if have, want := p.Seconds(d, &k), p[matrixLaunch]+8*1000/d.Clock; math.Abs(have/want-1) > 1e-6 {
+		t.Errorf("%g s, expected %g", have, want)
+	}
+}
+
+// On 100 SMs, 4096 × 1280 outputs are 160 tiles of 256 × 128, whose second wave counts in full. Each takes the time of
+// matrix_fill more elements. Small tiles share SMs, but need more operands. All time is arithmetic.
+func TestWaves(t *testing.T) {
+	d := &Device{Matrix: 100 * fullSM, Bandwidth: 1e18, SMs: 100, Clock: 1e18}
+	p := Start()
+	p[matrixTile], p[matrixFill], p[matrixShare] = 100, 150, 1
+	k := NewProduct(1280, 4096, 500, 2) // too short to split
+	depth := 256 * 128 / (256. + 128)
+	want := p[matrixLaunch] + 2*2*256*128*(500+150)*(depth+100)/depth/fullSM
+	if have := p.Seconds(d, &k); math.Abs(have/want-1) > 1e-6 {
 		t.Errorf("%g s, expected %g", have, want)
 	}
 }

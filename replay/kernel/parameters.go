@@ -16,7 +16,7 @@ const (
 	matrixMemoryECC
 	matrixShare
 	matrixTile
-	matrixWave
+	matrixFill
 	matrixSharpness
 	matrixTilesPerSM
 	matrixSplit
@@ -134,8 +134,8 @@ var Definitions = [parameterCount]Definition{
 		1, 1.15, 0.5, 1.6, products},
 	matrixTile: {"matrix_tile", "elements", "a × b / (a + b) of the tile that reaches half of that on an SM of A100",
 		1, 20, 1, 100, products},
-	matrixWave: {"matrix_wave", "", "share of the last wave's empty SMs that costs time, 1: all",
-		1, 0.3, 0.01, 1, products},
+	matrixFill: {"matrix_fill", "elements", "elements of a sum whose time a tile takes to begin and to end",
+		1, 100, 1, 1000, products},
 	matrixSharpness: {"matrix_sharpness", "", "exponent of the smooth maximum of memory and arithmetic",
 		1, 3, 1, 10, products},
 	matrixTilesPerSM: {"matrix_tiles", "", "tiles per SM that reach the memory's rate", 1, 1, 0.05, 4, products},

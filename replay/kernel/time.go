@@ -21,6 +21,9 @@ const (
 	stepBytes = 128
 )
 
+// largest is the size of the largest tile.
+const largest = 256 * 128
+
 // Seconds returns the time of a kernel on a device.
 func (p *Parameters) Seconds(d *Device, k *Kernel) float64 {
 	if k.Tokens <= 0 {
@@ -74,14 +77,15 @@ func (p *Parameters) product(d *Device, k *Kernel) float64 {
 			if waves < 1 {
 				waves = 1
 			} else {
-				waves += p[matrixWave] * (math.Ceil(waves) - waves)
+				// small tiles share an SM, so idle SMs cost them less
+				waves += math.Sqrt(a*b/largest) * (math.Ceil(waves) - waves)
 			}
 			moved := bytes
 			if split > 1 {
 				moved += 2 * 4 * split * m * n * p[matrixSplit]
 			}
 			steps := math.Ceil(long / split * k.Bytes / stepBytes)
-			ways[count] = way{waves * each * long / split, waves * steps * latency, moved / (memory * occupied)}
+			ways[count] = way{waves * each * (long/split + p[matrixFill]), waves * steps * latency, moved / (memory * occupied)}
 			if ways[count].longest() < ways[first].longest() {
 				first = count
 			}
