@@ -52,7 +52,7 @@ errors of the time model and the requests of the trace both separate the two.
 replay/advice/README.md explains the answer.`,
 		example: `  kvreplay advise --hardware h100 --model deepseek-v3.2 --context 64K --slo 50ms
   kvreplay advise --hardware h100,h200 --model glm-5.1 --dollars-per-hour h100=2.5,h200=3.5
-  kvreplay advise --gpu h100 --gpus 8 --host-memory 2TB --model deepseek-v3.2 --trace t.parquet`,
+  kvreplay advise --gpu h200 --gpus 8 --host-memory 2TB --model deepseek-v3.2 --trace t.parquet`,
 		flags: func(fl *flagSet) {
 			fl.StringSliceVar(&f.machines, "hardware", []string{"h100"}, "advise for these `MACHINES` of kvreplay hardware list")
 			fl.StringVar(&f.model, "model", "", "serve this model: a `SHAPE` of kvreplay hardware list, or a config.json (required)")
@@ -61,6 +61,7 @@ replay/advice/README.md explains the answer.`,
 			fl.StringVar(&f.trace, "trace", "", "replay this `FILE`, best of the model itself (default: a bundled trace)")
 			fl.StringSliceVar(&f.prices, "dollars-per-hour", nil, "price of a GPU for an hour, `PRICE` or MACHINE=PRICE,...")
 			memoryVar(fl, &f.memory)
+			f.defineExperts(fl)
 			fl.format(&f.format, "", "text", "json")
 			fl.more()
 			fl.StringSliceVar(&f.names, "policy", []string{"lru", "lookahead", "lrfu"}, "choose from these `POLICIES`, and lru")
@@ -105,6 +106,9 @@ func (f *adviseFlags) run(c *call) error {
 	}
 	f.profile, f.topk = profiles[0], q.TopK
 	if err := f.scale(); err != nil {
+		return err
+	}
+	if err := f.shareExperts(f.memory); err != nil {
 		return err
 	}
 	answer := advice.Answer{Version: advice.Version, Trace: q.Trace, Steps: f.options.Steps, Refused: []advice.Refusal{}}

@@ -27,6 +27,7 @@ type adviceJSON struct {
 		Advised struct {
 			Policy string  `json:"policy"`
 			Batch  int     `json:"batch"`
+			GPUs   int     `json:"expert_gpus"`
 			Tokens float64 `json:"tokens_per_s_gpu"`
 			TPOT   float64 `json:"tpot_s"`
 		} `json:"advised"`
@@ -56,7 +57,7 @@ func TestAdvise(t *testing.T) {
 	out := must(t, args...)
 	paragraph, rest, _ := strings.Cut(out, "\n\n")
 	paragraph = strings.ReplaceAll(paragraph, "\n", " ")
-	for _, want := range []string{"[K scaled ×8, layers stretched", "deepseek-v3.2 on h100 with a context of 65,536 tokens and a TPOT of at most 50 ms", " × K = ", " evict by lru", "tokens/s per GPU at a TPOT of ",
+	for _, want := range []string{"[K scaled ×8, layers stretched", "deepseek-v3.2 on h100 (32 GPUs share the experts) with a context of 65,536 tokens and a TPOT of at most 50 ms", " × K = ", " evict by lru", "tokens/s per GPU at a TPOT of ",
 		"A larger batch is limited by ", "No other policy is known to be better than LRU: lookahead has ", "SGLang, TensorRT-LLM and vLLM evict by LRU", "With all KV on the GPU it is "} {
 		if !strings.Contains(paragraph, want) {
 			t.Errorf("the paragraph lacks %q:\n%s", want, paragraph)
@@ -82,6 +83,9 @@ func TestAdviseMachines(t *testing.T) {
 			t.Errorf("%+v", m)
 		}
 		for _, other := range a.Advice {
+			if m.Advised.GPUs != other.Advised.GPUs {
+				t.Errorf("%d GPUs of %s share experts, and %d of %s", m.Advised.GPUs, m.Machine, other.Advised.GPUs, other.Machine)
+			}
 			if m.Machine == a.Machine && other.Advised.Tokens > m.Advised.Tokens {
 				t.Errorf("advised %s, but %s is faster", m.Machine, other.Machine)
 			}
@@ -105,7 +109,7 @@ func TestAdviseMachines(t *testing.T) {
 
 // A trace of the user gives other reasons.
 func TestAdviseTrace(t *testing.T) {
-	a := adviseJSON(t, "--trace", sglangTrace, "--model", "deepseek-v3.2", "--context", "32K", "--gpu", "h100", "--gpus", "8", "--host-memory", "2TB")
+	a := adviseJSON(t, "--trace", sglangTrace, "--model", "deepseek-v3.2", "--context", "32K", "--gpu", "h200", "--gpus", "8", "--host-memory", "2TB")
 	reasons := strings.Join(a.Advice[0].Reasons, "\n")
 	for _, want := range []string{"the trace has one request", "K scaled ×32", "parts of the machine are assumed"} {
 		if !strings.Contains(reasons, want) {
@@ -117,7 +121,7 @@ func TestAdviseTrace(t *testing.T) {
 			t.Errorf("with all KV on the GPU %s is %v, expected none", name, v)
 		}
 	}
-	if a.Trace != sglangTrace || a.Advice[0].Advised.Policy != "lru" || a.Advice[0].Machine != "8 × h100 with pcie5-x16 and 2 TB" {
+	if a.Trace != sglangTrace || a.Advice[0].Advised.Policy != "lru" || a.Advice[0].Machine != "8 × h200 with pcie5-x16 and 2 TB" {
 		t.Errorf("%+v", a)
 	}
 }

@@ -57,15 +57,16 @@ the tables. Systems share a rank if the model's errors may hide their difference
 			fl.Lookup("topk").Usage = "tokens that a head selects, `K` (default: those of the model's indexer, or a 64th of the context)"
 			fl.Lookup("context").Usage = "tokens of context per request (default: the model's longest)"
 			fl.Lookup("layer-map").Usage = "map profiled layers to the model's: nearest, stretch or `MODEL=PROFILED,...` (default: stretch)"
-			fl.IntVar(&f.options.Batch, "batch", 1, "number of requests that decode together, drawn from the traces")
+			fl.IntVar(&f.options.Batch, "batch", 1, "number of requests on each GPU, drawn from the traces")
 			memoryVar(fl, &f.memory)
+			f.defineExperts(fl)
 			fl.slo(&f.slo, "mark systems with a longer time per output token")
 			fl.Float64Var(&f.recall, "recall", 0, "select as many tokens as a selector needs for this `SHARE` of the exact Top-K (default: K tokens)")
 			fl.BoolVar(&f.ablate, "ablate", false, "add the ablations of each system")
 			fl.BoolVar(&f.list, "list", false, "list the systems with sources and ablations")
-			fl.StringVar(&f.timelines, "timelines", "", "write the median step of each system to this `FOLDER`, for ui.perfetto.dev")
 			fl.format(&f.format, "", "table", "markdown", "latex", "json", "csv", "html")
 			fl.more()
+			fl.StringVar(&f.timelines, "timelines", "", "write the median step of each system to this `FOLDER`, for ui.perfetto.dev")
 			fl.StringVar(&f.folder, "systems-dir", "", "read further YAML files from this `FOLDER`")
 			fl.IntVar(&f.options.Positions, "mtp", 1, "decode this many consecutive positions per step and join their demands")
 			fl.Float64Var(&f.options.Accept, "accept", 0, "tokens that a step yields (required with --mtp above 1)")

@@ -143,11 +143,19 @@ func (f *timeFlags) defineParts(fl *flagSet) {
 	f.parts.define(fl)
 	fl.Uint64Var(&o.Seed, "seed", 0, "seed of the draw of requests (default 0)")
 	fl.IntVar(&o.Steps, "steps", 0, "number of steps to price (default: those of the longest request)")
-	fl.IntVar(&o.Experts, "expert-gpus", 0, expertGPUs)
+	if fl.Lookup("expert-gpus") == nil { // advise and systems show it among the first flags
+		f.defineExperts(fl)
+	}
 	fl.Float64Var(&o.Reserve, "reserve", 0, "reserve this `SHARE` of GPU memory for driver and workspace, as in 0.1 (default: an estimate)")
 	fl.StringVar(&f.kernels, "kernels", publishedKernels, "price operators by this `MODEL`: fitted, roofline, or a CSV file of measured kernels")
 	f.defineEngine(fl)
-	fl.positive("steps", "expert-gpus")
+	fl.positive("steps")
+}
+
+// defineExperts adds the flag of the GPUs that share routed experts.
+func (f *timeFlags) defineExperts(fl *flagSet) {
+	fl.IntVar(&f.options.Experts, "expert-gpus", 0, expertGPUs)
+	fl.positive("expert-gpus")
 }
 
 // defineEngine adds the flag of the engine, which serve has too.
@@ -224,7 +232,11 @@ func (f *timeFlags) run(c *call) error {
 	if err != nil || slices.ContainsFunc(results, (*pipeline.Result).Fits) {
 		return err
 	}
-	return fmt.Errorf("nothing fits: %s, batch %d: %s; lower the batch, shorten the context, or split the model over GPUs", results[0].Machine, results[0].Batch, results[0].Memory.Verdict)
+	m, split := &results[0].Memory, ", shorten the context, or divide the model among GPUs (--tensor-parallel, --expert-gpus)"
+	if m.Remedy != "" {
+		split = ", or shorten the context: " + m.Remedy
+	}
+	return fmt.Errorf("nothing fits: %s, batch %d: %s; lower the batch%s", results[0].Machine, results[0].Batch, m.Verdict, split)
 }
 
 // timeFinding names the fastest result that fits.
@@ -255,7 +267,7 @@ func (f *timeFlags) next(c *call) []string {
 }
 
 // expertGPUs describes --expert-gpus.
-const expertGPUs = "number of GPUs that share routed experts and exchange tokens (default: enough to leave half of each free)"
+const expertGPUs = "number of GPUs that share routed experts (default: enough to leave half of each free)"
 
 // check checks the flags and reads everything but the profile, once: measured kernels may come from a pipe.
 func (f *timeFlags) check(c *call) (err error) {
@@ -517,8 +529,27 @@ func (f *timeFlags) readKernels(ctx context.Context) error {
 	return err
 }
 
+// shareExperts gives several machines the same number of GPUs for routed experts, the largest of their
+// defaults, unless --expert-gpus states it. memory is that of a GPU, 0 for the machine's.
+func (f *timeFlags) shareExperts(memory int64) error {
+	if f.options.Experts > 0 || len(f.machineNames) < 2 || f.shape.MoE == nil {
+		return nil
+	}
+	for _, name := range f.machineNames {
+		m, err := f.library.Machine(name)
+		if err != nil {
+			return err
+		}
+		f.options.Experts = max(f.options.Experts, pipeline.ExpertGPUs(f.shape, withMemory(m, memory).GPU, m.Stated))
+	}
+	return nil
+}
+
 // price prices every machine with every schedule. last holds the options of the last one.
 func (f *timeFlags) price(c *call) (results []*pipeline.Result, last pipeline.Options, err error) {
+	if err := f.shareExperts(0); err != nil {
+		return nil, last, err
+	}
 	for _, name := range f.machineNames {
 		machine, err := f.library.Machine(name)
 		if err != nil {

@@ -113,13 +113,13 @@ func (r *Answer) WriteText(w io.Writer) error {
 }
 
 func (r *Answer) writeMachines(b *strings.Builder) {
-	t := table.New("machine", "cache", "policy", "batch", "TPOT", "tokens/s/GPU", "$/million tokens", "bound by").Right(3, 4, 5, 6)
+	t := table.New("machine", "GPUs", "cache", "policy", "batch", "TPOT", "tokens/s/GPU", "$/million tokens", "bound by").Right(1, 4, 5, 6, 7)
 	for _, a := range r.Advice {
 		c, price := &a.Advised, "-"
 		if a.DollarsPerMillion != nil {
 			price = fmt.Sprintf("%.3g", *a.DollarsPerMillion)
 		}
-		t.Add(a.Machine, cmp.Or(c.Capacity, "all"), cmp.Or(c.Policy, "-"), c.Batch, c.tpot(), number(c.Tokens), price, c.Limit)
+		t.Add(a.Machine, max(1, c.Experts), cmp.Or(c.Capacity, "all"), cmp.Or(c.Policy, "-"), c.Batch, c.tpot(), number(c.Tokens), price, c.Limit)
 	}
 	b.WriteString(t.Text())
 	for _, f := range r.Refused {
@@ -137,18 +137,14 @@ func (a *Advice) paragraph() string {
 	if a.SLO != nil {
 		slo = fmt.Sprintf(" and a TPOT of at most %s", hardware.Seconds(*a.SLO))
 	}
-	add("%s on %s with a context of %s tokens%s:", a.Model, a.Machine, humanize.Comma(a.Context), slo)
+	add("%s on %s (%s) with a context of %s tokens%s:", a.Model, a.Machine, pipeline.SharedBy(c.Experts), humanize.Comma(a.Context), slo)
 	if c.Policy == "" {
 		add("keep all KV on the GPU, without offloading, at a batch of %d.", c.Batch)
 	} else {
 		add("keep %s (%s a request), evict by %s, and run a batch of %d with schedule %s.",
 			a.cache(), hardware.Bytes(c.Bytes), c.Policy, c.Batch, scheduleName(c.Schedule))
 	}
-	shared := ""
-	if c.Experts > 1 {
-		shared = fmt.Sprintf(", if %d GPUs share the routed experts", c.Experts)
-	}
-	add("This gives %s tokens/s per GPU at a TPOT of %s%s.", number(c.Tokens), c.tpot(), shared)
+	add("This gives %s tokens/s per GPU at a TPOT of %s.", number(c.Tokens), c.tpot())
 	limit := string(c.Limit)
 	if c.Limit == plan.BindsSLO {
 		limit = "the SLO"

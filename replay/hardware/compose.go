@@ -11,7 +11,7 @@ import (
 // Parts describe a machine without a file.
 type Parts struct {
 	GPU        string // name of a GPU
-	GPUs       int    // GPUs of the machine, 0: those of the base
+	GPUs       int    // GPUs of the machine, 0: those of the base, which do not limit routed experts
 	HostMemory int64  // bytes of the whole machine, 0: those of the base
 	Link       string // name of a link, or its beginning, as in pcie5. Empty: that of the base
 	Bridge     bool   // NVLink bridges join pairs of GPUs
@@ -36,6 +36,7 @@ func (lib *Library) Compose(p Parts) (*Machine, error) {
 		return nil, err
 	}
 	m := *base
+	m.Stated = p.GPUs
 	p.GPUs = cmp.Or(p.GPUs, base.GPUs)
 	sockets := 1
 	if base.GPUs > 1 && p.GPUs == mostSockets*base.GPUs {

@@ -40,6 +40,9 @@ type Machine struct {
 	// NetworkBandwidth is the rate from one GPU to GPUs of other hosts, in each direction, not Known
 	// if no file states it.
 	NetworkBandwidth Fact[BytesPerSecond]
+	// Stated is the number of GPUs that the user states, over all sockets. Routed experts then stay on
+	// these GPUs. 0 lets them use GPUs of further hosts.
+	Stated int
 	// Bridged GPUs are joined in pairs by NVLink bridges, which are optional hardware.
 	Bridged bool
 }

@@ -30,6 +30,8 @@ type Memory struct {
 	kv      float64 // of all tokens, in the layers that the GPU has
 	// Verdict is empty if everything fits.
 	Verdict string `json:"verdict,omitempty"`
+	// Remedy names the flag that lets the weights fit, if the stated GPUs are too few for them.
+	Remedy string `json:"remedy,omitempty"`
 }
 
 // memory adds up the memory of a batch under a schedule. staging is its largest fetch, in bytes.
@@ -84,8 +86,19 @@ func (r *runner) memory(staging float64) (mem Memory) {
 	host := r.Selection.Cost(m).Host
 	mem.Host += (tokens*host.Token + float64(r.Batch)*host.Request) * layers * gpus
 	mem.GPU = mem.Weights + mem.Index + mem.Cache + mem.Staging + mem.Reserve
-	mem.Verdict = mem.verdict(machine)
+	mem.Verdict, mem.Remedy = mem.verdict(machine), r.moreGPUs(&mem)
 	return mem
+}
+
+// moreGPUs returns the flag that divides the routed experts among more hosts. It returns "" if the
+// weights fit into the GPUs that the user states, or if the user states none.
+func (r *runner) moreGPUs(mem *Memory) string {
+	stated := r.Machine.Stated
+	n := ExpertGPUs(r.Model, r.Machine.GPU, 0)
+	if stated == 0 || n <= max(stated, r.Experts) || mem.GPU <= mem.GPUHas {
+		return ""
+	}
+	return fmt.Sprintf("--expert-gpus %d divides the experts among GPUs of %d hosts", n, (n+stated-1)/stated)
 }
 
 // held returns the bytes that the GPU keeps in a layer outside of the cache, of a token and of a

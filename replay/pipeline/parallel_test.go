@@ -292,6 +292,7 @@ func TestExpertExchangeNotes(t *testing.T) {
 		"not counted: GPU gh200 states no peer_bandwidth":             func(o *Options) { o.Machine = machine(t, "gh200") },
 		"not counted: machine a100-80 states no network_bandwidth":    func(o *Options) { o.Machine = machine(t, "a100-80") },
 		"routed experts are divided among 32 GPUs, which leaves half": func(o *Options) { o.Experts = 0 },
+		"divided among 8 GPUs, all that --gpus states":                func(o *Options) { o.Experts, o.Machine = 0, stated(t, "h100", 8) },
 		"assumed, because no source states it":                        func(o *Options) { o.Machine = machine(t, "h200") },
 		"h200 [network_bandwidth 50 GB/s]":                            func(o *Options) { o.Machine = machine(t, "h200") },
 	} {
@@ -308,6 +309,33 @@ func TestExpertExchangeNotes(t *testing.T) {
 	p, o := expertOptions(t, 1)
 	if notes := strings.Join(priceParallel(t, p, o).Notes, "\n"); strings.Contains(notes, "dispatch") {
 		t.Errorf("one GPU exchanges nothing, but: %s", notes)
+	}
+}
+
+// stated is the machine that --gpu and --gpus describe.
+func stated(t *testing.T, gpu string, gpus int) *hardware.Machine {
+	t.Helper()
+	lib, err := hardware.Load("")
+	fatal.If(t, err)
+	m, err := lib.Compose(hardware.Parts{GPU: gpu, GPUs: gpus})
+	fatal.If(t, err)
+	return m
+}
+
+// Experts stay on the GPUs that the user states. If their weights do not fit, the remedy names the flag.
+// DeepSeek-V3.2 takes 102 GB of 8 GPUs each, which 141 GB hold and 86 GB do not.
+func TestStatedGPUs(t *testing.T) {
+	for gpu, want := range map[string]string{"h100": "--expert-gpus 32 divides the experts among GPUs of 4 hosts", "h200": ""} {
+		p, o := expertOptions(t, 1)
+		o.Experts, o.Machine = 0, stated(t, gpu, 8)
+		r := priceParallel(t, p, o)
+		if m := r.Memory; r.Experts != 8 || m.Remedy != want || (m.Verdict == "") != (want == "") {
+			t.Errorf("%s: %d GPUs, %q, %q; expected 8 and %q", gpu, r.Experts, m.Verdict, m.Remedy, want)
+		}
+		o.Experts = 32
+		if m := priceParallel(t, p, o).Memory; m.Verdict != "" || m.Remedy != "" {
+			t.Errorf("%s with 32 GPUs: %q, %q", gpu, m.Verdict, m.Remedy)
+		}
 	}
 }
 

@@ -245,8 +245,32 @@ func (r *runner) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
 }
 
-// divideExperts sets the number of GPUs that share routed experts. By default it is the least power
-// of two with which the weights take at most half of a GPU. It is at most one GPU per expert.
+// ExpertGPUs returns the number of GPUs that share routed experts by default: the least power of two
+// with which the weights take at most half of a GPU. It is at most one GPU per expert, and at most
+// most, unless that is 0. It returns 1 for a model without routed experts.
+func ExpertGPUs(m *hardware.Model, gpu *hardware.GPU, most int) int {
+	if m.MoE == nil {
+		return 1
+	}
+	if most = cmp.Or(most, math.MaxInt); most > int(m.MoE.Experts.Value) {
+		most = int(m.MoE.Experts.Value)
+	}
+	n := 1
+	for n < most && m.GPUBytes(n) > float64(gpu.Memory.Value)/2 {
+		n = min(2*n, most)
+	}
+	return n
+}
+
+// SharedBy says how many GPUs share the routed experts of a model, as tables and answers state it.
+func SharedBy(experts int) string {
+	if experts <= 1 {
+		return "one GPU"
+	}
+	return fmt.Sprintf("%d GPUs share the experts", experts)
+}
+
+// divideExperts sets the number of GPUs that share routed experts.
 func (r *runner) divideExperts() {
 	if r.Model.MoE == nil || r.TensorParallel > 1 { // a GPU of those has a part of every expert
 		r.Experts = 1
@@ -255,11 +279,13 @@ func (r *runner) divideExperts() {
 	if r.Experts > 0 {
 		return
 	}
-	half, most, why := float64(r.Machine.GPU.Memory.Value)/2, int(r.Model.MoE.Experts.Value), "which leaves half of each free"
-	for r.Experts = 1; r.Experts < most && r.Model.GPUBytes(r.Experts) > half; {
-		r.Experts = min(2*r.Experts, most)
-	}
-	if r.Model.GPUBytes(r.Experts) > half {
+	r.Experts = ExpertGPUs(r.Model, r.Machine.GPU, r.Machine.Stated)
+	why := "which leaves half of each free"
+	switch {
+	case r.Model.GPUBytes(r.Experts) <= float64(r.Machine.GPU.Memory.Value)/2:
+	case r.Experts == r.Machine.Stated:
+		why = "all that --gpus states, which leaves less than half of each free"
+	default:
 		why = "one GPU per expert, which leaves less than half of each free"
 	}
 	r.note("routed experts are divided among %d GPUs, %s", r.Experts, why)

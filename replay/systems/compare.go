@@ -566,5 +566,8 @@ func blame(m *pipeline.Memory) string {
 	if both {
 		host = "; " + host
 	}
+	if m.Remedy != "" {
+		host += ": " + m.Remedy
+	}
 	return fmt.Sprintf("%s, of which %s %s%s", gpu, worst.name, hardware.Bytes(worst.bytes), host)
 }

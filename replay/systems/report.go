@@ -238,7 +238,8 @@ func (q *Question) Report(rows []*Row) *table.Report {
 	if q.Recall > 0 {
 		k = fmt.Sprintf("K for a recall of %g %% of the exact Top-%d", 100*q.Recall, q.TopK)
 	}
-	setting := fmt.Sprintf("%s on %s: batch %d, context %d, %s, GPU memory %s", q.Model.Name, q.Machine.Name, q.Batch, q.Context, k, q.Machine.GPU.Memory.Value)
+	experts := cmp.Or(q.Experts, pipeline.ExpertGPUs(q.Model, q.Machine.GPU, q.Machine.Stated))
+	setting := fmt.Sprintf("%s on %s (%s): batch %d of each GPU, context %d, %s, GPU memory %s", q.Model.Name, q.Machine.Name, pipeline.SharedBy(experts), q.Batch, q.Context, k, q.Machine.GPU.Memory.Value)
 	report := &table.Report{Title: setting}
 	for _, k := range kinds {
 		of := sorted(rows, k)

@@ -171,7 +171,14 @@ func (o *Options) nothing(nearest *pair) error {
 	if nearest.refused.binding == BindsModel {
 		return fmt.Errorf("schedule %s: %s", nearest.schedule.Name(), nearest.refused.why)
 	}
-	and, remedy := "", "shorten the context, give more memory, or split the model over GPUs"
+	split := "divide the model among GPUs (kvreplay time --tensor-parallel)"
+	if o.Model.MoE != nil {
+		split = "divide the experts among more GPUs (--expert-gpus)"
+	}
+	and, remedy := "", "shorten the context, give more memory, or "+split
+	if flag := nearest.refused.remedy; flag != "" {
+		remedy = flag + ", or shorten the context"
+	}
 	if o.SLO > 0 {
 		and = " and meets the SLO"
 	}
@@ -195,6 +202,7 @@ type refusal struct {
 	tpot    float64 // s, infinite if memory refuses
 	binding Binding
 	batch   int
+	remedy  string // that Memory names
 }
 
 // dropped returns why the smallest batch of a pair is refused.
@@ -232,7 +240,7 @@ func (o *Options) best(ctx context.Context, p *pipeline.Profile, s schedule.Sche
 	case err != nil:
 		return nil, refusal{}, err
 	case c == nil && limit.why == "":
-		return nil, refusal{fmt.Sprintf("it divides the batch into %d parts, but the largest batch is %d", x.pricer.Least(), o.MaxBatch), math.Inf(1), BindsParts, x.pricer.Least()}, nil
+		return nil, refusal{fmt.Sprintf("it divides the batch into %d parts, but the largest batch is %d", x.pricer.Least(), o.MaxBatch), math.Inf(1), BindsParts, x.pricer.Least(), ""}, nil
 	case c == nil:
 		return nil, limit, nil
 	}
@@ -411,14 +419,14 @@ func (x *search) price(batch int, enough float64) (*pipeline.Result, refusal, er
 	case !r.Fits():
 		return r, refuse(&r.Memory), nil
 	case x.slo > 0 && r.TPOT > x.slo:
-		return r, refusal{fmt.Sprintf("a token takes %s at batch %d, the SLO is %s", hardware.Seconds(r.TPOT), r.Batch, hardware.Seconds(x.slo)), r.TPOT, BindsSLO, r.Batch}, nil
+		return r, refusal{fmt.Sprintf("a token takes %s at batch %d, the SLO is %s", hardware.Seconds(r.TPOT), r.Batch, hardware.Seconds(x.slo)), r.TPOT, BindsSLO, r.Batch, ""}, nil
 	}
 	return r, refusal{}, nil
 }
 
 // refuse returns the refusal of a batch by its memory.
 func refuse(m *pipeline.Memory) refusal {
-	r := refusal{why: m.Verdict, tpot: math.Inf(1), binding: BindsHost}
+	r := refusal{why: m.Verdict, tpot: math.Inf(1), binding: BindsHost, remedy: m.Remedy}
 	if m.GPU > m.GPUHas {
 		r.binding = BindsGPU
 	}
