@@ -147,6 +147,9 @@ func (c *comparison) run(ctx context.Context, traces []*trace.File) (err error) 
 	if o.Selection, err = operator.ParseSelection(s.selection(), o.Model); err != nil {
 		return unable("%v", err)
 	}
+	if s.Select.Lists == "exact" && s.Select.Cost == "" && schedule.Selects(o.Schedule) && o.Model.Indexer == nil {
+		c.row.Approximates = append(c.row.Approximates, fmt.Sprintf("exact lists at the price of bounds of 16 tokens, which find less: %s has no indexer", o.Model.Name))
+	}
 	if o.Entry, err = operator.ParseEntry(cmp.Or(s.Entry, "auto"), o.Model); err != nil {
 		return unable("%v", err)
 	}
@@ -513,7 +516,14 @@ func (c *comparison) bounds() (unit, least, most int, err error) {
 
 // describeTraces fills in the facts that follow from the traces alone.
 func (c *comparison) describeTraces() {
-	c.row.Traces = slice.Map(c.traces, func(f *trace.File) string { return filepath.Base(f.Path()) })
+	requests := map[string]bool{}
+	for _, f := range c.traces {
+		c.row.Traces = append(c.row.Traces, filepath.Base(f.Path()))
+		for _, s := range f.Streams() {
+			requests[s.Request] = true
+		}
+	}
+	c.row.Requests = len(requests)
 	c.row.Recall, c.row.Mass = c.meanNote("exact.recall"), c.meanNote("exact.mass")
 }
 

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
@@ -27,7 +29,9 @@ type Row struct {
 	Kind   Kind   `json:"kind"`
 	// Traces are the names of the replayed traces.
 	Traces []string `json:"traces"`
-	Policy string   `json:"policy,omitempty"`
+	// Requests is the number of requests in these traces.
+	Requests int    `json:"requests,omitempty"`
+	Policy   string `json:"policy,omitempty"`
 	// K is the tokens that a head selects in a step. Scale is K ÷ the K of the traces.
 	K     int     `json:"topk,omitempty"`
 	Scale float64 `json:"scale,omitempty"`
@@ -263,7 +267,7 @@ func (q *Question) Report(rows []*Row) *table.Report {
 			said[base+a] = true
 		}
 	}
-	for _, n := range shared(rows) {
+	for _, n := range common(rows) {
 		report.Footnotes = append(report.Footnotes, "note: "+n)
 	}
 	return report
@@ -343,18 +347,47 @@ func (r *Row) cells(rank string, batch int) []string {
 		times(r.Gain, "%.2f"), hardware.Bytes(r.Memory.GPU).String(), hardware.Bytes(r.Memory.Index).String(), hardware.Bytes(r.Memory.Host).String(), strings.Join(remarks, ", "))
 }
 
-// shared returns the notes that all rows with notes have. The others are in the JSON form.
-func shared(rows []*Row) (notes []string) {
+// common returns the notes of all rows that have notes. It also returns the replayed requests, the
+// selections and the scales of some rows, with the names of their systems. Other notes are in the JSON form.
+func common(rows []*Row) (notes []string) {
 	with := slice.Filter(rows, func(r *Row) bool { return len(r.Notes) > 0 })
-	if len(with) == 0 {
-		return nil
+	of := map[string][]string{} // names of systems
+	var order []string
+	for _, r := range with {
+		for _, n := range slices.Concat(r.replayed(), r.Notes) {
+			if of[n] == nil {
+				order = append(order, n)
+			}
+			of[n] = append(of[n], r.Name)
+		}
 	}
-	for _, n := range with[0].Notes {
-		if !slices.ContainsFunc(with, func(r *Row) bool { return !slices.Contains(r.Notes, n) }) {
+	for _, n := range order {
+		kind, _, _ := strings.Cut(n, ": ")
+		switch {
+		case len(of[n]) == len(with):
 			notes = append(notes, n)
+		case slices.Contains([]string{"replayed", "selection", "scaled"}, kind):
+			notes = append(notes, n+" ("+firstOf(of[n])+")")
 		}
 	}
 	return notes
+}
+
+// replayed names the traces of a row and counts their requests.
+func (r *Row) replayed() []string {
+	if r.Requests == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("replayed: %s of %s", english.Plural(r.Requests, "request", ""), firstOf(r.Traces))}
+}
+
+// firstOf joins the first of several names.
+func firstOf(names []string) string {
+	const most = 3
+	if len(names) > most+1 {
+		names = append(slices.Clone(names[:most]), fmt.Sprintf("%d more", len(names)-most))
+	}
+	return strings.Join(names, ", ")
 }
 
 // ReadJSON reads the rows of a JSON file that kvreplay systems printed. Rows without a name, or with times or memory

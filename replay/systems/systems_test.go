@@ -331,6 +331,42 @@ func TestOtherLists(t *testing.T) {
 	}
 }
 
+// Without an indexer, exact lists have the price of an index that finds less, which the output says.
+// Reading all keys costs more. Notes that some systems have name these systems.
+func TestPriceOfExactLists(t *testing.T) {
+	q := question(t, "h100", 32768, 4)
+	names := []string{"ess", "ess/keys", "hisparse", "trtllm-offload", "sparse-gpu", "quest-offload", "dense-gpu"}
+	list, err := load(t, "").Find(names, false)
+	fatal.If(t, err)
+	traces := open(t, "selectors_qa_text.*.parquet")
+	rows, err := q.Compare(t.Context(), list, traces)
+	fatal.If(t, err)
+	said := "exact lists at the price of bounds of 16 tokens, which find less: llama-3-8b has no indexer"
+	for _, r := range rows {
+		if want := slices.Contains([]string{"ess", "hisparse", "trtllm-offload", "sparse-gpu"}, r.Name); slices.Contains(r.Approximates, said) != want {
+			t.Errorf("%s: %q", r.Name, r.Approximates)
+		}
+	}
+	if rows[1].Memory.Index <= rows[0].Memory.Index || rows[1].TPOT <= rows[0].TPOT {
+		t.Errorf("all keys: %g B, %g s; bounds of 16 tokens: %g B, %g s", rows[1].Memory.Index, rows[1].TPOT, rows[0].Memory.Index, rows[0].TPOT)
+	}
+	notes := strings.Join(q.Report(rows).Footnotes, "\n")
+	for _, want := range []string{"note: selection: minmax:tokens=16 (ess, hisparse, trtllm-offload, 2 more)", "note: selection: keys (ess/keys)",
+		"note: replayed: 1 request of selectors_qa_text.quest.parquet (quest-offload)", "it has 2 layers (5, 20), llama-3-8b has 32 (ess, ess/keys, hisparse, 3 more)"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("the notes lack %q:\n%s", want, notes)
+		}
+	}
+	lib, err := hardware.Load("")
+	fatal.If(t, err)
+	if q.Model, err = lib.Model("deepseek-v3.2"); err != nil {
+		t.Fatal(err)
+	}
+	if r := compare(t, q, traces, false, "ess")["ess"]; !r.Fits() || strings.Contains(strings.Join(r.Approximates, "\n"), "no indexer") {
+		t.Errorf("a model with an indexer: %q, %q", r.Verdict, r.Approximates)
+	}
+}
+
 // The three forms have the same rows.
 func TestForms(t *testing.T) {
 	q := question(t, "h100", 32768, 4)
