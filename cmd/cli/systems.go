@@ -147,7 +147,7 @@ func (f *systemsFlags) run(c *call) error {
 	}
 	switch f.format {
 	case "csv":
-		err = systems.WriteCSV(c.stdout, rows)
+		err = q.WriteCSV(c.stdout, rows)
 	case "html":
 		err = f.page(c, q, rows)
 	case "table":

@@ -283,26 +283,29 @@ func (u Uncertainty) note(tpot float64, first *prompts) string {
 // TieShare is the share of tokens/s below which two candidates are always a tie. Assumed.
 const TieShare = 0.02
 
-// Places numbers n lines of a ranking, the best first. A line that ties with the first of an earlier
-// number shares that number, even if one between them does not. Shared numbers end in "=".
-func Places(n int, ties func(first, later int) bool) []string {
-	leader, members, texts := make([]int, n), make([]int, n), make([]string, n)
+// Places ranks n lines that are sorted by tokens/s, the fastest first. The rank of a line is 1 + the
+// number of lines above it that do not tie with it. Places returns the lines by rank, and their ranks in
+// that order. A rank that several lines share ends in "=".
+func Places(n int, ties func(first, later int) bool) (order []int, texts []string) {
+	ranks, sharing := make([]int, n), map[int]int{}
 	for i := range n {
-		leader[i] = i
+		order, ranks[i] = append(order, i), 1
 		for j := range i {
-			if leader[j] == j && ties(j, i) {
-				leader[i] = j
-				break
+			if !ties(j, i) {
+				ranks[i]++
 			}
 		}
-		members[leader[i]]++
+		sharing[ranks[i]]++
 	}
-	for i := range n {
-		if texts[i] = strconv.Itoa(leader[i] + 1); members[leader[i]] > 1 {
-			texts[i] += "="
+	slices.SortStableFunc(order, func(a, b int) int { return ranks[a] - ranks[b] })
+	for _, i := range order {
+		text := strconv.Itoa(ranks[i])
+		if sharing[ranks[i]] > 1 {
+			text += "="
 		}
+		texts = append(texts, text)
 	}
-	return texts
+	return order, texts
 }
 
 // Against returns the tokens/s of r ÷ those of o, with the range that the errors of the model allow.

@@ -60,6 +60,21 @@ func TestStretchedByOne(t *testing.T) {
 	}
 }
 
+// By hand: the third line ties with the first, and the second does not. One line is faster than the
+// third beyond the errors, and three are faster than the last.
+func TestRankPlaces(t *testing.T) {
+	ties := map[[2]int]bool{{0, 2}: true}
+	order, places := Places(4, func(first, later int) bool { return ties[[2]int{first, later}] })
+	if !slices.Equal(order, []int{0, 1, 2, 3}) || !slices.Equal(places, []string{"1", "2=", "2=", "4"}) {
+		t.Errorf("order %v, places %v", order, places)
+	}
+	ties[[2]int{1, 2}] = true
+	order, places = Places(4, func(first, later int) bool { return ties[[2]int{first, later}] })
+	if !slices.Equal(order, []int{0, 2, 1, 3}) || !slices.Equal(places, []string{"1=", "1=", "2", "4"}) {
+		t.Errorf("order %v, places %v", order, places)
+	}
+}
+
 // The factors are the 95th percentiles of errors on measurements that the fits left out.
 func TestUncertainty(t *testing.T) {
 	page, err := os.ReadFile("../kernel/ERRORS.md") // a test of cmd/cli holds it current

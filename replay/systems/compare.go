@@ -415,7 +415,42 @@ func (c *comparison) fixed(ctx context.Context, o pipeline.Options) error {
 		return err
 	}
 	c.row.take(all[0], c.system.Keep.Policy != "")
+	if !c.reaches(all[0]) {
+		return c.short(all[0], "it has no other size")
+	}
 	return c.optimum(ctx, all[0])
+}
+
+// reaches reports whether a measurement has the recall of the question, or the question asks for none. A
+// recall that is not known counts.
+func (c *comparison) reaches(m *measured) bool {
+	recall := m.recall(c.row.SelectorRecall)
+	return c.Recall == 0 || recall == nil || !m.lossy || *recall >= c.Recall
+}
+
+// short says that a system that drops entries does not reach the recall of the question.
+func (c *comparison) short(m *measured, remedy string) error {
+	return unable("it finds %.1f %% of the exact Top-K on these traces, below %g %%: %s", 100**m.recall(c.row.SelectorRecall), 100*c.Recall, remedy)
+}
+
+// smallest returns the measurement at the least capacity with the recall of the question, among
+// capacities from least to most blocks. best is that of most, and has the recall.
+func (c *comparison) smallest(best *measured, least, most int, try func(...int) ([]*measured, error)) (*measured, error) {
+	for low, high := least-1, most; high-low > 1; {
+		points := grid(low, high)
+		all, err := try(points...)
+		if err != nil {
+			return nil, err
+		}
+		for i, m := range all {
+			if c.reaches(m) {
+				best, high = m, points[i]
+				break
+			}
+			low = points[i]
+		}
+	}
+	return best, nil
 }
 
 // gridPoints is the number of capacities of one replay while the largest one is searched.
@@ -459,6 +494,15 @@ func (c *comparison) largest(ctx context.Context, o pipeline.Options) error {
 	}
 	if best.Fits() && c.system.Keep.Size == fastest {
 		if best, err = c.fastest(best, least, low, try); err != nil {
+			return err
+		}
+	}
+	if best.Fits() && best.lossy && c.Recall > 0 {
+		if !c.reaches(best) {
+			c.row.take(best, true)
+			return c.short(best, "no larger cache fits")
+		}
+		if best, err = c.smallest(best, least, low, try); err != nil {
 			return err
 		}
 	}
@@ -524,7 +568,8 @@ func (c *comparison) describeTraces() {
 		}
 	}
 	c.row.Requests = len(requests)
-	c.row.Recall, c.row.Mass = c.meanNote("exact.recall"), c.meanNote("exact.mass")
+	c.row.SelectorRecall, c.row.Mass = c.meanNote("exact.recall"), c.meanNote("exact.mass")
+	c.row.Recall = c.row.SelectorRecall
 }
 
 // scale sets the K of the row, and its ratio to the tokens that are demanded in the traces.

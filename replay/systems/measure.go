@@ -45,6 +45,15 @@ func (n *counts) add(r *result.Row) {
 	n.entries = optional.Or(r.CapacityEntries, n.entries)
 }
 
+// recall returns the share of the exact Top-K that steps attend to, from that of the selector. It is nil
+// if that is nil.
+func (n *counts) recall(selector *float64) *float64 {
+	if selector == nil || !n.lossy || n.demand == 0 {
+		return selector
+	}
+	return new(*selector * (1 - float64(n.misses+n.lost)/float64(n.demand)))
+}
+
 // options returns the replay of the system with a policy.
 func (c *comparison) options(policy string) (replay.Options, error) {
 	s := *c.system

@@ -119,10 +119,14 @@ func (c *comparison) atRecall(traces []*trace.File) error {
 	}
 	n, ok := all.least(c.Recall)
 	if !ok {
-		return unable("its lists of %d entries find %.1f %% of the exact Top-K: record longer lists", len(all.at), 100*all.recall(len(all.at)))
+		unit := "tokens"
+		if m.BlockTokens > 1 {
+			unit = fmt.Sprintf("blocks of %d tokens", m.BlockTokens)
+		}
+		return unable("its lists of %d %s find %.1f %% of the exact Top-K: record longer lists", len(all.at), unit, 100*all.recall(len(all.at)))
 	}
 	recall := all.recall(n)
-	c.listed, c.row.Recall, c.row.Mass = n, &recall, nil
+	c.listed, c.row.SelectorRecall, c.row.Recall, c.row.Mass = n, &recall, &recall, nil
 	c.tokens = min(c.TopK*n*max(1, m.BlockTokens)/topk, int(c.Context))
 	return nil
 }

@@ -39,10 +39,14 @@ type Row struct {
 	// Capacity ÷ K.
 	Capacity *float64 `json:"capacity_tokens"`
 	Multiple *float64 `json:"capacity_x"`
-	// Recall is the share of the exact Top-K that the selector found. Mass is the attention mass of its
-	// Top-K ÷ that of the exact one. Both are means over the traces, measured at capture.
-	Recall *float64 `json:"selector_recall"`
-	Mass   *float64 `json:"selector_mass"`
+	// Recall is the share of the exact Top-K that a step attends to: SelectorRecall, multiplied with Kept
+	// if entries are dropped.
+	Recall *float64 `json:"recall"`
+	// SelectorRecall is the share of the exact Top-K that the selector found. Mass is the attention mass of
+	// its Top-K ÷ that of the exact one, nil if entries are dropped. Both are means over the traces,
+	// measured at capture.
+	SelectorRecall *float64 `json:"selector_recall"`
+	Mass           *float64 `json:"selector_mass"`
 	// Kept is the share of the demand that a lossy policy had not dropped.
 	Kept *float64 `json:"kept"`
 	// HitRate is the share of the demanded blocks that were on the GPU.
@@ -61,6 +65,8 @@ type Row struct {
 	Tokens float64 `json:"tokens_per_s_gpu,omitzero"`
 	// Gain is Tokens ÷ those of the fastest system with dense attention that fits.
 	Gain *float64 `json:"gain"`
+	// Rank is the place among the rows of its kind, "1=" in a tie. It is "-" without times.
+	Rank string `json:"rank"`
 	// Pareto is true if no system of this kind has a shorter TPOT in as little GPU memory.
 	Pareto bool `json:"pareto"`
 	// MissesSLO is true if TPOT exceeds the SLO.
@@ -114,7 +120,8 @@ func (r *Row) take(m *measured, cached bool) {
 	if m.demand > 0 {
 		rate := 1 - float64(m.misses+m.lost)/float64(m.demand)
 		if m.lossy {
-			r.Kept = &rate
+			r.Kept, r.Mass = &rate, nil
+			r.Recall = m.recall(r.SelectorRecall)
 		} else {
 			r.HitRate = &rate
 		}
@@ -181,6 +188,12 @@ func (q *Question) judge(rows []*Row) {
 		r.MissesSLO = q.SLO > 0 && r.TPOT > q.SLO
 	}
 	MarkFront(rows)
+	for _, k := range kinds {
+		of, places := ranked(rows, k)
+		for i, r := range of {
+			r.Rank = places[i]
+		}
+	}
 }
 
 // MarkFront sets Pareto of the rows, compared with each other.
@@ -202,31 +215,27 @@ func ByKind(rows []*Row) []*Row {
 	return rows
 }
 
-// sorted returns the rows of a kind by tokens/s. Those without times follow, in the order of the list.
-func sorted(rows []*Row, k Kind) (of []*Row) {
-	of = slice.Filter(rows, func(r *Row) bool { return r.Kind == k })
-	slices.SortStableFunc(of, func(a, b *Row) int { return cmp.Compare(b.Tokens, a.Tokens) })
-	return of
-}
-
-// rank numbers rows in the order of sorted. Rows without times and oracles have no number.
-func rank(of []*Row) []string {
-	fit := slices.IndexFunc(of, func(r *Row) bool { return !r.Fits() })
+// ranked returns the rows of a kind by rank, and then by tokens/s. Those without times follow, in the
+// order of the list. They and oracles have the rank "-".
+func ranked(rows []*Row, k Kind) (of []*Row, places []string) {
+	all := slice.Filter(rows, func(r *Row) bool { return r.Kind == k })
+	slices.SortStableFunc(all, func(a, b *Row) int { return cmp.Compare(b.Tokens, a.Tokens) })
+	fit := slices.IndexFunc(all, func(r *Row) bool { return !r.Fits() })
 	if fit < 0 {
-		fit = len(of)
+		fit = len(all)
 	}
-	places := pipeline.Places(fit, func(first, later int) bool {
-		return of[first].Interval.Hides(&of[later].Interval, of[first].Tokens, of[later].Tokens)
+	order, places := pipeline.Places(fit, func(first, later int) bool {
+		return all[first].Interval.Hides(&all[later].Interval, all[first].Tokens, all[later].Tokens)
 	})
-	for range of[fit:] {
-		places = append(places, "-")
-	}
-	for i, r := range of {
-		if r.Kind == Oracle {
+	of = append(slice.Map(order, func(i int) *Row { return all[i] }), all[fit:]...)
+	for i := range of {
+		if i >= fit {
+			places = append(places, "-")
+		} else if k == Oracle {
 			places[i] = "-"
 		}
 	}
-	return places
+	return of, places
 }
 
 var headings = map[Kind]string{
@@ -242,17 +251,16 @@ func (q *Question) Report(rows []*Row) *table.Report {
 	if q.Recall > 0 {
 		k = fmt.Sprintf("K for a recall of %g %% of the exact Top-%d", 100*q.Recall, q.TopK)
 	}
-	experts := cmp.Or(q.Experts, pipeline.ExpertGPUs(q.Model, q.Machine.GPU, q.Machine.Stated))
-	setting := fmt.Sprintf("%s on %s (%s): batch %d of each GPU, context %d, %s, GPU memory %s", q.Model.Name, q.Machine.Name, pipeline.SharedBy(experts), q.Batch, q.Context, k, q.Machine.GPU.Memory.Value)
+	setting := fmt.Sprintf("%s on %s (%s): batch %d of each GPU, context %d, %s, GPU memory %s", q.Model.Name, q.Machine.Name, pipeline.SharedBy(q.expertGPUs()), q.Batch, q.Context, k, q.Machine.GPU.Memory.Value)
 	report := &table.Report{Title: setting}
 	for _, k := range kinds {
-		of := sorted(rows, k)
+		of, places := ranked(rows, k)
 		if len(of) == 0 {
 			continue
 		}
 		t := table.New("#", "system", "K", "capacity", "recall", "mass", "hits, kept", "× OPT", "bytes/step", "TPOT", "p99", "tokens/s", "gain", "GPU", "index", "host", "remark")
 		t.Title = headings[k]
-		for i, rank := range rank(of) {
+		for i, rank := range places {
 			t.AddTexts(of[i].cells(rank, q.Batch))
 		}
 		report.Tables = append(report.Tables, t.Right(2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15))
@@ -267,6 +275,9 @@ func (q *Question) Report(rows []*Row) *table.Report {
 			said[base+a] = true
 		}
 	}
+	if slices.ContainsFunc(rows, func(r *Row) bool { return r.Fits() && r.Kept != nil && q.Recall == 0 }) {
+		report.Footnotes = append(report.Footnotes, "note: lossy systems attend to all that they keep, so a larger cache is slower (--recall gives each the least that suffices)")
+	}
 	for _, n := range common(rows) {
 		report.Footnotes = append(report.Footnotes, "note: "+n)
 	}
@@ -277,9 +288,9 @@ func (q *Question) Report(rows []*Row) *table.Report {
 func Finding(rows []*Row) string {
 	var parts []string
 	for _, k := range kinds {
-		of := sorted(rows, k)
+		of, places := ranked(rows, k)
 		var best []string
-		for i, place := range rank(of) {
+		for i, place := range places {
 			if strings.TrimSuffix(place, "=") == "1" {
 				best = append(best, of[i].Name)
 			}
@@ -407,16 +418,28 @@ func ReadJSON(file string, text []byte) (rows []*Row, err error) {
 	return rows, nil
 }
 
-// WriteCSV writes a line for each row. Times are seconds, sizes bytes, shares of 1.
-func WriteCSV(w io.Writer, rows []*Row) error {
-	t := table.New("system", "kind", "traces", "policy", "topk", "capacity_tokens", "selector_recall", "selector_mass", "kept", "hit_rate", "times_opt",
+// WriteCSV writes a line for each row, with its setting. Times are seconds, sizes bytes, shares of 1.
+// Figures that a system has none of are empty.
+func (q *Question) WriteCSV(w io.Writer, rows []*Row) error {
+	t := table.New("system", "kind", "rank", "machine", "model", "context", "batch", "expert_gpus", "traces", "requests", "policy", "topk", "capacity_tokens", "recall", "selector_recall", "selector_mass", "kept", "hit_rate", "times_opt",
 		"running", "tpot_s", "tpot_low_s", "tpot_high_s", "tpot_p50_s", "tpot_p99_s", "tokens_per_s_gpu", "gain", "pareto", "misses_slo", "h2d_bytes_per_step",
 		"weights_bytes", "index_bytes", "cache_bytes", "staging_bytes", "reserve_bytes", "gpu_bytes", "host_bytes", "ssd_bytes", "verdict", "approximates")
 	for _, r := range rows {
 		m := &r.Memory
-		t.Add(r.Name, r.Kind, strings.Join(r.Traces, " "), r.Policy, table.NonZero(r.K), r.Capacity, r.Recall, r.Mass, r.Kept, r.HitRate, r.TimesOPT,
+		bytes := func(v float64) any {
+			if m.GPUHas == 0 { // no replay tells the memory
+				return nil
+			}
+			return v
+		}
+		t.Add(r.Name, r.Kind, strings.Trim(r.Rank, "-"), q.Machine.Name, q.Model.Name, q.Context, q.Batch, q.expertGPUs(), strings.Join(r.Traces, " "), table.NonZero(r.Requests), r.Policy, table.NonZero(r.K), r.Capacity, r.Recall, r.SelectorRecall, r.Mass, r.Kept, r.HitRate, r.TimesOPT,
 			table.NonZero(r.Running), table.NonZero(r.TPOT), table.NonZero(r.Interval.Low), table.NonZero(r.Interval.High), table.NonZero(r.P50), table.NonZero(r.P99), table.NonZero(r.Tokens), r.Gain, r.Pareto, r.MissesSLO, r.H2D,
-			m.Weights, m.Index, m.Cache, m.Staging, m.Reserve, m.GPU, m.Host, m.SSD, r.Verdict, strings.Join(r.Approximates, "; "))
+			bytes(m.Weights), bytes(m.Index), bytes(m.Cache), bytes(m.Staging), bytes(m.Reserve), bytes(m.GPU), bytes(m.Host), bytes(m.SSD), r.Verdict, strings.Join(r.Approximates, "; "))
 	}
 	return t.CSV(w)
+}
+
+// expertGPUs returns the number of GPUs that share routed experts.
+func (q *Question) expertGPUs() int {
+	return cmp.Or(q.Experts, pipeline.ExpertGPUs(q.Model, q.Machine.GPU, q.Machine.Stated))
 }

@@ -110,7 +110,7 @@ func TestUsersSystems(t *testing.T) {
 	}
 	list[1].Keep.Policy = "opt" // which no system can have
 	rows, err := question(t, "rtx4090", 122880, 4).Compare(t.Context(), list, open(t, "selectors_qa_text.exact.parquet"))
-	if err != nil || rows[0].Kind != Sparse || rows[1].Kind != Oracle || rank(rows[1:])[0] != "-" || !(rows[1].Tokens > 0) {
+	if err != nil || rows[0].Kind != Sparse || rows[1].Kind != Oracle || rows[1].Rank != "-" || !(rows[1].Tokens > 0) {
 		t.Errorf("a system that sees the future: %+v, %v", rows, err)
 	}
 	write("name: ess\nsource: here\nschedule: dense\n")
@@ -377,7 +377,7 @@ func TestForms(t *testing.T) {
 	fatal.If(t, err)
 	var table, lines, object bytes.Buffer
 	fatal.If(t, q.WriteTable(&table, rows))
-	fatal.If(t, WriteCSV(&lines, rows))
+	fatal.If(t, q.WriteCSV(&lines, rows))
 	fatal.If(t, text.WriteJSON(&object, rows))
 	for _, want := range []string{"dense attention\n", "sparse attention, ", "misses the SLO", "ess ", "K = 512 tokens"} {
 		if !strings.Contains(table.String(), want) {
@@ -385,12 +385,13 @@ func TestForms(t *testing.T) {
 		}
 	}
 	records, err := csv.NewReader(&lines).ReadAll()
-	if err != nil || len(records) != 4 || len(records[0]) != len(records[1]) || records[1][0] != "ess" {
+	if err != nil || len(records) != 4 || len(records[0]) != len(records[1]) || records[1][0] != "ess" ||
+		!slices.Equal(records[1][2:8], []string{"1", "h100", "llama-3-8b", "32768", "4", "1"}) || records[3][2] != "2" {
 		t.Errorf("CSV: %q, %v", records, err)
 	}
 	lines.Reset()
-	fatal.If(t, WriteCSV(&lines, []*Row{{Name: "=1+1", Running: 1e6}}))
-	if records, err := csv.NewReader(&lines).ReadAll(); err != nil || records[1][0] != "'=1+1" || records[1][11] != "1000000" {
+	fatal.If(t, q.WriteCSV(&lines, []*Row{{Name: "=1+1", Running: 1e6}}))
+	if records, err := csv.NewReader(&lines).ReadAll(); err != nil || records[1][0] != "'=1+1" || records[1][19] != "1000000" || slices.Contains(records[1], "0") {
 		t.Errorf("CSV: %q, %v: expected text that no spreadsheet computes, and 1000000 requests", records, err)
 	}
 	var back []Row
@@ -456,9 +457,34 @@ func TestEqualRecall(t *testing.T) {
 	if r := rows["quest-offload"]; r.Fits() || !strings.Contains(r.Verdict, "record longer lists") {
 		t.Errorf("Quest: %q", r.Verdict)
 	}
+	if r := rows["quest-offload"]; !strings.Contains(r.Verdict, "lists of 3 blocks of 16 tokens") {
+		t.Errorf("Quest: %q", r.Verdict)
+	}
 	alone := compare(t, q, open(t, "selectors_qa_text.pqcache.parquet"), false, "pqcache")
 	if r := alone["pqcache"]; r.Fits() || !strings.Contains(r.Verdict, "exact Top-K of the same requests") {
 		t.Errorf("without the exact lists: %q", r.Verdict)
+	}
+}
+
+// The recall of a lossy system is that of its lists × the share that it kept. At equal recall it keeps the
+// least cache that suffices, or says that none does.
+func TestLossyRecall(t *testing.T) {
+	q := question(t, "rtx4090", 32768, 4)
+	traces := open(t, "selectors_qa_text.*.parquet")
+	r := compare(t, q, traces, false, "streamingllm")["streamingllm"]
+	if *r.Kept >= 1 || *r.SelectorRecall != 1 || *r.Recall != *r.Kept || r.Mass != nil {
+		t.Fatalf("recall %v, of the selector %v, kept %v, mass %v", *r.Recall, *r.SelectorRecall, *r.Kept, r.Mass)
+	}
+	q.Recall = *r.Recall / 2
+	half := compare(t, q, traces, false, "streamingllm", "duoattention")
+	if s := half["streamingllm"]; !s.Fits() || *s.Recall < q.Recall || *s.Recall > 1.1*q.Recall || *s.Capacity >= *r.Capacity || s.TPOT >= r.TPOT {
+		t.Errorf("half of the recall: %v with %v tokens in %g s, expected %g with less than %v in less than %g s", *s.Recall, *s.Capacity, s.TPOT, q.Recall, *r.Capacity, r.TPOT)
+	}
+	q.Recall = 0.9
+	for name, want := range map[string]string{"streamingllm": "% of the exact Top-K on these traces, below 90 %: no larger cache fits", "duoattention": "below 90 %: "} {
+		if s := compare(t, q, traces, false, name)[name]; s.Fits() || !strings.Contains(s.Verdict, want) {
+			t.Errorf("%s: %q, expected %q", name, s.Verdict, want)
+		}
 	}
 }
 

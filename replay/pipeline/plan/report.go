@@ -97,18 +97,21 @@ func bestCells(found []Candidate) (kept []Candidate) {
 	return kept
 }
 
-// rank numbers the candidates of each group. Oracles have no number.
+// rank numbers the candidates of each group, and sorts them by rank. Oracles have no number.
 func rank(found []Candidate) {
 	for _, group := range slice.Runs(found, sameGroup) {
-		places := pipeline.Places(len(group), func(first, later int) bool { return group[later].ties(&group[first]) })
-		for i := range group {
-			if group[i].Ties == nil {
-				group[i].Ties = []pipeline.Cell{}
+		order, places := pipeline.Places(len(group), func(first, later int) bool { return group[later].ties(&group[first]) })
+		sorted := slice.Map(order, func(i int) Candidate { return group[i] })
+		for i := range sorted {
+			c := &sorted[i]
+			if c.Ties == nil {
+				c.Ties = []pipeline.Cell{}
 			}
-			if !group[i].Oracle {
-				group[i].Rank = places[i]
+			if !c.Oracle {
+				c.Rank = places[i]
 			}
 		}
+		copy(group, sorted)
 	}
 }
 
