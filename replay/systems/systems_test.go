@@ -331,6 +331,25 @@ func TestOtherLists(t *testing.T) {
 	}
 }
 
+// KVPR that recomputes nothing is FlexGen, and row by row it does not load ahead. OPT 13B has twice as many
+// bytes of KV as of activations, so KVPR gains there.
+func TestKVPRWithoutRecomputation(t *testing.T) {
+	q := question(t, "rtx4090", 32768, 4)
+	rows := compare(t, q, nil, true, "flexgen", "kvpr")
+	if f, k := rows["flexgen"], rows["kvpr"]; f.TPOT != k.TPOT || f.Rank != k.Rank || rows["kvpr/row"].TPOT <= k.TPOT {
+		t.Errorf("FlexGen takes %g s, KVPR %g s, row by row %g s", f.TPOT, k.TPOT, rows["kvpr/row"].TPOT)
+	}
+	lib, err := hardware.Load("")
+	fatal.If(t, err)
+	q = question(t, "a100-40", 640, 64)
+	if q.Model, err = lib.Model("opt-13b"); err != nil {
+		t.Fatal(err)
+	}
+	if rows = compare(t, q, nil, true, "flexgen", "kvpr"); rows["kvpr"].TPOT >= rows["flexgen"].TPOT {
+		t.Errorf("OPT 13B: FlexGen takes %g s, KVPR %g s", rows["flexgen"].TPOT, rows["kvpr"].TPOT)
+	}
+}
+
 // Without an indexer, exact lists have the price of an index that finds less, which the output says.
 // Reading all keys costs more. Notes that some systems have name these systems.
 func TestPriceOfExactLists(t *testing.T) {
