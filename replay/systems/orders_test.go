@@ -16,6 +16,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/kernel"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/pipeline/operator"
 )
 
 var update = flag.Bool("update", false, "write ORDERS.md")
@@ -73,6 +74,9 @@ func (s *statement) pairs() (all [][2]string) {
 	return all
 }
 
+// orderCommand prints the tokens/s of a line of the page.
+const orderCommand = "kvreplay systems datasets/corpus/systems_*.parquet --systems shadowkv/sequential,kvdrive --hardware l20 --model llama-3-8b-1048k --context 61440 --batch 8 --format csv"
+
 // ORDERS.md compares the statements of orders.yaml with the systems on the traces of the corpus.
 func TestOrders(t *testing.T) {
 	if testing.Short() {
@@ -83,6 +87,8 @@ func TestOrders(t *testing.T) {
 	var statements []statement
 	fatal.If(t, strictly(text, &statements))
 	lib, err := hardware.Load("")
+	fatal.If(t, err)
+	engine, err := operator.ParseEngine(operator.DefaultEngine) // as the command has
 	fatal.If(t, err)
 	traces := open(t, "systems_*.parquet")
 	own := load(t, "")
@@ -118,7 +124,7 @@ func TestOrders(t *testing.T) {
 			list, err := own.Find([]string{system}, false)
 			fatal.If(t, err)
 			q := &Question{Options: pipeline.Options{Machine: machine, Model: model, Context: s.Context, Batch: batch, Kernels: kernel.Fitted(lib), Network: pipeline.Networks(lib),
-				Experts: s.Experts, Positions: s.MTP, Accept: s.Accept},
+				Engine: engine, Experts: s.Experts, Positions: s.MTP, Accept: s.Accept},
 				Table: all.Table(), TopK: s.TopK, Turn: 512}
 			rows, err := q.Compare(t.Context(), list, traces)
 			if err != nil {
@@ -177,6 +183,10 @@ func TestOrders(t *testing.T) {
 This page compares statements of papers with ` + "`kvreplay systems`" + `. [README.md](README.md) explains the figures. The statements are in [orders.yaml](orders.yaml), and a test keeps the page current.
 
 *Ratio* is tokens/s of the faster system ÷ those of the slower one, and *printed* the least ratio of the paper. *Holds* is *yes*, or *less* if the order holds but the ratio is below the printed one. *A tie* is a difference that the errors of the time model may hide. The traces are those of a small model, scaled, so hits are not those of the papers.
+
+The figures are those of the traces ` + "`datasets/corpus/systems_*.parquet`" + `, one request of 7,500 tokens for each selector. Other traces, such as ` + "`selectors_qa_text`" + `, give other figures. This command prints the third line, and its flags are those of the column *setting*. A name NAME@N has ` + "`--batch N`" + `:
+
+` + "```console\n$ " + orderCommand + "\n```" + `
 
 `)
 	page.WriteString(results.Markdown())
