@@ -63,6 +63,9 @@ func Create(path string, meta Meta) (*Writer, error) {
 		return nil, fmt.Errorf("create %s: %w", path, err)
 	}
 	file, err := files.Create(path)
+	if err == nil {
+		err = files.CheckKind(path, []byte("PAR1"))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("create trace: %w", err)
 	}

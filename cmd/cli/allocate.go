@@ -78,7 +78,7 @@ func (f *allocateFlags) run(c *call) error {
 	if err := f.complete(c); err != nil {
 		return err
 	}
-	if err := checkOutput("allocate", f.out, filesOf(c.args, ".jsonl")); err != nil {
+	if err := cmp.Or(checkOutput("allocate", f.out, filesOf(c.args, ".jsonl")), allocate.CheckFile(f.out)); err != nil {
 		return err
 	}
 	if f.plan != "" {

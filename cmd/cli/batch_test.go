@@ -303,8 +303,8 @@ func TestBatchFileNamesThePacks(t *testing.T) {
 	rows, _ := kvreplay(t, 0, "replay", newsTrace, "--policy", "lru", "--capacity", "1x,2x,3x", "--per", "stream", "--format", "jsonl")
 	write(t, filepath.Join(elsewhere, "rows.jsonl"), rows)
 	kvreplay(t, 0, "allocate", filepath.Join(elsewhere, "rows.jsonl"), "--memory", "2x", "-o", plan)
-	kvreplay(t, 0, "batch", "plan", newsTrace, "--policy", "lru", "--allocation", plan, "--rate", "3us", "-o", path)
-	_, notes = kvreplay(t, 0, "batch", "plan", path, "--kubernetes")
+	kvreplay(t, 0, "batch", "plan", newsTrace, "--policy", "lru", "--allocation", plan, "--rate", "3us", "-o", path+"2")
+	_, notes = kvreplay(t, 0, "batch", "plan", path+"2", "--kubernetes")
 	if want := "files in " + elsewhere + ", " + filepath.Dir(news) + ", or"; !strings.Contains(notes, want) {
 		t.Errorf("%s\nlacks %q", notes, want)
 	}

@@ -1,5 +1,5 @@
 // Package files handles the files that users name. An output appears under its name whole or not at
-// all. It replaces only regular files, and never an input. An input that is read twice must be a
+// all. It replaces only regular files of its kind, and never an input. An input that is read twice must be a
 // regular file.
 package files
 
@@ -18,6 +18,7 @@ import (
 // File is an output that is being written, in a temporary file next to its target. Errors of its
 // methods state only the cause. Callers name the target.
 type File struct {
+	target  string
 	pending *pendingFile
 	long    string // target if its name is too long for a temporary one, else empty
 }
@@ -36,7 +37,7 @@ func Create(target string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, place := &File{}, path
+	f, place := &File{target: target}, path
 	if name := filepath.Base(path); len(name) > longestName {
 		f.long, place = path, filepath.Join(filepath.Dir(path), shortened(name))
 	}
@@ -63,8 +64,18 @@ func (f *File) Write(p []byte) (int, error) {
 	return n, cause(err)
 }
 
-// Commit finishes the output and renames it to its target.
+// Commit finishes the output and renames it to its target. If CheckKind would fail, the target stays
+// and the error is a *TargetError.
 func (f *File) Commit() error {
+	if err := f.checkKind(); err != nil {
+		return err
+	}
+	return f.Replace()
+}
+
+// Replace is Commit for a file that the program named. It replaces a file of another kind too, such as
+// a damaged one.
+func (f *File) Replace() error {
 	if f.long == "" {
 		return cause(f.pending.CloseAtomicallyReplace())
 	}
@@ -90,6 +101,15 @@ func Write(target string, text []byte) error {
 
 // WriteBy is Write for the output of a function.
 func WriteBy(target string, write func(io.Writer) error) error {
+	return writeBy(target, write, (*File).Commit)
+}
+
+// Rewrite is WriteBy with Replace.
+func Rewrite(target string, write func(io.Writer) error) error {
+	return writeBy(target, write, (*File).Replace)
+}
+
+func writeBy(target string, write func(io.Writer) error, commit func(*File) error) error {
 	f, err := Create(target)
 	if err != nil {
 		return err
@@ -98,10 +118,12 @@ func WriteBy(target string, write func(io.Writer) error) error {
 	if err := write(f); err != nil {
 		return fmt.Errorf("write %s: %w", target, err)
 	}
-	if err := f.Commit(); err != nil {
+	err = commit(f)
+	var refused *TargetError
+	if err != nil && !errors.As(err, &refused) {
 		return fmt.Errorf("write %s: %w", target, err)
 	}
-	return nil
+	return err
 }
 
 // cause returns an error without the name of the temporary file, which does not help users. It adds

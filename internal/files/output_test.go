@@ -3,6 +3,7 @@ package files
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -162,5 +163,41 @@ func TestSweep(t *testing.T) {
 	}
 	if got, want := strings.Join(names, " "), filepath.Base(held.pending.Name())+" .mine.jsonl .young.jsonl123 rows.jsonl"; got != want {
 		t.Errorf("left: %s, expected %s", got, want)
+	}
+}
+
+// An output replaces a file of its own kind or an empty one, and no other.
+func TestOtherKinds(t *testing.T) {
+	kinds := []string{"PAR1....", "\x1f\x8b\x08", "{\"a\":1}\n{\"a\":2}\n", "{\n  \"a\": 1\n}\n", "[\n{}]\n", "<svg>", "<!doctype html><html><svg>", "a,b\n1,2\n",
+		"schema: 1\nfamily: capacities\n", "{\"schema\":1,\"engine\":\"3\"}\n"}
+	is := func(i int) string { return kindOf([]byte(kinds[i])) }
+	for i, old := range kinds {
+		for j, text := range kinds {
+			path := filepath.Join(t.TempDir(), "f")
+			fatal.If(t, os.WriteFile(path, []byte(old), 0o600))
+			early, err := CheckKind(path, []byte(text)), Write(path, []byte(text))
+			var refused *TargetError
+			left, _ := os.ReadFile(path)
+			switch {
+			case is(i) == is(j):
+				if err != nil || early != nil || string(left) != text {
+					t.Errorf("%q over %q: %v, %v, %q", text, old, early, err, left)
+				}
+			case !errors.As(err, &refused) || !errors.As(early, &refused) || string(left) != old || !strings.Contains(err.Error(), path+" is "+is(i)+", not "+is(j)+". Choose"):
+				t.Errorf("%q over %q: %v, %v, %q", text, old, early, err, left)
+			}
+			if err := errors.Join(os.Truncate(path, 0), Write(path, []byte(text))); err != nil {
+				t.Errorf("over an empty file: %v", err)
+			}
+		}
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), CheckKind(pipe, []byte("x")), CheckKind(pipe+"none", []byte("x"))); err != nil {
+		t.Error(err)
+	}
+	path := filepath.Join(t.TempDir(), "pack")
+	fatal.If(t, os.WriteFile(path, []byte("damaged"), 0o600))
+	if err := Rewrite(path, func(w io.Writer) error { _, err := io.WriteString(w, kinds[0]); return err }); err != nil {
+		t.Error(err)
 	}
 }

@@ -71,7 +71,7 @@ func (f folder) Put(_ context.Context, name string, r io.Reader, size int64) err
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return files.WriteBy(path, func(w io.Writer) error {
+	return files.Rewrite(path, func(w io.Writer) error {
 		n, err := io.Copy(w, r)
 		if err == nil && n != size {
 			err = fmt.Errorf("%d bytes, expected %d", n, size)

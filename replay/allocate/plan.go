@@ -189,6 +189,10 @@ func (p *Plan) Encode() []byte {
 	return b.Bytes()
 }
 
+// CheckFile returns a *files.TargetError if a file exists at path that is no plan, which Write does not
+// replace.
+func CheckFile(path string) error { return files.CheckKind(path, new(Plan).Encode()) }
+
 // Write writes the plan's file whole or not at all.
 func (p *Plan) Write(path string) error {
 	if err := files.Write(path, p.Encode()); err != nil {

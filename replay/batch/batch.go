@@ -14,12 +14,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/storage"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -130,14 +132,49 @@ func digestOf(text []byte) string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256(text))
 }
 
-// Write writes the batch file, whole or not at all.
+// Write writes the batch file, whole or not at all. If the file of an equal batch exists, it stays. A
+// file that is no batch file is not replaced, nor one whose folder of packs has packs. The error is
+// then a *files.TargetError.
 func (b *Batch) Write(path string) error {
 	at, name, err := openFolder(path)
 	if err != nil {
 		return err
 	}
 	b.folder = at.at
+	old, err := readOld(path)
+	if err != nil {
+		return err
+	}
+	if old != nil && old.digest != b.digest {
+		status, err := old.Status(old.PackFolder(path))
+		if err != nil {
+			return err
+		}
+		if n := slice.Count(status.Shards, func(s State) bool { return s.Chunks > 0 }); n > 0 {
+			return files.OtherKind(path, fmt.Sprintf("another batch, and %s has packs of %s", old.PackFolder(path), text.Count(n, "shard")))
+		}
+	}
 	return at.put(name, b.encode())
+}
+
+// mostBatch is the largest batch file, in bytes.
+const mostBatch = 1 << 30
+
+// readOld reads the batch file that a new one would replace, or nil if there is none.
+func readOld(path string) (*Batch, error) {
+	size, err := sizeOf(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && size == 0:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case size <= mostBatch && (storage.IsURL(path) || files.CheckKind(path, []byte(`{"schema":1,"engine":`)) == nil):
+		old, err := Read(path)
+		if err == nil || storage.Unread(err) {
+			return old, err
+		}
+	}
+	return nil, files.OtherKind(path, "no batch file")
 }
 
 // Read reads a batch file. Its error is Permanent if the file is damaged or of another version.

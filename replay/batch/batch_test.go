@@ -3,9 +3,11 @@ package batch
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -87,6 +89,42 @@ func TestBatchFile(t *testing.T) {
 		if _, err := decode(flipped); err == nil {
 			t.Errorf("byte %d flipped: no error", at)
 		}
+	}
+}
+
+// A batch file replaces no other file, and no batch that has packs. An equal one may be written again.
+func TestWriteReplacesNoOther(t *testing.T) {
+	traces, chunks := drawn(rand.New(rand.NewPCG(1, 2)))
+	planned := func(most int64) *Batch {
+		b := &Batch{Engine: replay.EngineVersion, Traces: traces, Shards: cut(traces, chunks, most)}
+		b.encode()
+		return b
+	}
+	dir := t.TempDir()
+	first, second := planned(1<<16), planned(1<<14)
+	for _, text := range []string{"PAR1", "# Text\n", `{"schema":1,"engine":"x"}`} {
+		path := filepath.Join(dir, "other")
+		fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
+		var refused *files.TargetError
+		if err := first.Write(path); !errors.As(err, &refused) || !strings.Contains(err.Error(), "other is no batch file. Choose another name") {
+			t.Errorf("over %q: %v", text, err)
+		}
+		if left, _ := os.ReadFile(path); string(left) != text {
+			t.Errorf("%q became %q", text, left)
+		}
+	}
+	path := filepath.Join(dir, "b.batch")
+	fatal.If(t, errors.Join(first.Write(path), second.Write(path), first.Write(path))) // no packs yet
+	at, err := openPlace(path + ".packs")
+	fatal.If(t, err)
+	text, err := encodePack(begunName(3), &pack{packHeader{Schema: Schema, Batch: first.digest, Shard: 3, Engine: first.Engine},
+		[]partCounts{{0, &replay.Checkpoint{Chunks: []int{first.Shards[3].Parts[0].From}}}}})
+	fatal.If(t, errors.Join(err, at.put(begunName(3), text)))
+	if err := second.Write(path); err == nil || !strings.Contains(err.Error(), "b.batch is another batch, and "+path+".packs has packs of 1 shard. Choose") {
+		t.Errorf("over a batch with packs: %v", err)
+	}
+	if err := first.Write(path); err != nil {
+		t.Errorf("an equal batch: %v", err)
 	}
 }
 

@@ -42,6 +42,11 @@ type Plan struct {
 // Make plans a batch: it opens every trace, measures the speed of the replay on a few chunks, and
 // cuts the traces into shards. Write writes the batch file.
 func Make(ctx context.Context, in Planning) (*Plan, error) {
+	if in.Path != "" {
+		if _, err := readOld(in.Path); err != nil { // before the work
+			return nil, err
+		}
+	}
 	b := &Batch{Arguments: in.Arguments, Engine: replay.EngineVersion}
 	b.folder, _ = split(in.Path)
 	if in.Packs != "" {

@@ -316,7 +316,7 @@ func (p *Profile) finish() error {
 	if err := p.writer.Close(); err != nil {
 		return err
 	}
-	return p.file.Commit()
+	return p.file.Replace()
 }
 
 // having returns the policies of the plan with a trait, each once.

@@ -194,7 +194,7 @@ func (j *Job) WriteRows() (notes []string, err error) {
 			}
 		}
 		rows := result.MergeRows(newer, older)
-		return files.WriteBy(path, func(w io.Writer) error { return result.WriteJSONL(w, rows) })
+		return files.Rewrite(path, func(w io.Writer) error { return result.WriteJSONL(w, rows) })
 	})
 	return notes, err
 }

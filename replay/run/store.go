@@ -242,7 +242,11 @@ func (s *Store) hasProfile(key, of, path string) bool {
 
 // writeWhole writes a file that appears whole or not at all.
 func writeWhole(path string, text []byte) error {
-	if err := files.Write(path, text); err != nil {
+	err := files.Rewrite(path, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("keep results: %w", err)
 	}
 	return nil
