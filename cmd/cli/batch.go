@@ -378,7 +378,7 @@ func batchRunCommand(table policies.Table) command {
 		short: "Count one shard and write its pack",
 		long: `Count one shard of a batch and write its pack.
 The shard is --shard, or else $KVREPLAY_SHARD, $SLURM_ARRAY_TASK_ID or $JOB_COMPLETION_INDEX.
-SIGTERM ends the work after the current chunks and keeps the counts for the next attempt.
+SIGTERM ends the work after the current chunks and saves their counts. A second SIGTERM loses them.
 Exit codes: 0 the shard is finished, 2 another attempt would fail too, 143 stopped by SIGTERM,
 other codes: repeat it. Several attempts may run at the same time.`,
 		example: `  kvreplay batch run grid.batch --shard 0`,
@@ -412,6 +412,9 @@ func (f *batchRunFlags) run(c *call) error {
 		return err
 	}
 	a := batch.Attempt{Packs: f.packsOf(b, c.args[0]), Shard: shard, Options: o, Every: f.checkpoint, Program: cmp.Or(version, "unknown")}
+	defer context.AfterFunc(c.Context(), func() {
+		fmt.Fprintln(c.stderr, "kvreplay: stopping after the current chunks. Another signal ends at once and loses them")
+	})()
 	out, err := b.Run(c.Context(), a)
 	switch {
 	case err != nil:

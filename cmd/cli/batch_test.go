@@ -225,7 +225,7 @@ func TestShardObeysSIGTERM(t *testing.T) {
 			break
 		}
 	}
-	if code != 143 || !strings.Contains(text, "counts are kept") {
+	if code != 143 || !strings.Contains(text, " saved: repeat the command to continue") {
 		t.Fatalf("exit %d: %s", code, text)
 	}
 	stdout, stderrText := kvreplay(t, 1, "batch", "status", path)
@@ -244,6 +244,36 @@ func TestShardObeysSIGTERM(t *testing.T) {
 	many := filepath.Join(t.TempDir(), "many")
 	must(t, "batch", "merge", path, "--out", many)
 	sameTree(t, one, many)
+}
+
+// Each attempt gets SIGTERM soon after it opens the trace. It finishes a begun chunk, so the shard ends.
+func TestPreemptedShardProgresses(t *testing.T) {
+	t.Parallel()
+	bin, tracePath := program(t), shardTrace(t, "a.parquet", 1)
+	path, _ := planBatch(t, "10", tracePath, "--policy", "lru,fifo", "--capacity", "2x")
+	for saved, wait := 0, time.Duration(0); ; {
+		cmd := exec.Command(bin, "batch", "run", path, "--shard", "0", "--parallel", "1", "--checkpoint", "1h")
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		fatal.If(t, cmd.Start())
+		untilItOpens(t, cmd.Process.Pid, tracePath)
+		time.Sleep(wait)
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err == nil {
+			break
+		}
+		n, first := 0, strings.Contains(stderr.String(), "stopped before its first chunk: repeat")
+		_, after, _ := strings.Cut(stderr.String(), "stopped with ")
+		_, err := fmt.Sscanf(after, "%d of 12 chunks saved: repeat the command", &n)
+		if cmd.ProcessState.ExitCode() != 143 || err != nil && !first || n < saved || wait > 10*time.Second {
+			t.Fatalf("exit %d after %d saved chunks: %s", cmd.ProcessState.ExitCode(), saved, stderr.String())
+		}
+		if n == saved { // no chunk was begun
+			wait += 10 * time.Millisecond
+		}
+		saved = n
+	}
+	must(t, "batch", "status", path)
 }
 
 // The number of a shard comes from --shard or the environment.

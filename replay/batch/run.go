@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kvreplay/kvreplay/internal/storage"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/replay"
 )
 
@@ -36,8 +37,8 @@ type Outcome struct {
 
 // Run counts a shard and writes its pack. It continues from the counts of an earlier attempt. Other
 // attempts at the shard may run at the same time. A pack of another batch is an error, not replaced.
-// If ctx is cancelled, Run saves the counts so far and returns a *replay.Interrupted. An error is
-// Permanent if another attempt would meet it again.
+// If ctx is cancelled, Run finishes the begun chunks, saves the counts and returns a *Stopped. An error
+// is Permanent if another attempt would meet it again.
 func (b *Batch) Run(ctx context.Context, a Attempt) (*Outcome, error) {
 	if err := b.checkEngine(); err != nil {
 		return nil, err
@@ -68,12 +69,33 @@ func (b *Batch) Run(ctx context.Context, a Attempt) (*Outcome, error) {
 	w := b.newAttempt(a, at, begun)
 	out.Resumed = w.pack.chunks()
 	for i := range b.Shards[a.Shard].Parts {
-		if err := w.count(ctx, i); err != nil {
+		err := w.count(ctx, i)
+		if errors.Is(err, context.Canceled) {
+			return nil, &Stopped{Shard: a.Shard, Done: w.pack.chunks(), Chunks: out.Chunks, err: err}
+		}
+		if err != nil {
 			return nil, lasting(err)
 		}
 	}
 	return out, w.finish()
 }
+
+// Stopped is the error of an attempt whose context was cancelled.
+type Stopped struct {
+	Shard, Done, Chunks int // number of the shard, its saved chunks and all
+	err                 error
+}
+
+// Error states the saved chunks and the way to continue.
+func (s *Stopped) Error() string {
+	if s.Done == 0 {
+		return fmt.Sprintf("shard %d is stopped before its first chunk: repeat the command", s.Shard)
+	}
+	return fmt.Sprintf("shard %d is stopped with %d of %s saved: repeat the command to continue", s.Shard, s.Done, text.Count(s.Chunks, "chunk"))
+}
+
+// Unwrap returns the error of the context.
+func (s *Stopped) Unwrap() error { return s.err }
 
 // attempt is an attempt at work.
 type attempt struct {
@@ -106,14 +128,14 @@ func (w *attempt) count(ctx context.Context, part int) error {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
-		return errors.Join(w.save(), err)
+		return cmp.Or(w.save(), err)
 	}
 	f, job, err := w.batch.open(&w.batch.Traces[p.Trace], w.Options)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	counts, err := job.Count(ctx, replay.Counting{From: p.From, To: p.To, Begun: before, Every: cmp.Or(w.Every, DefaultCheckpoint),
+	counts, err := job.Count(ctx, replay.Counting{From: p.From, To: p.To, Begun: before, Every: cmp.Or(w.Every, DefaultCheckpoint), Whole: true,
 		Save: func(c *replay.Checkpoint) error {
 			w.pack.counts[part] = c
 			return w.save()
@@ -138,11 +160,11 @@ func (w *attempt) save() error {
 func (w *attempt) put(name string) error {
 	w.pack.Written = time.Now().UTC().Truncate(time.Second)
 	w.pack.Seconds = w.spent + time.Since(w.begun).Seconds()
-	text, err := encodePack(name, &w.pack)
+	content, err := encodePack(name, &w.pack)
 	if err != nil {
 		return err
 	}
-	return w.at.put(name, text)
+	return w.at.put(name, content)
 }
 
 // finish writes the pack. If another attempt has written other counts, finish keeps both packs for

@@ -44,6 +44,7 @@ type pass struct {
 	every    time.Duration
 	done     map[int]bool
 	save     func(name string, c *Checkpoint) error // keeps the counts of a worker. Nil keeps none
+	whole    bool                                   // see Counting.Whole
 
 	unchanged func() error // an error if the trace has changed since it was opened
 }

@@ -18,6 +18,9 @@ type Counting struct {
 	Every    time.Duration // the interval of Save. Zero means DefaultCheckpoint
 	// Save receives the counts so far, one call at a time. Nil keeps none.
 	Save func(*Checkpoint) error
+	// Whole finishes begun chunks after ctx is cancelled, so that a stopped attempt with time for a chunk
+	// counts one.
+	Whole bool
 }
 
 // Chunks returns the work of each chunk: indices of its lists times cells. A chunk is a run of streams.
@@ -65,6 +68,7 @@ func (j *Job) Count(ctx context.Context, c Counting) (*Checkpoint, error) {
 		workers := &snapshots{begun: c.Begun, of: map[string]*Checkpoint{}, every: ps.every, last: time.Now(), save: c.Save}
 		ps.save = workers.put
 	}
+	ps.whole = c.Whole
 	err := p.execute(ctx, chunks, ps, total)
 	if changed := p.file.Unchanged(p.digest); changed != nil {
 		return nil, changed

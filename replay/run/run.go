@@ -257,6 +257,10 @@ func (p *plan) execute(ctx context.Context, chunks [][2]int, ps *pass, total [][
 	if p.beforeEnd != nil && len(open) > 0 {
 		p.file.Then(p.beforeEnd)
 	}
+	within := ctx // that a begun chunk obeys
+	if ps.whole {
+		within = context.WithoutCancel(ctx)
+	}
 	var merge sync.Mutex
 	var next atomic.Int64
 	var failed failure
@@ -274,7 +278,7 @@ func (p *plan) execute(ctx context.Context, chunks [][2]int, ps *pass, total [][
 			if i == len(open)-1 && p.beforeEnd != nil {
 				p.beforeEnd()
 			}
-			stream, ended := w.chunk(ctx, chunks[open[i]])
+			stream, ended := w.chunk(within, chunks[open[i]])
 			if errors.Is(ended, errStopped) {
 				break
 			}
