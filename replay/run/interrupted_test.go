@@ -95,6 +95,22 @@ func TestInterruptedStopsAfterACell(t *testing.T) {
 	}
 }
 
+// With Whole, a chunk that is stopped in its first cell is counted.
+func TestCountFinishesBegunChunks(t *testing.T) {
+	f, _ := manyChunks(t)
+	for _, whole := range []bool{false, true} {
+		ctx, stop := context.WithCancel(t.Context())
+		job, err := Plan(f, Options{Policies: specs(t, "lru", "fifo", "opt"), Capacities: capacities(t, "2x"), Workers: 1, oneByOne: true,
+			Progress: func(int) { stop() }})
+		fatal.If(t, err)
+		counts, err := job.Count(ctx, Counting{To: len(job.Chunks()), Whole: whole})
+		var stopped *Interrupted
+		if !errors.As(err, &stopped) || (stopped.Done == 1) != whole || counts != nil && (len(counts.Chunks) == 1) != whole {
+			t.Errorf("whole %v: %v", whole, err)
+		}
+	}
+}
+
 // Counts that cannot be saved end the run at once.
 func TestCountEndsIfASaveFails(t *testing.T) {
 	f, _ := manyChunks(t)
