@@ -232,11 +232,22 @@ func (f *timeFlags) run(c *call) error {
 	if err != nil || slices.ContainsFunc(results, (*pipeline.Result).Fits) {
 		return err
 	}
-	m, split := &results[0].Memory, ", shorten the context, or divide the model among GPUs (--tensor-parallel, --expert-gpus)"
-	if m.Remedy != "" {
-		split = ", or shorten the context: " + m.Remedy
+	r, remedy := results[0], "lower the batch, shorten the context, or divide the model with "+f.divide()
+	switch m := r.Memory; {
+	case m.Remedy != "":
+		remedy = m.Remedy
+	case m.Weights+m.Reserve > m.GPUHas:
+		remedy = "weights alone take " + hardware.Bytes(m.Weights).String() + ": divide them with " + f.divide()
 	}
-	return fmt.Errorf("nothing fits: %s, batch %d: %s; lower the batch%s", results[0].Machine, results[0].Batch, m.Verdict, split)
+	return fmt.Errorf("nothing fits: %s, batch %d: %s; %s", r.Machine, r.Batch, r.Memory.Verdict, remedy)
+}
+
+// divide names the flags that divide the weights of the model among GPUs.
+func (f *timeFlags) divide() string {
+	if f.shape.MoE != nil {
+		return "more --expert-gpus or --tensor-parallel"
+	}
+	return "more --tensor-parallel or --pipeline-parallel"
 }
 
 // timeFinding names the fastest result that fits.

@@ -80,6 +80,20 @@ func Round(v float64, digits int) float64 {
 	return v
 }
 
+// RoundDown rounds a positive figure down to a number of significant digits, or to a whole number if it has more
+// whole digits. A limit that holds for v then holds for the printed figure.
+func RoundDown(v float64, digits int) float64 {
+	if v >= math.Pow10(digits-1) {
+		whole := len(strconv.FormatFloat(math.Floor(v), 'f', 0, 64))
+		digits = max(digits, whole)
+	}
+	down := Round(v, digits)
+	for step := v * math.Pow10(-digits); down > v; step *= 2 {
+		down = Round(v-step, digits)
+	}
+	return down
+}
+
 // WriteJSON writes a value as indented JSON, with <, > and & as they are.
 func WriteJSON(w io.Writer, value any) error {
 	enc := json.NewEncoder(w)

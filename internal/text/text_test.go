@@ -25,3 +25,18 @@ func TestRanges(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// A figure rounded down is at most the figure, and at most one unit of its last digit below it.
+func TestRoundDown(t *testing.T) {
+	for v, want := range map[float64]float64{12.16: 12.1, 12.1: 12.1, 99.96: 99.9, 0.09999: 0.0999, 1234.9: 1234, 999.6: 999, 0: 0, 8.984: 8.98} {
+		if got := RoundDown(v, 3); got != want {
+			t.Errorf("%g rounds down to %g, expected %g", v, got, want)
+		}
+	}
+	for i := range 20_000 {
+		v := float64(i*i+1) / 977
+		if got := RoundDown(v, 3); got > v || got < v*(1-0.0101) {
+			t.Errorf("%g rounds down to %g", v, got)
+		}
+	}
+}

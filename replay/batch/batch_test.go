@@ -118,7 +118,7 @@ func TestWriteReplacesNoOther(t *testing.T) {
 	at, err := openPlace(path + ".packs")
 	fatal.If(t, err)
 	text, err := encodePack(begunName(3), &pack{packHeader{Schema: Schema, Batch: first.digest, Shard: 3, Engine: first.Engine},
-		[]partCounts{{0, &replay.Checkpoint{Chunks: []int{first.Shards[3].Parts[0].From}}}}})
+		map[int]*replay.Checkpoint{0: {Chunks: []int{first.Shards[3].Parts[0].From}}}})
 	fatal.If(t, errors.Join(err, at.put(begunName(3), text)))
 	if err := second.Write(path); err == nil || !strings.Contains(err.Error(), "b.batch is another batch, and "+path+".packs has packs of 1 shard. Choose") {
 		t.Errorf("over a batch with packs: %v", err)

@@ -83,3 +83,13 @@ func openFolder(path string) (place, string, error) {
 	p, err := readPlace(folder)
 	return p, name, err
 }
+
+// sizeOf returns the bytes of a file or an object.
+func sizeOf(path string) (int64, error) {
+	p, name, err := openFolder(path)
+	if err != nil {
+		return 0, err
+	}
+	info, err := p.store.Stat(context.Background(), name)
+	return info.Size, err
+}

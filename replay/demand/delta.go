@@ -37,7 +37,7 @@ type Delta struct {
 	all       []uint64 // the whole list of the row being checked, or a joined row's demand with pinned blocks
 	loaded    int      // demanded entries of the row in cur, if blocks hold several
 	changed   []int32  // words in which cur and prev differ
-	outliers      []uint64 // outliers, as a bitset. Empty if there are none
+	outliers  []uint64 // outliers, as a bitset. Empty if there are none
 	unlisted  int      // number of outliers that no list names
 }
 

@@ -107,7 +107,7 @@ func (r *runner) denseLayers() int {
 // Notes returns the assumptions.
 func (it *Iterations) Notes() []string {
 	notes := slices.Concat(it.r.notes, it.r.operators.Notes())
-	return slice.Filter(notes, func(n string) bool { return !strings.HasPrefix(n, noMisses) }) // no iteration has any
+	return slice.Filter(notes, func(n string) bool { return !strings.HasPrefix(n, noMisses) && n != ratePerGPU }) // no iteration has any
 }
 
 // TopK returns the tokens that the model's indexer selects, 0 for all.

@@ -70,6 +70,9 @@ func shard(m *hardware.Model, n int) *hardware.Model {
 	return &part
 }
 
+// ratePerGPU is a note about batches that no iteration has: a server states the tokens/s of all its GPUs.
+const ratePerGPU = "tensor parallelism: tokens/s are those of one GPU"
+
 // parallelize gives each GPU its part of the model, and finds the network between them.
 func (r *runner) parallelize() error {
 	r.TensorParallel, r.vocabulary = max(1, r.TensorParallel), float64(r.Model.Vocabulary.Value)
@@ -89,7 +92,8 @@ func (r *runner) parallelize() error {
 		own.Heads, own.Factor = own.Heads*share, own.Factor*share
 		r.Scaling = &own
 	}
-	r.note("tensor parallelism: %d GPUs decode one batch, memory and tokens/s are those of each", r.TensorParallel)
+	r.note("tensor parallelism: %d GPUs decode one batch, memory is that of each", r.TensorParallel)
+	r.note(ratePerGPU)
 	r.note("all-reduce: %s. The gather of the logits is derived", network.Basis(r.group.Method))
 	return nil
 }

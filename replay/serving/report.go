@@ -85,7 +85,7 @@ func Report(title string, results []*Result) *table.Report {
 			meets = text.Percent(&r.Attainment)
 		}
 		if r.Goodput != nil {
-			goodput = text.Rate(*r.Goodput, 3)
+			goodput = text.Rate(text.RoundDown(*r.Goodput, 3), 3)
 		}
 		p50, p90, p99 := tpot(r.TPOT)
 		t.Add(r.System, text.Rate(r.Throughput, 4), seconds(r.TTFT.P50), seconds(r.TTFT.P90), seconds(r.TTFT.P99),
@@ -138,7 +138,7 @@ func Finding(results []*Result) string {
 	case seeds == 0 && slices.ContainsFunc(results, func(r *Result) bool { return r.Goodput != nil }):
 		of = "load within the limits"
 		value = func(r *Result) float64 { return *r.Goodput }
-		show = func(v float64) string { return text.Rate(v, 3) + " requests/s" }
+		show = func(v float64) string { return text.Rate(text.RoundDown(v, 3), 3) + " requests/s" }
 	default:
 		of, figure = "share of requests within the limits", len(SeedFigures)-1
 		show = func(v float64) string { return text.Percent(&v) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Sources returns the requests from the first on, with times between arrivals multiplied by stretch.
@@ -77,12 +78,62 @@ const (
 // the limits (Zhong et al., DistServe, OSDI 2024). It bisects the rate within 2 %, and takes the
 // attainment to fall with the rate. Each class meets its limits. The note says if the rate lies beyond
 // the loads that are tried: it is 0 if no load down to a 256th meets the limits, and a lower bound if
-// 256 times the load does. Each of rows receives the rows of all runs.
+// 256 times the load does. Another note says if the queue still grows at the last arrival, because more
+// requests would then lower the rate. Each of rows receives the rows of all runs.
 func (e *Served) Goodput(ctx context.Context, from Sources, share float64, rows ...Rows) (rate float64, note string, err error) {
 	if len(e.Limits) == 0 || !(share > 0 && share <= 1) {
 		return 0, "", fmt.Errorf("goodput of %g without limits, expected a share above 0, at most 1, and limits", share)
 	}
-	return goodput(func(stretch float64) (*Summary, error) { return e.Summarise(ctx, from, stretch, rows...) }, share)
+	type run struct {
+		stretch float64
+		last    int64
+	}
+	runs := map[float64]run{} // by rate
+	rate, note, err = goodput(func(stretch float64) (*Summary, error) {
+		s, err := e.Summarise(ctx, from, stretch, rows...)
+		if err == nil {
+			runs[s.Rate] = run{stretch, s.last}
+		}
+		return s, err
+	}, share)
+	if err != nil || note != "" {
+		return rate, note, err
+	}
+	at := runs[rate]
+	p := pacing(at.last)
+	_, err = e.Summarise(ctx, from, at.stretch, append(slices.Clone(rows), Rows{Request: p.request})...)
+	return rate, p.note(), err
+}
+
+// pace counts the requests that arrive and those that end between two times.
+type pace struct {
+	from, to       int64
+	arrived, ended int
+}
+
+// pacing returns the pace over the second half of the time until the last arrival.
+func pacing(last int64) pace { return pace{from: last / 2, to: last} }
+
+func (p *pace) request(r *RequestRow) error {
+	if r.Arrival > p.from {
+		p.arrived++
+	}
+	if r.Finish > p.from && r.Finish <= p.to {
+		p.ended++
+	}
+	return nil
+}
+
+// keptPace is the least share of arriving requests that end meanwhile, if the number of requests in the
+// server does not grow. It leaves room for chance.
+const keptPace = 0.9
+
+// note says that the number of requests in the server grows, or is empty.
+func (p *pace) note() string {
+	if float64(p.ended) >= keptPace*float64(p.arrived) {
+		return ""
+	}
+	return fmt.Sprintf("at the goodput, %d requests end while %d arrive, in the second half of the arrivals. With more requests it may be less", p.ended, p.arrived)
 }
 
 // goodput searches with a function that runs the requests.

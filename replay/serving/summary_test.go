@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 )
 
@@ -128,6 +129,25 @@ func TestGoodput(t *testing.T) {
 		}, 0.9)
 		if err != nil || got < 980 || got > 1030 || note != "" {
 			t.Errorf("goodput from a load of %g is %g, %q: %v, expected about 1000", load, got, note, err)
+		}
+	}
+}
+
+// A goodput above the capacity of a server, whose queue grows to the end, is noted.
+func TestGoodputNotesAGrowingQueue(t *testing.T) {
+	o := Options{Preempt: pipeline.ByRecompute, BlockTokens: 1, Budget: 1, MaxRunning: 1, Memory: Memory{Total: 100, Block: 10}}
+	for _, c := range []struct {
+		gap   int64 // ns between arrivals, where the server takes 1 ms for each
+		grows bool
+	}{{2e6, false}, {1.05e6, false}, {0.8e6, true}, {0.5e6, true}} {
+		var all []Request
+		for i := range 200 {
+			all = append(all, Request{Arrival: int64(i) * c.gap, Input: 1, Output: 1})
+		}
+		p := pacing(all[199].Arrival)
+		fatal.If(t, Run(t.Context(), FromSlice(all), constant(1e6), o, Rows{Request: p.request}))
+		if note := p.note(); strings.Contains(note, "requests end while 100 arrive") != c.grows {
+			t.Errorf("gaps of %d ns: %q", c.gap, note)
 		}
 	}
 }
