@@ -138,9 +138,6 @@ func (c *Checker) sound(list []int32, limit int) bool {
 }
 
 func (c *Checker) scores(s *Stream, report func(*Error) bool) bool {
-	if len(s.Scores) == 0 {
-		return true
-	}
 	rising := c.meta.Order == OrderRank
 	for i, step := range s.Steps {
 		last := float32(math.Inf(1))
@@ -173,11 +170,8 @@ func (c *Checker) masses(s *Stream, report func(*Error) bool) bool {
 			return false
 		}
 	}
-	if len(s.AttentionMass) == 0 {
-		return true
-	}
 	for i, step := range s.Steps {
-		for j, v := range s.AttentionMass[s.Offsets[i]:s.Offsets[i+1]] {
+		for j, v := range s.MassList(i) {
 			if bad(v) {
 				if !report(streamError(c.path, &s.StreamInfo, i, step, RuleMass, "attention_mass[%d] = %v, expected 0 to 1", j, v)) {
 					return false

@@ -56,9 +56,7 @@ func (d *Digester) rows(s *Stream) {
 		if len(s.CoveredMass) > 0 {
 			words(d, s.CoveredMass[i:i+1])
 		}
-		if len(s.AttentionMass) > 0 {
-			words(d, s.AttentionMass[s.Offsets[i]:s.Offsets[i+1]])
-		}
+		words(d, s.MassList(i))
 		if p := s.PredictedList(i); len(s.PredictedOffsets) > 0 {
 			d.numbers(int32(len(p)))
 			words(d, p)
@@ -106,13 +104,11 @@ func (d *Digester) Sum(m *Meta) (string, error) {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// seal returns the first 16 hexadecimal digits of the SHA-256 of the stored metadata and digest. It
-// protects them against changes.
-func seal(meta []byte, digest string) string {
-	h := sha256.New()
-	h.Write(meta)
-	h.Write([]byte("\n" + digest))
-	return hex.EncodeToString(h.Sum(nil)[:8])
+// seal returns the first 16 hexadecimal digits of the SHA-256 of two texts, with "\n" between them. It
+// protects them against changes: the stored metadata and the digest, or the digest and an index.
+func seal(first, second string) string {
+	sum := sha256.Sum256([]byte(first + "\n" + second))
+	return hex.EncodeToString(sum[:8])
 }
 
 // littleEndianMachine reports whether this machine is little-endian.

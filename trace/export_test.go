@@ -72,7 +72,7 @@ func SetIndexedGroups(n int) (restore func()) {
 }
 
 // SealIndex returns the seal of a stream index.
-func SealIndex(text []byte, digest string) string { return sealIndex(text, digest) }
+func SealIndex(text []byte, digest string) string { return seal(digest, string(text)) }
 
 // SetGapBytes changes the longest gap that is read. The returned function restores it.
 func SetGapBytes(n int64) (restore func()) {

@@ -271,24 +271,24 @@ func (f *File) RowGroups() int { return len(f.parquet.RowGroups()) }
 func (f *File) Indices() int64 { return f.indices }
 
 // HasScores reports whether the rows of the file have scores. Either all rows have them or none.
-func (f *File) HasScores() bool { return f.has(ColScores) }
+func (f *File) HasScores() bool { return f.Has(ColScores) }
 
 // HasCoveredMass reports whether the file records the share of the attention that its lists hold.
-func (f *File) HasCoveredMass() bool { return f.has(ColCoveredMass) }
+func (f *File) HasCoveredMass() bool { return f.Has(ColCoveredMass) }
 
 // HasPredicted reports whether the file has predicted lists.
-func (f *File) HasPredicted() bool { return f.has(ColPredicted) }
+func (f *File) HasPredicted() bool { return f.Has(ColPredicted) }
 
 // HasAttentionMass reports whether the file has attention masses.
-func (f *File) HasAttentionMass() bool { return f.has(ColAttentionMass) }
+func (f *File) HasAttentionMass() bool { return f.Has(ColAttentionMass) }
 
 // HasPromptMass reports whether the file records the attention mass that the windows gave each
 // block of the prompt.
-func (f *File) HasPromptMass() bool { return f.has(ColPromptMass) }
+func (f *File) HasPromptMass() bool { return f.Has(ColPromptMass) }
 
-// has reports whether an optional column holds values. It looks at the first row. The reader checks
+// Has reports whether an optional column holds values. It looks at the first row. The reader checks
 // that the other rows agree.
-func (f *File) has(column int) bool { return f.present[column] }
+func (f *File) Has(column int) bool { return f.present[column] }
 
 // unchanged records when the open file was last written to.
 type unchanged struct {

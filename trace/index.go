@@ -1,8 +1,6 @@
 package trace
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"math"
 	"slices"
@@ -42,23 +40,15 @@ func indexText(streams []StreamInfo, groups int, digest string) (string, error) 
 			[6]int64{int64(len(x.Requests) - 1), int64(s.Layer), int64(s.Head), int64(s.PromptLen), int64(s.FirstStep), int64(s.Rows)})
 	}
 	text, err := json.Marshal(x)
-	return sealIndex(text, digest) + " " + string(text), err
-}
-
-// sealIndex returns the first 16 hexadecimal digits of the SHA-256 of the digest, "\n" and an index.
-func sealIndex(text []byte, digest string) string {
-	h := sha256.New()
-	h.Write([]byte(digest + "\n"))
-	h.Write(text)
-	return hex.EncodeToString(h.Sum(nil)[:8])
+	return seal(digest, string(text)) + " " + string(text), err
 }
 
 // indexedStreams returns the directory that the metadata state, or nil without a sound index. The key
 // columns then are the directory.
 func (f *File) indexedStreams() []StreamInfo {
 	text, _ := f.parquet.Lookup(keyStreams)
-	seal, text, ok := strings.Cut(text, " ")
-	if !ok || seal != sealIndex([]byte(text), f.digest) || f.digest == "" || !f.sealed {
+	stored, text, ok := strings.Cut(text, " ")
+	if !ok || stored != seal(f.digest, text) || f.digest == "" || !f.sealed {
 		return nil
 	}
 	var x streamIndex

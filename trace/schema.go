@@ -177,8 +177,8 @@ func (f *File) bindMetadata() error {
 func CheckSeal(lookup func(key string) (value string, ok bool)) error {
 	text, _ := lookup(keyMeta)
 	digest, _ := lookup(keyDigest)
-	if stored, ok := lookup(keySeal); ok && stored != seal([]byte(text), digest) {
-		return fmt.Errorf("metadata were altered after writing: seal %s, expected %s", stored, seal([]byte(text), digest))
+	if stored, ok := lookup(keySeal); ok && stored != seal(text, digest) {
+		return fmt.Errorf("metadata were altered after writing: seal %s, expected %s", stored, seal(text, digest))
 	}
 	return nil
 }

@@ -72,11 +72,17 @@ type Stream struct {
 func (s *Stream) List(i int) []int32 { return s.Indices[s.Offsets[i]:s.Offsets[i+1]] }
 
 // ScoreList returns the scores of row i, or nil if there are none.
-func (s *Stream) ScoreList(i int) []float32 {
-	if len(s.Scores) == 0 {
+func (s *Stream) ScoreList(i int) []float32 { return s.parallel(s.Scores, i) }
+
+// MassList returns the attention masses of row i, or nil if there are none.
+func (s *Stream) MassList(i int) []float32 { return s.parallel(s.AttentionMass, i) }
+
+// parallel returns the values of row i in a column that is parallel to Indices or empty.
+func (s *Stream) parallel(column []float32, i int) []float32 {
+	if len(column) == 0 {
 		return nil
 	}
-	return s.Scores[s.Offsets[i]:s.Offsets[i+1]]
+	return column[s.Offsets[i]:s.Offsets[i+1]]
 }
 
 // PredictedList returns the predicted blocks of row i, or nil if there are none.
@@ -123,6 +129,18 @@ func (s *Stream) Reset(info StreamInfo) {
 	s.Scores, s.CoveredMass, s.AttentionMass = s.Scores[:0], s.CoveredMass[:0], s.AttentionMass[:0]
 	s.PredictedOffsets, s.Predicted = s.PredictedOffsets[:0], s.Predicted[:0]
 	s.PromptMass, s.EmptyPromptMass = s.PromptMass[:0], false
+}
+
+// Row returns row i. It shares memory with s.
+func (s *Stream) Row(i int) Row {
+	r := Row{Step: s.Steps[i], Indices: s.List(i), Scores: s.ScoreList(i), AttentionMass: s.MassList(i), Predicted: s.PredictedList(i)}
+	if len(s.CoveredMass) > 0 {
+		r.CoveredMass = &s.CoveredMass[i]
+	}
+	if i == 0 && s.hasPromptMass() {
+		r.PromptMass = s.PromptMass
+	}
+	return r
 }
 
 // Row is one step, for producers that build a stream row by row.

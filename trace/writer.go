@@ -121,8 +121,6 @@ func (w *Writer) WriteParts(info StreamInfo, parts iter.Seq2[*Stream, error]) (e
 				w.columns, w.covered = s.columns(), len(s.CoveredMass) > 0
 			}
 			w.last = new(s.Key)
-		}
-		if rows == 0 {
 			w.streams = append(w.streams, StreamInfo{Key: s.Key, PromptLen: s.PromptLen, RowGroup: w.groups, FirstStep: s.Steps[0]})
 		}
 		w.skips = w.skips || s.Steps[0] != step+1 && rows > 0 || int(s.Steps[s.Rows-1]-s.Steps[0]) != s.Rows-1
@@ -204,7 +202,7 @@ func (w *Writer) finish() error {
 	}
 	w.parquet.SetKeyValueMetadata(keyMeta, string(text))
 	w.parquet.SetKeyValueMetadata(keyDigest, digest)
-	w.parquet.SetKeyValueMetadata(keySeal, seal(text, digest))
+	w.parquet.SetKeyValueMetadata(keySeal, seal(string(text), digest))
 	if err := w.setIndex(digest); err != nil {
 		return err
 	}
@@ -311,23 +309,13 @@ func (w *Writer) fileRows(s *Stream, from, to int) {
 	}
 	w.rows = w.rows[:0]
 	for i := from; i < to; i++ {
-		row := fileRow{RequestID: s.Request, LayerID: s.Layer, Head: head, PromptLen: s.PromptLen,
-			Step: s.Steps[i], SeqLen: int32(s.SeqLen(i)), TopKIndices: s.List(i), Scores: s.ScoreList(i)}
-		if len(s.CoveredMass) > 0 {
-			row.CoveredMass = &s.CoveredMass[i]
+		r := s.Row(i)
+		if i == 0 && s.EmptyPromptMass {
+			r.PromptMass = []float32{}
 		}
-		if len(s.AttentionMass) > 0 {
-			row.AttentionMass = s.AttentionMass[s.Offsets[i]:s.Offsets[i+1]]
-		}
-		row.Predicted = s.PredictedList(i)
-		if i == 0 && s.hasPromptMass() {
-			row.PromptMass = s.PromptMass
-			if s.EmptyPromptMass {
-				row.PromptMass = []float32{}
-			}
-		}
-		w.longest = max(w.longest, len(row.TopKIndices))
-		w.rows = append(w.rows, row)
+		w.longest = max(w.longest, len(r.Indices))
+		w.rows = append(w.rows, fileRow{s.Request, s.Layer, head, s.PromptLen, r.Step, int32(s.SeqLen(i)),
+			r.Indices, r.Scores, r.CoveredMass, r.AttentionMass, r.Predicted, r.PromptMass})
 	}
 }
 

@@ -74,10 +74,10 @@ func shorten(r *rand.Rand, s *trace.Stream) *trace.Stream {
 	short := &trace.Stream{}
 	short.Reset(s.StreamInfo)
 	for i := range s.Rows {
-		row := trace.Row{Step: s.Steps[i], Indices: s.List(i), Scores: s.ScoreList(i), Predicted: s.PredictedList(i)}
+		row := s.Row(i)
 		n := 1 + r.IntN(len(row.Indices))
-		if len(s.AttentionMass) > 0 {
-			row.AttentionMass, row.CoveredMass = s.AttentionMass[s.Offsets[i]:][:n], &s.CoveredMass[i]
+		if row.AttentionMass != nil {
+			row.AttentionMass = row.AttentionMass[:n]
 		}
 		if row.Indices = row.Indices[:n]; row.Scores != nil {
 			row.Scores = row.Scores[:n]

@@ -21,17 +21,7 @@ func inParts(s *trace.Stream, size func() int) iter.Seq2[*trace.Stream, error] {
 		for from := 0; from < s.Rows; {
 			part.Reset(trace.StreamInfo{Key: s.Key, PromptLen: s.PromptLen})
 			for n := size(); n > 0 && from < s.Rows; n-- {
-				row := trace.Row{Step: s.Steps[from], Indices: s.List(from), Scores: s.ScoreList(from), Predicted: s.PredictedList(from)}
-				if len(s.CoveredMass) > 0 {
-					row.CoveredMass = &s.CoveredMass[from]
-				}
-				if len(s.AttentionMass) > 0 {
-					row.AttentionMass = s.AttentionMass[s.Offsets[from]:s.Offsets[from+1]]
-				}
-				if from == 0 {
-					row.PromptMass = s.PromptMass
-				}
-				part.Append(row)
+				part.Append(s.Row(from))
 				from++
 			}
 			if !yield(&part, nil) {

@@ -129,17 +129,10 @@ func (p *pool) measure(policy string) *Figures {
 	}
 	if f.OptMisses != nil && f.LRUMisses != nil {
 		gap := gapClosed(float64(f.Misses), float64(*f.OptMisses), float64(*f.LRUMisses))
-		f.GapClosed = e.figure(gap, func(gaps []float64) {
-			for b := range gaps {
-				gaps[b] = gapClosed(own.sums[b], p.opt.sums[b], p.lru.sums[b])
-			}
-		})
+		f.GapClosed = e.figure(gap, func(b int) float64 { return gapClosed(own.sums[b], p.opt.sums[b], p.lru.sums[b]) })
 	}
-	f.HitRate = e.figure(hitRate(float64(total.misses), float64(total.demand)), func(rates []float64) {
-		for b := range rates {
-			rates[b] = hitRate(own.sums[b], p.demand.sums[b])
-		}
-	})
+	rate := hitRate(float64(total.misses), float64(total.demand))
+	f.HitRate = e.figure(rate, func(b int) float64 { return hitRate(own.sums[b], p.demand.sums[b]) })
 	if total.bytesKnown {
 		f.BytesPerStep = Number(text.Ratio(total.bytes, total.steps))
 	}
@@ -166,11 +159,7 @@ func (p *pool) measureLossy(policy string) *Figures {
 	}
 	e := p.entry(own, p.demand)
 	e.intervals = append(e.intervals, &bootstrap{
-		values: func(shares []float64) {
-			for b := range shares {
-				shares[b] = lostShare(own.sums[b], p.demand.sums[b])
-			}
-		},
+		value: func(b int) float64 { return lostShare(own.sums[b], p.demand.sums[b]) },
 		set: func(low, high float64) {
 			if low, high := Number(low), Number(high); low != nil && high != nil {
 				f.Recall.Low, f.Recall.High = Number(1-*high), Number(1-*low)

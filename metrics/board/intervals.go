@@ -149,10 +149,10 @@ type entry struct {
 
 // bootstrap is the interval of a figure, which is to be made.
 type bootstrap struct {
-	set    func(low, high float64)
-	values func([]float64) // fills in the figure of each resample. Nil for a mean ratio
-	by     *series         // the divisor of a mean ratio
-	logs   []float64       // of the products so far, if there are more cells than mostFactors
+	set   func(low, high float64)
+	value func(resample int) float64 // the figure of a resample. Nil for a mean ratio
+	by    *series                    // the divisor of a mean ratio
+	logs  []float64                  // of the products so far, if there are more cells than mostFactors
 }
 
 // entry returns the entry of a policy with the other series that its figures need. It has no
@@ -186,8 +186,8 @@ func (p *pool) prepare(s *series) {
 
 // figure returns a figure whose interval has the values of resamples. It is nil if the value is NaN: a
 // yardstick has no rows, or no miss.
-func (e *entry) figure(value float64, values func([]float64)) *Figure {
-	return e.add(value, &bootstrap{values: values})
+func (e *entry) figure(value float64, of func(resample int) float64) *Figure {
+	return e.add(value, &bootstrap{value: of})
 }
 
 // ratio returns the mean ratio of the entry to a yardstick.
@@ -345,7 +345,9 @@ func (s *sampler) setIntervals(e *entry, tail float64) {
 		}
 		switch {
 		case i.by == nil:
-			i.values(values)
+			for b := range values {
+				values[b] = i.value(b)
+			}
 			i.set(bounds(values, tail))
 		case i.logs == nil:
 			for b, x := range e.products {
@@ -357,7 +359,7 @@ func (s *sampler) setIntervals(e *entry, tail float64) {
 			low, high := bounds(values, tail)
 			i.set(math.Exp(low/cells), math.Exp(high/cells))
 		}
-		i.logs, i.values = nil, nil
+		i.logs, i.value = nil, nil
 		s.release(&values)
 	}
 }

@@ -211,13 +211,8 @@ func firstRows(whole *trace.Stream, rows int) *trace.Stream {
 	stream := new(trace.Stream)
 	stream.Reset(whole.StreamInfo)
 	for i := range rows {
-		row := trace.Row{Step: whole.Steps[i], Indices: whole.List(i), Scores: whole.ScoreList(i)}
-		if len(whole.AttentionMass) > 0 {
-			row.AttentionMass = whole.AttentionMass[whole.Offsets[i]:whole.Offsets[i+1]]
-		}
-		stream.Append(row)
+		stream.Append(whole.Row(i))
 	}
-	stream.PromptMass = whole.PromptMass
 	return stream
 }
 

@@ -231,7 +231,7 @@ func (c *Cell) reset(v demand.View, st Start) error {
 	c.last = StepReport{}
 	if c.lossy != nil {
 		c.state = policies.Fill(c.state, x.Blocks, outside)
-		return c.lossy.reset(c, v, st.Attention)
+		return c.lossy.reset(v, st.Attention)
 	}
 	c.state = policies.Fill(c.state, x.Blocks, absent)
 	c.staging.reset(v, &st)

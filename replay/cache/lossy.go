@@ -40,7 +40,7 @@ func NewLossyCell(p policies.Policy) *Cell {
 // pooling is exact in any order.
 const MassUnit = 1 << 32
 
-func (l *lose) reset(c *Cell, v demand.View, a demand.Attention) error {
+func (l *lose) reset(v demand.View, a demand.Attention) error {
 	if l.policy == nil {
 		return errors.New("policy has Traits.Lossy but no method Prompt(*policies.Prompt)")
 	}

@@ -30,7 +30,7 @@ func (a Attention) Given(s *trace.Stream, row int) []float32 {
 	case a.scores:
 		return s.ScoreList(row)
 	}
-	return s.AttentionMass[s.Offsets[row]:s.Offsets[row+1]]
+	return s.MassList(row)
 }
 
 // Attention returns the attention to each block of row i's list, from the column that a states.

@@ -42,18 +42,13 @@ func sums(values []float32, n int) []float32 {
 	return out
 }
 
-// rowOf returns row i of s with lists of at most m entries. It shares memory with s.
+// rowOf returns row i of s with lists of at most m entries, without prompt masses. It shares memory
+// with s.
 func rowOf(s *trace.Stream, i, m int) trace.Row {
-	m = min(m, len(s.List(i)))
-	row := trace.Row{Step: s.Steps[i], Indices: s.List(i)[:m], Predicted: s.PredictedList(i)}
-	if scores := s.ScoreList(i); scores != nil {
-		row.Scores = scores[:m]
-	}
-	if len(s.CoveredMass) > 0 {
-		row.CoveredMass = &s.CoveredMass[i]
-	}
-	if len(s.AttentionMass) > 0 {
-		row.AttentionMass = s.AttentionMass[s.Offsets[i]:s.Offsets[i+1]][:m]
+	row := s.Row(i)
+	row.Indices, row.PromptMass = row.Indices[:min(m, len(row.Indices))], nil
+	for _, values := range []*[]float32{&row.Scores, &row.AttentionMass} {
+		*values = (*values)[:min(m, len(*values))]
 	}
 	return row
 }

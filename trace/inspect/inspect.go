@@ -131,14 +131,9 @@ func (r *Report) addStream(s *trace.StreamInfo, first bool) {
 }
 
 func (r *Report) columns(f *trace.File) {
-	r.Columns = []string{"topk_indices"}
-	for _, c := range []struct {
-		name string
-		has  bool
-	}{{"scores", f.HasScores()}, {"covered_mass", f.HasCoveredMass()}, {"attention_mass", f.HasAttentionMass()},
-		{"predicted_indices", f.HasPredicted()}, {"prompt_mass", f.HasPromptMass()}} {
-		if c.has {
-			r.Columns = append(r.Columns, c.name)
+	for c := trace.ColIndices; c < trace.NumColumns; c++ {
+		if c == trace.ColIndices || f.Has(c) {
+			r.Columns = append(r.Columns, trace.ColumnNames[c])
 		}
 	}
 }

@@ -8,6 +8,15 @@ type Closed interface {
 	Closed(s *Step) float64
 }
 
+// sum returns a closed form that adds up the layers of the whole batch.
+func (s *Step) sum(layer func(*Layer) float64) float64 {
+	sum := s.Output
+	for i := range s.Whole {
+		sum += layer(&s.Whole[i])
+	}
+	return sum
+}
+
 // Closed returns the sum of all stages.
 func (q *Sequential) Closed(s *Step) float64 {
 	return s.sum(func(l *Layer) float64 {

@@ -27,15 +27,6 @@ func (s *Step) parts() [][]Layer {
 	return s.Parts
 }
 
-// sum returns a closed form that adds up the layers of the whole batch.
-func (s *Step) sum(layer func(*Layer) float64) float64 {
-	sum := s.Output
-	for i := range s.Whole {
-		sum += layer(&s.Whole[i])
-	}
-	return sum
-}
-
 // Layer holds the times of one layer of one step, for a batch or a part of it, in seconds.
 type Layer struct {
 	Project float64 // projections that selection needs
