@@ -183,9 +183,7 @@ func (w *Writer) finish() error {
 	if w.meta.Candidates == 0 {
 		w.meta.Candidates = max(w.longest, w.meta.TopK)
 	}
-	if w.meta.TopK == 0 {
-		w.meta.TopK = w.meta.Candidates
-	}
+	w.meta.TopK = cmp.Or(w.meta.TopK, w.meta.Candidates)
 	if w.scored && w.meta.ScoreMantissaBits == nil {
 		w.meta.ScoreMantissaBits = new(DefaultMantissaBits)
 	}

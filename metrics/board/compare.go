@@ -203,14 +203,8 @@ func (c *comparer) meetings(a, b string) (all []meeting, err error) {
 
 // labels returns those of the traces of the places.
 func (m *meeting) labels() result.Labels {
-	var traces []string
-	var labels []result.Labels // of each trace
-	for _, p := range m.pairs {
-		if !slices.Contains(traces, p.at.Trace) {
-			traces, labels = append(traces, p.at.Trace), append(labels, p.labels())
-		}
-	}
-	return result.SharedLabels(labels, "traces")
+	traces := slice.Group(m.pairs, func(p *pair) string { return p.at.Trace })
+	return result.SharedLabels(slice.Map(traces, func(of []pair) result.Labels { return of[0].labels() }), "traces")
 }
 
 // checkPair rejects two policies that cannot be compared by misses.

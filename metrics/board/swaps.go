@@ -125,10 +125,7 @@ func (s *swaps) p(cells []sides, of statistic) float64 {
 // Most exchanges need no statistic: bounds tell on which side of the observed one it lies. They cost
 // less if all pairs share the sums of policies, so sums of pairs bound only the others.
 func (s *swaps) ps(amounts [][][]float64, pairs [][2]int, of statistic) []float64 {
-	tests := make([]*pairTest, len(pairs))
-	for i, pair := range pairs {
-		tests[i] = newPairTest(of, pair, amounts)
-	}
+	tests := slice.Map(pairs, func(pair [2]int) *pairTest { return newPairTest(of, pair, amounts) })
 	open := slice.Filter(tests, func(test *pairTest) bool { return !math.IsNaN(test.observed) })
 	if len(pairs) > len(amounts) {
 		open = s.boundByPolicy(amounts, open, of)

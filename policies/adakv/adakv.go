@@ -25,6 +25,7 @@ import (
 	_ "embed" // the package comment is the policy's documentation
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/snapkv"
 )
@@ -66,13 +67,8 @@ func (p *Policy) Survey(pr *policies.Prompt, dst []float32) []float32 {
 // Divide divides layer by layer.
 func (p *Policy) Divide(streams []policies.Surveyed) []int {
 	var budgets []int
-	for from := 0; from < len(streams); {
-		to := from + 1
-		for to < len(streams) && streams[to].Layer == streams[from].Layer {
-			to++
-		}
-		budgets = append(budgets, p.layer(streams[from:to])...)
-		from = to
+	for _, heads := range slice.Runs(streams, func(a, b policies.Surveyed) bool { return a.Layer == b.Layer }) {
+		budgets = append(budgets, p.layer(heads)...)
 	}
 	return budgets
 }

@@ -148,9 +148,8 @@ func (s *suite) rows(path string, workers, entryBytes int, capacities ...string)
 // replayed is a way to replay a file, one row per stream.
 type replayed struct {
 	capacities []string
-	workers    int     // 0: one
-	entryBytes int     // 0: the file's
-	layers     []int32 // nil: all
+	workers    int // 0: one
+	entryBytes int // 0: the file's
 	pool       replay.Pool
 }
 
@@ -160,7 +159,7 @@ func (s *suite) replay(path string, how replayed) ([]result.Row, error) {
 		return nil, err
 	}
 	defer f.Close()
-	o := replay.Options{Policies: []policies.Spec{s.spec}, Workers: max(1, how.workers), Per: replay.PerStream, Layers: how.layers, Pool: how.pool}
+	o := replay.Options{Policies: []policies.Spec{s.spec}, Workers: max(1, how.workers), Per: replay.PerStream, Pool: how.pool}
 	if s.picks() {
 		o.Shape.BlockTokens = fileEntries
 	}

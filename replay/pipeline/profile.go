@@ -416,9 +416,7 @@ func (g *gatherer) add(r *replay.ProfileRow) error {
 		g.placed.missed[key] = append(g.placed.missed[key], slices.Clone(r.MissedIndices))
 	}
 	g.streams[key] = append(steps, c)
-	if !slices.Contains(g.profile.Layers, r.LayerID) {
-		g.profile.Layers = append(g.profile.Layers, r.LayerID)
-	}
+	g.profile.Layers = slice.Add(g.profile.Layers, r.LayerID)
 	g.profile.Tiered = g.profile.Tiered || r.Tier == 1
 	return nil
 }
@@ -536,9 +534,8 @@ func Replay(ctx context.Context, job *replay.Job) (*replay.Result, []*Profile, e
 	var cells []Cell
 	for i := range done.Rows {
 		r := &done.Rows[i]
-		cell := Cell{Policy: r.Policy, Capacity: optional.Or(r.Capacity, "")}
-		if r.Tier == 0 && !slices.Contains(cells, cell) {
-			cells = append(cells, cell)
+		if r.Tier == 0 {
+			cells = slice.Add(cells, Cell{Policy: r.Policy, Capacity: optional.Or(r.Capacity, "")})
 		}
 	}
 	profiles, err := ReadProfiles(ctx, path, cells)

@@ -89,19 +89,14 @@ func writeOne(w io.Writer, r *Result) error {
 // Notes lists each note once. It names the results that have it, unless all do.
 func Notes(results []*Result) (lines []string) {
 	var all []string
-	about := map[string][]int{}
-	for i, r := range results {
-		for _, n := range r.Notes {
-			if about[n] == nil {
-				all = append(all, n)
-			}
-			about[n] = append(about[n], i)
-		}
+	for _, r := range results {
+		all = slice.Add(all, r.Notes...)
 	}
 	for _, n := range all {
 		prefix := "note: "
-		if len(about[n]) < len(results) {
-			prefix += concerned(results, about[n]) + ": "
+		about := slice.Filter(slice.Indices(len(results)), func(i int) bool { return slices.Contains(results[i].Notes, n) })
+		if len(about) < len(results) {
+			prefix += concerned(results, about) + ": "
 		}
 		lines = append(lines, prefix+n)
 	}

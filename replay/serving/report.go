@@ -111,14 +111,8 @@ func Report(title string, results []*Result) *table.Report {
 	if t := classes(results); t != nil {
 		report.Tables = append(report.Tables, t)
 	}
-	said := map[string]bool{}
 	for _, r := range results {
-		for _, n := range r.Notes {
-			if !said[n] {
-				said[n] = true
-				report.Footnotes = append(report.Footnotes, n)
-			}
-		}
+		report.Footnotes = slice.Add(report.Footnotes, r.Notes...)
 	}
 	return report
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -94,13 +95,7 @@ func (l *Link) Path(d Direction, m Mechanism) (*Curve, error) {
 // Fastest returns a path that takes the fastest path for each request. Systems that switch between
 // copy engine and kernel by size and count do the same.
 func (l *Link) Fastest(d Direction) Path {
-	var f fastest
-	for _, c := range l.paths[d] {
-		if c != nil {
-			f = append(f, c)
-		}
-	}
-	return f
+	return fastest(slice.Filter(l.paths[d][:], func(c *Curve) bool { return c != nil }))
 }
 
 type fastest []*Curve

@@ -290,28 +290,18 @@ func headName(h int32) string {
 // combination must select something.
 func (d *derivation) selectStreams(f *trace.File) error {
 	streams := f.Streams()
-	ids := func(name func(*trace.StreamInfo) string) (all []string) {
-		seen := map[string]bool{}
-		for i := range streams {
-			if id := name(&streams[i]); !seen[id] {
-				seen[id] = true
-				all = append(all, id)
-			}
-		}
-		return all
-	}
-	request := func(s *trace.StreamInfo) string { return s.Request }
-	layer := func(s *trace.StreamInfo) string { return fmt.Sprint(s.Layer) }
-	head := func(s *trace.StreamInfo) string { return headName(s.Head) }
+	requests := slices.Compact(slice.Map(streams, func(s trace.StreamInfo) string { return s.Request }))
+	layers := slice.Distinct(streams, func(s *trace.StreamInfo) string { return fmt.Sprint(s.Layer) })
+	heads := slice.Distinct(streams, func(s *trace.StreamInfo) string { return headName(s.Head) })
 	var err error
 	for _, want := range d.o.Requests {
-		err = cmp.Or(err, known("request", want, ids(request)))
+		err = cmp.Or(err, known("request", want, requests))
 	}
 	for _, want := range d.o.Layers {
-		err = cmp.Or(err, known("layer", fmt.Sprint(want), ids(layer)))
+		err = cmp.Or(err, known("layer", fmt.Sprint(want), layers))
 	}
 	for _, want := range d.o.Heads {
-		err = cmp.Or(err, known("head", headName(want), ids(head)))
+		err = cmp.Or(err, known("head", headName(want), heads))
 	}
 	if err != nil {
 		return err

@@ -191,32 +191,26 @@ func (p *Plan) droppedLines() (lines []string) {
 		schedule, policy string
 		binding          Binding
 	}
-	var order []key
-	byKey := map[key][]Dropped{}
-	for _, d := range p.Dropped {
-		k := key{schedule: d.Schedule, binding: d.Binding}
+	groups := slice.Group(p.Dropped, func(d *Dropped) key {
 		if d.Schedule == "" {
-			k.policy = d.Policy
+			return key{"", d.Policy, d.Binding}
 		}
-		if byKey[k] == nil {
-			order = append(order, k)
-		}
-		byKey[k] = append(byKey[k], d)
-	}
-	for _, k := range order {
-		nearest := slices.MinFunc(byKey[k], func(a, b Dropped) int {
+		return key{d.Schedule, "", d.Binding}
+	})
+	for _, group := range groups {
+		nearest := slices.MinFunc(group, func(a, b Dropped) int {
 			if a.FastestTPOT == nil || b.FastestTPOT == nil {
 				return 0
 			}
 			return cmp.Compare(*a.FastestTPOT, *b.FastestTPOT)
 		})
 		var cells []pipeline.Cell
-		for _, d := range byKey[k] {
+		for _, d := range group {
 			if d.Cell != (pipeline.Cell{}) {
 				cells = append(cells, d.Cell)
 			}
 		}
-		name := k.schedule
+		name := nearest.Schedule
 		if len(cells) > 0 {
 			name = strings.TrimPrefix(name+" with "+cellList(cells), " with ")
 		}

@@ -3,6 +3,7 @@ package schedule
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,12 +35,7 @@ type ELLM struct {
 
 func parseELLM(options string) (Schedule, error) {
 	e := &ELLM{Uncached: math.NaN(), Swap: -1, Recompute: -1}
-	var items []string
-	for item := range strings.SplitSeq(options, ",") {
-		if item != "uncached=auto" && item != "" {
-			items = append(items, item)
-		}
-	}
+	items := slices.DeleteFunc(strings.Split(options, ","), func(item string) bool { return item == "uncached=auto" || item == "" })
 	swap, recompute, choose, fused := "auto", "auto", "time", "no"
 	share := -1.
 	_, err := policies.ParseOptions(strings.Join(items, ","), policies.Float("uncached", &share, 0, 1),

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize/english"
@@ -78,19 +77,12 @@ func WriteComparisonsMarkdown(w io.Writer, rows []Comparison) error {
 }
 
 // sources lists each source with its series.
-func sources(rows []Comparison) (lines []string) {
-	series := map[string][]string{}
-	var order []string
-	for i := range rows {
-		r := &rows[i]
-		if series[r.Source] == nil {
-			order = append(order, r.Source)
-		}
-		if name := r.Item + " " + r.Series; !slices.Contains(series[r.Source], name) {
-			series[r.Source] = append(series[r.Source], name)
-		}
-	}
-	return slice.Map(order, func(source string) string { return strings.Join(series[source], ", ") + ": " + source })
+func sources(rows []Comparison) []string {
+	groups := slice.Group(rows, func(c *Comparison) string { return c.Source })
+	return slice.Map(groups, func(group []Comparison) string {
+		series := slice.Distinct(group, func(c *Comparison) string { return c.Item + " " + c.Series })
+		return strings.Join(series, ", ") + ": " + group[0].Source
+	})
 }
 
 // summary counts the comparisons.
