@@ -42,15 +42,11 @@ func (d *Digester) begin(s *StreamInfo) {
 
 // rows digests the next rows of the stream.
 func (d *Digester) rows(s *Stream) {
+	flags := s.flags()
 	for i := range s.Steps {
 		list := s.List(i)
-		var flags int32
-		for bit, on := range []bool{len(s.Scores) > 0, len(s.CoveredMass) > 0, len(s.AttentionMass) > 0, len(s.PredictedOffsets) > 0, i == 0 && s.hasPromptMass()} {
-			if on {
-				flags |= 1 << bit
-			}
-		}
 		d.numbers(s.Steps[i], flags, int32(len(list)))
+		flags &^= flagPromptMass
 		words(d, list)
 		words(d, s.ScoreList(i))
 		if len(s.CoveredMass) > 0 {

@@ -99,21 +99,17 @@ func (s *Stream) PredictedList(i int) []int32 {
 // hasPromptMass reports whether the stream's first row has a list of prompt masses.
 func (s *Stream) hasPromptMass() bool { return len(s.PromptMass) > 0 || s.EmptyPromptMass }
 
-// columns returns the optional list columns that s holds.
-func (s *Stream) columns() (c Columns) {
-	if len(s.Scores) > 0 {
-		c |= ReadScores
+// flagPromptMass is the flag of prompt masses, which only the first row of a stream has.
+const flagPromptMass = 1 << 4
+
+// flags returns a bit for each optional column that s holds, as the digest has them.
+func (s *Stream) flags() (flags int32) {
+	for bit, on := range []bool{len(s.Scores) > 0, len(s.CoveredMass) > 0, len(s.AttentionMass) > 0, len(s.PredictedOffsets) > 0, s.hasPromptMass()} {
+		if on {
+			flags |= 1 << bit
+		}
 	}
-	if len(s.AttentionMass) > 0 {
-		c |= ReadMasses
-	}
-	if len(s.PredictedOffsets) > 0 {
-		c |= ReadPredicted
-	}
-	if s.hasPromptMass() {
-		c |= ReadPromptMass
-	}
-	return c
+	return flags
 }
 
 // SeqLen returns the context of row i in tokens: prompt_len + step + 1 (SEMANTICS S1).

@@ -39,8 +39,7 @@ type Writer struct {
 	inGroup int   // indices in the open row group
 	longest int   // longest list so far
 	scored  bool
-	columns Columns // optional columns of the first stream
-	covered bool    // the first stream has covered masses
+	flags   int32 // of the first stream
 	streams []StreamInfo
 	groups  int  // row groups that are finished
 	skips   bool // a stream skips steps
@@ -118,7 +117,7 @@ func (w *Writer) WriteParts(info StreamInfo, parts iter.Seq2[*Stream, error]) (e
 		}
 		if rows == 0 {
 			if w.last == nil {
-				w.columns, w.covered = s.columns(), len(s.CoveredMass) > 0
+				w.flags = s.flags()
 			}
 			w.last = new(s.Key)
 			w.streams = append(w.streams, StreamInfo{Key: s.Key, PromptLen: s.PromptLen, RowGroup: w.groups, FirstStep: s.Steps[0]})
@@ -275,11 +274,11 @@ func (w *Writer) admitPart(s *Stream, first bool, step int32) error {
 	if n := len(s.PredictedOffsets); n != 0 && n != s.Rows+1 {
 		return bad(RulePredict, "%d predicted lists for %d rows, expected one each", n-1, s.Rows)
 	}
-	columns, covered := s.columns(), len(s.CoveredMass) > 0
+	flags := s.flags()
 	if !first {
-		columns |= w.columns & ReadPromptMass // prompt mass is only in the first row
+		flags |= w.flags & flagPromptMass
 	}
-	if w.last != nil && (columns != w.columns || covered != w.covered) {
+	if w.last != nil && flags != w.flags {
 		return bad(RuleSchema, "scores, masses, predicted lists or prompt masses differ from the first stream, expected each of them in all streams or in none")
 	}
 	return nil
