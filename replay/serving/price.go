@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -34,34 +33,15 @@ type Sparse struct {
 	Index   int64 // of each token
 	Staging int64 // of an iteration
 	// Step returns the time in which a batch decodes a token each at a context, in seconds, with the
-	// misses of a replay.
-	Step func(batch int, tokens int64) (float64, error)
-
-	mutex sync.Mutex
-	known map[[2]int]float64 // by the logs of batch and context
+	// misses of a replay. Runs ask for the same sizes again and again.
+	Step func(size SparseSize) (float64, error)
 }
 
-// leastLog is the log of the smallest context of Sparse.at.
+// SparseSize is a batch and its context in tokens, as their logs to base 2.
+type SparseSize struct{ Batch, Context int }
+
+// leastLog is the log of the smallest context of a SparseSize.
 const leastLog = 8
-
-// at returns the time at logs of batch and context. It prices each once.
-func (s *Sparse) at(batch, context int) (float64, error) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	key := [2]int{batch, context}
-	if seconds, ok := s.known[key]; ok {
-		return seconds, nil
-	}
-	seconds, err := s.Step(1<<batch, 1<<context)
-	if err != nil {
-		return 0, err
-	}
-	if s.known == nil {
-		s.known = map[[2]int]float64{}
-	}
-	s.known[key] = seconds
-	return seconds, nil
-}
 
 // seconds interpolates between the next smaller and larger powers of two, in both the batch and the
 // mean context.
@@ -79,7 +59,7 @@ func (s *Sparse) seconds(batch, tokens float64) (float64, error) {
 		if corner.share == 0 {
 			continue
 		}
-		at, err := s.at(b+corner.b, c+corner.c)
+		at, err := s.Step(SparseSize{b + corner.b, c + corner.c})
 		if err != nil {
 			return 0, err
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
+	"github.com/kvreplay/kvreplay/internal/memo"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 )
 
@@ -241,10 +242,11 @@ func TestRefused(t *testing.T) {
 // Times of sparse attention are those of the prices at powers of two, and linear between them.
 func TestSparse(t *testing.T) {
 	calls := 0
-	s := &Sparse{Step: func(batch int, tokens int64) (float64, error) {
+	s := &Sparse{Step: memo.Func(func(size SparseSize) (float64, error) {
 		calls++
-		return float64(batch) + float64(tokens)*100 + float64(batch)*float64(tokens), nil
-	}}
+		batch, tokens := math.Exp2(float64(size.Batch)), math.Exp2(float64(size.Context))
+		return batch + tokens*100 + batch*tokens, nil
+	})}
 	for range 2 {
 		for _, at := range [][2]float64{{1, 256}, {4, 1024}, {5, 1024}, {6.5, 700}, {3, 12345}} {
 			got, err := s.seconds(at[0], at[1])

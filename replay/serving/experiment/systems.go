@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/kvreplay/kvreplay/internal/memo"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/pipeline/schedule"
 	"github.com/kvreplay/kvreplay/replay/serving"
@@ -76,13 +77,13 @@ func (x *Experiment) sparse(ctx context.Context, s *systems.System, moves schedu
 	held := r.Memory.Cache / float64(m.Entry.Value) / float64(m.Layers.Value) / float64(q.Batch)
 	sparse := &serving.Sparse{Index: int64(math.Ceil(r.Memory.Index / tokens)), Staging: int64(r.Memory.Staging),
 		Cached: max(1, int(math.Ceil(held))), Copied: moves == schedule.MovesMisses || moves == schedule.MovesQueries,
-		Step: func(batch int, tokens int64) (float64, error) {
-			at, err := r.At(ctx, batch, tokens)
+		Step: memo.Func(func(size serving.SparseSize) (float64, error) {
+			at, err := r.At(ctx, 1<<size.Batch, 1<<size.Context)
 			if err != nil {
 				return 0, err
 			}
 			return at.Mean, nil
-		}}
+		})}
 	kept := fmt.Sprintf("the KV of %d tokens", int(math.Ceil(held)))
 	if moves == schedule.MovesNothing {
 		sparse.Cached, kept = serving.MostTokens, "all its KV"
