@@ -212,7 +212,10 @@ func parseSize(text string) (int64, error) {
 	}
 	number, fraction := strconv.ParseFloat(strings.TrimRight(text, " B"), 64)
 	if err != nil || strings.HasSuffix(text, "b") || fraction == nil && number != math.Trunc(number) {
-		return 0, errors.New("expected whole bytes, as in 656, 4G or 4GiB (a final b means bits)")
+		if capital := strings.ToUpper(strings.TrimSuffix(text, "b")) + "B"; err == nil && strings.HasSuffix(text, "b") {
+			return 0, fmt.Errorf("a final b means bits, did you mean %s?", strings.ReplaceAll(capital, "IB", "iB"))
+		}
+		return 0, errors.New("expected whole bytes, as in 656, 4GB (10⁹) or 4GiB (2³⁰)")
 	}
 	return int64(min(bytes, math.MaxInt64)), nil
 }

@@ -18,7 +18,7 @@ type machineParts struct{ hardware.Parts }
 func (p *machineParts) define(fl *flagSet) {
 	fl.StringVar(&p.GPU, gpuFlag, "", "price on a machine with this `GPU` of kvreplay hardware list, instead of --hardware")
 	fl.IntVar(&p.GPUs, "gpus", 0, "number of GPUs of the --gpu machine (default: as the file of its GPU)")
-	sizeVar(fl, &p.HostMemory, "host-memory", 0, mostMemory, "host memory of the --gpu machine, as in 2TB (default: as its file)")
+	sizeVar(fl, &p.HostMemory, "host-memory", 0, mostMemory, "host memory of the --gpu machine, as in 2TB (10¹² B) or 2TiB (default: as its file)")
 	fl.StringVar(&p.Link, "link", "", "link of each GPU of the --gpu machine, as in pcie5 (default: as its file)")
 	fl.BoolVar(&p.Bridge, "bridge", false, "join pairs of GPUs of the --gpu machine by NVLink bridges, which are optional hardware")
 	fl.positive("gpus")

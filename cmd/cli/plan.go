@@ -96,7 +96,7 @@ func (f *planFlags) run(c *call) error {
 const memoryFlag = "gpu-memory"
 
 func memoryVar(fl *flagSet, bytes *int64) {
-	sizeVar(fl, bytes, memoryFlag, 0, mostMemory, "memory of the GPU, as in 48GB or 48GiB (default: the machine's)")
+	sizeVar(fl, bytes, memoryFlag, 0, mostMemory, "memory of the GPU, as in 48GB (10⁹ B) or 48GiB (default: the machine's)")
 }
 
 func checkMemory(c *call, bytes int64) error {

@@ -148,7 +148,7 @@ func TestBadInput(t *testing.T) {
 		"output to stdout":      {[]string{good, "--out", "-"}, 2, []string{"--out - does not mean stdout"}},
 		"no number":             {[]string{good, "--mtp", "two"}, 2, []string{`--mtp "two": expected a whole number; see`}},
 		"no seed":               {[]string{good, "--seed", "-1"}, 2, []string{`--seed "-1": expected a whole number of at least 0`}},
-		"no bytes":              {[]string{good, "--entry-bytes", "4KB2"}, 2, []string{`--entry-bytes "4KB2": expected whole bytes, as in 656, 4G or 4GiB`}},
+		"no bytes":              {[]string{good, "--entry-bytes", "4KB2"}, 2, []string{`--entry-bytes "4KB2": expected whole bytes, as in 656, 4GB`}},
 		"bits":                  {[]string{good, "--entry-bytes", "656Kb"}, 2, []string{`--entry-bytes "656Kb": expected whole bytes`}},
 		"half a byte":           {[]string{good, "--entry-bytes", "1.5"}, 2, []string{`--entry-bytes "1.5": expected whole bytes`}},
 		"half a byte, unit":     {[]string{good, "--entry-bytes", "1.5 B"}, 2, []string{`--entry-bytes "1.5 B": expected whole bytes`}},

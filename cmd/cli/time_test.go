@@ -340,7 +340,8 @@ func TestPlan(t *testing.T) {
 	for want, more := range map[string][]string{
 		"did you mean lru":       {"--policy", "lr"},
 		"expected at least 1MB":  {"--gpu-memory", "48"},
-		`"48Gb": expected whole`: {"--gpu-memory", "48Gb"},
+		`did you mean 48GB?`:     {"--gpu-memory", "48Gb"},
+		`did you mean 48GiB?`:    {"--gpu-memory", "48gib"},
 		"of 1 MB":                {"--gpu-memory", "1MB"},
 		`--gpu-memory "abc": ex`: {"--gpu-memory", "abc"},
 		"table or json":          {"--format", "csv"},

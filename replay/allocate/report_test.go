@@ -3,7 +3,9 @@ package allocate
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -146,6 +148,14 @@ func TestJudgePlan(t *testing.T) {
 	judged, err := Run(study(), Options{Plan: plan, Requests: []string{"c"}})
 	fatal.If(t, err)
 	a, b := made[0].Judge, judged[0].Judge
+	if w := judged[0].Warnings; slices.ContainsFunc(w, func(s string) bool { return strings.Contains(s, "was made from") }) {
+		t.Errorf("a request that was kept apart: %q", w)
+	}
+	own, err := Run(study(), Options{Plan: plan})
+	fatal.If(t, err)
+	if w := strings.Join(own[0].Warnings, "\n"); !strings.Contains(w, fmt.Sprintf("the plan was made from %d of these %d requests", len(made[0].Profile.Requests), len(own[0].Judge.Requests))) {
+		t.Errorf("the requests of the plan: %q", w)
+	}
 	if judged[0].Profile != nil || a.Uniform.Misses != b.Uniform.Misses || a.Plan.Misses != b.Plan.Misses || *a.Ratio != *b.Ratio || judged[0].Digest != made[0].Digest {
 		t.Errorf("%+v, want %+v", b, a)
 	}
@@ -305,5 +315,16 @@ func TestTextOfMethods(t *testing.T) {
 	fatal.If(t, WriteText(&got, reports, table.Figures))
 	if strings.Count(got.String(), "\n uniform ") != 1 || !strings.Contains(got.String(), "2d-exact: no other choice of profiled sizes moves less (memory in units of 2 entries)") || strings.Contains(got.String(), "layer  heads") {
 		t.Errorf("%s", got.String())
+	}
+}
+
+// A method that leaves memory unused has a line that says so.
+func TestUnusedMemory(t *testing.T) {
+	for used, want := range map[int64]string{9: "m: it uses 9 entries and uniform 10, so its ratio is of less memory\n", 10: ""} {
+		r := &Report{Method: "m", Family: Capacities, Profile: &Side{Plan: Outcome{MemoryEntries: used}, Uniform: Outcome{MemoryEntries: 10}}}
+		var b strings.Builder
+		if r.unused(&b); b.String() != want {
+			t.Errorf("%d of 10 entries: %q, expected %q", used, b.String(), want)
+		}
 	}
 }

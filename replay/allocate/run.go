@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
@@ -199,7 +200,24 @@ func (c *Rows) judgePlan(o Options) (*Report, error) {
 	if p, err = p.From(plan.Floor); err != nil {
 		return nil, err
 	}
-	return report(plan, nil, p, sizes)
+	made, err := report(plan, nil, p, sizes)
+	if err != nil {
+		return nil, err
+	}
+	if n := plan.knows(requests); n > 0 {
+		made.Warnings = append(made.Warnings, fmt.Sprintf("the plan was made from %d of these %s: judge it on others with --exclude, or the gain is too good", n, text.Count(len(requests), "request")))
+	}
+	return made, nil
+}
+
+// knows counts the requests from which the plan was made.
+func (p *Plan) knows(requests []Request) (n int) {
+	for _, r := range requests {
+		if slices.ContainsFunc(p.Profile, func(s Source) bool { return s.Digest == r.Digest && slices.Contains(s.Requests, r.ID) }) {
+			n++
+		}
+	}
+	return n
 }
 
 // sizesOf returns the plan's sizes for a profile's curves, which must be exactly the plan's.

@@ -1,6 +1,7 @@
 package allocate
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -22,6 +23,7 @@ func WriteText(w io.Writer, reports []*Report, layout func(header []string, rows
 	b.WriteString(layout(methodTable(reports)))
 	for _, one := range reports {
 		one.bound(&b)
+		one.unused(&b)
 	}
 	if len(reports) == 1 {
 		b.WriteByte('\n')
@@ -91,6 +93,14 @@ func (r *Report) sides() (sides []namedSide) {
 
 func (s *Side) cells(o Outcome, ratio *float64) []string {
 	return []string{comma64(o.MemoryEntries), comma64(o.Misses), bytesText(o.HostToDeviceBytes, s.Steps), ratioText(ratio)}
+}
+
+// unused says that the plan leaves memory that uniform sizes use, which the ratio does not show.
+func (r *Report) unused(b *strings.Builder) {
+	s := cmp.Or(r.Profile, r.Judge)
+	if used, even := s.Plan.MemoryEntries, s.Uniform.MemoryEntries; r.Family == Capacities && used < even {
+		fmt.Fprintf(b, "%s: it uses %s entries and uniform %s, so its ratio is of less memory\n", r.Method, comma64(used), comma64(even))
+	}
 }
 
 // bound writes how far the plan can be from the best.
