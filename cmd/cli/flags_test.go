@@ -117,7 +117,7 @@ func TestFilesOfFlags(t *testing.T) {
 		{"replay TRACE --clusters empty", 1, "clusters empty: the file is empty. `kvreplay clusters` writes one"},
 		{"replay TRACE --clusters nowhere", 1, "expected lists, or a file of clusters"},
 		{"replay TRACE --clusters lists,page=0", 2, "expected a page of 1 to"},
-		{"replay TRACE --allocation empty", 1, "read plan empty: the file is empty: expected a plan of `kvreplay allocate -o`"},
+		{"replay TRACE --allocation empty", 1, "read plan empty: the file is empty: write one with `kvreplay allocate -o`"},
 		{"replay TRACE --allocation PROFILE", 1, "expected a plan of `kvreplay allocate -o`"},
 		{"datasets make synthetic --dials PROFILE -o x.parquet", 1, "not a text, expected dials (`kvreplay datasets fit -o` writes them)"},
 		{"replay PROFILE", 1, "is a replay profile, expected a trace. `kvreplay time` and `kvreplay plan` read profiles"},

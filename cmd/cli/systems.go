@@ -145,6 +145,9 @@ func (f *systemsFlags) run(c *call) error {
 			return err
 		}
 	}
+	if why := reasonOfAll(rows); why != "" && f.format == "table" { // a table of dashes says no more
+		return fmt.Errorf("no system has times: %s", why)
+	}
 	switch f.format {
 	case "csv":
 		err = q.WriteCSV(c.stdout, rows)
@@ -162,6 +165,14 @@ func (f *systemsFlags) run(c *call) error {
 		return errors.New("no system has times: the last column says why")
 	}
 	return nil
+}
+
+// reasonOfAll returns the reason that no row has times, if all rows have the same. Otherwise it returns "".
+func reasonOfAll(rows []*systems.Row) string {
+	if len(rows) == 0 || slices.ContainsFunc(rows, func(r *systems.Row) bool { return r.Verdict != rows[0].Verdict }) {
+		return ""
+	}
+	return rows[0].Verdict
 }
 
 // page writes the page of a comparison. If no system fits, it has no plot.

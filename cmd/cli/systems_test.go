@@ -70,6 +70,8 @@ func TestSystemsRefuses(t *testing.T) {
 		"wrong file":        {[]string{trace, "--model", "llama-3-8b", "--systems-dir", dir}, 1, "a.yaml"},
 		"small memory":      {[]string{trace, "--model", "llama-3-8b", "--gpu-memory", "10"}, 2, "at least 1MB"},
 		"stated GPUs":       {[]string{trace, "--model", "deepseek-v3.2", "--gpu", "h100", "--gpus", "8", "--context", "32768", "--systems", "sparse-gpu", "--format", "json"}, 1, "no system has times"},
+		"one reason":        {[]string{trace, "--model", "llama-3-8b", "--systems", "dense-gpu", "--gpu-memory", "10GB"}, 1, "no system has times: GPU needs "},
+		"no ablation":       {[]string{trace, "--model", "llama-3-8b", "--systems", "ess/keyz"}, 2, "did you mean keys?: choose da-only, echo"},
 		"nothing fits":      {[]string{trace, "--model", "llama-3-8b", "--systems", "dense-gpu,ess", "--gpu-memory", "10GB"}, 1, "no system has times"},
 		"recall":            {[]string{trace, "--model", "llama-3-8b", "--recall", "1.5"}, 2, "above 0, at most 1"},
 		"negative SLO":      {[]string{trace, "--model", "llama-3-8b", "--slo", "-1ms"}, 2, "more than 0"},

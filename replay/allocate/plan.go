@@ -209,7 +209,7 @@ const mostPlanBytes = 16 << 20
 func Read(ctx context.Context, path string) (*Plan, error) {
 	text, err := files.Read(ctx, path)
 	if err != nil {
-		return nil, fmt.Errorf("read plan: %w", err)
+		return nil, fmt.Errorf("read plan: %w: write one with `kvreplay allocate -o`", err)
 	}
 	p, err := Decode(text)
 	if err != nil {
@@ -224,11 +224,11 @@ func Decode(text []byte) (*Plan, error) {
 		return nil, fmt.Errorf("the file has more than %d bytes, expected a plan", mostPlanBytes)
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
-		return nil, errors.New("the file is empty: expected a plan of `kvreplay allocate -o`")
+		return nil, errors.New("the file is empty: write one with `kvreplay allocate -o`")
 	}
 	var f planFile
 	if err := yaml.Load(text, &f, yaml.WithKnownFields(), yaml.WithUniqueKeys()); err != nil {
-		return nil, fmt.Errorf("%w: expected a plan of `kvreplay allocate -o`", names.OfYAML(err, text, f))
+		return nil, fmt.Errorf("%w: write one with `kvreplay allocate -o`", names.OfYAML(err, text, f))
 	}
 	if f.Schema != PlanSchema {
 		return nil, fmt.Errorf("plan schema %d, this program reads schema %d: allocate again", f.Schema, PlanSchema)

@@ -95,7 +95,7 @@ func TestValidate(t *testing.T) {
 	for want, o := range map[string]Options{
 		"":               {Memory: "2x", Floor: "window:1"},
 		"memory: size":   {Memory: "2y"},
-		"floor: size":    {Floor: "2y"},
+		`floor "2y": expected 1x or entries`:    {Floor: "2y"},
 		`floor "1KiB": `: {Floor: "1KiB"},
 		`floor "2ctx": `: {Floor: "2ctx"},
 	} {

@@ -34,6 +34,8 @@ func (o *Options) Validate() error {
 		}
 		s, err := parseSize(of.text)
 		switch {
+		case err != nil && of.name == "floor": // the forms of memory are not offered
+			return fmt.Errorf("floor %q: %w", o.Floor, errFloor)
 		case err != nil:
 			return fmt.Errorf("%s: %w", of.name, err)
 		case of.name == "floor" && !s.window && (s.Form() == setting.InBytes || s.Form() == setting.OfContext):

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
@@ -233,8 +234,9 @@ func (c *comparison) choose(traces []*trace.File) ([]*trace.File, error) {
 		return selector(m) == want.Lists && (want.BlockTokens == 0 || m.BlockTokens == want.BlockTokens)
 	}
 	for i, fits := range []func(*trace.File) bool{match, c.exact} {
-		if i > 0 && !published(want.Lists, c.Table) { // it may be a slip of the pen
-			return nil, unable("no trace has lists of %s, which no bundled system uses either: add one, or name another selector", want.Lists)
+		if known := published(c.Table); i > 0 && !slices.Contains(known, want.Lists) { // it may be a slip of the pen
+			return nil, fmt.Errorf("select.lists %s: no trace and no bundled system has it%s: add a trace, or choose %s",
+				want.Lists, names.Nearest(want.Lists, known), strings.Join(known, ", "))
 		}
 		var why error
 		able := slice.Filter(slice.Filter(traces, fits), func(f *trace.File) bool {
@@ -273,10 +275,19 @@ func (c *comparison) approximate(format string, args ...any) {
 	c.row.Approximates = append(c.row.Approximates, fmt.Sprintf(format, args...))
 }
 
-// published reports whether a bundled system selects by these lists.
-func published(lists string, table policies.Table) bool {
+// published returns the selectors of the bundled systems, sorted.
+func published(table policies.Table) (lists []string) {
 	lib, err := Load("", table)
-	return err == nil && slices.ContainsFunc(lib.systems, func(s *System) bool { return s.Select.Lists == lists })
+	if err != nil {
+		return nil
+	}
+	for _, s := range lib.systems {
+		if s.Select.Lists != "" && !slices.Contains(lists, s.Select.Lists) {
+			lists = append(lists, s.Select.Lists)
+		}
+	}
+	slices.Sort(lists)
+	return lists
 }
 
 // exact reports whether a trace has lists of the exact Top-K.

@@ -114,7 +114,7 @@ func Load(dir string, table policies.Table) (*Library, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := lib.add("bundled:"+e.Name(), text, table); err != nil {
+		if _, err := lib.add("bundled:"+e.Name(), text, table); err != nil {
 			return nil, err
 		}
 	}
@@ -123,31 +123,38 @@ func Load(dir string, table policies.Table) (*Library, error) {
 	}
 	own, err := files.YAML(dir)
 	if err != nil {
-		return nil, fmt.Errorf("folder of systems: %w", err)
+		return nil, fmt.Errorf("folder of systems: %w: name a folder with a YAML file for each system", err)
 	}
+	fileOf := map[string]string{} // by the name of the system
 	for _, name := range own {
 		text, err := files.ReadSmall(name)
 		if err != nil {
 			return nil, err
 		}
-		if err := lib.add(name, text, table); err != nil {
+		system, err := lib.add(name, text, table)
+		if err != nil {
 			return nil, err
 		}
+		if other := fileOf[system.Name]; other != "" {
+			return nil, fmt.Errorf("%s: system %s is also in %s: rename one, because a name has one file", name, system.Name, other)
+		}
+		fileOf[system.Name] = name
 	}
 	return lib, nil
 }
 
-func (lib *Library) add(file string, text []byte, table policies.Table) error {
+// add adds the system of a file, or replaces the one of its name.
+func (lib *Library) add(file string, text []byte, table policies.Table) (*System, error) {
 	s, err := Parse(file, text, table)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if i := slices.IndexFunc(lib.systems, func(o *System) bool { return o.Name == s.Name }); i >= 0 {
 		lib.systems[i] = s
-		return nil
+		return s, nil
 	}
 	lib.systems = append(lib.systems, s)
-	return nil
+	return s, nil
 }
 
 // Parse reads one file. Unknown keys, and texts that the engine does not read, are errors that name
@@ -194,7 +201,11 @@ func (s *System) AblationNames() []string { return slices.Sorted(maps.Keys(s.Abl
 func (s *System) Ablation(name string) (*System, error) {
 	node, ok := s.Ablations[name]
 	if !ok {
-		return nil, fmt.Errorf("system %s has no ablation %q%s", s.Name, name, names.Nearest(name, s.AblationNames()))
+		known := "it has none"
+		if list := s.AblationNames(); len(list) > 0 {
+			known = "choose " + strings.Join(list, ", ")
+		}
+		return nil, fmt.Errorf("system %s has no ablation %q%s: %s", s.Name, name, names.Nearest(name, s.AblationNames()), known)
 	}
 	text, err := yaml.Marshal(&node)
 	if err != nil {
