@@ -64,7 +64,7 @@ replay/advice/README.md explains the answer.`,
 			f.defineExperts(fl)
 			fl.format(&f.format, "", "text", "json")
 			fl.more()
-			fl.StringSliceVar(&f.names, "policy", []string{"lru", "lookahead", "lrfu"}, "choose from these `POLICIES`, and lru")
+			fl.StringSliceVar(&f.names, "policy", []string{"lru", "lookahead", "lrfu", "echo"}, "choose from these `POLICIES`, and lru")
 			fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "3x", "4x", "6x", "8x"}, "choose from these capacities, multiples of K as in 2x")
 			fl.StringSliceVar(&f.schedules, "schedule", []string{"sequential", "layerwise", "tbo", "gpu", "dense"}, "choose from these `SCHEDULES`, and sequential")
 			fl.IntVar(&f.topk, "topk", 0, "select this `K` in tokens (default: that of the model's indexer, or a 64th of the context)")
@@ -85,7 +85,7 @@ func (f *adviseFlags) next(*call) []string {
 	if f.trace == "" {
 		return []string{"help", "advise"}
 	}
-	return []string{"replay", f.trace, "--policy", "lru,lookahead,lrfu", "--capacity", "1x,2x,4x,8x", "--out", resultsFolder, "--profile"}
+	return []string{"replay", f.trace, "--policy", "lru,lookahead,lrfu,echo", "--capacity", "1x,2x,4x,8x", "--out", resultsFolder, "--profile"}
 }
 
 func (f *adviseFlags) run(c *call) error {
@@ -99,6 +99,13 @@ func (f *adviseFlags) run(c *call) error {
 	profiles, rows, err := f.replay(c)
 	if err != nil {
 		return err
+	}
+	longest := 0
+	for i := range profiles[0].Requests {
+		longest = max(longest, len(profiles[0].Requests[i].Steps[0]))
+	}
+	if c.changed("steps") && f.options.Steps > longest {
+		return usagef("--steps %d: the requests of the trace have at most %d: state fewer", f.options.Steps, longest)
 	}
 	q.Rows = rows
 	if q.TopK == 0 {

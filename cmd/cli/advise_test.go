@@ -58,7 +58,7 @@ func TestAdvise(t *testing.T) {
 	paragraph, rest, _ := strings.Cut(out, "\n\n")
 	paragraph = strings.ReplaceAll(paragraph, "\n", " ")
 	for _, want := range []string{"[K scaled ×8, layers stretched", "deepseek-v3.2 on h100 (32 GPUs share the experts) with a context of 65,536 tokens and a TPOT of at most 50 ms", " × K = ", " evict by lru", "tokens/s per GPU at a TPOT of ",
-		"A larger batch is limited by ", "No other policy is known to be better than LRU: lookahead has ", "SGLang, TensorRT-LLM and vLLM evict by LRU", "With all KV on the GPU it is "} {
+		"The errors of the model allow up to ", "beyond that limit.", "A larger batch is limited by ", "No other policy is known to be better than LRU: lookahead has ", "SGLang, TensorRT-LLM and vLLM evict by LRU", "With all KV on the GPU it is "} {
 		if !strings.Contains(paragraph, want) {
 			t.Errorf("the paragraph lacks %q:\n%s", want, paragraph)
 		}
@@ -104,6 +104,14 @@ func TestAdviseMachines(t *testing.T) {
 	out := must(t, append(append([]string{"advise"}, quickly...), append(args, "--dollars-per-hour", "2.5")...)...)
 	if !strings.Contains(out, "$/million tokens") || !strings.Contains(out, "Advised: h") || strings.Count(out, " a TPOT of at most 40 ms") != 1 {
 		t.Error(out)
+	}
+}
+
+// Steps beyond the trace have no misses to price.
+func TestAdviseStepsOfTheTrace(t *testing.T) {
+	code, _, stderr := run("advise", "--model", "deepseek-v3.2", "--policy", "lru", "--capacity", "1x", "--schedule", "sequential", "--steps", "1000000")
+	if code != 2 || !strings.Contains(stderr, "--steps 1000000: the requests of the trace have at most ") {
+		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
 

@@ -101,7 +101,7 @@ type Advice struct {
 	Labels result.Labels `json:"labels"`
 	// Advised is the configuration with most tokens/s, and the simplest of those that tie with it.
 	Advised Choice `json:"advised"`
-	// Tied lists configurations that tie with it.
+	// Tied lists configurations of the first rank that tie with it.
 	Tied []pipeline.Cell `json:"tied"`
 	// Gain compares the best other policy with LRU. It is null if no other policy ran or no cache is advised.
 	Gain *Gain `json:"gain_over_lru"`
@@ -166,7 +166,8 @@ func of(found *plan.Plan, profile *pipeline.Profile, q *Question) (*Advice, erro
 	}
 	a.Advised = q.choice(best, a)
 	for _, c := range ties {
-		if c != best && c.Cell != best.Cell && c.Policy != "" && !slices.Contains(a.Tied, c.Cell) {
+		_, low, high := c.Against(best.Result) // the requests may have replaced the first by LRU
+		if low <= 1 && high >= 1 && c.Cell != best.Cell && c.Policy != "" && !slices.Contains(a.Tied, c.Cell) {
 			a.Tied = append(a.Tied, c.Cell)
 		}
 	}

@@ -262,6 +262,10 @@ func TestClaims(t *testing.T) {
 			if a.Advised.Policy != c.policy || a.Gain == nil || a.Gain.Better != (c.policy != "lru") || !strings.Contains(a.Gain.Reason, c.reason) {
 				t.Errorf("advised %s @ %s, gain %+v", a.Advised.Policy, a.Advised.Capacity, a.Gain)
 			}
+			faster := pipeline.Cell{Policy: a.Gain.Policy, Capacity: a.Advised.Capacity}
+			if tied := slices.Contains(a.Tied, faster); tied && a.Gain.Low > 1 {
+				t.Errorf("%s has at least %g times the tokens/s, and is as fast", faster, a.Gain.Low)
+			}
 			if a.Gain != nil && (a.Gain.Policy != "lookahead" || a.Gain.Low > a.Gain.Tokens || a.Gain.High != nil && *a.Gain.High < a.Gain.Tokens) {
 				t.Errorf("gain %+v", a.Gain)
 			}

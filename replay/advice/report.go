@@ -145,6 +145,9 @@ func (a *Advice) paragraph() string {
 			a.cache(), hardware.Bytes(c.Bytes), c.Policy, c.Batch, scheduleName(c.Schedule))
 	}
 	add("This gives %s tokens/s per GPU at a TPOT of %s.", number(c.Tokens), c.tpot())
+	if a.SLO != nil && c.High > *a.SLO {
+		add("The errors of the model allow up to %s, beyond that limit.", hardware.Seconds(c.High))
+	}
 	limit := string(c.Limit)
 	if c.Limit == plan.BindsSLO {
 		limit = "the SLO"
