@@ -21,6 +21,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Options configure the making of a card.
@@ -87,14 +88,9 @@ func measure(ctx context.Context, paths []string, o Options) (*corpus, error) {
 }
 
 func (c *corpus) render(o Options, plots map[string][]byte) []byte {
-	var text []string
-	for line := range strings.SplitSeq(printable.Text(c.page(o, plots)), "\n") { // omitted parts leave blank lines
-		line = strings.TrimRight(line, " ")
-		if line != "" || len(text) > 0 && text[len(text)-1] != "" {
-			text = append(text, line)
-		}
-	}
-	return []byte(strings.TrimRight(strings.Join(text, "\n"), "\n") + "\n")
+	lines := slice.Map(strings.Split(printable.Text(c.page(o, plots)), "\n"), func(line string) string { return strings.TrimRight(line, " ") })
+	lines = slices.CompactFunc(lines, func(a, b string) bool { return a == "" && b == "" }) // omitted parts leave blank lines
+	return []byte(strings.Trim(strings.Join(lines, "\n"), "\n") + "\n")
 }
 
 // pageText is the card with ${NAME} for each measured part, expanded by page.

@@ -38,21 +38,14 @@ type set struct {
 
 func newCorpus(sources []*source) *corpus {
 	c := &corpus{sources: sources}
-	exactIn := map[string]bool{}
 	for _, s := range sources {
-		exactIn[s.part] = exactIn[s.part] || s.meta.Selector == exact
-	}
-	for _, s := range sources {
-		if !exactIn[s.part] || s.meta.Selector == exact {
+		if s.meta.Selector == exact || !slices.ContainsFunc(sources, func(e *source) bool { return e.part == s.part && e.meta.Selector == exact }) {
 			c.assign(s)
 		}
 	}
-	parts := map[string]int{}
 	for _, x := range c.sets {
-		parts[x.part]++
-	}
-	for _, x := range c.sets {
-		if x.name = x.part; parts[x.part] > 1 {
+		x.name = x.part
+		if slice.Count(c.sets, func(y *set) bool { return y.part == x.part }) > 1 {
 			x.name = fmt.Sprintf("%s, K %d × %d", x.part, x.k, x.block)
 		}
 	}
@@ -83,23 +76,16 @@ type group[K any] struct {
 
 // groups pools streams by a key, in the order of compare.
 func groups[K comparable](streams []*stream, key func(*stream) K, compare func(a, b K) int) []group[K] {
-	var order []*group[K] // pointers, whose sorting is code that all keys share
-	at := map[K]*group[K]{}
-	for _, s := range streams {
-		k := key(s)
-		if at[k] == nil {
-			at[k] = &group[K]{key: k}
-			order = append(order, at[k])
-		}
-		at[k].facts.add(&s.facts)
-	}
-	slices.SortFunc(order, func(a, b *group[K]) int { return compare(a.key, b.key) })
-	return slice.Map(order, func(g *group[K]) group[K] { return *g })
+	lists := slice.Group(streams, func(s **stream) K { return key(*s) })
+	slices.SortFunc(lists, func(a, b []*stream) int { return compare(key(a[0]), key(b[0])) })
+	return slice.Map(lists, func(list []*stream) group[K] { return group[K]{key(list[0]), *pool(list)} })
 }
 
-func (x *set) all() *facts {
+func (x *set) all() *facts { return pool(x.streams) }
+
+func pool(streams []*stream) *facts {
 	var f facts
-	for _, s := range x.streams {
+	for _, s := range streams {
 		f.add(&s.facts)
 	}
 	return &f
@@ -129,13 +115,7 @@ func (x *set) places() []group[place] {
 // deepest returns the set with the most layers, the first of several. Figures by layer and head
 // show this set.
 func (c *corpus) deepest() *set {
-	best, most := c.sets[0], 0
-	for _, x := range c.sets {
-		if n := len(x.places()); n > most {
-			best, most = x, n
-		}
-	}
-	return best
+	return slices.MaxFunc(c.sets, func(a, b *set) int { return len(a.places()) - len(b.places()) })
 }
 
 // source is a measured trace.
@@ -292,7 +272,7 @@ func (f *facts) lists(s *trace.Stream, m *trace.Meta, marks *marker) {
 		demand := demandOf(s, i, m.TopK)
 		marks.set(demand, m.Blocks(s.MaxSeqLen()))
 		if len(s.PredictedOffsets) > 0 && len(s.PredictedList(i)) > 0 {
-			f.predictedHits += marks.count(s.PredictedList(i))
+			f.predictedHits += int64(slice.Count(s.PredictedList(i), marks.has))
 			f.predictedOf += int64(len(demand))
 		}
 		if i == s.Windows || f.next == nil {
@@ -330,15 +310,6 @@ func (m *marker) set(blocks []int32, n int) {
 }
 
 func (m *marker) has(x int32) bool { return m.round[x] == m.now }
-
-func (m *marker) count(blocks []int32) (n int64) {
-	for _, x := range blocks {
-		if m.has(x) {
-			n++
-		}
-	}
-	return n
-}
 
 // cellName is a policy at a capacity that is replayed on every trace.
 type cellName struct{ policy, capacity string }
@@ -594,11 +565,7 @@ func (r *recall) compare(x *trace.Stream, xm *trace.Meta, y *trace.Stream, ym *t
 		marks.set(demandOf(x, i, xm.TopK), blocks)
 		demand := demandOf(y, j, ym.TopK)
 		r.of += int64(len(demand))
-		for _, token := range demand {
-			if marks.has(token / int32(xm.BlockTokens)) {
-				r.hits++
-			}
-		}
+		r.hits += int64(slice.Count(demand, func(token int32) bool { return marks.has(token / int32(xm.BlockTokens)) }))
 		i, j = i+1, j+1
 	}
 }

@@ -121,13 +121,9 @@ func promptOf(x *stream) int { return int(x.info.PromptLen) }
 
 // Extent returns the size of the corpus in a sentence.
 func (c *corpus) Extent() string {
-	var rows int
-	var demand int64
 	all := c.all()
-	for _, x := range all.streams {
-		rows += x.info.Rows
-		demand += x.facts.locality.Demand
-	}
+	rows := slice.Sum(all.streams, func(x *stream) int { return x.info.Rows })
+	demand := slice.Sum(all.streams, func(x *stream) int64 { return x.facts.locality.Demand })
 	return fmt.Sprintf("%s of %s with %s on %s: %s, %s rows, %s demanded blocks, %s bytes.", text.Count(len(all.sources), "trace"),
 		english.WordSeries(c.models(), "and"), text.Count(all.requests(), "request"), text.Count(len(all.tasks()), "task"), text.Count(len(all.streams), "stream"),
 		humanize.Comma(int64(rows)), humanize.Comma(demand), all.bytes())
@@ -527,10 +523,7 @@ func (c *corpus) Predictions() string {
 func (c *corpus) HitsBesidePaper() string {
 	var rows [][]string
 	pair := func(lru, la float64) string { return fmt.Sprintf("%.1f → %.1f", lru, la) }
-	parts := map[string]bool{}
-	for i := range c.recalls {
-		parts[c.recalls[i].part] = true
-	}
+	parts := distinct(c.recalls, func(r recall) string { return r.part })
 	for _, p := range driveHits {
 		here := []string{}
 		for i := range c.recalls {

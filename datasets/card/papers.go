@@ -1,9 +1,9 @@
 package card
 
 import (
+	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize/english"
@@ -35,24 +35,23 @@ var driveHits = []struct {
 	{"kvdrive", [3]float64{80.0, 77.5, 78.0}, [3]float64{81.5, 79.0, 81.0}},
 }
 
-// driveHitRange summarises driveHits. least and most are the range of LRU. Lookahead is better in
-// better of of cells. loss, gain and mean are its least, largest and mean gain in points.
-func driveHitRange() (least, most float64, better, of int, loss, gain, mean float64) {
-	least = 100
+// driveGains returns the rates of LRU in driveHits, and the gains of lookahead in points.
+func driveGains() (lru, gains []float64) {
 	for _, row := range driveHits {
 		for i := range row.lru {
-			least, most = min(least, row.lru[i]), max(most, row.lru[i])
-			d := row.la[i] - row.lru[i]
-			loss, gain = min(loss, d), max(gain, d)
-			mean += d
-			of++
-			if d > 0 {
-				better++
-			}
+			lru, gains = append(lru, row.lru[i]), append(gains, row.la[i]-row.lru[i])
 		}
 	}
-	return least, most, better, of, loss, gain, mean / float64(of)
+	return lru, gains
 }
+
+// better returns how many gains exceed 0, of how many things, and their range.
+func better(gains []float64, things string) string {
+	least, most := extremes(gains)
+	return fmt.Sprintf("better in %d of %d %s, by %+.1f to %+.1f points", up(gains), len(gains), things, least, most)
+}
+
+func up(gains []float64) int { return slice.Count(gains, func(d float64) bool { return d > 0 }) }
 
 // driveAnswers are KVDrive's Table 2, RULER's average with Llama-3-8B, best first. The papers
 // compare answers with each other, not recall of the exact Top-K.
@@ -92,16 +91,8 @@ func (c *corpus) comparisons() string {
 
 // Different returns the sources of the comparisons that differ.
 func (c *corpus) Different() string {
-	var list []string
-	for _, p := range c.Papers() {
-		if p.Verdict == differs {
-			list = append(list, p.Source)
-		}
-	}
-	if len(list) == 0 {
-		return "none"
-	}
-	return strings.Join(list, "; ")
+	list := slice.Filter(c.Papers(), func(p comparison) bool { return p.Verdict == differs })
+	return cmp.Or(strings.Join(slice.Map(list, func(p comparison) string { return p.Source }), "; "), "none")
 }
 
 func decide(same bool) verdict {
@@ -229,7 +220,8 @@ func (c *corpus) nextStep() comparison {
 
 // hitLevel compares with the level of the hit rates in Table 3.
 func (c *corpus) hitLevel() comparison {
-	least, most, _, _, _, _, _ := driveHitRange()
+	lru, _ := driveGains()
+	least, most := extremes(lru)
 	p := comparison{Source: "KVDrive, Table 3 (hit rates of LRU at window 2)",
 		Paper: fmt.Sprintf("%.1f to %.1f %% over four selectors and three models, K = 2048, 120K context", least, most)}
 	var here []string
@@ -250,24 +242,13 @@ func (c *corpus) hitLevel() comparison {
 
 // lookaheadGain compares with the gain of lookahead over LRU in Table 3.
 func (c *corpus) lookaheadGain() comparison {
-	_, _, better, of, loss, gain, paper := driveHitRange()
+	_, paper := driveGains()
 	p := comparison{Source: "KVDrive, Table 3 (lookahead over LRU)",
-		Paper: fmt.Sprintf("better in %d of %d cells, by %+.1f to %+.1f points, %+.1f in the mean", better, of, loss, gain, paper)}
-	groups, up, least, most, total := 0, 0, 0.0, 0.0, 0.0
+		Paper: fmt.Sprintf("%s, %+.1f in the mean", better(paper, "cells"), mean(paper))}
+	var gains []float64
 	note := func(f *facts) {
-		lru, lookahead := f.hits(lru2), f.hits(look2)
-		if !known(lookahead) {
-			return
-		}
-		d := 100 * (lookahead - lru)
-		if groups == 0 {
-			least, most = d, d
-		}
-		least, most = min(least, d), max(most, d)
-		total += d
-		groups++
-		if d > 0 {
-			up++
+		if d := 100 * (f.hits(look2) - f.hits(lru2)); known(d) {
+			gains = append(gains, d)
 		}
 	}
 	for _, x := range c.sets {
@@ -278,14 +259,13 @@ func (c *corpus) lookaheadGain() comparison {
 	for i := range c.recalls {
 		note(&c.recalls[i].facts)
 	}
-	if groups == 0 {
+	if gains == nil {
 		p.Verdict, p.Here, p.Why = undecided, "no ranks", "lookahead needs lists in rank order"
 		return p
 	}
-	p.Here = fmt.Sprintf("better in %d of %d tasks and selectors, by %+.1f to %+.1f points", up, groups, least, most)
-	gained := total / float64(groups)
-	p.Verdict = decide(2*up > groups && gained >= paper/2)
-	p.Why = fmt.Sprintf("%+.1f points in the mean (agreement means better in most, by half of the paper's mean or more)", gained)
+	p.Here = better(gains, "tasks and selectors")
+	p.Verdict = decide(2*up(gains) > len(gains) && mean(gains) >= mean(paper)/2)
+	p.Why = fmt.Sprintf("%+.1f points in the mean (agreement means better in most, by half of the paper's mean or more)", mean(gains))
 	return p
 }
 
@@ -331,14 +311,8 @@ func (c *corpus) selectorOrder() comparison {
 
 // compared returns the parts with selectors that have a noted mass, sorted.
 func (c *corpus) compared() []string {
-	var parts []string
-	for i := range c.recalls {
-		if len(c.recalls[i].mass) > 0 {
-			parts = append(parts, c.recalls[i].part)
-		}
-	}
-	slices.Sort(parts)
-	return slices.Compact(parts)
+	massed := slice.Filter(c.recalls, func(r recall) bool { return len(r.mass) > 0 })
+	return distinct(massed, func(r recall) string { return r.part })
 }
 
 // bestMass returns the noted mass of each selector of a part, of its best variant.
