@@ -306,11 +306,11 @@ func (p *hfPart) parts() []hfPart { return slices.Concat(p.Normalizers, p.PreTok
 
 // steps reads a part, or those of a Sequence in order.
 func steps[T any](p *hfPart, read func(*hfPart) ([]T, error)) (list []T, err error) {
-	if p == nil || p.Type != "Sequence" {
-		if p != nil {
-			list, err = read(p)
-		}
-		return list, err
+	switch {
+	case p == nil:
+		return nil, nil
+	case p.Type != "Sequence":
+		return read(p)
 	}
 	for _, q := range p.parts() {
 		more, err := steps(&q, read)
@@ -327,15 +327,10 @@ func isSet(flag *bool) bool { return flag == nil || *flag }
 
 // normalizer reads a change of the text before it is split.
 func normalizer(p *hfPart) ([]func(string) string, error) {
+	if form, ok := map[string]norm.Form{"NFC": norm.NFC, "NFD": norm.NFD, "NFKC": norm.NFKC, "NFKD": norm.NFKD}[p.Type]; ok {
+		return []func(string) string{form.String}, nil
+	}
 	switch p.Type {
-	case "NFC":
-		return []func(string) string{norm.NFC.String}, nil
-	case "NFD":
-		return []func(string) string{norm.NFD.String}, nil
-	case "NFKC":
-		return []func(string) string{norm.NFKC.String}, nil
-	case "NFKD":
-		return []func(string) string{norm.NFKD.String}, nil
 	case "Prepend":
 		return []func(string) string{func(s string) string {
 			if s == "" {
@@ -486,16 +481,8 @@ func finder(pattern hfPattern) (func(string) [][]int, error) {
 	if pattern.String == nil || *pattern.String == "" {
 		return nil, errors.New("pre_tokenizer Split without a pattern")
 	}
-	return func(s string) (list [][]int) {
-		for from := 0; ; {
-			at := strings.Index(s[from:], *pattern.String)
-			if at < 0 {
-				return list
-			}
-			list = append(list, []int{from + at, from + at + len(*pattern.String)})
-			from += at + len(*pattern.String)
-		}
-	}, nil
+	find := regexp.MustCompile(regexp.QuoteMeta(*pattern.String))
+	return func(s string) [][]int { return find.FindAllStringIndex(s, -1) }, nil
 }
 
 func spans(s string, places [][]int, invert bool) (list []span) {
