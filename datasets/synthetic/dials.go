@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"path"
 	"slices"
@@ -342,12 +343,9 @@ var LocalityDials = []Dial{
 
 // FindDial returns the dial of a name, or an error that offers the nearest name.
 func FindDial(name string) (*Dial, error) {
-	var known []string
-	for i := range LocalityDials {
-		if LocalityDials[i].Name == name {
-			return &LocalityDials[i], nil
-		}
-		known = append(known, LocalityDials[i].Name)
+	known := slice.Map(LocalityDials, func(d Dial) string { return d.Name })
+	if i := slices.Index(known, name); i >= 0 {
+		return &LocalityDials[i], nil
 	}
 	return nil, fmt.Errorf("no dial is named %q%s", name, names.Nearest(name, known))
 }
@@ -480,14 +478,11 @@ func (d *Dials) without(said map[string]any) Dials {
 		next.LayerIDs = nil
 		return next
 	}
-	for name, values := range d.ByLayer {
-		if _, ok := said[name]; !ok {
-			if next.ByLayer == nil {
-				next.ByLayer = map[string]Values{}
-			}
-			next.ByLayer[name] = slices.Clone(values)
-		}
-	}
+	next.ByLayer = maps.Clone(d.ByLayer)
+	maps.DeleteFunc(next.ByLayer, func(name string, _ Values) bool {
+		_, ok := said[name]
+		return ok
+	})
 	return next
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -179,13 +180,9 @@ func measureLayers(ctx context.Context, f *trace.File, d *Dials) ([]*measure, fl
 
 // headsOf returns the numbers of the heads, ascending, or none if layers share a selection.
 func headsOf(f *trace.File) []int32 {
-	var heads []int32
-	for _, s := range f.Streams() {
-		if at, ok := slices.BinarySearch(heads, s.Head); !ok && s.Head != trace.NoHead {
-			heads = slices.Insert(heads, at, s.Head)
-		}
-	}
-	return heads
+	heads := slice.Distinct(f.Streams(), func(s *trace.StreamInfo) int32 { return s.Head })
+	slices.Sort(heads)
+	return slices.DeleteFunc(heads, func(head int32) bool { return head == trace.NoHead })
 }
 
 // setByLayer sets the dials of each layer, or of each of its heads, and sets the common dials to

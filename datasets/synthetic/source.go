@@ -1,6 +1,7 @@
 package synthetic
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -196,11 +197,7 @@ type parts struct {
 
 // drawAll draws the streams on several workers and passes them to write in key order.
 func drawAll(ctx context.Context, d *Dials, o Options, write func(trace.StreamInfo, iter.Seq2[*trace.Stream, error]) error) error {
-	workers := o.Workers
-	if workers <= 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	workers = min(workers, d.streams())
+	workers := min(cmp.Or(max(0, o.Workers), runtime.GOMAXPROCS(0)), d.streams())
 	g, ctx := errgroup.WithContext(ctx)
 	drawn := make([]parts, workers)
 	for i := range drawn {
