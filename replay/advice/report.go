@@ -12,6 +12,7 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -60,14 +61,9 @@ func (r *Answer) Choose() {
 	if priced {
 		r.Why = "its tokens cost least"
 	}
-	var near []string
-	for _, a := range r.Advice {
-		if a != best && a.overlaps(best) {
-			near = append(near, a.Machine)
-		}
-	}
-	if len(near) > 0 {
-		r.Why += fmt.Sprintf(", but the errors of the model may hide the difference to %s", english.WordSeries(near, "and"))
+	if near := slice.Filter(r.Advice, func(a *Advice) bool { return a != best && a.overlaps(best) }); near != nil {
+		machines := slice.Map(near, func(a *Advice) string { return a.Machine })
+		r.Why += fmt.Sprintf(", but the errors of the model may hide the difference to %s", english.WordSeries(machines, "and"))
 	}
 }
 

@@ -1,5 +1,7 @@
 package allocate
 
+import "github.com/kvreplay/kvreplay/internal/slice"
+
 // exact2D solves the multiple-choice knapsack of KVDrive's section 5.2 by dynamic programming over memory (Dudzinski and
 // Walukiewicz 1987). best(i, m) is the maximum over the sizes of curve i of benefit + best(i-1, m -
 // cost).
@@ -79,10 +81,7 @@ type knapsack struct {
 }
 
 func newKnapsack(g *climb, unit int64) *knapsack {
-	most := int64(0)
-	for _, f := range g.frontiers {
-		most += (f[len(f)-1].Cost - f[0].Cost + unit - 1) / unit
-	}
+	most := slice.Sum(g.frontiers, func(f []Point) int64 { return (f[len(f)-1].Cost - f[0].Cost + unit - 1) / unit })
 	n := 1 + min(g.left/unit, most)
 	return &knapsack{unit: unit, frontiers: g.frontiers, best: make([]int64, n), next: make([]int64, n)}
 }

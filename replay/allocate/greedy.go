@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
+
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // greedy2D starts from the smallest sizes. It enlarges the size that saves most per entry of
@@ -120,9 +122,5 @@ func (g *climb) fill() {
 }
 
 func (g *climb) sizes() []int {
-	sizes := make([]int, len(g.at))
-	for c, at := range g.at {
-		sizes[c] = g.frontiers[c][at].Size
-	}
-	return sizes
+	return slice.Map(slice.Indices(len(g.at)), func(c int) int { return g.frontiers[c][g.at[c]].Size })
 }

@@ -31,11 +31,7 @@ func solveUniform(p *Problem, memory int64) *Result {
 
 // fitAll gives each curve the largest size that fits its share of the memory.
 func fitAll(p *Problem, share func(curve int) int64) *Result {
-	sizes := make([]int, len(p.Curves))
-	for i := range p.Curves {
-		sizes[i] = p.Curves[i].fit(p, share(i))
-	}
-	return &Result{Sizes: sizes}
+	return &Result{Sizes: slice.Map(slice.Indices(len(p.Curves)), func(i int) int { return p.Curves[i].fit(p, share(i)) })}
 }
 
 // perLayer chooses like 2d-greedy, with equal sizes for the heads of a layer: KVDrive's section 5.2

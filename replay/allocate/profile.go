@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
@@ -48,10 +49,7 @@ func (c *Rows) Pool(requests []Request, cost CostOf) (*Profile, error) {
 		return nil, err
 	}
 	for _, key := range keys {
-		curve := Curve{Key: key}
-		for _, size := range c.sizes(requests, key) {
-			curve.Points = append(curve.Points, c.point(requests, key, size, cost))
-		}
+		curve := Curve{Key: key, Points: slice.Map(c.sizes(requests, key), func(size int) Point { return c.point(requests, key, size, cost) })}
 		if n := len(curve.Points); n < 2 {
 			return nil, fmt.Errorf("%v has %d sizes in all requests, a curve needs 2: replay with --capacity sweep, or --policy window:0-16", key, n)
 		}
