@@ -169,12 +169,8 @@ func cut(traces []Trace, chunks [][]int64, most int64) []Shard {
 		Part
 		work, bytes, limit int64
 	}
-	order := make([]int, len(traces))
-	sums, total := make([]int64, len(traces)), int64(0)
-	for t := range chunks {
-		order[t], sums[t] = t, sumOf(chunks[t])
-		total += sums[t]
-	}
+	order, sums := slice.Indices(len(traces)), slice.Map(chunks, sumOf)
+	total := sumOf(sums)
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sums[b], sums[a]) })
 	var items []item
 	at, phase := int64(0), 0
@@ -266,10 +262,7 @@ const samples = 8
 // measure replays a few chunks on one core. It draws them in equal distances over the work of the
 // batch, so the mean of their speeds estimates the speed of the batch.
 func (p *Plan) measure(ctx context.Context, in Planning) error {
-	total := int64(0)
-	for _, t := range p.Traces {
-		total += t.Work
-	}
+	total := slice.Sum(p.Traces, func(t Trace) int64 { return t.Work })
 	if total == 0 {
 		return errors.New("the traces have no indices to replay")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 )
 
@@ -83,26 +84,15 @@ func (b *Batch) state(at place, shard int) State {
 }
 
 // Missing returns the shards that are not finished.
-func (s *Status) Missing() (shards []int) {
-	for i, state := range s.Shards {
-		if !state.Finished {
-			shards = append(shards, i)
-		}
-	}
-	return shards
+func (s *Status) Missing() []int {
+	return slice.Filter(slice.Indices(len(s.Shards)), func(i int) bool { return !s.Shards[i].Finished })
 }
 
 // problems returns the packs that cannot be used.
-func (s *Status) problems() (all []string) {
-	for _, state := range s.Shards {
-		if state.Problem != "" {
-			all = append(all, state.Problem)
-		}
-	}
-	for _, name := range s.Foreign {
-		all = append(all, name+" belongs to no shard of the batch")
-	}
-	return all
+func (s *Status) problems() []string {
+	lost := slice.Filter(s.Shards, func(state State) bool { return state.Problem != "" })
+	return append(slice.Map(lost, func(state State) string { return state.Problem }),
+		slice.Map(s.Foreign, func(name string) string { return name + " belongs to no shard of the batch" })...)
 }
 
 // Err returns an error that lists the shards to repeat, or nil if all are finished.

@@ -3,6 +3,7 @@ package systems
 import (
 	"fmt"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -15,10 +16,7 @@ type ranks struct {
 
 // recall returns the share of the exact Top-K that the first n entries of the selector's lists hold.
 func (r *ranks) recall(n int) float64 {
-	found := int64(0)
-	for _, count := range r.at[:min(n, len(r.at))] {
-		found += count
-	}
+	found := slice.Sum(r.at[:min(n, len(r.at))], func(count int64) int64 { return count })
 	return float64(found) / float64(max(1, r.total))
 }
 
