@@ -56,13 +56,9 @@ func (g *group) gaps(rows []result.Row, f finding) (gaps []Gap) {
 const mostListed = 8
 
 func (g *Gap) text() string {
-	var names []string
-	for _, p := range g.Lacks {
-		if len(names) == mostListed {
-			names = append(names, "…")
-			break
-		}
-		names = append(names, p.String())
+	names := slice.Map(g.Lacks[:min(len(g.Lacks), mostListed)], Part.String)
+	if len(g.Lacks) > mostListed {
+		names = append(names, "…")
 	}
 	return fmt.Sprintf("rows lack %d of %d parts: %s", len(g.Lacks), g.Parts, strings.Join(names, ", "))
 }

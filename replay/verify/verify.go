@@ -98,12 +98,7 @@ type Report struct {
 // Rows replays a sample of rows. The error is about the work (a named trace that cannot be read, a
 // cancelled context), never about a row.
 func Rows(ctx context.Context, rows []result.Row, o Options) (*Report, error) {
-	var among []int
-	for i := range rows {
-		if o.Where.Selects(&rows[i]) {
-			among = append(among, i)
-		}
-	}
+	among := slice.Filter(slice.Indices(len(rows)), func(i int) bool { return o.Where.Selects(&rows[i]) })
 	drawn := sample(rows, among, o.Sample, o.Seed)
 	first := []string{}
 	if len(drawn) < len(among) {
