@@ -148,8 +148,7 @@ func of(found *plan.Plan, profile *pipeline.Profile, q *Question) (*Advice, erro
 		case c.Serves == schedule.SparseTopK:
 			sparse = append(sparse, c)
 		case scheduleName(c.Schedule) == "dense" && a.Dense == nil:
-			choice := q.choice(c, a)
-			a.Dense = &choice
+			a.Dense = new(q.choice(c, a))
 		}
 	}
 	if len(sparse) == 0 {
@@ -159,7 +158,7 @@ func of(found *plan.Plan, profile *pipeline.Profile, q *Question) (*Advice, erro
 	best, ties := preferred(sparse)
 	if name := best.Policy; name != "" && name != EnginePolicy {
 		if g := q.gain(best, sparse); g != nil && !g.Better { // the requests do not separate it from LRU
-			if best = same(sparse, best, EnginePolicy); best.Policy != EnginePolicy {
+			if best = same(sparse, best, true); best.Policy != EnginePolicy {
 				best = sparse[max(0, slices.IndexFunc(sparse, func(c *plan.Candidate) bool { return c.Policy == EnginePolicy }))]
 			}
 		}
@@ -187,8 +186,7 @@ func of(found *plan.Plan, profile *pipeline.Profile, q *Question) (*Advice, erro
 		a.Refused = refused(found)
 	}
 	if q.Dollars > 0 {
-		price := text.Round(q.Dollars/3600/a.Advised.Tokens*1e6, 4)
-		a.DollarsPerMillion = &price
+		a.DollarsPerMillion = new(text.Round(q.Dollars/3600/a.Advised.Tokens*1e6, 4))
 	}
 	a.Engines = q.engines(a)
 	a.Confidence, a.Reasons = q.confidence(profile, a)
@@ -212,10 +210,11 @@ func preferred(sparse []*plan.Candidate) (best *plan.Candidate, ties []*plan.Can
 	return ties[0], ties
 }
 
-// same returns the candidate of a policy at the schedule and capacity of c, or c.
-func same(sparse []*plan.Candidate, c *plan.Candidate, policy string) *plan.Candidate {
+// same returns the first candidate of LRU, or of another policy, at the schedule and capacity of c. If
+// there is none, it returns c.
+func same(sparse []*plan.Candidate, c *plan.Candidate, lru bool) *plan.Candidate {
 	for _, o := range sparse {
-		if o.Policy == policy && o.Capacity == c.Capacity && scheduleName(o.Schedule) == scheduleName(c.Schedule) {
+		if (o.Policy == EnginePolicy) == lru && o.Capacity == c.Capacity && scheduleName(o.Schedule) == scheduleName(c.Schedule) {
 			return o
 		}
 	}
@@ -231,14 +230,9 @@ func scheduleName(schedule string) string {
 // gain compares the best other policy with LRU at the schedule and capacity of c. If c is of another
 // policy, it is that one. The result is nil if one of the two has no candidate.
 func (q *Question) gain(c *plan.Candidate, sparse []*plan.Candidate) *Gain {
-	lru, other := same(sparse, c, EnginePolicy), c
+	lru, other := same(sparse, c, true), c
 	if other.Policy == EnginePolicy {
-		for _, o := range sparse {
-			if o.Policy != EnginePolicy && o.Capacity == c.Capacity && scheduleName(o.Schedule) == scheduleName(c.Schedule) {
-				other = o
-				break
-			}
-		}
+		other = same(sparse, c, false)
 	}
 	if lru.Policy != EnginePolicy || other.Policy == EnginePolicy {
 		return nil

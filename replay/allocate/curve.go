@@ -3,6 +3,7 @@ package allocate
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
@@ -55,12 +56,9 @@ func (c *Curve) check(f Family) error {
 // the smallest, must have been profiled.
 func (c *Curve) At(f Family, size int) (Point, error) {
 	n := len(c.Points)
-	i := 0
-	for i < n && c.Points[i].Size < size {
-		i++
-	}
+	i, profiled := c.find(size)
 	switch {
-	case i < n && c.Points[i].Size == size:
+	case profiled:
 		return c.Points[i], nil
 	case f == Windows:
 		return Point{}, fmt.Errorf("window %d was not profiled: expected %d to %d", size, c.Points[0].Size, c.Points[n-1].Size)
@@ -73,6 +71,11 @@ func (c *Curve) At(f Family, size int) (Point, error) {
 	a, b := c.Points[i-1], c.Points[i]
 	part, whole := int64(size-a.Size), int64(b.Size-a.Size)
 	return Point{size, int64(size), between(a.Misses, b.Misses, part, whole), between(a.Moved, b.Moved, part, whole)}, nil
+}
+
+// find returns the first point of at least a size, and whether it has that size.
+func (c *Curve) find(size int) (at int, exactly bool) {
+	return slices.BinarySearchFunc(c.Points, size, func(p Point, size int) int { return p.Size - size })
 }
 
 // between returns a + (b-a)·part÷whole rounded to the nearest integer, half up, for 0 ≤ part ≤
@@ -129,14 +132,11 @@ func (c *Curve) fit(p *Problem, share int64) int {
 // merge returns one curve for several that must have equal sizes. Its points are their common
 // sizes, with costs and counts summed.
 func merge(curves []Curve) Curve {
-	merged := Curve{Key: curves[0].Key, Points: append([]Point(nil), curves[0].Points...)}
+	merged := curves[0]
 	for _, c := range curves[1:] {
-		kept, j := merged.Points[:0], 0
+		var kept []Point
 		for _, p := range merged.Points {
-			for j < len(c.Points) && c.Points[j].Size < p.Size {
-				j++
-			}
-			if j < len(c.Points) && c.Points[j].Size == p.Size {
+			if j, ok := c.find(p.Size); ok {
 				q := c.Points[j]
 				kept = append(kept, Point{p.Size, p.Cost + q.Cost, p.Misses + q.Misses, p.Moved + q.Moved})
 			}

@@ -78,19 +78,13 @@ func (c *Rows) keys(requests []Request) (keys []Key, err error) {
 }
 
 // sizes returns the sizes that all requests have for a layer and head.
-func (c *Rows) sizes(requests []Request, key Key) (sizes []int) {
-	for size := range c.parts[requests[0]][key] {
-		common := true
-		for _, r := range requests[1:] {
+func (c *Rows) sizes(requests []Request, key Key) []int {
+	return slice.Filter(slices.Sorted(maps.Keys(c.parts[requests[0]][key])), func(size int) bool {
+		return !slices.ContainsFunc(requests[1:], func(r Request) bool {
 			_, ok := c.parts[r][key][size]
-			common = common && ok
-		}
-		if common {
-			sizes = append(sizes, size)
-		}
-	}
-	slices.Sort(sizes)
-	return sizes
+			return !ok
+		})
+	})
 }
 
 func (c *Rows) point(requests []Request, key Key, size int, cost CostOf) Point {

@@ -124,11 +124,7 @@ func newReport(plan *Plan, p *Profile) *Report {
 }
 
 func newSide(p *Profile, even, sizes []int) (*Side, error) {
-	u, err := p.Totals(even)
-	if err != nil {
-		return nil, err
-	}
-	t, err := p.Totals(sizes)
+	t, u, err := p.compare([2]int{0, len(p.Curves)}, even, sizes)
 	if err != nil {
 		return nil, err
 	}
@@ -193,9 +189,9 @@ func (r *Report) layers(profile, judge *Profile, even, sizes []int) error {
 // compare returns the totals of a run of curves for the plan and for uniform sizes.
 func (p *Profile) compare(run [2]int, even, sizes []int) (plan, uniform Totals, err error) {
 	part := p.part(run)
-	if plan, err = part.Totals(sizes[run[0]:run[1]]); err != nil {
+	if uniform, err = part.Totals(even[run[0]:run[1]]); err != nil {
 		return plan, uniform, err
 	}
-	uniform, err = part.Totals(even[run[0]:run[1]])
+	plan, err = part.Totals(sizes[run[0]:run[1]])
 	return plan, uniform, err
 }
