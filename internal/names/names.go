@@ -29,11 +29,7 @@ type Name struct {
 
 // Of returns names without aliases.
 func Of(list ...string) []Name {
-	found := make([]Name, len(list))
-	for i, name := range list {
-		found[i].Name = name
-	}
-	return found
+	return slice.Map(list, func(name string) Name { return Name{Name: name} })
 }
 
 // List returns the names themselves, without aliases.
@@ -119,7 +115,7 @@ func FindIn[T any](table []T, kind, text string, of func(T) Name) (line T, err e
 
 // Match returns the spellings that text matches: text itself, or else every spelling that differs
 // only in case and separators.
-func Match(text string, spellings []string) (found []string) {
+func Match(text string, spellings []string) []string {
 	if slices.Contains(spellings, text) {
 		return []string{text}
 	}
@@ -127,12 +123,7 @@ func Match(text string, spellings []string) (found []string) {
 	if folded == "" {
 		return nil
 	}
-	for _, s := range spellings {
-		if Fold(s) == folded && !slices.Contains(found, s) {
-			found = append(found, s)
-		}
-	}
-	return found
+	return slice.Add(nil, slice.Filter(spellings, func(s string) bool { return Fold(s) == folded })...)
 }
 
 var separators = strings.NewReplacer("-", "", "_", "", ".", "", " ", "")

@@ -112,6 +112,14 @@ func (t *Table) columns() int {
 	return n
 }
 
+// at returns the n-th text, "" behind the last.
+func at(texts []string, n int) string {
+	if n < len(texts) {
+		return texts[n]
+	}
+	return ""
+}
+
 // Text renders the table for a terminal of Columns. No line ends with blanks.
 func (t *Table) Text() string { return t.text(Columns) }
 
@@ -119,10 +127,7 @@ func (t *Table) Text() string { return t.text(Columns) }
 // that do not fit follow below, next to the columns that name a row again. These are the columns
 // before the first figure, or else two.
 func (t *Table) text(most int) string {
-	all := make([]int, t.columns())
-	for c := range all {
-		all[c] = c
-	}
+	all := slice.Indices(t.columns())
 	first := all[:min(len(all), 2)]
 	if figure := slices.IndexFunc(all, func(c int) bool { return t.right[c] }); figure > 0 {
 		first = all[:figure]
@@ -144,15 +149,8 @@ func (t *Table) text(most int) string {
 
 // only returns the table with some of its columns.
 func (t *Table) only(columns []int) *Table {
-	pick := func(row []string) (cells []string) {
-		for _, c := range columns {
-			if c < len(row) {
-				cells = append(cells, row[c])
-			} else {
-				cells = append(cells, "")
-			}
-		}
-		return cells
+	pick := func(row []string) []string {
+		return slice.Map(columns, func(c int) string { return at(row, c) })
 	}
 	some := &Table{lines: t.lines, right: map[int]bool{}, rows: slice.Map(t.rows, pick)}
 	if t.Header != nil {
@@ -166,11 +164,7 @@ func (t *Table) only(columns []int) *Table {
 
 // fits reports whether the table can be as narrow as most.
 func (t *Table) fits(most int) bool {
-	total := 0
-	for _, room := range t.rooms(most) {
-		total += room + 2
-	}
-	return total <= most
+	return slice.Sum(t.rooms(most), func(room int) int { return room + 2 }) <= most
 }
 
 // lay renders the table with columns that are at most as wide as rooms.
@@ -179,7 +173,7 @@ func (t *Table) lay(rooms []int) string {
 	layOut := func(row []string) [][]string { // the lines of each cell
 		cells := make([][]string, len(rooms))
 		for c, cell := range row {
-			cells[c] = broken(printable.Line(cell), rooms[c])
+			cells[c] = wrap(printable.Line(cell), rooms[c], pieces)
 			widths[c] = max(widths[c], widestOf(cells[c]))
 		}
 		return cells
@@ -187,20 +181,13 @@ func (t *Table) lay(rooms []int) string {
 	header, rows := layOut(t.Header), slice.Map(t.rows, layOut)
 	var out strings.Builder
 	rule := func() {
-		total := 2 * len(widths)
-		for _, w := range widths {
-			total += w
-		}
-		out.WriteString(strings.Repeat("─", total) + "\n")
+		out.WriteString(strings.Repeat("─", slice.Sum(widths, func(w int) int { return w + 2 })) + "\n")
 	}
 	write := func(cells [][]string) {
 		for i := range max(1, len(slices.MaxFunc(cells, func(a, b []string) int { return len(a) - len(b) }))) {
 			var line strings.Builder
 			for c, lines := range cells {
-				shown := ""
-				if i < len(lines) {
-					shown = lines[i]
-				}
+				shown := at(lines, i)
 				blanks := strings.Repeat(" ", widths[c]-width(shown))
 				if t.right[c] {
 					shown, blanks = blanks+shown, ""
@@ -230,21 +217,16 @@ func (t *Table) rooms(most int) []int {
 	rooms, heads, least := make([]int, n), make([]int, n), make([]int, n)
 	total := 2 * n
 	for c := range n {
-		head, cells := "", 0
-		if c < len(t.Header) {
-			head = printable.Line(t.Header[c])
-		}
+		head, cells := printable.Line(at(t.Header, c)), 0
 		least[c] = widestOf(strings.Fields(head))
 		heads[c] = least[c]
 		for _, row := range t.rows {
-			if c < len(row) {
-				cell := printable.Line(row[c])
-				cells = max(cells, width(cell))
-				if t.right[c] {
-					least[c] = max(least[c], width(cell))
-				} else {
-					least[c] = max(least[c], min(width(cell), proseRoom), widestOf(pieces(cell)))
-				}
+			cell := printable.Line(at(row, c))
+			cells = max(cells, width(cell))
+			if t.right[c] {
+				least[c] = max(least[c], width(cell))
+			} else {
+				least[c] = max(least[c], min(width(cell), proseRoom), widestOf(pieces(cell)))
 			}
 		}
 		rooms[c], heads[c] = max(width(head), cells), max(heads[c], cells)
@@ -276,13 +258,17 @@ var breaks = strings.NewReplacer(",", ",\n", "|", "|\n", "/", "/\n", "_", "_\n")
 // pieces splits a text where a cell may break: at blanks, and within words that are too wide.
 func pieces(cell string) []string { return strings.Fields(breaks.Replace(cell)) }
 
-// broken breaks a cell between words if it is wider than room, and within a word if that is wider.
-func broken(cell string, room int) []string {
-	if width(cell) <= room {
-		return []string{cell}
+// Wrap breaks a line between words if it is wider than most.
+func Wrap(line string, most int) []string { return wrap(line, most, strings.Fields) }
+
+// wrap breaks a line between words if it is wider than room, and between the pieces of a word if that
+// is wider.
+func wrap(line string, room int, pieces func(word string) []string) []string {
+	if width(line) <= room {
+		return []string{line}
 	}
 	var lines []string
-	for _, word := range strings.Fields(cell) {
+	for _, word := range strings.Fields(line) {
 		parts, glue := []string{word}, " "
 		if width(word) > room {
 			parts = pieces(word)
@@ -319,11 +305,7 @@ func (t *Table) markdown(escape func(string) string) string {
 	bars := strings.NewReplacer("|", `\|`, "\n", "<br/>")
 	write := func(row []string) {
 		for c := range n {
-			cell := ""
-			if c < len(row) {
-				cell = row[c]
-			}
-			out.WriteString("| " + bars.Replace(escape(strings.TrimRight(cell, " "))) + " ")
+			out.WriteString("| " + bars.Replace(escape(strings.TrimRight(at(row, c), " "))) + " ")
 		}
 		out.WriteString("|\n")
 	}
@@ -347,10 +329,7 @@ func (t *Table) HTML() string {
 	write := func(tag string, row []string) {
 		out.WriteString("<tr>")
 		for c := range n {
-			cell, class := "", ""
-			if c < len(row) {
-				cell = printable.HTML(strings.TrimSpace(row[c]))
-			}
+			cell, class := printable.HTML(strings.TrimSpace(at(row, c))), ""
 			if t.right[c] {
 				class = ` class="right"`
 			}
@@ -460,20 +439,4 @@ func width(line string) (n int) {
 		n += cellWidth.RuneWidth(r)
 	}
 	return n
-}
-
-// Wrap breaks a line between words if it is wider than most.
-func Wrap(line string, most int) []string {
-	if width(line) <= most {
-		return []string{line}
-	}
-	var lines []string
-	for _, word := range strings.Fields(line) {
-		if last := len(lines) - 1; last >= 0 && width(lines[last])+1+width(word) <= most {
-			lines[last] += " " + word
-		} else {
-			lines = append(lines, word)
-		}
-	}
-	return lines
 }
