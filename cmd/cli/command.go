@@ -256,11 +256,7 @@ func (c *call) printNext(next func(*call) []string) {
 
 // commandLine returns a command of kvreplay with its arguments quoted for a shell.
 func commandLine(args ...string) string {
-	line := "kvreplay"
-	for _, arg := range args {
-		line += " " + printable.ShellWord(arg)
-	}
-	return line
+	return strings.Join(append([]string{"kvreplay"}, slice.Map(args, printable.ShellWord)...), " ")
 }
 
 // given returns the flags that the user gave and that the command of a name has too, except

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -280,10 +281,7 @@ func flagError(c *cobra.Command, err error) error {
 			}
 		}
 	})
-	near := names.Near(name, known)
-	for i := range near {
-		near[i] = "--" + near[i]
-	}
+	near := slice.Map(names.Near(name, known), func(flag string) string { return "--" + flag })
 	return usagef("unknown flag --%s%s; `%s --help` lists them", name, names.DidYouMean(near), c.CommandPath())
 }
 

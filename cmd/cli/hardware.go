@@ -134,9 +134,7 @@ func (f *hardwareFlags) list() command {
 			var items []listedItem
 			_, chosen := kinds(kind)
 			for _, k := range chosen {
-				for _, it := range lib.Items(k) {
-					items = append(items, head(it))
-				}
+				items = append(items, slice.Map(lib.Items(k), head)...)
 			}
 			t := table.New("kind", "name", "what", "file")
 			for _, it := range items {

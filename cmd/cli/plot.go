@@ -429,13 +429,11 @@ func (f *plotFlags) chooseCells(cells []pipeline.Cell) (chosen []pipeline.Cell, 
 		wanted = slice.Map(f.policies, func(name string) string { return policies.Named(f.table.Canonical(name), ran) })
 	}
 	for i, policy := range wanted {
-		n := len(chosen)
-		for _, c := range cells {
-			if c.Policy == policy && (f.capacity == "" || result.CapacityText(c.Capacity) == result.CapacityText(f.capacity)) {
-				chosen = append(chosen, c)
-			}
-		}
-		if n == len(chosen) && len(f.policies) > 0 {
+		of := slice.Filter(cells, func(c pipeline.Cell) bool {
+			return c.Policy == policy && (f.capacity == "" || result.CapacityText(c.Capacity) == result.CapacityText(f.capacity))
+		})
+		chosen = append(chosen, of...)
+		if of == nil && len(f.policies) > 0 {
 			return nil, usagef("no cell of %s%s; known: %s", f.policies[i], strings.TrimSuffix(" @ "+f.capacity, " @ "), names.Some(cellNames(cells)))
 		}
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/external"
@@ -118,16 +120,8 @@ type word struct {
 }
 
 func listed(none string, words ...word) string {
-	var texts []string
-	for _, w := range words {
-		if w.holds {
-			texts = append(texts, w.text)
-		}
-	}
-	if texts == nil {
-		return none
-	}
-	return strings.Join(texts, ", ")
+	words = slice.Filter(words, func(w word) bool { return w.holds })
+	return cmp.Or(strings.Join(slice.Map(words, func(w word) string { return w.text }), ", "), none)
 }
 
 func writePolicies(w io.Writer, lines []policyLine) error {
@@ -140,12 +134,9 @@ func writePolicies(w io.Writer, lines []policyLine) error {
 		}
 		t.Line()
 	}
-	var spelled []string
-	for _, p := range lines {
-		if len(p.Aliases) > 0 {
-			spelled = append(spelled, fmt.Sprintf("%s (%s)", p.Name, strings.Join(p.Aliases, ", ")))
-		}
-	}
+	spelled := slice.Map(slice.Filter(lines, func(p policyLine) bool { return len(p.Aliases) > 0 }), func(p policyLine) string {
+		return fmt.Sprintf("%s (%s)", p.Name, strings.Join(p.Aliases, ", "))
+	})
 	_, err := fmt.Fprintf(w, `%s
 exact: an evicted entry can be fetched again. lossy: a dropped entry is lost, and recall
 ranks these policies apart. bound: sees the future and is never ranked.
@@ -267,11 +258,7 @@ func splitPolicies(names []string) (all []string) {
 			all = append(all, name)
 			continue
 		}
-		items := strings.Split(name, ",")
-		for i := range items {
-			items[i] = strings.TrimSpace(items[i])
-		}
-		all = append(all, joinOptions(items)...)
+		all = append(all, joinOptions(slice.Map(strings.Split(name, ","), strings.TrimSpace))...)
 	}
 	return all
 }

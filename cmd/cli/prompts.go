@@ -293,9 +293,7 @@ replace the benchmark's, and rows and manifest say so.`,
 }
 
 func (f *rulerFlags) run(c *call) error {
-	for i, t := range f.options.Tasks {
-		f.options.Tasks[i] = strings.TrimSpace(t)
-	}
+	f.options.Tasks = slice.Map(f.options.Tasks, strings.TrimSpace)
 	for _, texts := range []struct{ flag, file string }{{"essays", f.options.Essays}, {"squad", f.options.Squad}, {"hotpotqa", f.options.HotpotQA}} {
 		readers := ruler.ReadersOf(texts.flag)
 		named := func(task string) bool { return task == prompts.All || slices.Contains(readers, task) }

@@ -422,10 +422,7 @@ func (s *results) missing(err error, policy string) error {
 	}
 	remedy := "remove --where"
 	if conditions := with.Conditions(); len(conditions) > 0 {
-		for i := range conditions {
-			conditions[i] = "--where " + printable.ShellWord(conditions[i])
-		}
-		remedy = "use " + strings.Join(conditions, " ")
+		remedy = "use " + strings.Join(slice.Map(conditions, func(where string) string { return "--where " + printable.ShellWord(where) }), " ")
 	}
 	return fmt.Errorf("--where excludes the %s of policy %s, which this command needs: %s", count(removed, "row"), policy, remedy)
 }

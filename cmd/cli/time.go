@@ -337,10 +337,7 @@ func (f *timeFlags) sameMachine(a, b string) bool {
 func (f *timeFlags) findMachines() error {
 	f.machineNames = f.machines
 	if len(f.machines) == 1 && strings.EqualFold(f.machines[0], "all") {
-		f.machineNames = nil
-		for _, it := range f.library.Items(hardware.KindMachine) {
-			f.machineNames = append(f.machineNames, hardware.Head(it).Name)
-		}
+		f.machineNames = slice.Map(f.library.Items(hardware.KindMachine), func(it hardware.Item) string { return hardware.Head(it).Name })
 	}
 	for i, name := range f.machineNames {
 		m, err := f.library.Machine(name)
