@@ -74,12 +74,19 @@ func (f *shardFlags) packsOf(b *batch.Batch, path string) string {
 	return cmp.Or(f.packs, b.PackFolder(path))
 }
 
+// notePacks says that --packs is not the folder that the batch file states.
+func (f *shardFlags) notePacks(c *call, b *batch.Batch) {
+	if planned := b.PackFolder(c.args[0]); b.Packs != "" && f.packs != "" && absolute(f.packs) != absolute(planned) {
+		fmt.Fprintf(c.stderr, "kvreplay: --packs %s is not the folder of batch plan, %s: all commands need the same\n", f.packs, planned)
+	}
+}
+
 type batchPlanFlags struct {
 	replayFlags
 	shardFlags
 	batchFile, simulate, image string
 	hours                      float64
-	rate                       time.Duration
+	rate                       float64 // ns
 	cpus                       int
 	kubernetes                 bool
 	profiles, referees, afresh bool // refused
@@ -107,7 +114,7 @@ trace, the engine version and --packs. For a batch file, plan prints its lines a
 			fl.StringVar(&f.simulate, "simulate", "", "predict the time on a `CLUSTER`, as in workers=1000,link=125MB,store=10GB,lost=8")
 			fl.more()
 			f.defineMore(fl)
-			fl.DurationVar(&f.rate, "rate", 0, "core time for 1,000 indices and one cell, as in 3us (default: measured)")
+			fl.Var(indexTime(&f.rate), "rate", "core `TIME` of one index and one cell, as in 3ns (default: measured)")
 			fl.StringVar(&f.image, "image", "kvreplay", "container `IMAGE` of --kubernetes")
 			f.definePacks(fl)
 			f.shardFlags.defineParallel(fl)
@@ -130,6 +137,26 @@ trace, the engine version and --packs. For a batch file, plan prints its lines a
 	}
 }
 
+// mostCPUs bounds --cpus, the cores of a task, which runs on one machine.
+const mostCPUs = 4096
+
+// indexTime is a flag of the time for an index and a cell, in ns. Fractions of a ns count.
+func indexTime(to *float64) value {
+	return value{"time", func(s string) error {
+		v, err := strconv.ParseFloat(strings.TrimSuffix(s, "ns"), 64)
+		if err != nil || !strings.HasSuffix(s, "ns") || !(v >= 0.001 && v <= 1000) {
+			return fmt.Errorf("expected the core time of one index and one cell, from 0.001ns to 1000ns, as in 3ns")
+		}
+		*to = v
+		return nil
+	}, func() string {
+		if *to == 0 {
+			return ""
+		}
+		return strconv.FormatFloat(*to, 'g', -1, 64) + "ns"
+	}, nil}
+}
+
 // check refuses flags of replay that a batch does not support.
 func (f *batchPlanFlags) check() error {
 	switch {
@@ -140,9 +167,11 @@ func (f *batchPlanFlags) check() error {
 	case f.afresh:
 		return usagef("--fresh: a batch never uses earlier results: merge it into a new folder")
 	case !(f.hours > 0) || f.hours > 1e6:
-		return usagef("--hours %v: expected more than 0", f.hours)
-	case f.rate < 0:
-		return usagef("--rate %v: expected more than 0, as in 3us", f.rate)
+		return usagef("--hours %v: expected more than 0, at most 1,000,000", f.hours)
+	case f.kubernetes && f.simulate != "":
+		return usagef("--kubernetes prints a manifest and nothing else, and --simulate a prediction: remove one of them")
+	case f.cpus > mostCPUs:
+		return usagef("--cpus %d: expected at most %d", f.cpus, mostCPUs)
 	}
 	for name, path := range map[string]string{"allocation": f.allocation, "clusters": f.setting.Clusters} {
 		if path != "" && path != "lists" && !strings.HasPrefix(path, "lists,") && !filepath.IsAbs(path) {
@@ -175,6 +204,9 @@ func (f *batchPlanFlags) run(c *call) error {
 				mounts = "mounts no folder"
 			}
 			fmt.Fprintf(c.stderr, "kvreplay: the Job %s: add volumes for files in %s, or move them there\n", mounts, names.Some(far))
+		}
+		if !c.changed("image") {
+			fmt.Fprintf(c.stderr, "kvreplay: the Job uses the image %s: name that of your registry with --image\n", f.image)
 		}
 		_, err := fmt.Fprint(c.stdout, s.Kubernetes(len(p.Shards)))
 		return err
@@ -252,16 +284,16 @@ func (f *batchPlanFlags) plan(c *call, in batch.Planning) (*batch.Plan, error) {
 
 // existing reads a batch file, whose lines are printed again.
 func (f *batchPlanFlags) existing(c *call, in batch.Planning) (p *batch.Plan, err error) {
+	b, err := batch.Read(c.args[0])
+	if err != nil {
+		return nil, err
+	}
 	allowed := []string{"kubernetes", "simulate", "image", "cpus", "packs", "rate", "parallel"}
 	c.Flags().Visit(func(fl *pflag.Flag) {
 		if !slices.Contains(allowed, fl.Name) {
 			err = usagef("--%s does not change the batch file %s: name traces to plan another batch", fl.Name, c.args[0])
 		}
 	})
-	if err != nil {
-		return nil, err
-	}
-	b, err := batch.Read(c.args[0])
 	if err != nil {
 		return nil, err
 	}
@@ -411,6 +443,7 @@ func (f *batchRunFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
+	f.notePacks(c, b)
 	a := batch.Attempt{Packs: f.packsOf(b, c.args[0]), Shard: shard, Options: o, Every: f.checkpoint, Program: cmp.Or(version, "unknown")}
 	defer context.AfterFunc(c.Context(), func() {
 		fmt.Fprintln(c.stderr, "kvreplay: stopping after the current chunks. Another signal ends at once and loses them")
@@ -477,6 +510,7 @@ The exit code is 1 while a shard is missing. A damaged pack counts as missing.`,
 			if err != nil {
 				return err
 			}
+			f.notePacks(c, b)
 			status, err := b.Status(f.packsOf(b, c.args[0]))
 			if err != nil {
 				return err
@@ -522,6 +556,7 @@ func (f *batchMergeFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
+	f.notePacks(c, b)
 	rows, redone := 0, changes{}
 	counts := c.bar.counts("merge", "traces")
 	counts(0, len(b.Traces))

@@ -81,7 +81,7 @@ func TestKubernetesContainerCommand(t *testing.T) {
 	bin := program(t)
 	args := []string{deepTrace, "--policy", "lru,opt", "--capacity", "2x"}
 	path := filepath.Join(t.TempDir(), "My Grid.batch")
-	manifest := must(t, append([]string{"batch", "plan", "-o", path, "--kubernetes", "--rate", "3us", "--hours", everyChunk}, args...)...)
+	manifest := must(t, append([]string{"batch", "plan", "-o", path, "--kubernetes", "--rate", "3ns", "--hours", everyChunk}, args...)...)
 	var job kubernetesJob
 	fatal.If(t, yaml.Unmarshal([]byte(manifest), &job))
 	if want := "kvreplay-my-grid"; job.Metadata.Name != want {

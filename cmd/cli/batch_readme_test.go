@@ -68,7 +68,7 @@ func TestREADMEOfBatches(t *testing.T) {
 	bash := codeBlock(t, "Any other scheduler", "sh")
 	readmeRun(t, filepath.Dir(program(t)), func(int) *exec.Cmd { return exec.Command("bash", "-euo", "pipefail", "-c", bash) })
 	path, _ := planBatch(t, "1", newsTrace, "--policy", "lru")
-	made := must(t, "batch", "plan", path, "--rate", "3us")
+	made := must(t, "batch", "plan", path, "--rate", "3ns")
 	shown := strings.NewReplacer("--array=0-41", "--array=0", "/shared/grid.batch", path).Replace(strings.TrimSpace(codeBlock(t, "Slurm", "sh")))
 	if !strings.Contains(made, shown) {
 		t.Errorf("plan prints\n%s\nthe page shows %s", made, shown)

@@ -29,7 +29,7 @@ func TestBatchOnS3(t *testing.T) {
 	args := []string{"s3://traces/a/deep_vt.parquet", "s3://traces/b/news.parquet", "--policy", "lru,opt", "--capacity", "2x", "--per", "request"}
 	must(t, append([]string{"replay", "--out", filepath.Join(dir, "one")}, args...)...)
 	const path = "s3://work/run/grid.batch"
-	plan := must(t, append([]string{"batch", "plan", "-o", path, "--rate", "3us", "--hours", everyChunk}, args...)...)
+	plan := must(t, append([]string{"batch", "plan", "-o", path, "--rate", "3ns", "--hours", everyChunk}, args...)...)
 	if !strings.Contains(plan, "batch run s3://work/run/grid.batch") {
 		t.Errorf("plan prints\n%s", plan)
 	}

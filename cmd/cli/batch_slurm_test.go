@@ -337,7 +337,7 @@ func TestBatchOnSlurm(t *testing.T) {
 	one := filepath.Join(t.TempDir(), "one")
 	must(t, append([]string{"replay", "--out", one}, args...)...)
 	path := filepath.Join(s.dir, "b.batch")
-	jobs := s.submit(must(t, append([]string{"batch", "plan", "-o", path, "--rate", "3us", "--hours", "0.00008"}, args...)...))
+	jobs := s.submit(must(t, append([]string{"batch", "plan", "-o", path, "--rate", "3ns", "--hours", "0.00008"}, args...)...))
 
 	killed, lost, requeued := s.on("n1", path+".packs"), s.on("n2", path+".packs"), s.on("n3", path+".packs")
 	s.open()

@@ -30,7 +30,7 @@ const (
 func planBatch(t *testing.T, hours string, args ...string) (path string, shards int) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "b.batch")
-	must(t, append([]string{"batch", "plan", "-o", path, "--rate", "3us", "--hours", hours}, args...)...)
+	must(t, append([]string{"batch", "plan", "-o", path, "--rate", "3ns", "--hours", hours}, args...)...)
 	return path, strings.Count(content(t, path), `{"shard":`)
 }
 
@@ -297,7 +297,7 @@ func TestShardNumber(t *testing.T) {
 func TestBatchFileNamesThePacks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "b.batch")
 	packs := filepath.Join(t.TempDir(), "packs")
-	stdout, _ := kvreplay(t, 0, "batch", "plan", newsTrace, "--policy", "lru", "--rate", "3us", "-o", path, "--packs", packs)
+	stdout, _ := kvreplay(t, 0, "batch", "plan", newsTrace, "--policy", "lru", "--rate", "3ns", "-o", path, "--packs", packs)
 	if strings.Contains(stdout, packs) {
 		t.Errorf("%s\nnames packs that the batch file names", stdout)
 	}
@@ -311,7 +311,7 @@ func TestBatchFileNamesThePacks(t *testing.T) {
 	if !exists(filepath.Join(packs, "shard-000000.jsonl.zst")) {
 		t.Errorf("%s has no pack", packs)
 	}
-	stdout, _ = kvreplay(t, 0, "batch", "plan", path, "--rate", "3us", "--packs", "s3://b/my packs", "--image", "kvreplay:1", "--cpus", "2")
+	stdout, _ = kvreplay(t, 0, "batch", "plan", path, "--rate", "3ns", "--packs", "s3://b/my packs", "--image", "kvreplay:1", "--cpus", "2")
 	for _, line := range []string{
 		"--cpus-per-task=2 ",
 		"exec kvreplay batch run " + path + " --packs ",
@@ -333,7 +333,7 @@ func TestBatchFileNamesThePacks(t *testing.T) {
 	rows, _ := kvreplay(t, 0, "replay", newsTrace, "--policy", "lru", "--capacity", "1x,2x,3x", "--per", "stream", "--format", "jsonl")
 	write(t, filepath.Join(elsewhere, "rows.jsonl"), rows)
 	kvreplay(t, 0, "allocate", filepath.Join(elsewhere, "rows.jsonl"), "--memory", "2x", "-o", plan)
-	kvreplay(t, 0, "batch", "plan", newsTrace, "--policy", "lru", "--allocation", plan, "--rate", "3us", "-o", path+"2")
+	kvreplay(t, 0, "batch", "plan", newsTrace, "--policy", "lru", "--allocation", plan, "--rate", "3ns", "-o", path+"2")
 	_, notes = kvreplay(t, 0, "batch", "plan", path+"2", "--kubernetes")
 	if want := "files in " + elsewhere + ", " + filepath.Dir(news) + ", or"; !strings.Contains(notes, want) {
 		t.Errorf("%s\nlacks %q", notes, want)
@@ -345,7 +345,7 @@ func TestBatchRefuses(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "b.batch")
 	plan := func(code int, want string, args ...string) {
 		t.Helper()
-		fails(t, code, want, append([]string{"batch", "plan", "-o", out, "--rate", "3us"}, args...)...)
+		fails(t, code, want, append([]string{"batch", "plan", "-o", out, "--rate", "3ns"}, args...)...)
 	}
 	plan(2, "--profile: a batch has no profiles", newsTrace, "--profile")
 	plan(2, "--referee: a batch keeps counts", newsTrace, "--referee")
@@ -358,6 +358,17 @@ func TestBatchRefuses(t *testing.T) {
 	write(t, renamed, content(t, newsTrace))
 	plan(1, "are the same trace", newsTrace, renamed)
 	fails(t, 2, "expected workers=N", "batch", "plan", newsTrace, "--simulate", "machines=3")
+	fails(t, 2, "with a unit for bytes", "batch", "plan", newsTrace, "--simulate", "link=125")
+	for flag, want := range map[string]string{"--rate=0": "as in 3ns", "--rate=0ns": "as in 3ns", "--rate=3us": "one index and one cell", "--hours=1e300": "at most 1,000,000", "--cpus=100000": "at most 4096"} {
+		fails(t, 2, want, "batch", "plan", newsTrace, flag)
+	}
+	plan(2, "remove one of them", newsTrace, "--kubernetes", "--simulate", "workers=3")
+	folder, empty := t.TempDir(), filepath.Join(t.TempDir(), "empty")
+	write(t, empty, "")
+	for path, want := range map[string]string{folder: folder + " is a folder, expected a batch file", empty: "neither a batch file nor a trace", "../../README.md": "neither a batch file nor a trace"} {
+		fails(t, 2, want, "batch", "plan", path, "--policy", "lru")
+		fails(t, 2, want, "batch", "run", path, "--shard", "0")
+	}
 	fails(t, 2, "--kubernetes needs the batch file", "batch", "plan", newsTrace, "--kubernetes")
 
 	path, shards := planBatch(t, everyChunk, deepTrace, "--policy", "lru,fifo", "--capacity", "2x")
@@ -388,6 +399,10 @@ func TestBatchRefuses(t *testing.T) {
 	refusesMerge("--array=1")
 	otherBatch, _ := planBatch(t, everyChunk, deepTrace, "--policy", "lru", "--capacity", "2x")
 	must(t, "batch", "run", otherBatch, "--shard", "1", "--packs", path+".packs")
+	elsewhere, _ := planBatch(t, everyChunk, deepTrace, "--policy", "lru", "--packs", filepath.Join(folder, "planned"))
+	if _, said := kvreplay(t, 0, "batch", "run", elsewhere, "--shard", "0", "--packs", filepath.Join(folder, "other")); !strings.Contains(said, "other is not the folder of batch plan, ") {
+		t.Errorf("%s", said)
+	}
 	stdout, _ = kvreplay(t, 1, "batch", "status", path)
 	if !strings.Contains(stdout, "is a pack of another batch") {
 		t.Errorf("status: %s", stdout)
@@ -403,7 +418,7 @@ func TestBatchRefuses(t *testing.T) {
 
 	broken := filepath.Join(t.TempDir(), "broken.batch")
 	write(t, broken, strings.Replace(content(t, path), `"from":0`, `"from":1`, 1))
-	fails(t, 2, "is damaged or is no batch file", "batch", "run", broken, "--shard", "0")
+	fails(t, 2, ": damaged, or neither a batch file nor a trace", "batch", "run", broken, "--shard", "0")
 	fails(t, 1, "no such file", "batch", "run", broken+"x", "--shard", "0")
 }
 
@@ -427,7 +442,7 @@ func TestBatchFolderMoves(t *testing.T) {
 	fatal.If(t, os.MkdirAll(filepath.Join(before, "traces"), 0o755))
 	write(t, filepath.Join(before, "traces", "a.parquet"), content(t, newsTrace))
 	t.Chdir(before)
-	must(t, "batch", "plan", "traces/a.parquet", "--policy", "lru", "--rate", "3us", "-o", "g.batch")
+	must(t, "batch", "plan", "traces/a.parquet", "--policy", "lru", "--rate", "3ns", "-o", "g.batch")
 	t.Chdir(root)
 	fatal.If(t, os.Rename(before, after))
 	must(t, "batch", "run", "after/g.batch", "--shard", "0")

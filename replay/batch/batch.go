@@ -183,6 +183,9 @@ func Read(path string) (*Batch, error) {
 	if err != nil {
 		return nil, err
 	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, permanentf("%s is a folder, expected a batch file, or traces such as %s", path, filepath.Join(path, "*.parquet"))
+	}
 	text, err := at.get(name)
 	if err != nil {
 		return nil, fmt.Errorf("read batch file: %w", err)
@@ -208,7 +211,7 @@ func (b *Batch) PackFolder(path string) string {
 func decode(text []byte) (*Batch, error) {
 	text, ok := files.Unseal(sealName, text)
 	if !ok {
-		return nil, errors.New("is damaged or is no batch file: make it again with kvreplay batch plan")
+		return nil, errors.New("damaged, or neither a batch file nor a trace (*.parquet): make it again with kvreplay batch plan")
 	}
 	b := &Batch{digest: digestOf(text)}
 	line := json.NewDecoder(bytes.NewReader(text))

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/kvreplay/kvreplay/internal/fatal"
 	"github.com/kvreplay/kvreplay/internal/files"
@@ -191,7 +190,7 @@ func TestDifferentCounts(t *testing.T) {
 	fatal.If(t, err)
 	capacity, err := replay.ParseCapacity("2x")
 	fatal.If(t, err)
-	in := Planning{Path: filepath.Join(dir, "b.batch"), Traces: []string{"../../datasets/bundled/smollm2_multi_news_8k.parquet"}, Hours: 1, Rate: time.Microsecond}
+	in := Planning{Path: filepath.Join(dir, "b.batch"), Traces: []string{"../../datasets/bundled/smollm2_multi_news_8k.parquet"}, Hours: 1, Rate: 1}
 	in.Options.Policies, in.Options.Capacities = append(in.Options.Policies, lru), []replay.Capacity{capacity}
 	p, err := Make(context.Background(), in)
 	fatal.If(t, err)

@@ -26,8 +26,8 @@ type Planning struct {
 	Options   replay.Options
 	Opened    func(path string, job *replay.Job) // receives each planned trace, in the order of Traces
 
-	Hours    float64       // most core-hours of a shard
-	Rate     time.Duration // of 1,000 indices × cells on one core. Zero: measured on a few chunks
+	Hours    float64 // most core-hours of a shard
+	Rate     float64 // nanoseconds of one core for an index and a cell. 0: measured on a few chunks
 	Progress func(done, total int)
 }
 
@@ -70,7 +70,7 @@ func Make(ctx context.Context, in Planning) (*Plan, error) {
 
 // Measure measures the speed of the replay on this machine, unless in states it.
 func (b *Batch) Measure(ctx context.Context, in Planning) (*Plan, error) {
-	p := &Plan{Batch: b, Rate: float64(in.Rate) / 1000}
+	p := &Plan{Batch: b, Rate: in.Rate}
 	if in.Rate > 0 {
 		return p, nil
 	}

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"container/heap"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -62,7 +63,7 @@ func ParseCluster(cluster string) (c Cluster, err error) {
 			return c, fmt.Errorf("%q: expected workers=N, link=BYTES, store=BYTES or lost=HOURS, separated by commas", item)
 		}
 		if err != nil {
-			return c, fmt.Errorf("%q: expected a number, as in workers=1000, link=125MB or lost=8", item)
+			return c, fmt.Errorf("%q: expected a number, with a unit for bytes, as in workers=1000, link=125MB or lost=8", item)
 		}
 	}
 	if c.Workers < 1 || c.Workers > 1e6 || !(c.Link > 0) || !(c.Store > 0) || !(c.Lost >= 0) || math.IsInf(c.Lost, 0) {
@@ -72,7 +73,11 @@ func ParseCluster(cluster string) (c Cluster, err error) {
 }
 
 func parseBytes(size string) (float64, error) {
-	n, err := humanize.ParseBytes(strings.TrimSuffix(size, "/s"))
+	size = strings.TrimSuffix(size, "/s")
+	if !strings.HasSuffix(strings.ToUpper(size), "B") {
+		return 0, errors.New("no unit")
+	}
+	n, err := humanize.ParseBytes(size)
 	return float64(n), err
 }
 

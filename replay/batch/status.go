@@ -122,8 +122,8 @@ func (s *Status) Write(w io.Writer, submit Submission) error {
 			begun = append(begun, i)
 		}
 	}
-	_, err := fmt.Fprintf(w, "%s of %s finished, %s of %s chunks counted in %.1f core-hours\n", humanize.Comma(int64(finished)), text.Count(len(s.Shards), "shard"),
-		humanize.Comma(int64(counted)), humanize.Comma(int64(chunks)), hours)
+	_, err := fmt.Fprintf(w, "%s of %s finished, %s of %s chunks counted in %s core-hours\n", humanize.Comma(int64(finished)), text.Count(len(s.Shards), "shard"),
+		humanize.Comma(int64(counted)), humanize.Comma(int64(chunks)), text.Rate(hours, 2))
 	for _, i := range begun[:min(10, len(begun))] {
 		fmt.Fprintf(w, "shard %d is begun: %d of %d chunks\n", i, s.Shards[i].Chunks, s.Batch.Shards[i].chunks())
 	}
