@@ -72,7 +72,7 @@ func TestMessagesAreShort(t *testing.T) {
 		"plot heatmap ROWS -o x.svg --policy zzz":  "no cell of zzz; known: ",
 		"plot heatmap ROWS -o x.svg --capacity 9x": "no cell with capacity 9x; known: ",
 		"inspect nowhere.parquet":                  "inspect: stat nowhere.parquet: no such file",
-		"inspect flags_test.go":                    "flags_test.go is empty or neither a trace nor one of requests: `kvreplay import` makes traces",
+		"inspect flags_test.go":                    "flags_test.go is neither a trace, which `kvreplay import` makes, nor CSV with the header arrival_s,input_tokens,output_tokens or TIMESTAMP,",
 	} {
 		_, stdout, stderr := run(strings.Fields(strings.NewReplacer("TRACE", path, "ROWS", out).Replace(line))...)
 		if message := strings.ReplaceAll(stderr, path, "t.parquet"); stdout != "" || !strings.Contains(message, want) || len(message) > 220 {

@@ -26,7 +26,7 @@ func inspectCommand() command {
 		long: `Describe a trace, a file or s3://BUCKET/KEY: its metadata, extent and locality of its demand.
 The locality has the overlap of consecutive steps, working sets, reuse distances and the shares
 of new and pinned entries. trace/locality/README.md defines each figure.
-A trace of requests (Azure CSV, Mooncake JSON lines or recorded CSV) is described by its arrivals,
+A trace of requests (CSV or Mooncake JSON lines) is described by its arrivals,
 lengths and shared prefixes. datasets/requests/README.md defines them.`,
 		example: "  kvreplay inspect t.parquet --layers\n  kvreplay inspect --topk 128 --format json t.parquet\n  kvreplay inspect conversation_trace.jsonl",
 		args:    atLeast(1, "trace"),
@@ -119,7 +119,7 @@ func inspectFile(ctx context.Context, path string, o inspect.Options) (report, e
 		if text := foreignText(path); text != "" {
 			return nil, fmt.Errorf("inspect: %s", text)
 		}
-		return nil, fmt.Errorf("inspect: %s is empty or neither a trace nor one of requests: `kvreplay import` makes traces", path)
+		return nil, fmt.Errorf("inspect: %s is neither a trace, which `kvreplay import` makes, nor %s", path, requests.Known)
 	case o.TopK != 0:
 		return nil, usagef("--topk needs a trace of selections, and %s is one of requests (%v): remove the flag", path, found)
 	case o.Layers:

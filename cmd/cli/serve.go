@@ -104,11 +104,12 @@ Requests without output tokens generate one.`,
 	}
 }
 
-// factor is a flag of a positive number, with or without x.
+// factor is a flag of a positive number and x, as in 0.5x.
 func factor(to *float64) value {
 	return value{"factor", func(text string) error {
-		v, err := strconv.ParseFloat(strings.TrimSuffix(text, "x"), 64)
-		if err != nil || !(v >= 1e-6 && v <= 1e6) {
+		number, ok := strings.CutSuffix(text, "x")
+		v, err := strconv.ParseFloat(number, 64)
+		if !ok || err != nil || !(v >= 1e-6 && v <= 1e6) {
 			return fmt.Errorf("expected a factor from 1e-6 to 1e6, as in 0.5x")
 		}
 		*to = v
@@ -130,7 +131,10 @@ func (f *serveFlags) limit(text string) error {
 		name, value, _ := strings.Cut(item, "=")
 		limit := map[string]*int64{"tpot": &slo.TPOT, "ttft": &slo.TTFT}[name]
 		d, err := time.ParseDuration(value)
-		if limit == nil || err != nil || d <= 0 {
+		if limit != nil && err == nil && d <= 0 {
+			return fmt.Errorf("%s=%s: expected a time above 0", name, value)
+		}
+		if limit == nil || err != nil {
 			return errors.New("expected tpot=DURATION, ttft=DURATION or both, as in tpot=50ms,ttft=2s")
 		}
 		if *limit > 0 {
@@ -247,6 +251,11 @@ func (f *serveFlags) prepare(c *call) error {
 	}
 	if f.Gap == 0 && (f.Burstiness > 0 || f.Goodput > 0) {
 		return usagef("--goodput and --burstiness need times between arrivals, but all requests of %s arrive at once", f.Path)
+	}
+	for i, name := range f.Priority {
+		if slices.Contains(f.Priority[:i], name) {
+			return usagef("--priority names %q twice: remove one", name)
+		}
 	}
 	for _, name := range slices.Concat(f.Priority, slices.Collect(maps.Keys(f.Limits))) {
 		if name != "" && !slices.Contains(f.Classes, name) {

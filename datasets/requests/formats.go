@@ -102,7 +102,7 @@ func (a *azureRows) arrival(text string) (time.Duration, error) {
 	}
 	t, err := time.Parse(a.layout, text)
 	if err != nil {
-		return 0, fmt.Errorf("TIMESTAMP %q, expected one as %s, like the first", text, a.layout)
+		return 0, fmt.Errorf("TIMESTAMP %q, expected one like the first, %s", text, a.first.Format(a.layout))
 	}
 	d := t.Sub(a.first)
 	if d == math.MaxInt64 {
@@ -137,8 +137,12 @@ func csvCause(err error) error {
 	return err
 }
 
-// recordedHeader is the first line of a recorded run, after comments.
-const recordedHeader = "arrival_s,input_tokens,output_tokens,first_token_s,last_token_s"
+// arrivalsHeader is the first line of requests with arrivals and lengths, after comments. That of a recorded
+// run has the times of the answer too.
+const (
+	arrivalsHeader = "arrival_s,input_tokens,output_tokens"
+	recordedHeader = arrivalsHeader + ",first_token_s,last_token_s"
+)
 
 // recorded matches the beginning of a recorded run.
 var recorded = regexp.MustCompile(`\A(#[^\n]*\n)*arrival_s,`)
@@ -148,6 +152,7 @@ type recordedRows struct {
 	csv   *csv.Reader
 	first time.Duration // the first arrival
 	begun bool
+	timed bool // with the times of the answer
 }
 
 // newRecordedRows reads the header and returns its line.
@@ -159,10 +164,13 @@ func newRecordedRows(r io.Reader) (rows *recordedRows, line int, err error) {
 		return nil, 1, csvCause(err)
 	}
 	line, _ = c.FieldPos(0)
-	if _, err := columns(header, recordedHeader, "class"); err != nil {
-		return nil, line, err
+	if _, err := columns(header, arrivalsHeader, "class"); err == nil {
+		return &recordedRows{csv: c}, line, nil
 	}
-	return &recordedRows{csv: c}, line, nil
+	if _, err := columns(header, recordedHeader, "class"); err != nil {
+		return nil, line, fmt.Errorf("the header is %q, expected %s, then first_token_s,last_token_s or not, then class or not", strings.Join(header, ","), arrivalsHeader)
+	}
+	return &recordedRows{csv: c, timed: true}, line, nil
 }
 
 func (r *recordedRows) next(q *Request) (line int, err error) {
@@ -174,8 +182,12 @@ func (r *recordedRows) next(q *Request) (line int, err error) {
 		return 0, err
 	}
 	line, _ = r.csv.FieldPos(0)
+	times, rest := fields[:1], fields[3:]
+	if r.timed {
+		times, rest = []string{fields[0], fields[3], fields[4]}, fields[5:]
+	}
 	var at [3]time.Duration
-	for i, field := range []string{fields[0], fields[3], fields[4]} {
+	for i, field := range times {
 		v, err := strconv.ParseFloat(field, 64)
 		if err != nil || !(v >= 0 && v < 1e9) {
 			return line, fmt.Errorf("time %q, expected seconds from 0 to a billion", field)
@@ -185,17 +197,20 @@ func (r *recordedRows) next(q *Request) (line int, err error) {
 	if !r.begun {
 		r.begun, r.first = true, at[0]
 	}
-	if at[1] < at[0] || at[2] < at[1] {
+	if r.timed && (at[1] < at[0] || at[2] < at[1]) {
 		return line, fmt.Errorf("arrival %s, first token %s, last token %s: expected them in this order", fields[0], fields[3], fields[4])
 	}
-	q.Arrival, q.FirstToken, q.LastToken, q.PrefixBlocks = at[0]-r.first, at[1]-r.first, at[2]-r.first, nil
+	q.Arrival, q.FirstToken, q.LastToken, q.PrefixBlocks = at[0]-r.first, 0, 0, nil
+	if r.timed {
+		q.FirstToken, q.LastToken = at[1]-r.first, at[2]-r.first
+	}
 	if q.InputTokens, err = tokens("input_tokens", fields[1]); err != nil {
 		return line, err
 	}
 	if q.OutputTokens, err = tokens("output_tokens", fields[2]); err != nil {
 		return line, err
 	}
-	return line, q.class(fields[5:])
+	return line, q.class(rest)
 }
 
 // mooncakeKeys are the keys of a line. Each must appear once, except for class, which may be absent,

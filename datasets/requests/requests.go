@@ -18,6 +18,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/bom"
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/gunzip"
+	"github.com/kvreplay/kvreplay/internal/storage"
 )
 
 // BlockTokens is the number of prompt tokens of one of Mooncake's hash ids. The last block of a
@@ -59,7 +60,7 @@ var formatNames = [...]string{"unknown", "azure-csv", "mooncake-jsonl", "recorde
 func (f Format) String() string { return formatNames[f] }
 
 // Known describes the recognised formats, for messages.
-const Known = "CSV that begins with TIMESTAMP or arrival_s, or JSON lines (datasets/requests/README.md)"
+const Known = "CSV with the header " + arrivalsHeader + " or " + azureHeader + ", or JSON lines (datasets/requests/README.md)"
 
 // maxTokens bounds a request's tokens. A larger number is damaged.
 const maxTokens = 1<<31 - 1
@@ -117,6 +118,8 @@ func Open(path string) (*Reader, error) {
 func openText(path string) (*os.File, *bufio.Reader, error) {
 	info, err := os.Stat(path)
 	switch {
+	case storage.IsURL(path):
+		return nil, nil, fmt.Errorf("%s: only Top-K traces are read from an object store. Copy the file here first", path)
 	case err != nil:
 		return nil, nil, err
 	case info.IsDir():

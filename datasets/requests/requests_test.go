@@ -483,6 +483,13 @@ func TestRecorded(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(all, want) {
 		t.Errorf("%+v, %v", all, err)
 	}
+	short, err := readAll(file(t, "arrival_s,input_tokens,output_tokens,class\n10.5,7,3,a\n12,8,1,b\n"))
+	for i := range want {
+		want[i].FirstToken, want[i].LastToken, want[i].Class = 0, 0, []string{"a", "b"}[i]
+	}
+	if err != nil || !reflect.DeepEqual(short, want) {
+		t.Errorf("without the times of answers: %+v, %v", short, err)
+	}
 	head := recordedText[:strings.Index(recordedText, "10.5")]
 	for row, want := range map[string]string{
 		"1,2,3,4":              "4: wrong number of fields",

@@ -21,6 +21,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/optional"
 	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/internal/storage"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
@@ -113,6 +114,9 @@ func recovered(path string, err *error) {
 
 func openProfile(path string) (p *profileFile, err error) {
 	defer recovered(path, &err)
+	if storage.IsURL(path) {
+		return nil, fmt.Errorf("profile %s: only traces are read from an object store. Copy the file here first", path)
+	}
 	if err := files.CheckInput(path); err != nil {
 		return nil, fmt.Errorf("profile %w", err)
 	}

@@ -119,8 +119,11 @@ func (e *engine) read() error {
 		return err
 	}
 	if need, most := e.blocks(q.Input+q.Output), e.limit(int64(min(e.Budget, q.Input+q.Output)), 1, 0); need > most {
-		return fmt.Errorf("request %d has %d tokens and needs %d blocks of KV, but memory holds %d: choose a machine with more memory, or leave the request out",
-			e.arrived+1, q.Input+q.Output, need, most)
+		why := "memory holds %d: choose a machine with more memory"
+		if e.Memory.Blocks > 0 {
+			why = "--kv-blocks allows %d: raise it"
+		}
+		return fmt.Errorf("request %d has %d tokens and needs %d blocks of KV, but "+why+", or leave the request out", e.arrived+1, q.Input+q.Output, need, most)
 	}
 	e.coming = &Job{ID: e.arrived, Arrival: q.Arrival, Input: q.Input, output: q.Output, prefix: slices.Clone(q.Prefix), admitted: -1, Class: q.Class, Priority: e.priority(q.Class)}
 	e.arrived++
