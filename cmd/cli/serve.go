@@ -328,7 +328,7 @@ func (f *serveFlags) print(c *call, results []*serving.Result, report *table.Rep
 		figures, width = experiment.Plots(results)
 		report.Footnotes = append(report.Footnotes, fmt.Sprintf("Points over time stand for spans of %s: means of requests, and the largest memory", hardware.Seconds(float64(width)/1e9)))
 		if f.Repeats > 0 {
-			report.Footnotes = append(report.Footnotes, fmt.Sprintf("Lines of plots are means over %d seeds, with the smallest and the largest value. The first table is of seed %d", f.Repeats, f.options.Seed))
+			report.Footnotes = append(report.Footnotes, fmt.Sprintf("Lines of plots are means over %d seeds, with the smallest and the largest value. The second table is of seed %d", f.Repeats, f.options.Seed))
 		}
 		if err := addSums(c.Context(), report, inputs); err != nil {
 			return err

@@ -143,7 +143,7 @@ func TestServeRepeats(t *testing.T) {
 			t.Errorf("%s: %g, %g to %g, p %g", c.Figure, *c.Ratio, *c.Low, *c.High, *c.P)
 		}
 	}
-	if text, csv := must(t, append(args, "--repeats", "6")...), must(t, append(args, "--repeats", "6", "--format", "csv")...); !strings.Contains(text, "Ratio to vllm-recompute over 6 seeds") ||
+	if text, csv := must(t, append(args, "--repeats", "6")...), must(t, append(args, "--repeats", "6", "--format", "csv")...); !strings.Contains(text, "Ratio to vllm-recompute over 6 seeds") || !strings.HasPrefix(text, "Means over 6 seeds, and the least to the largest value") || !strings.Contains(text, ", seed 5\n") ||
 		!strings.Contains(csv, "attainment_ratio_p\n") || !strings.Contains(csv, ",,,,\n") {
 		t.Errorf("%s\n%s", text, csv)
 	}
@@ -558,7 +558,7 @@ func TestServeHostAttention(t *testing.T) {
 func TestServePageOfSeeds(t *testing.T) {
 	args := []string{"serve", classes, "--hardware", "a100-80", "--model", "llama-2-13b", "--systems", "vllm-recompute", "--burstiness", "0.5", "--format"}
 	page := must(t, append(args, "html", "--repeats", "5")...)
-	want := "Lines of plots are means over 5 seeds, with the smallest and the largest value. The first table is of seed 0"
+	want := "Lines of plots are means over 5 seeds, with the smallest and the largest value. The second table is of seed 0"
 	if !strings.Contains(page, want) {
 		t.Errorf("the page lacks %q", want)
 	}

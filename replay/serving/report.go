@@ -99,6 +99,10 @@ func Report(title string, results []*Result) *table.Report {
 		}
 	}
 	if len(results) > 0 && results[0].Seeds != nil {
+		report.Tables = append([]*table.Table{means(results)}, report.Tables...)
+		t.Title += fmt.Sprintf(", seed %d", results[0].Seeds[0].Seed)
+	}
+	if len(results) > 1 && results[0].Seeds != nil {
 		t := table.New("system", "figure", "ratio", "95 % interval", "p").Right(2, 3, 4)
 		t.Title = fmt.Sprintf("Ratio to %s over %d seeds", results[0].System, len(results[0].Seeds))
 		for _, r := range results {
@@ -115,6 +119,36 @@ func Report(title string, results []*Result) *table.Report {
 		report.Footnotes = slice.Add(report.Footnotes, r.Notes...)
 	}
 	return report
+}
+
+// means returns the table of figures over the seeds: the mean, and the least and the largest value.
+func means(results []*Result) *table.Table {
+	t := table.New("system", "tokens/s", "TTFT mean", "TPOT mean", "meets SLO").RightFrom(1)
+	t.Title = fmt.Sprintf("Means over %d seeds, and the least to the largest value", len(results[0].Seeds))
+	show := [len(SeedFigures)]func(v float64) string{
+		func(v float64) string { return text.Rate(v, 4) },
+		func(v float64) string { return hardware.Seconds(v).String() },
+		func(v float64) string { return hardware.Seconds(v).String() },
+		func(v float64) string { return text.Percent(&v) },
+	}
+	for _, r := range results {
+		line := []any{r.System}
+		for i := range SeedFigures {
+			var all []float64
+			for _, s := range r.Seeds {
+				if v := s.Figures[i]; v != nil {
+					all = append(all, *v)
+				}
+			}
+			cell := text.None
+			if len(all) == len(r.Seeds) && (i < len(SeedFigures)-1 || r.judged()) {
+				cell = fmt.Sprintf("%s (%s to %s)", show[i](mean(all)), show[i](slices.Min(all)), show[i](slices.Max(all)))
+			}
+			line = append(line, cell)
+		}
+		t.Add(line...)
+	}
+	return t
 }
 
 // Finding returns a sentence about the system that serves most. It has the largest goodput, or without
