@@ -124,8 +124,8 @@ func (c *Comparison) Rows() Rows {
 	}
 }
 
-// Differences returns the figures of a run that has ended. capacity is its number of blocks.
-func (c *Comparison) Differences(capacity int) (all []Difference) {
+// Differences returns the figures of a run that has ended.
+func (c *Comparison) Differences() (all []Difference) {
 	var times [4][]float64 // TPOT and TTFT, recorded and modelled
 	for i, q := range c.Requests {
 		r := &c.rows[i]
@@ -156,7 +156,11 @@ func (c *Comparison) Differences(capacity int) (all []Difference) {
 		}
 	}
 	if blocks := c.Series.values("kv_blocks"); blocks != nil {
-		add("KV blocks", "most in use, modelled: capacity", slices.Max(blocks), float64(capacity))
+		most := 0
+		for i := range c.steps {
+			most = max(most, c.steps[i].Blocks)
+		}
+		add("KV blocks", "most in use", slices.Max(blocks), float64(most))
 	}
 	for _, of := range states {
 		recorded := c.Series.values(of.column)

@@ -46,7 +46,7 @@ func TestRate(t *testing.T) {
 	if got := c.modelled(states[0]); !slices.Equal(got, []float64{0, 2, 0, 0}) {
 		t.Errorf("running %v, expected 0, 2, 0 and 0", got)
 	}
-	all := c.Differences(0)
+	all := c.Differences()
 	if want := (Difference{"tokens/s over time", "mean distance", 10, 11.25, 0.375}); len(all) != 3 || all[1] != want {
 		t.Errorf("%v, expected %v in the second line", all, want)
 	}

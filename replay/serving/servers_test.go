@@ -91,7 +91,7 @@ func TestServerRuns(t *testing.T) {
 			for i := range steps {
 				fatal.If(t, compared.Rows().Step(&steps[i]))
 			}
-			for i, d := range compared.Differences(0) {
+			for i, d := range compared.Differences() {
 				now[i] = percent(d)
 			}
 		}

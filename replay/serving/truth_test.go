@@ -34,9 +34,9 @@ func (r *recording) differences(t *testing.T, engine serving.Engine) []serving.D
 	fatal.If(t, err)
 	compared := serving.Comparison{Requests: r.recorded, Series: r.series}
 	from := func(float64) (serving.Source, func(), error) { return serving.FromSlice(r.all), func() {}, nil }
-	s, err := e.Summarise(context.Background(), from, 1, compared.Rows())
+	_, err = e.Summarise(context.Background(), from, 1, compared.Rows())
 	fatal.If(t, err)
-	return compared.Differences(s.Blocks)
+	return compared.Differences()
 }
 
 // percent is an error as RUNS.md writes it. A mean distance has no sign.

@@ -147,7 +147,7 @@ func (x *Experiment) serve(ctx context.Context, s *systems.System) (*serving.Res
 		}
 	}
 	if compares {
-		r.Recorded = compared.Differences(r.Blocks)
+		r.Recorded = compared.Differences()
 	}
 	for k := range uint64(x.Repeats) {
 		summary := r.Summary
