@@ -91,12 +91,8 @@ var numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 // only in numbers, such as the counts of a warning by request, share one. There a range replaces
 // the number: "by 3–17 blocks".
 func MergeNotes(texts []string) (footnotes []string, of map[string]string) {
-	alike := map[string][]string{}
-	for _, t := range text.Union(texts) {
-		key := numbers.ReplaceAllString(t, "0")
-		alike[key] = append(alike[key], t)
-	}
 	of = map[string]string{}
+	alike := slice.Group(text.Union(texts), func(t *string) string { return numbers.ReplaceAllString(*t, "0") })
 	for _, same := range alike {
 		merged := withRanges(same)
 		footnotes = append(footnotes, merged)

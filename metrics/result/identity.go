@@ -92,15 +92,5 @@ func Pointers(rows []Row) []*Row {
 
 // Split divides rows by a condition. Both parts keep their order.
 func Split(rows []*Row, first func(*Row) bool) (yes, no []*Row) {
-	if n := slice.Count(rows, first); n < len(rows) {
-		no = make([]*Row, 0, len(rows)-n)
-	}
-	for _, r := range rows {
-		if first(r) {
-			yes = append(yes, r)
-		} else {
-			no = append(no, r)
-		}
-	}
-	return yes, no
+	return slice.Partition(rows, func(r **Row) bool { return first(*r) })
 }

@@ -203,13 +203,7 @@ func SplitCold(rows []Row) (warmed, cold []Row) {
 	if !slices.ContainsFunc(rows, func(r Row) bool { return r.Warmup == ColdStart }) {
 		return rows, nil
 	}
-	for i := range rows {
-		if r := &rows[i]; r.Warmup == ColdStart {
-			cold = append(cold, *r)
-		} else {
-			warmed = append(warmed, *r)
-		}
-	}
+	cold, warmed = slice.Partition(rows, func(r *Row) bool { return r.Warmup == ColdStart })
 	return warmed, cold
 }
 
@@ -265,18 +259,8 @@ type Group struct {
 
 // GroupBy splits rows by key. Groups are sorted by key, and rows keep their order.
 func GroupBy(rows []*Row, key func(*Row) string) []Group {
-	var groups []Group
-	at := map[string]int{}
-	for _, r := range rows {
-		k := key(r)
-		j, ok := at[k]
-		if !ok {
-			j = len(groups)
-			at[k] = j
-			groups = append(groups, Group{Key: k})
-		}
-		groups[j].Rows = append(groups[j].Rows, r)
-	}
+	alike := slice.Group(rows, func(r **Row) string { return key(*r) })
+	groups := slice.Map(alike, func(rows []*Row) Group { return Group{key(rows[0]), rows} })
 	slice.Sort(groups, func(a, b Group) int { return strings.Compare(a.Key, b.Key) })
 	return groups
 }
