@@ -93,11 +93,11 @@ func TestReportKeepsWarnings(t *testing.T) {
 // Sizes are checked before rows are read.
 func TestValidate(t *testing.T) {
 	for want, o := range map[string]Options{
-		"":               {Memory: "2x", Floor: "window:1"},
-		"memory: size":   {Memory: "2y"},
-		`floor "2y": expected 1x or entries`:    {Floor: "2y"},
-		`floor "1KiB": `: {Floor: "1KiB"},
-		`floor "2ctx": `: {Floor: "2ctx"},
+		"":                                   {Memory: "2x", Floor: "window:1"},
+		"memory: size":                       {Memory: "2y"},
+		`floor "2y": expected 1x or entries`: {Floor: "2y"},
+		`floor "1KiB": `:                     {Floor: "1KiB"},
+		`floor "2ctx": `:                     {Floor: "2ctx"},
 	} {
 		if err := o.Validate(); want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
 			t.Errorf("%+v: %v, want %q", o, err, want)
@@ -286,11 +286,11 @@ memory 1.5x: 12 entries per request, at least 4 entries per stream
 profiled on 2 requests of t.parquet, 10 steps: a, b
 judged on 1 request of t.parquet, 5 steps: c
 
- method     memory  misses  H2D/step  ÷ uniform  judged  judged    judged  judged ÷
-                                                 memory  misses  H2D/step   uniform
-────────────────────────────────────────────────────────────────────────────────────
- uniform        12     179  179.00 B                 12      75  150.00 B
- 2d-greedy      12     150  150.00 B     0.8380      12     134  268.00 B    1.7867
+ method     memory  misses  bytes/step  ÷ uniform  judged  judged      judged  judged ÷
+                                                   memory  misses  bytes/step   uniform
+────────────────────────────────────────────────────────────────────────────────────────
+ uniform        12     179    179.00 B                 12      75    150.00 B
+ 2d-greedy      12     150    150.00 B     0.8380      12     134    268.00 B    1.7867
 2d-greedy: no other choice of profiled sizes moves less
 
  layer  heads  entries   × K  of memory  misses  uniform  ÷ uniform  judged ÷ uniform

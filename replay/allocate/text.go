@@ -58,7 +58,7 @@ func methodTable(reports []*Report) (header []string, rows [][]string) {
 	header = []string{"method"}
 	first := []string{"uniform"}
 	for _, s := range r.sides() {
-		header = append(header, s.name+"memory", s.name+"misses", s.name+"H2D/step", s.name+"÷ uniform")
+		header = append(header, s.name+"memory", s.name+"misses", s.name+"bytes/step", s.name+"÷ uniform")
 		first = append(first, s.side.cells(s.side.Uniform, nil)...)
 	}
 	rows = append(rows, first)

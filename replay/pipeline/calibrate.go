@@ -28,7 +28,11 @@ func (r *runner) choose(s *schedule.ELLM) error {
 	}
 	if open {
 		e.Uncached = r.leastUncached(&e)
-		r.note("chosen: %.3g of each request's tokens stay uncached, the smallest share that fits", e.Uncached)
+		if mem := r.memory(0); mem.GPU > mem.GPUHas {
+			r.note("no share of uncached tokens fits: layers run again over these tokens, and the reserve holds their activations")
+		} else {
+			r.note("chosen: %.3g of each request's tokens stay uncached, the smallest share that fits", e.Uncached)
+		}
 	}
 	return nil
 }

@@ -631,3 +631,17 @@ func found(t *testing.T, name string) *System {
 	fatal.If(t, err)
 	return list[0]
 }
+
+// If no share fits, the note says so, and not that the whole context is the smallest share that fits.
+func TestELLMWithoutAShareThatFits(t *testing.T) {
+	q := question(t, "rtx4090", 122880, 4)
+	r := compare(t, q, nil, false, "ellm")["ellm"]
+	notes := strings.Join(r.Notes, "\n")
+	if r.Fits() || !strings.Contains(notes, "no share of uncached tokens fits") || strings.Contains(notes, "smallest share that fits") {
+		t.Errorf("%q, notes %q", r.Verdict, notes)
+	}
+	q.Context, q.Batch = 8192, 2
+	if r := compare(t, q, nil, false, "ellm")["ellm"]; !r.Fits() || !strings.Contains(strings.Join(r.Notes, "\n"), "smallest share that fits") {
+		t.Errorf("%q, notes %q", r.Verdict, r.Notes)
+	}
+}
