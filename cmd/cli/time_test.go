@@ -490,3 +490,15 @@ func TestTimeFirstToken(t *testing.T) {
 	says(t, 1, "--prefill-overlap hides exchanges of experts, and none is priced", append(parallel, "--tensor-parallel", "8")...)
 	says(t, 2, "--prefill-chunk 0: expected at least 1", append(args, "--prefill-chunk", "0")...)
 }
+
+// Host memory is that of all GPUs on it, and the output says so.
+func TestTimeStatesSharedHostMemory(t *testing.T) {
+	args := []string{"time", "--prompt", "8192", "--generate", "2", "--model", "llama-3.1-8b", "--schedule", "host:attend=demand", "--batch", "8", "--hardware"}
+	of := func(machine string) string { return must(t, append(args, machine)...) }
+	if text := of("h100"); !strings.Contains(text, "34.36 GB of 1.024 TB, for the batches of 4 GPUs") {
+		t.Errorf("%s", text)
+	}
+	if text := of("rtx4090"); !strings.Contains(text, "8.591 GB of 120 GB") || strings.Contains(text, "for the batches") {
+		t.Errorf("%s", text)
+	}
+}

@@ -28,6 +28,7 @@ type Memory struct {
 	HostHas float64 `json:"host_has_bytes"`
 	SSD     float64 `json:"ssd_bytes"`
 	kv      float64 // of all tokens, in the layers that the GPU has
+	sharing int     // GPUs that share the host
 	// Verdict is empty if everything fits.
 	Verdict string `json:"verdict,omitempty"`
 	// Remedy names the flag that lets the weights fit, if the stated GPUs are too few for them.
@@ -47,6 +48,7 @@ func (r *runner) memory(staging float64) (mem Memory) {
 	mem.GPUHas, mem.HostHas = float64(machine.GPU.Memory.Value), float64(machine.Host.Memory.Value)
 	mem.Reserve = r.reserve()
 	gpus := float64(machine.GPUs)
+	mem.sharing = machine.GPUs
 	switch r.traits.Moves {
 	case schedule.MovesNothing:
 		mem.Cache, mem.Staging = kv, 0

@@ -76,7 +76,11 @@ func writeOne(w io.Writer, r *Result) error {
 	}
 	m := &r.Memory
 	line("GPU memory", "%s of %s: weights %s, index %s, cache %s, staging %s, reserve %s", size(m.GPU), size(m.GPUHas), size(m.Weights), size(m.Index), size(m.Cache), size(m.Staging), size(m.Reserve))
-	line("host memory", "%s of %s", size(m.Host), size(m.HostHas))
+	shared := ""
+	if m.sharing > 1 && m.Host > 0 {
+		shared = fmt.Sprintf(", for the batches of %d GPUs that share it", m.sharing)
+	}
+	line("host memory", "%s of %s%s", size(m.Host), size(m.HostHas), shared)
 	if m.SSD > 0 {
 		line("SSD", "%s", size(m.SSD))
 	}
