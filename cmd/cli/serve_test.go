@@ -114,6 +114,17 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// Without --slo, no share of requests meets the limits, not all.
+func TestServeWithoutLimits(t *testing.T) {
+	args := []string{"serve", "../../datasets/requests/testdata/azure_conv_300.csv.gz", "--model", "llama-2-13b", "--systems", "vllm-recompute", "--format", "json"}
+	if plain := must(t, args...); strings.Contains(plain, "attainment") {
+		t.Errorf("%s", plain)
+	}
+	if limited := must(t, append(args, "--slo", "ttft=5s")...); strings.Count(limited, "attainment\":") != 3 {
+		t.Errorf("%s", limited)
+	}
+}
+
 // With --repeats, all systems get the same draws. Each run is that of its seed alone.
 func TestServeRepeats(t *testing.T) {
 	args := append(served, "--lengths", served[1], "--systems", "vllm-recompute,hcache", "--seed", "3")

@@ -45,7 +45,7 @@ var SeedFigures = [4]string{"output_tokens_per_s", "ttft_s", "tpot_s", "attainme
 
 // NewSeed returns the figures of a summary.
 func NewSeed(seed uint64, s *Summary) Seed {
-	seeded := Seed{seed, [4]*float64{new(s.Throughput), new(float64(s.TTFT.Mean) / 1e9), nil, new(s.Attainment)}}
+	seeded := Seed{seed, [4]*float64{new(s.Throughput), new(float64(s.TTFT.Mean) / 1e9), nil, s.Attainment.defined()}}
 	if s.TPOT != (Spread{}) {
 		seeded.Figures[2] = new(float64(s.TPOT.Mean) / 1e9)
 	}
@@ -80,10 +80,7 @@ func Report(title string, results []*Result) *table.Report {
 	t := table.New(header...).RightFrom(1)
 	t.Title = title
 	for _, r := range results {
-		meets, goodput := text.None, text.None
-		if r.judged() {
-			meets = text.Percent(&r.Attainment)
-		}
+		meets, goodput := text.Percent(r.Attainment.defined()), text.None
 		if r.Goodput != nil {
 			goodput = text.Rate(text.RoundDown(*r.Goodput, 3), 3)
 		}
@@ -141,7 +138,7 @@ func means(results []*Result) *table.Table {
 				}
 			}
 			cell := text.None
-			if len(all) == len(r.Seeds) && (i < len(SeedFigures)-1 || r.judged()) {
+			if len(all) == len(r.Seeds) {
 				cell = fmt.Sprintf("%s (%s to %s)", show[i](mean(all)), show[i](slices.Min(all)), show[i](slices.Max(all)))
 			}
 			line = append(line, cell)
@@ -170,7 +167,7 @@ func Finding(results []*Result) string {
 	default:
 		of, figure = "share of requests within the limits", len(SeedFigures)-1
 		show = func(v float64) string { return text.Percent(&v) }
-		value = func(r *Result) float64 { return r.Attainment }
+		value = func(r *Result) float64 { return float64(r.Attainment) }
 	}
 	begin := "The"
 	if seeds > 0 {
@@ -215,10 +212,7 @@ func classes(results []*Result) *table.Table {
 	t.Title = "Classes"
 	for _, r := range results {
 		for _, c := range r.Classes {
-			meets := text.None
-			if c.slo != (SLO{}) {
-				meets = text.Percent(&c.Attainment)
-			}
+			meets := text.Percent(c.Attainment.defined())
 			p50, _, p99 := tpot(c.TPOT)
 			t.Add(r.System, c.Class, c.Requests, seconds(c.Queue.P99), seconds(c.TTFT.P50), seconds(c.TTFT.P99), p50, p99, meets)
 		}
@@ -308,7 +302,7 @@ func (l *Latency) figures() (all []any) {
 	} else {
 		all = append(all, l.TPOT.Mean, l.TPOT.P50, l.TPOT.P90, l.TPOT.P99)
 	}
-	return append(all, l.Attainment, l.AttainmentTTFT, l.AttainmentTPOT)
+	return append(all, l.Attainment.defined(), l.AttainmentTTFT.defined(), l.AttainmentTPOT.defined())
 }
 
 // RequestCSV returns functions that write requests as CSV with the names of JSON as columns. Either all

@@ -143,10 +143,11 @@ type Latency struct {
 	Queue Spread `json:"queue"`
 	TTFT  Spread `json:"ttft"`
 	TPOT  Spread `json:"tpot,omitzero"` // of requests with two or more tokens, 0 if there are none
-	// Attainment is the share of requests that meet all limits. The others count one limit.
-	Attainment     float64 `json:"attainment"`
-	AttainmentTTFT float64 `json:"ttft_attainment"`
-	AttainmentTPOT float64 `json:"tpot_attainment"`
+	// Attainment is the share of requests that meet all limits. The others count one limit. JSON and CSV
+	// leave them out if the requests have no limits.
+	Attainment     Share64 `json:"attainment,omitzero"`
+	AttainmentTTFT Share64 `json:"ttft_attainment,omitzero"`
+	AttainmentTPOT Share64 `json:"tpot_attainment,omitzero"`
 
 	queue, ttft, tpot histogram
 	met               [3]int64
@@ -166,16 +167,34 @@ func (l *Latency) add(r *RequestRow, slo SLO) {
 	}
 }
 
+// Share64 is a share from 0 to 1, or NaN if it is undefined.
+type Share64 float64
+
+// IsZero reports whether the share is undefined, so that JSON leaves it out.
+func (s Share64) IsZero() bool { return math.IsNaN(float64(s)) }
+
+// defined returns the share, or nil.
+func (s Share64) defined() *float64 {
+	if s.IsZero() {
+		return nil
+	}
+	return new(float64(s))
+}
+
 // Percentiles returns the times within which 1 to 99 % of the requests have their first token, and
 // those of a further token, in ns. They are nil without such requests.
 func (l *Latency) Percentiles() (ttft, tpot []int64) {
 	return l.ttft.percentiles(), l.tpot.percentiles()
 }
 
-func (l *Latency) finish() {
+// finish computes the figures of all requests, which have limits or not.
+func (l *Latency) finish(limited bool) {
 	l.Queue, l.TTFT, l.TPOT = l.queue.spread(), l.ttft.spread(), l.tpot.spread()
-	for i, v := range []*float64{&l.Attainment, &l.AttainmentTTFT, &l.AttainmentTPOT} {
-		*v = float64(l.met[i]) / float64(max(1, l.queue.count))
+	for i, v := range []*Share64{&l.Attainment, &l.AttainmentTTFT, &l.AttainmentTPOT} {
+		*v = Share64(float64(l.met[i]) / float64(max(1, l.queue.count)))
+		if !limited {
+			*v = Share64(math.NaN())
+		}
 	}
 }
 
@@ -198,11 +217,13 @@ func (s *Summary) class(name string) *ClassSummary {
 // judged reports whether any request has limits.
 func (s *Summary) judged() bool { return len(s.limits) > 0 }
 
-// attainment returns the least attainment of a class.
+// attainment returns the least attainment of a class that has limits.
 func (s *Summary) attainment() float64 {
-	least := s.Attainment
+	least := float64(s.Attainment)
 	for _, c := range s.Classes {
-		least = min(least, c.Attainment)
+		if !c.Attainment.IsZero() {
+			least = min(least, float64(c.Attainment))
+		}
 	}
 	return least
 }
@@ -247,9 +268,9 @@ func (s *Summary) Step(r *StepRow) error {
 
 // finish computes the figures that are not sums.
 func (s *Summary) finish() {
-	s.Latency.finish()
+	s.Latency.finish(s.judged())
 	for _, c := range s.Classes {
-		c.finish()
+		c.finish(c.slo != (SLO{}))
 	}
 	for _, v := range []*float64{&s.Running, &s.Waiting, &s.KV, &s.Uncached} {
 		*v /= float64(max(1, s.Busy))

@@ -82,7 +82,7 @@ func TestClasses(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	for i, want := range []float64{0.5, 0.5, 1} {
-		if c := s.Classes[i]; c.Class != []string{"batch", "chat", "code"}[i] || c.Attainment != want || c.Requests != []int64{2, 2, 1}[i] {
+		if c := s.Classes[i]; c.Class != []string{"batch", "chat", "code"}[i] || float64(c.Attainment) != want || c.Requests != []int64{2, 2, 1}[i] {
 			t.Errorf("class %s of %d requests meets %g, expected %g", c.Class, c.Requests, c.Attainment, want)
 		}
 	}
@@ -160,7 +160,7 @@ func TestGoodputBeyondTheSearch(t *testing.T) {
 		note string
 	}{1: {512, "256 times the load still meets"}, 0: {0, "a 256th of the load does not meet"}} {
 		got, note, err := goodput(func(stretch float64) (*Summary, error) {
-			return &Summary{Rate: 2 / stretch, Latency: Latency{Attainment: attained}}, nil
+			return &Summary{Rate: 2 / stretch, Latency: Latency{Attainment: Share64(attained)}}, nil
 		}, 0.9)
 		if err != nil || got != want.rate || !strings.Contains(note, want.note) {
 			t.Errorf("attainment %g: goodput %g, %q, %v, expected %g and %q", attained, got, note, err, want.rate, want.note)

@@ -49,7 +49,7 @@ func TestTimeline(t *testing.T) {
 func TestFinding(t *testing.T) {
 	of := func(name string, figures ...float64) *Result {
 		r := &Result{System: name, Summary: &Summary{Throughput: figures[0]}}
-		r.Attainment = figures[1]
+		r.Attainment = Share64(figures[1])
 		return r
 	}
 	plain := func() []*Result { return []*Result{of("a", 100, 0.5), of("b", 200, 0.25), of("c", 200, 0.5)} }

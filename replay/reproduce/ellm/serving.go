@@ -125,7 +125,7 @@ func (b *bench) underLoad(d *reproduce.Draft) {
 	}{
 		{"throughput", func(own, ellm *serving.Summary) float64 { return ellm.Throughput / own.Throughput }},
 		{"first token", func(own, ellm *serving.Summary) float64 { return float64(own.TTFT.Mean) / float64(ellm.TTFT.Mean) }},
-		{"attainment", func(own, _ *serving.Summary) float64 { return 100 * own.Attainment }},
+		{"attainment", func(own, _ *serving.Summary) float64 { return 100 * float64(own.Attainment) }},
 		{"time per token", func(own, _ *serving.Summary) float64 { return float64(own.TPOT.Mean) / 1e6 }},
 		{"running", func(own, _ *serving.Summary) float64 { return own.Running }},
 		{"most running", func(own, _ *serving.Summary) float64 { return float64(own.MostRunning) }},
