@@ -194,7 +194,7 @@ func TestAllocateErrors(t *testing.T) {
 		"context":           {[]string{cold, "--memory", "0.2ctx"}, 1, "--capacity sweep,0.2ctx"},
 		"unknown request":   {[]string{cold, "--memory", "2x", "--judge", "q"}, 1, `no rows of request "q"`},
 		"nothing to judge":  {[]string{cold, "--memory", "2x", "--judge", "*"}, 1, "no request is left"},
-		"floor nonsense":    {[]string{cold, "--memory", "2x", "--floor", "x"}, 2, `floor: size "x"`},
+		"floor nonsense":    {[]string{cold, "--memory", "2x", "--floor", "x"}, 2, `floor "x": expected 1x or entries`},
 		"floor in bytes":    {[]string{cold, "--memory", "2x", "--floor", "1KiB"}, 2, "expected 1x or entries"},
 		"memory NaN":        {[]string{cold, "--memory", "NaN"}, 2, `memory: size "NaN"`},
 		"floor":             {[]string{cold, "--memory", "2x", "--floor", "window:1"}, 1, "floor"},

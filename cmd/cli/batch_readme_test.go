@@ -33,7 +33,7 @@ func readmeRun(t *testing.T, bin string, words func(shards int) *exec.Cmd) {
 	fatal.If(t, os.Rename(path, filepath.Join(dir, "grid.batch")))
 	cmd := words(shards)
 	cmd.Dir = dir
-	cmd.Env = append(cmd.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), fmt.Sprintf("SHARDS=%d", shards))
+	cmd.Env = append(cmd.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -66,7 +66,9 @@ func TestREADMERay(t *testing.T) {
 // The command for any scheduler counts all shards. plan prints the lines of the page.
 func TestREADMEOfBatches(t *testing.T) {
 	bash := codeBlock(t, "Any other scheduler", "sh")
-	readmeRun(t, filepath.Dir(program(t)), func(int) *exec.Cmd { return exec.Command("bash", "-euo", "pipefail", "-c", bash) })
+	readmeRun(t, filepath.Dir(program(t)), func(shards int) *exec.Cmd {
+		return exec.Command("bash", "-euo", "pipefail", "-c", strings.Replace(bash, "SHARDS=42", fmt.Sprintf("SHARDS=%d", shards), 1))
+	})
 	path, _ := planBatch(t, "1", newsTrace, "--policy", "lru")
 	made := must(t, "batch", "plan", path, "--rate", "3ns")
 	shown := strings.NewReplacer("--array=0-41", "--array=0", "/shared/grid.batch", path).Replace(strings.TrimSpace(codeBlock(t, "Slurm", "sh")))

@@ -72,7 +72,7 @@ func TestMessagesAreShort(t *testing.T) {
 		"plot heatmap ROWS -o x.svg --policy zzz":  "no cell of zzz; known: ",
 		"plot heatmap ROWS -o x.svg --capacity 9x": "no cell with capacity 9x; known: ",
 		"inspect nowhere.parquet":                  "inspect: stat nowhere.parquet: no such file",
-		"inspect flags_test.go":                    "flags_test.go is neither a trace, which `kvreplay import` makes, nor CSV with the header arrival_s,input_tokens,output_tokens or TIMESTAMP,",
+		"inspect flags_test.go":                    "flags_test.go is neither a trace, which `kvreplay import` makes, nor requests, such as CSV with the header arrival_s,input_tokens,output_tokens",
 	} {
 		_, stdout, stderr := run(strings.Fields(strings.NewReplacer("TRACE", path, "ROWS", out).Replace(line))...)
 		if message := strings.ReplaceAll(stderr, path, "t.parquet"); stdout != "" || !strings.Contains(message, want) || len(message) > 220 {
@@ -118,7 +118,7 @@ func TestFilesOfFlags(t *testing.T) {
 		{"replay TRACE --clusters nowhere", 1, "expected lists, or a file of clusters"},
 		{"replay TRACE --clusters lists,page=0", 2, "expected a page of 1 to"},
 		{"replay TRACE --allocation empty", 1, "read plan empty: the file is empty: write one with `kvreplay allocate -o`"},
-		{"replay TRACE --allocation PROFILE", 1, "expected a plan of `kvreplay allocate -o`"},
+		{"replay TRACE --allocation PROFILE", 1, "write one with `kvreplay allocate -o`"},
 		{"datasets make synthetic --dials PROFILE -o x.parquet", 1, "not a text, expected dials (`kvreplay datasets fit -o` writes them)"},
 		{"replay PROFILE", 1, "is a replay profile, expected a trace. `kvreplay time` and `kvreplay plan` read profiles"},
 		{"datasets fit PROFILE", 1, "is a replay profile, expected a trace"},

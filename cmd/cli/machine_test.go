@@ -26,7 +26,7 @@ func TestModelAndMachineWithoutFiles(t *testing.T) {
 	config := filepath.Join(modelConfigs, "deepseek-v3.2")
 	named := figures("--model", "deepseek-v3.2", "--hardware", "h100")
 	same := 0
-	for i, got := range figures("--model", config, "--gpu", "h100", "--gpus", "8", "--host-memory", "2048GB", "--link", "pcie5") {
+	for i, got := range figures("--model", config, "--gpu", "h100", "--gpus", "8", "--host-memory", "2048GB", "--link", "pcie5", "--expert-gpus", "32") {
 		if got == named[i] {
 			same++
 		} else if i > 0 && !strings.Contains(got, "config.json") && !strings.Contains(got, "8 × h100") {

@@ -149,7 +149,7 @@ func TestBadInput(t *testing.T) {
 		"no number":             {[]string{good, "--mtp", "two"}, 2, []string{`--mtp "two": expected a whole number; see`}},
 		"no seed":               {[]string{good, "--seed", "-1"}, 2, []string{`--seed "-1": expected a whole number of at least 0`}},
 		"no bytes":              {[]string{good, "--entry-bytes", "4KB2"}, 2, []string{`--entry-bytes "4KB2": expected whole bytes, as in 656, 4GB`}},
-		"bits":                  {[]string{good, "--entry-bytes", "656Kb"}, 2, []string{`--entry-bytes "656Kb": expected whole bytes`}},
+		"bits":                  {[]string{good, "--entry-bytes", "656Kb"}, 2, []string{`--entry-bytes "656Kb": a final b means bits, did you mean 656KB?`}},
 		"half a byte":           {[]string{good, "--entry-bytes", "1.5"}, 2, []string{`--entry-bytes "1.5": expected whole bytes`}},
 		"half a byte, unit":     {[]string{good, "--entry-bytes", "1.5 B"}, 2, []string{`--entry-bytes "1.5 B": expected whole bytes`}},
 		"too many bytes":        {[]string{good, "--entry-bytes", "9000000000000000000"}, 2, []string{"--entry-bytes", "expected at most 1GiB"}},

@@ -60,7 +60,7 @@ var formatNames = [...]string{"unknown", "azure-csv", "mooncake-jsonl", "recorde
 func (f Format) String() string { return formatNames[f] }
 
 // Known describes the recognised formats, for messages.
-const Known = "CSV with the header " + arrivalsHeader + " or " + azureHeader + ", or JSON lines (datasets/requests/README.md)"
+const Known = "requests, such as CSV with the header " + arrivalsHeader + " (datasets/requests/README.md)"
 
 // maxTokens bounds a request's tokens. A larger number is damaged.
 const maxTokens = 1<<31 - 1
