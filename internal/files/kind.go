@@ -16,18 +16,22 @@ var magics = []struct{ begin, kind string }{
 	{"schema: 1\nfamily: ", "a plan"}, {`{"schema":1,"engine":`, "a batch file"},
 }
 
-// kindOf returns the kind of a file by its first bytes, or "" for an empty file. Other YAML,
-// CSV and Markdown are text.
+// kindOf returns the kind of a file by its first bytes, without leading blanks and comments of YAML. It is ""
+// for a file without content. Other YAML, CSV and Markdown are text.
 func kindOf(head []byte) string {
+	trimmed := bytes.TrimSpace(head)
+	for bytes.HasPrefix(trimmed, []byte("#")) {
+		_, after, _ := bytes.Cut(trimmed, []byte("\n"))
+		trimmed = bytes.TrimSpace(after)
+	}
+	begins := func(s string) bool { return bytes.HasPrefix(trimmed, []byte(s)) }
 	for _, m := range magics {
-		if bytes.HasPrefix(head, []byte(m.begin)) {
+		if begins(m.begin) {
 			return m.kind
 		}
 	}
-	trimmed := bytes.TrimSpace(head)
-	line, _, _ := bytes.Cut(trimmed, []byte("\n"))
-	switch begins := func(s string) bool { return bytes.HasPrefix(trimmed, []byte(s)) }; {
-	case len(head) == 0:
+	switch {
+	case len(bytes.TrimSpace(head)) == 0:
 		return ""
 	case bytes.IndexByte(head, 0) >= 0:
 		return "a binary file"
@@ -35,8 +39,6 @@ func kindOf(head []byte) string {
 		return "an SVG image"
 	case begins("<!doctype html"), begins("<!DOCTYPE html"), begins("<html"):
 		return "an HTML page"
-	case begins("{") && len(line) > 1:
-		return "a file of JSON lines"
 	case begins("{"), begins("[{"), begins("[\n"):
 		return "a JSON file"
 	}

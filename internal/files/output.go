@@ -64,10 +64,11 @@ func (f *File) Write(p []byte) (int, error) {
 	return n, cause(err)
 }
 
-// Commit finishes the output and renames it to its target. If CheckKind would fail, the target stays
-// and the error is a *TargetError.
+// Commit finishes the output and renames it to its target. If CheckKind would fail, the target stays, the
+// output is removed, and the error is a *TargetError.
 func (f *File) Commit() error {
 	if err := f.checkKind(); err != nil {
+		f.Abort()
 		return err
 	}
 	return f.Replace()

@@ -169,7 +169,7 @@ func TestSweep(t *testing.T) {
 // An output replaces a file of its own kind or an empty one, and no other.
 func TestOtherKinds(t *testing.T) {
 	kinds := []string{"PAR1....", "\x1f\x8b\x08", "{\"a\":1}\n{\"a\":2}\n", "{\n  \"a\": 1\n}\n", "[\n{}]\n", "<svg>", "<!doctype html><html><svg>", "a,b\n1,2\n",
-		"schema: 1\nfamily: capacities\n", "{\"schema\":1,\"engine\":\"3\"}\n"}
+		"schema: 1\nfamily: capacities\n", "# Mine.\n\nschema: 1\nfamily: capacities\n", "{\"schema\":1,\"engine\":\"3\"}\n"}
 	is := func(i int) string { return kindOf([]byte(kinds[i])) }
 	for i, old := range kinds {
 		for j, text := range kinds {
@@ -186,8 +186,11 @@ func TestOtherKinds(t *testing.T) {
 			case !errors.As(err, &refused) || !errors.As(early, &refused) || string(left) != old || !strings.Contains(err.Error(), path+" is "+is(i)+", not "+is(j)+". Choose"):
 				t.Errorf("%q over %q: %v, %v, %q", text, old, early, err, left)
 			}
-			if err := errors.Join(os.Truncate(path, 0), Write(path, []byte(text))); err != nil {
+			if err := errors.Join(os.WriteFile(path, []byte("\n"), 0o600), Write(path, []byte(text))); err != nil {
 				t.Errorf("over an empty file: %v", err)
+			}
+			if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
+				t.Errorf("%q over %q leaves %v, %v", text, old, left, err)
 			}
 		}
 	}

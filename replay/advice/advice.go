@@ -227,6 +227,10 @@ func scheduleName(schedule string) string {
 	return name
 }
 
+// fewestRequests is the least number of requests with which a paired permutation test can reach p < 0.05,
+// because 2 ÷ 2⁶ is below.
+const fewestRequests = 6
+
 // gain compares the best other policy with LRU at the schedule and capacity of c. If c is of another
 // policy, it is that one. The result is nil if one of the two has no candidate.
 func (q *Question) gain(c *plan.Candidate, sparse []*plan.Candidate) *Gain {
@@ -249,6 +253,9 @@ func (q *Question) gain(c *plan.Candidate, sparse []*plan.Candidate) *Gain {
 		g.Reason = "the errors of the time model may hide the difference"
 	case !better:
 		g.Reason = "the requests do not separate the two"
+		if g.Requests > 0 && g.Requests < fewestRequests {
+			g.Reason += fmt.Sprintf(": a test needs %d, and the trace has %d", fewestRequests, g.Requests)
+		}
 	default:
 		g.Better = true
 	}

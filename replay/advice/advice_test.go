@@ -326,7 +326,7 @@ func TestChoose(t *testing.T) {
 		{[]*advice.Advice{one("a", 100, 0)}, "a", ""},
 		{[]*advice.Advice{one("a", 100, 0), one("b", 200, 0)}, "b", "it has the most tokens/s per GPU"},
 		{[]*advice.Advice{one("a", 100, 1), one("b", 200, 2)}, "a", "its tokens cost least"},
-		{[]*advice.Advice{one("a", 100, 1), one("b", 200, 0)}, "b", "it has the most tokens/s per GPU"},
+		{[]*advice.Advice{one("a", 100, 1), one("b", 200, 0)}, "b", "it has the most tokens/s per GPU, because b has no price"},
 		{[]*advice.Advice{one("a", 100, 0), one("b", 101, 0)}, "b", "it has the most tokens/s per GPU, but the errors of the model may hide the difference to a"},
 		{[]*advice.Advice{one("a", 100, 1), one("b", 200, 1.01)}, "a", "its tokens cost least, but the errors of the model may hide the difference to b"},
 	} {

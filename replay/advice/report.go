@@ -58,8 +58,12 @@ func (r *Answer) Choose() {
 		return
 	}
 	r.Why = "it has the most tokens/s per GPU"
-	if priced {
+	without := slice.Filter(r.Advice, func(a *Advice) bool { return a.DollarsPerMillion == nil })
+	switch {
+	case priced:
 		r.Why = "its tokens cost least"
+	case len(without) < len(r.Advice):
+		r.Why += fmt.Sprintf(", because %s has no price", without[0].Machine)
 	}
 	if near := slice.Filter(r.Advice, func(a *Advice) bool { return a != best && a.overlaps(best) }); near != nil {
 		machines := slice.Map(near, func(a *Advice) string { return a.Machine })

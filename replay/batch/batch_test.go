@@ -127,6 +127,26 @@ func TestWriteReplacesNoOther(t *testing.T) {
 	}
 }
 
+// A slow attempt at a shard does not replace the counts of a faster one.
+func TestSaveKeepsMoreChunks(t *testing.T) {
+	b := &Batch{Engine: replay.EngineVersion, Traces: []Trace{{Path: "a", Chunks: 3}}, Shards: []Shard{{Parts: []Part{{0, 0, 3}}}}}
+	b.encode()
+	at, err := openPlace(filepath.Join(t.TempDir(), "packs"))
+	fatal.If(t, err)
+	for _, c := range []struct {
+		chunks []int
+		want   int
+	}{{[]int{0}, 1}, {[]int{0, 2}, 2}, {[]int{1}, 2}, {[]int{0, 1}, 2}} {
+		w := b.newAttempt(Attempt{}, at, nil)
+		w.pack.counts[0] = &replay.Checkpoint{Chunks: c.chunks}
+		fatal.If(t, w.save())
+		saved, err := b.readPack(at, begunName(0), 0)
+		if fatal.If(t, err); saved.chunks() != c.want {
+			t.Errorf("after %v: %d chunks saved, expected %d", c.chunks, saved.chunks(), c.want)
+		}
+	}
+}
+
 // Files that are sealed, but whose shards do not fit the traces, are refused.
 func TestBatchFileIsChecked(t *testing.T) {
 	traces := []Trace{{Path: "a", Chunks: 4}, {Path: "b", Chunks: 2}}

@@ -149,9 +149,12 @@ func (w *attempt) count(ctx context.Context, part int) error {
 	return nil
 }
 
-// save writes the counts so far, unless another attempt has finished the shard.
+// save writes the counts so far, unless another attempt has finished the shard or saved more chunks.
 func (w *attempt) save() error {
 	if _, err := w.at.get(packName(w.Shard)); err == nil || w.pack.chunks() == 0 {
+		return nil
+	}
+	if other, err := w.batch.readPack(w.at, begunName(w.Shard), w.Shard); err == nil && other.chunks() > w.pack.chunks() {
 		return nil
 	}
 	return w.put(begunName(w.Shard))

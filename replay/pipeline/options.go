@@ -141,7 +141,7 @@ func (o *Options) check(p *Profile) error {
 	case o.Accept != 0 && !(o.Accept >= 1 && o.Accept <= float64(positions)): // excludes NaN
 		return fmt.Errorf("accept %g, expected 1 to the %d positions that a step decodes", o.Accept, positions)
 	case o.Experts > 1 && o.Model.MoE == nil:
-		return fmt.Errorf("%d GPUs for routed experts, but %s has no routed experts", o.Experts, o.Model.Name)
+		return fmt.Errorf("--expert-gpus %d has no effect, because %s has no routed experts", o.Experts, o.Model.Name)
 	case o.Experts > 1 && o.Experts > int(o.Model.MoE.Experts.Value):
 		return fmt.Errorf("%d GPUs for the routed experts of %s, expected at most %g, one per expert", o.Experts, o.Model.Name, o.Model.MoE.Experts.Value)
 	case o.Ahead != schedule.ReadAhead{} && !p.Tiered:

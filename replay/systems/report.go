@@ -249,7 +249,7 @@ var headings = map[Kind]string{
 func (q *Question) Report(rows []*Row) *table.Report {
 	k := fmt.Sprintf("K = %d tokens", q.TopK)
 	if q.Recall > 0 {
-		k = fmt.Sprintf("K for a recall of %g %% of the exact Top-%d", 100*q.Recall, q.TopK)
+		k = fmt.Sprintf("K for a recall of %.6g %% of the exact Top-%d", 100*q.Recall, q.TopK)
 	}
 	setting := fmt.Sprintf("%s on %s (%s): batch %d of each GPU, context %d, %s, GPU memory %s", q.Model.Name, q.Machine.Name, pipeline.SharedBy(q.expertGPUs()), q.Batch, q.Context, k, q.Machine.GPU.Memory.Value)
 	report := &table.Report{Title: setting}
