@@ -220,7 +220,7 @@ func TestTimeRefuses(t *testing.T) {
 		"one machine":                            append(base[:len(base):len(base)], "--hardware", "all", "--timeline", "x.json"),
 		"weights alone take 138":                 append(base[:len(base):len(base)], "--hardware", "rtx4090", "--model", "llama-2-70b"),
 		"; lower the batch, shorten the context": {"time", "--prompt", "8192", "--generate", "2", "--hardware", "h100", "--model", "llama-3.1-8b", "--schedule", "gpu", "--batch", "400"},
-		"divide them with more --expert-gpus or --tensor-parallel": {"time", "--prompt", "8192", "--generate", "2", "--hardware", "h100", "--model", "deepseek-v3", "--schedule", "dense", "--expert-gpus", "2"},
+		"--expert-gpus 32 divides the experts among GPUs of 8 hosts": {"time", "--prompt", "8192", "--generate", "2", "--hardware", "h100", "--model", "deepseek-v3", "--schedule", "dense", "--expert-gpus", "2"},
 		"expected one profile":                    {"time"},
 		"no such file":                            {"time", "missing.parquet"},
 		"make one with kvreplay":                  {"time", t.TempDir()},

@@ -92,15 +92,15 @@ func (r *runner) memory(staging float64) (mem Memory) {
 	return mem
 }
 
-// moreGPUs returns the flag that divides the routed experts among more hosts. It returns "" if the
-// weights fit into the GPUs that the user states, or if the user states none.
+// moreGPUs returns the flag that divides the routed experts among more GPUs. It returns "" if the
+// weights fit, or if more GPUs do not help.
 func (r *runner) moreGPUs(mem *Memory) string {
-	stated := r.Machine.Stated
+	host := cmp.Or(r.Machine.Stated, int(r.Machine.GPUs))
 	n := ExpertGPUs(r.Model, r.Machine.GPU, 0)
-	if stated == 0 || n <= max(stated, r.Experts) || mem.GPU <= mem.GPUHas {
+	if n <= max(r.Machine.Stated, r.Experts) || mem.GPU <= mem.GPUHas {
 		return ""
 	}
-	return fmt.Sprintf("--expert-gpus %d divides the experts among GPUs of %d hosts", n, (n+stated-1)/stated)
+	return fmt.Sprintf("--expert-gpus %d divides the experts among GPUs of %s", n, text.Count((n+host-1)/host, "host"))
 }
 
 // held returns the bytes that the GPU keeps in a layer outside of the cache, of a token and of a

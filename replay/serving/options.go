@@ -143,7 +143,7 @@ func (o *Options) check() error {
 	}
 	switch n := o.most(); {
 	case n < 1:
-		return fmt.Errorf("memory holds no block of KV: weights and activations take %s of the %s that are free. Divide them with --tensor-parallel or --expert-gpus",
+		return fmt.Errorf("memory holds no block of KV: weights and activations need %s, and %s are free. Divide them with --tensor-parallel, or experts with --expert-gpus",
 			hardware.Bytes(m.Weights+o.activations(0, 0, 0)), hardware.Bytes(max(0, m.Total)))
 	case n > mostBlocks:
 		return fmt.Errorf("memory of %d blocks of KV, expected at most %d: choose larger blocks", n, mostBlocks)

@@ -227,7 +227,7 @@ func TestRefused(t *testing.T) {
 		"divisor of 512":        func(o *Options) { o.BlockTokens = 3 },
 		"0 tokens":              func(o *Options) { o.Budget = 0 },
 		"memory holds no block": func(o *Options) { o.Memory.Weights = 95 },
-		"of the 0 B that":       func(o *Options) { o.Memory.Total = -5 },
+		"and 0 B are free":      func(o *Options) { o.Memory.Total = -5 },
 		"negative memory":       func(o *Options) { o.Memory.Host = -1 },
 		"expected recompute":    func(o *Options) { o.Preempt = "" },
 	} {
