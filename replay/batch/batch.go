@@ -151,7 +151,8 @@ func (b *Batch) Write(path string) error {
 			return err
 		}
 		if n := slice.Count(status.Shards, func(s State) bool { return s.Chunks > 0 }); n > 0 {
-			return files.OtherKind(path, fmt.Sprintf("another batch, and %s has packs of %s", old.PackFolder(path), text.Count(n, "shard")))
+			return &files.TargetError{Target: path, Why: fmt.Sprintf("another batch, and %s has packs of %s. Choose another name, or remove both",
+				old.PackFolder(path), text.Count(n, "shard")), Folder: true}
 		}
 	}
 	return at.put(name, b.encode())

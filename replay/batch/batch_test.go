@@ -119,7 +119,7 @@ func TestWriteReplacesNoOther(t *testing.T) {
 	text, err := encodePack(begunName(3), &pack{packHeader{Schema: Schema, Batch: first.digest, Shard: 3, Engine: first.Engine},
 		map[int]*replay.Checkpoint{0: {Chunks: []int{first.Shards[3].Parts[0].From}}}})
 	fatal.If(t, errors.Join(err, at.put(begunName(3), text)))
-	if err := second.Write(path); err == nil || !strings.Contains(err.Error(), "b.batch is another batch, and "+path+".packs has packs of 1 shard. Choose") {
+	if err := second.Write(path); err == nil || !strings.Contains(err.Error(), "b.batch is another batch, and "+path+".packs has packs of 1 shard. Choose another name, or remove both") {
 		t.Errorf("over a batch with packs: %v", err)
 	}
 	if err := first.Write(path); err != nil {

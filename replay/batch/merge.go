@@ -3,6 +3,7 @@ package batch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,7 +47,7 @@ func (b *Batch) Merge(ctx context.Context, m Merging) error {
 		}
 		err = fmt.Errorf("%s%s", strings.Join(problems[:min(3, len(problems))], "\n"), more)
 	}
-	if err := cmp.Or(status.Err(), err); err != nil {
+	if err := errors.Join(status.Err(), err); err != nil {
 		return fmt.Errorf("nothing is merged: %w", err)
 	}
 	if m.Options.Store, err = replay.OpenStore(m.Results); err != nil {
