@@ -169,7 +169,7 @@ func readOld(path string) (*Batch, error) {
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case size <= mostBatch && (storage.IsURL(path) || files.CheckKind(path, []byte(`{"schema":1,"engine":`)) == nil):
+	case size <= mostBatch && (storage.IsURL(path) || files.CheckKind(path, new(Batch).encode()) == nil):
 		old, err := Read(path)
 		if err == nil || storage.Unread(err) {
 			return old, err

@@ -149,7 +149,7 @@ func (c *comparison) run(ctx context.Context, traces []*trace.File) (err error) 
 		return unable("%v", err)
 	}
 	if s.Select.Lists == "exact" && s.Select.Cost == "" && schedule.Selects(o.Schedule) && o.Model.Indexer == nil {
-		c.row.Approximates = append(c.row.Approximates, fmt.Sprintf("exact lists at the price of bounds of 16 tokens, which find less: %s has no indexer", o.Model.Name))
+		c.approximate("exact lists at the price of bounds of 16 tokens, which find less: %s has no indexer", o.Model.Name)
 	}
 	if o.Entry, err = operator.ParseEntry(cmp.Or(s.Entry, "auto"), o.Model); err != nil {
 		return unable("%v", err)
@@ -234,9 +234,11 @@ func (c *comparison) choose(traces []*trace.File) ([]*trace.File, error) {
 		return selector(m) == want.Lists && (want.BlockTokens == 0 || m.BlockTokens == want.BlockTokens)
 	}
 	for i, fits := range []func(*trace.File) bool{match, c.exact} {
-		if known := published(c.Table); i > 0 && !slices.Contains(known, want.Lists) { // it may be a slip of the pen
-			return nil, fmt.Errorf("select.lists %s: no trace and no bundled system has it%s: add a trace, or choose %s",
-				want.Lists, names.Nearest(want.Lists, known), strings.Join(known, ", "))
+		if i > 0 { // the lists may be a slip of the pen
+			if known := published(c.Table); !slices.Contains(known, want.Lists) {
+				return nil, fmt.Errorf("select.lists %s: no trace and no bundled system has it%s: add a trace, or choose %s",
+					want.Lists, names.Nearest(want.Lists, known), strings.Join(known, ", "))
+			}
 		}
 		var why error
 		able := slice.Filter(slice.Filter(traces, fits), func(f *trace.File) bool {
@@ -322,11 +324,7 @@ type recordings struct {
 func newRecordings(traces []*trace.File) recordings {
 	r := recordings{requests: map[*trace.File]string{}, selectors: map[string]map[string]bool{}}
 	for _, f := range traces {
-		ids := map[string]bool{}
-		for _, s := range f.Streams() {
-			ids[s.Request] = true
-		}
-		key := fmt.Sprint(ids) // fmt sorts keys
+		key := fmt.Sprint(requestsOf(f)) // fmt sorts keys
 		if r.requests[f] = key; r.selectors[key] == nil {
 			r.selectors[key] = map[string]bool{}
 		}
@@ -334,6 +332,17 @@ func newRecordings(traces []*trace.File) recordings {
 		r.most = max(r.most, len(r.selectors[key]))
 	}
 	return r
+}
+
+// requestsOf returns the requests of traces.
+func requestsOf(traces ...*trace.File) map[string]bool {
+	ids := map[string]bool{}
+	for _, f := range traces {
+		for _, s := range f.Streams() {
+			ids[s.Request] = true
+		}
+	}
+	return ids
 }
 
 // count returns the number of selectors that recorded the requests of a list.
@@ -571,14 +580,8 @@ func (c *comparison) bounds() (unit, least, most int, err error) {
 
 // describeTraces fills in the facts that follow from the traces alone.
 func (c *comparison) describeTraces() {
-	requests := map[string]bool{}
-	for _, f := range c.traces {
-		c.row.Traces = append(c.row.Traces, filepath.Base(f.Path()))
-		for _, s := range f.Streams() {
-			requests[s.Request] = true
-		}
-	}
-	c.row.Requests = len(requests)
+	c.row.Traces = slice.Map(c.traces, func(f *trace.File) string { return filepath.Base(f.Path()) })
+	c.row.Requests = len(requestsOf(c.traces...))
 	c.row.SelectorRecall, c.row.Mass = c.meanNote("exact.recall"), c.meanNote("exact.mass")
 	c.row.Recall = c.row.SelectorRecall
 }
